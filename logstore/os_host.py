@@ -1,0 +1,177 @@
+"""The real world: the only module of the core that touches the operating system."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import shutil
+import time
+from collections.abc import Buffer
+
+from logstore.host import DirectoryEntry, Host
+
+
+class SystemFile:
+    """A file descriptor that reads and writes at positions."""
+
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def size(self) -> int:
+        """Return the length in bytes."""
+        return os.fstat(self._descriptor).st_size
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Return up to `size_bytes` from `position`; fewer only where the file ends."""
+        data = os.pread(self._descriptor, size_bytes, position)
+        if len(data) == size_bytes or not data:
+            return data
+        pieces = [data]
+        remaining = size_bytes - len(data)
+        while remaining and (
+            data := os.pread(self._descriptor, remaining, position + size_bytes - remaining)
+        ):
+            pieces.append(data)
+            remaining -= len(data)
+        return b"".join(pieces)
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        """Fill `target` from `position`; return how many bytes there were."""
+        done = 0
+        while done < len(target):
+            count = os.preadv(self._descriptor, [target[done:]], position + done)
+            if count == 0:
+                break
+            done += count
+        return done
+
+    def write(self, position: int, data: Buffer) -> None:
+        """Write all of `data` at `position`, or raise."""
+        written = os.pwrite(self._descriptor, data, position)
+        size_bytes = memoryview(data).nbytes
+        while written < size_bytes:
+            rest = memoryview(data)[written:]
+            written += os.pwrite(self._descriptor, rest, position + written)
+
+    def truncate(self, size_bytes: int) -> None:
+        """Cut or (sparsely) extend the file to `size_bytes`."""
+        os.ftruncate(self._descriptor, size_bytes)
+
+    def sync(self) -> None:
+        """Return once data and size are on stable storage."""
+        os.fdatasync(self._descriptor)
+
+    def fileno(self) -> int | None:
+        """Return the descriptor for zero-copy sends."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class SystemLock:
+    """A POSIX record lock, the kind that Java's FileChannel takes, so the real brokers see it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let others in."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class SystemFileSystem:
+    """The operating system's files."""
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> SystemFile:
+        """Open a file for reading and, unless told otherwise, writing at positions."""
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
+        return SystemFile(path, os.open(path, flags | os.O_CREAT if create else flags, 0o644))
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory of that name is there."""
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        """Tell whether `path` is a directory."""
+        return os.path.isdir(path)
+
+    def list_directory(self, path: str) -> list[DirectoryEntry]:
+        """Return the entries, sorted by name."""
+        found: list[DirectoryEntry] = []
+        with os.scandir(path) as entries:
+            for entry in entries:
+                is_directory = entry.is_dir()
+                try:
+                    size_bytes = 0 if is_directory else entry.stat().st_size
+                except FileNotFoundError:
+                    continue  # removed between the listing and the look at it
+                found.append(DirectoryEntry(entry.name, is_directory, size_bytes))
+        return sorted(found, key=lambda entry: entry.name)
+
+    def make_directory(self, path: str) -> None:
+        """Create the directory and its missing parents; fine if it exists."""
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        """Move atomically, replacing `target`."""
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        os.remove(path)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory with all that is in it; fine if it is not there."""
+        shutil.rmtree(path, ignore_errors=True)
+
+    def sync_directory(self, path: str) -> None:
+        """Make creations, renames and removals in the directory durable."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def modified_ms(self, path: str) -> int:
+        """Return when the file was last written, in ms since the epoch."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def lock(self, path: str) -> SystemLock:
+        """Take the exclusive record lock on `path` or raise BlockingIOError."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return SystemLock(descriptor)
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def wall_ms(self) -> int:
+        """Return ms since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> float:
+        """Return ms since some start; never goes back."""
+        return time.monotonic_ns() / 1_000_000
+
+
+def system_host(seed: int | None = None) -> Host:
+    """Return the real world; `seed` makes its random numbers repeatable."""
+    return Host(SystemFileSystem(), SystemClock(), random.Random(seed))
