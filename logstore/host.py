@@ -13,10 +13,12 @@ operating system would.
 from __future__ import annotations
 
 import random
-from collections.abc import Buffer
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 
 class File(Protocol):

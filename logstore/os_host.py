@@ -7,9 +7,12 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Buffer
+from typing import TYPE_CHECKING
 
 from logstore.host import DirectoryEntry, Host
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 
 class SystemFile:

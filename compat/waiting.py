@@ -1,0 +1,112 @@
+"""
+Waiting as a value: answers that come later, and timers that a test can turn by hand.
+
+Nothing here sleeps. A handler that cannot answer yet returns a :class:`Later`; whoever learns of
+the awaited event calls :meth:`Later.answer`. Deadlines stand in :class:`Timers`, which the server
+(or a test with a manual clock) runs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from logstore.host import Clock
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Later(Generic[AnswerT]):
+    """One answer that is not known yet. The first answer counts; later ones are ignored."""
+
+    __slots__ = ("_answer", "_listener", "done")
+
+    def __init__(self) -> None:
+        self.done = False
+        self._answer: AnswerT | None = None
+        self._listener: Callable[[AnswerT], None] | None = None
+
+    def answer(self, answer: AnswerT) -> None:
+        """Say what the answer is; whoever waits is told at once."""
+        if self.done:
+            return
+        self.done = True
+        if self._listener is None:
+            self._answer = answer
+        else:
+            self._listener(answer)
+
+    def then(self, listener: Callable[[AnswerT], None]) -> None:
+        """Call `listener` with the answer, now if it is known already."""
+        assert self._listener is None, "an answer has one listener"
+        self._listener = listener
+        if self.done:
+            assert self._answer is not None, "an answer is never None"
+            listener(self._answer)
+
+
+class Timer:
+    """One pending call. Cancelling is cheap and idempotent."""
+
+    __slots__ = ("_call", "due_ms")
+
+    def __init__(self, due_ms: float, call: Callable[[], None]) -> None:
+        self.due_ms = due_ms
+        self._call: Callable[[], None] | None = call
+
+    @property
+    def is_pending(self) -> bool:
+        """Tell whether the call is still to come."""
+        return self._call is not None
+
+    def cancel(self) -> None:
+        """Forget the call."""
+        self._call = None
+
+    def fire(self) -> None:
+        """Make the call unless it was cancelled or made before."""
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+
+class Timers:
+    """
+    Pending calls by due time, on the host's monotonic clock.
+
+    `on_earlier` is called when a new timer becomes the next one due, so that a server that sleeps
+    until the old one can shorten its sleep.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.on_earlier: Callable[[float], None] | None = None
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._order = itertools.count()
+
+    def after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
+        """Call `call` once `delay_ms` from now have passed."""
+        timer = Timer(self.clock.monotonic_ms() + delay_ms, call)
+        heapq.heappush(self._heap, (timer.due_ms, next(self._order), timer))
+        if self._heap[0][2] is timer and self.on_earlier is not None:
+            self.on_earlier(timer.due_ms)
+        return timer
+
+    def next_due_ms(self) -> float | None:
+        """Return when the next pending call is due, or None."""
+        while self._heap and not self._heap[0][2].is_pending:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def run(self) -> int:
+        """Make every call that is due by now, in order; return how many were made."""
+        now_ms = self.clock.monotonic_ms()
+        made = 0
+        while self._heap and self._heap[0][0] <= now_ms:
+            timer = heapq.heappop(self._heap)[2]
+            if timer.is_pending:
+                timer.fire()
+                made += 1
+        return made
