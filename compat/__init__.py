@@ -1,0 +1,1 @@
+"""The foreign contracts that the store honours: protocols of the real brokers, and Spark."""

@@ -80,7 +80,11 @@ class FileSystem(Protocol):
     """What the store needs of a file system."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
-        """Open a file; `create` makes it if missing (its name is durable after a sync of the directory)."""
+        """
+        Open a file; `create` makes it if missing.
+
+        The name of a new file is durable only after a sync of its directory.
+        """
         ...
 
     def exists(self, path: str) -> bool:
@@ -120,7 +124,13 @@ class FileSystem(Protocol):
         ...
 
     def lock(self, path: str) -> Lock:
-        """Take the exclusive POSIX record lock on `path` (created if missing) or raise BlockingIOError."""
+        """
+        Take the exclusive POSIX record lock on `path`, which is created if missing.
+
+        Raises:
+            BlockingIOError: another process has it.
+
+        """
         ...
 
 

@@ -1,0 +1,1 @@
+"""One file per API key; each registers its versions and its handler."""

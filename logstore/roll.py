@@ -1,0 +1,36 @@
+"""When to start the next segment, as a value."""
+
+from __future__ import annotations
+
+import random
+
+import attrs
+
+
+@attrs.frozen
+class RollPolicy:
+    """
+    Limits of one segment.
+
+    `segment_bytes_max` bounds the data file; `segment_ms_max` bounds how far the timestamps in one
+    segment may lie apart (None: no bound), shortened per segment by a jitter drawn from
+    ``[0, jitter_ms_max)`` so that many logs do not roll in the same moment.
+    """
+
+    segment_bytes_max: int
+    segment_ms_max: int | None = None
+    jitter_ms_max: int = 0
+
+    def draw_jitter_ms(self, rng: random.Random) -> int:
+        """Draw the jitter of one new segment (Kafka: ``LogConfig.randomSegmentJitter``)."""
+        if self.jitter_ms_max == 0 or self.segment_ms_max is None:
+            return 0
+        return rng.randrange(max(1, min(self.jitter_ms_max, self.segment_ms_max)))
+
+    def is_full(self, segment_bytes: int, incoming_bytes: int) -> bool:
+        """Tell whether the incoming bytes no longer fit; filling a segment exactly is allowed."""
+        return segment_bytes > self.segment_bytes_max - incoming_bytes
+
+    def is_aged(self, waited_ms: int, jitter_ms: int) -> bool:
+        """Tell whether a segment whose oldest entry waited that long must be finished."""
+        return self.segment_ms_max is not None and waited_ms > self.segment_ms_max - jitter_ms

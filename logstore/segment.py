@@ -1,0 +1,306 @@
+"""
+One segment: a file-backed run of entries, each covering a span of its log's own offsets.
+
+A layout says four things about its segments: how to :meth:`~LogSegment.locate` an offset, how to
+:meth:`~LogSegment.decode` the entry at a position, whether a segment
+:meth:`~LogSegment.has_room_for` a draft, and what to :meth:`~LogSegment.observe` of each entry
+(indexes, counters). Appending, reading, truncating, flushing and recovering follow from them.
+
+======================  ========  ============  =========================
+log                     an offset an entry      ``locate``
+======================  ========  ============  =========================
+Kafka partition         a record  record batch  sparse index, short scan
+RocketMQ commit log     a byte    message       subtraction
+RocketMQ consume queue  a unit    20-byte unit  multiplication
+======================  ========  ============  =========================
+
+The data file is the truth. Whatever `observe` keeps is a fold over it and can be rebuilt.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+
+import attrs
+
+from logstore.errors import (
+    CorruptEntryError,
+    OffsetMismatchError,
+    OffsetOutOfRangeError,
+    WriteFailedError,
+)
+from logstore.recovery import Recovery
+from logstore.span import Span
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from logstore.host import File, FileSystem
+
+
+class Entry(Protocol):
+    """What a log appends and reads back whole."""
+
+    @property
+    def base_offset(self) -> int:
+        """Where the entry's span starts."""
+        ...
+
+    @property
+    def next_offset(self) -> int:
+        """Where the entry's span ends."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of `data`."""
+        ...
+
+    @property
+    def data(self) -> Buffer:
+        """The entry as it stands in the file."""
+        ...
+
+
+EntryT = TypeVar("EntryT", bound=Entry)
+EntryT_co = TypeVar("EntryT_co", bound=Entry, covariant=True)
+
+
+class Draft(Protocol[EntryT_co]):
+    """An entry that does not know its offset yet."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Length that the entry will have."""
+        ...
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """Largest timestamp in it, -1 if it has none."""
+        ...
+
+    @property
+    def offset_count(self) -> int:
+        """How many offsets it will cover."""
+        ...
+
+    def stamped(self, base_offset: int) -> EntryT_co:
+        """Return the entry that starts at `base_offset`."""
+        ...
+
+
+@attrs.frozen
+class Extent:
+    """A run of bytes in one file, to be read or handed to a socket."""
+
+    file: File
+    position: int
+    size_bytes: int
+
+    def read(self) -> bytes:
+        """Return the bytes."""
+        return self.file.read(self.position, self.size_bytes)
+
+
+class LogSegment(ABC, Generic[EntryT]):
+    """
+    A run of entries in one file.
+
+    ``base_offset <= recovery_point <= next_offset`` holds always: all below the recovery point is
+    durable. (RocketMQ: a MappedFile, its flushedWhere and wrotePosition.)
+    """
+
+    #: Kafka's compacted logs have holes between entries; other logs demand that spans touch.
+    may_skip_offsets: ClassVar[bool] = False
+
+    def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
+        self.fs = fs
+        self.path = path
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.recovery_point = base_offset
+        self.end_position = 0
+        self._file: File | None = None
+
+    # what every layout answers its own way
+
+    @abstractmethod
+    def locate(self, offset: int) -> int:
+        """Return the position of the first entry whose span ends after `offset`."""
+
+    @abstractmethod
+    def decode(self, position: int) -> EntryT | None:
+        """
+        Return the entry at `position`, None at a clean end.
+
+        Raises:
+            CorruptEntryError: what stands there is not a whole, valid entry.
+
+        """
+
+    @abstractmethod
+    def has_room_for(self, draft: Draft[EntryT]) -> bool:
+        """Tell whether the draft may go into this segment; if not, the log rolls."""
+
+    @abstractmethod
+    def observe(self, entry: EntryT, position: int) -> None:
+        """Take note of an entry that now stands at `position`: indexes, counters."""
+
+    # what a layout may add
+
+    def forget(self, offset: int) -> None:
+        """Drop what was observed at or above `offset`; `end_position` is cut already."""
+
+    def reset_observations(self) -> None:
+        """Drop all that was observed, before a recovery observes every entry anew."""
+
+    def sync_observations(self) -> None:
+        """Make what was observed durable; called after the data is."""
+
+    def largest_timestamp_ms(self) -> int:
+        """Return the time of the newest entry: by default when the file was last written."""
+        return self.fs.modified_ms(self.path)
+
+    # what follows
+
+    @property
+    def file(self) -> File:
+        """The data file, opened at first use."""
+        if self._file is None:
+            self._file = self.fs.open(self.path)
+        return self._file
+
+    @property
+    def span(self) -> Span:
+        """The offsets from the base to where the next entry must start."""
+        return Span(self.base_offset, self.next_offset)
+
+    def append(self, entry: EntryT) -> int:
+        """
+        Write `entry` at the end and return its position.
+
+        Raises:
+            OffsetMismatchError: it does not start where the log continues.
+            WriteFailedError: the disk refused; the segment is as it was before.
+
+        """
+        start = entry.base_offset
+        if start != self.next_offset and not (self.may_skip_offsets and start > self.next_offset):
+            raise OffsetMismatchError(self.path, start, self.next_offset)
+        position = self.end_position
+        try:
+            (self._file or self.file).write(position, entry.data)
+        except OSError as error:
+            self._undo_write(position, error)
+        self.end_position = position + entry.size_bytes
+        self.next_offset = entry.next_offset
+        self.observe(entry, position)
+        return position
+
+    def _undo_write(self, position: int, error: OSError) -> None:
+        """Cut off what a failed write left behind, so that the next one finds a clean end."""
+        try:
+            self.file.truncate(position)
+        except OSError as second:
+            error.add_note(f"and the file could not be cut back to {position}: {second}")
+        raise WriteFailedError(
+            f"{self.path}: position {position}: {error.strerror or error}; nothing was appended"
+        ) from error
+
+    def read(self, offset: int, size_bytes_max: int, end_position: int | None = None) -> Extent:
+        """
+        Return the bytes from the entry that holds `offset` on, up to `size_bytes_max`.
+
+        The last entry in the extent may be cut. `end_position` stops short of the segment's end.
+        """
+        if not self.base_offset <= offset <= self.next_offset:
+            raise OffsetOutOfRangeError(offset, self.span)
+        position = self.locate(offset)
+        end = self.end_position if end_position is None else end_position
+        return Extent(self.file, position, max(0, min(size_bytes_max, end - position)))
+
+    def entries(self, position: int = 0) -> Iterator[EntryT]:
+        """Yield every entry from `position` on; raises CorruptEntryError at a bad one."""
+        while (entry := self.decode(position)) is not None:
+            yield entry
+            position += entry.size_bytes
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> int | None:
+        """Return the first offset whose time is at least `timestamp_ms`, None if there is none."""
+        raise LookupError(f"{type(self).__name__} keeps no times; asked for {timestamp_ms}")
+
+    def truncate(self, offset: int) -> None:
+        """Remove every entry that reaches to `offset` or above; appends continue at `offset`."""
+        if offset >= self.next_offset:
+            return
+        assert offset >= self.base_offset, f"{self.path} starts above {offset}"
+        self.end_position = self.locate(offset)
+        self.file.truncate(self.end_position)
+        self.file.sync()  # a cut that power loss undoes would bring the old entries back
+        self.next_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.forget(offset)
+
+    def flush(self) -> None:
+        """Make everything appended so far durable: data first, then what was observed."""
+        next_offset = self.next_offset
+        self.file.sync()
+        self.sync_observations()
+        self.recovery_point = next_offset
+
+    def seal(self) -> None:
+        """Finish the segment; nothing is appended any more."""
+
+    def recover(self) -> Recovery:
+        """
+        Check every entry, observe it anew and cut the file before the first bad one.
+
+        What is cut is kept aside in a file of its own before it goes. Idempotent.
+        """
+        self.reset_observations()
+        found_bytes = self.file.size()
+        self.next_offset, self.end_position = self.base_offset, 0
+        reason = self._scan()
+        dropped_bytes = found_bytes - self.end_position
+        if dropped_bytes <= 0:
+            return Recovery(self.next_offset, found_bytes)
+        aside = self._keep_aside(found_bytes)
+        self.file.truncate(self.end_position)
+        self.file.sync()  # before anyone appends: a cut undone later would hide the new entries
+        self.recovery_point = min(self.recovery_point, self.next_offset)
+        reason = reason or f"{self.path}: position {self.end_position}: an entry is cut short"
+        return Recovery(self.next_offset, found_bytes, dropped_bytes, reason, aside)
+
+    def _scan(self) -> str | None:
+        """Observe all good entries from the start; return why the first bad one is bad."""
+        try:
+            for entry in self.entries():
+                position = self.end_position
+                if entry.base_offset < self.next_offset:
+                    return f"{self.path}: position {position}: offset {entry.base_offset} goes back"
+                self.end_position = position + entry.size_bytes
+                self.next_offset = entry.next_offset
+                self.observe(entry, position)
+        except CorruptEntryError as error:
+            return str(error)
+        return None
+
+    def _keep_aside(self, found_bytes: int) -> tuple[str, ...]:
+        path = f"{self.path}.cut-at-{self.end_position}"
+        tail = self.file.read(self.end_position, found_bytes - self.end_position)
+        if not any(tail):
+            return ()  # a preallocated or never written tail holds nothing to keep
+        copy = self.fs.open(path, create=True)
+        copy.truncate(0)
+        copy.write(0, tail)
+        copy.sync()
+        copy.close()
+        return (path,)
+
+    def close(self) -> None:
+        """Give the file handle back; the next use opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,280 @@
+"""
+One log: segments in offset order, the last one active. The only implementation, for every layout.
+
+An append takes three steps, the same on a leader, a replica, a restore and a conversion::
+
+    start = log.reserve(draft)        # rolls if it must; where the next entry starts
+    entry = draft.stamped(start)      # offsets are assigned above ...
+    log.append(entry)                 # ... and verified below
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import attrs
+from sortedcontainers import SortedDict
+
+from logstore.errors import MissingSegmentError, OffsetOutOfRangeError, RejectedAppendError
+from logstore.recovery import Recovery
+from logstore.segment import Draft, Entry, Extent, LogSegment
+from logstore.span import Span
+
+if TYPE_CHECKING:
+    from logstore.host import FileSystem
+    from logstore.retention import RetentionPolicy
+
+EntryT = TypeVar("EntryT", bound=Entry)
+SegmentT = TypeVar("SegmentT", bound=LogSegment[Any])
+
+
+class SegmentFamily(Protocol[SegmentT]):
+    """Knows the file names of one log: creates, opens, lists and removes its segments."""
+
+    fs: FileSystem
+    directory: str
+
+    def base_offsets(self) -> list[int]:
+        """Return the base offsets of the segments that are on disk."""
+        ...
+
+    def create(self, base_offset: int) -> SegmentT:
+        """Create a new, empty, writable segment."""
+        ...
+
+    def open(self, base_offset: int, *, is_active: bool) -> SegmentT:
+        """Open a segment that is on disk; the active one for writing."""
+        ...
+
+    def remove(self, segment: SegmentT) -> None:
+        """Take a segment's files away (at once, or renamed for a delayed removal)."""
+        ...
+
+
+@attrs.frozen
+class FlushTask:
+    """The flush of all that was appended up to `offset`; `run` may be called in any thread."""
+
+    segments: tuple[LogSegment[Any], ...]
+    offset: int
+    directory: str | None
+    fs: FileSystem
+
+    def run(self) -> None:
+        """Sync every segment, oldest first, then the names of new files."""
+        for segment in self.segments:
+            segment.flush()
+        if self.directory is not None:
+            self.fs.sync_directory(self.directory)
+
+
+class SegmentedLog(Generic[EntryT, SegmentT]):
+    """
+    Segments of one log by base offset.
+
+    ``start_offset <= recovery_point <= next_offset`` holds always. Not thread-safe, except that a
+    :class:`FlushTask` may run beside appends.
+    """
+
+    def __init__(self, family: SegmentFamily[SegmentT], recovery_point: int = 0) -> None:
+        self.family = family
+        self.segments: SortedDict[int, SegmentT] = SortedDict()
+        self.active: SegmentT
+        self._names_are_durable = True
+        bases = family.base_offsets()
+        for base_offset in bases:
+            is_active = base_offset == bases[-1]
+            self.segments[base_offset] = family.open(base_offset, is_active=is_active)
+        if bases:
+            self.active = self.segments[bases[-1]]
+        else:
+            self._add(family.create(recovery_point))
+        self.recovery_point = min(max(recovery_point, self.start_offset), self.next_offset)
+
+    # where the log is
+
+    @property
+    def start_offset(self) -> int:
+        """Base offset of the oldest segment."""
+        first: int = self.segments.keys()[0]
+        return first
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next entry starts (Kafka: log end offset)."""
+        return self.active.next_offset
+
+    @property
+    def span(self) -> Span:
+        """All offsets of the log."""
+        return Span(self.start_offset, self.next_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in all data files."""
+        return sum(segment.end_position for segment in self.segments.values())
+
+    def find(self, offset: int) -> SegmentT | None:
+        """Return the segment with the greatest base offset at or below `offset`."""
+        if offset >= self.active.base_offset:
+            return self.active
+        index = self.segments.bisect_right(offset) - 1
+        return None if index < 0 else self.segments.values()[index]
+
+    def after(self, segment: SegmentT) -> SegmentT | None:
+        """Return the next newer segment."""
+        index = self.segments.bisect_right(segment.base_offset)
+        return self.segments.values()[index] if index < len(self.segments) else None
+
+    # writing
+
+    def reserve(self, draft: Draft[EntryT]) -> int:
+        """Roll if the draft does not fit; return the offset at which it will start."""
+        if not self.active.has_room_for(draft):
+            self.roll()
+            if not self.active.has_room_for(draft):
+                raise RejectedAppendError(
+                    f"{self.active.path}: {draft.size_bytes} bytes do not fit into an empty segment"
+                )
+        return self.active.next_offset
+
+    def append(self, entry: EntryT) -> int:
+        """Append to the active segment; return the position in it."""
+        return self.active.append(entry)
+
+    def roll(self, base_offset: int | None = None) -> SegmentT:
+        """
+        Seal the active segment and start the next one at `base_offset` (at least next_offset).
+
+        An empty active segment is replaced, not left behind.
+        """
+        old = self.active
+        old.seal()
+        base_offset = max(old.next_offset, base_offset or 0)
+        if old.end_position == 0:
+            self._drop(old)
+        return self._add(self.family.create(base_offset))
+
+    def _add(self, segment: SegmentT) -> SegmentT:
+        self.segments[segment.base_offset] = segment
+        self.active = segment
+        self._names_are_durable = False
+        return segment
+
+    def _drop(self, segment: SegmentT) -> None:
+        del self.segments[segment.base_offset]
+        self.family.remove(segment)
+        self._names_are_durable = False
+
+    # reading
+
+    def read(self, offset: int, size_bytes_max: int) -> Extent:
+        """
+        Return bytes that start with the entry holding `offset`; empty at the log's end.
+
+        Where `offset` lies in a hole, they start with the next entry above it.
+
+        Raises:
+            OffsetOutOfRangeError: `offset` is below the start or above the end.
+
+        """
+        if not self.start_offset <= offset <= self.next_offset:
+            raise OffsetOutOfRangeError(offset, self.span)
+        segment = self.find(offset)
+        while segment is not None:
+            extent = segment.read(min(offset, segment.next_offset), size_bytes_max)
+            following = self.after(segment)
+            if following is None or extent.size_bytes > 0 or size_bytes_max == 0:
+                return extent
+            segment, offset = following, max(offset, following.base_offset)
+        raise MissingSegmentError(f"{self.family.directory}: no segment holds offset {offset}")
+
+    def entries(self) -> Iterator[EntryT]:
+        """Yield every entry of the log, oldest first."""
+        for segment in list(self.segments.values()):
+            yield from segment.entries()
+
+    # forgetting
+
+    def truncate(self, offset: int) -> None:
+        """Remove all that reaches to `offset` or above; the log continues there."""
+        if offset >= self.next_offset:
+            return
+        if offset < self.start_offset:
+            self.restart(offset)
+            return
+        while self.active.base_offset > offset:
+            self._drop(self.active)
+            self.active = self.segments.values()[-1]
+        self.active.truncate(offset)
+        self.family.fs.sync_directory(self.family.directory)
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def restart(self, offset: int) -> None:
+        """Remove everything and continue, empty, at `offset`."""
+        for segment in list(self.segments.values()):
+            self._drop(segment)
+        self._add(self.family.create(offset))
+        self.family.fs.sync_directory(self.family.directory)
+        self.recovery_point = offset
+
+    def retain(self, policy: RetentionPolicy, now_ms: int, start_offset: int) -> list[SegmentT]:
+        """Remove the oldest segments that `policy` gives up; return them."""
+        segments: list[SegmentT] = list(self.segments.values())
+        expired = segments[: policy.expired(segments, now_ms, start_offset)]
+        if len(expired) == len(segments):
+            self.roll()
+        for segment in expired:
+            self._drop(segment)
+        self.recovery_point = max(self.recovery_point, self.start_offset)
+        return expired
+
+    # lasting
+
+    def begin_flush(self) -> FlushTask:
+        """Return what must be synced for all appended so far to be durable."""
+        floor = max(self.segments.bisect_right(self.recovery_point) - 1, 0)
+        pending = tuple(self.segments.values()[floor:])
+        directory = None if self._names_are_durable else self.family.directory
+        self._names_are_durable = True
+        return FlushTask(pending, self.next_offset, directory, self.family.fs)
+
+    def end_flush(self, task: FlushTask) -> None:
+        """Take note that `task` has run."""
+        self.recovery_point = max(self.recovery_point, min(task.offset, self.next_offset))
+
+    def flush(self) -> None:
+        """Make all appended so far durable."""
+        task = self.begin_flush()
+        task.run()
+        self.end_flush(task)
+
+    def recover(self) -> Recovery:
+        """
+        Check every segment that may hold data past the recovery point.
+
+        After the first damaged segment all later ones go: what follows a gap was never part of an
+        acknowledged prefix.
+        """
+        floor = max(self.segments.bisect_right(self.recovery_point) - 1, 0)
+        outcome = Recovery(self.next_offset)
+        unchecked: list[SegmentT] = list(self.segments.values())[floor:]
+        while unchecked:
+            segment = unchecked.pop(0)
+            outcome = outcome.joined(segment.recover())
+            if not outcome.is_clean:
+                for lost in unchecked:
+                    self._drop(lost)
+                    outcome = attrs.evolve(
+                        outcome, dropped_bytes=outcome.dropped_bytes + lost.end_position
+                    )
+                break
+        self.active = self.segments.values()[-1]
+        self.recovery_point = min(self.recovery_point, self.next_offset)
+        return attrs.evolve(outcome, next_offset=self.next_offset)
+
+    def close(self) -> None:
+        """Give every file handle back."""
+        for segment in self.segments.values():
+            segment.close()
