@@ -1,0 +1,1 @@
+"""Benchmarks: drive any broker, take the targets in turns, print one honest table."""

@@ -1,0 +1,1 @@
+"""Tools for people who build logstore: checks, the demo, the real brokers as peers."""

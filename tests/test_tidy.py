@@ -1,0 +1,157 @@
+"""House rules that no linter knows: sizes, names, who may touch the world, docstrings."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE_FOLDERS = ("logstore", "segments", "compat", "tools")
+FILE_LINES_MAX = 500
+TEST_FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 50
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "manager", "base", "types"}
+
+WORLD_MODULES = {"os", "time", "socket"}
+WORLD_KEEPERS = ("logstore/os_host.py", "logstore/testing/")
+
+SOCKET_MODULES = {"asyncio", "socket", "uvloop"}
+SOCKET_KEEPER = "compat/server.py"
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def python_files(*folders: str) -> list[str]:
+    """Return all modules below these folders of the root, each once (no link is followed)."""
+    found: list[str] = []
+    for folder in folders:
+        for directory, _, names in os.walk(ROOT / folder):
+            below = Path(directory).relative_to(ROOT)
+            found += [str(below / name) for name in names if name.endswith(".py")]
+    return sorted(found)
+
+
+@cache
+def text_of(path: str) -> str:
+    """Return the source of a module."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: str) -> ast.Module:
+    """Return the parsed source of a module."""
+    return ast.parse(text_of(path), path)
+
+
+def functions_in(path: str) -> Iterator[FunctionNode]:
+    """Yield every function and method of a module."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, FunctionNode):
+            yield node
+
+
+def is_for_types_only(node: ast.AST) -> bool:
+    """Tell whether this is an `if TYPE_CHECKING:` block, whose imports never happen."""
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+    )
+
+
+def imports_of(path: str) -> set[str]:
+    """Return the top-level names of the modules that this one imports when it runs."""
+    found: set[str] = set()
+    pending: list[ast.AST] = [tree_of(path)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+        elif not is_for_types_only(node):
+            pending.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def test_the_walk_sees_the_code() -> None:
+    """A rule over no files would always hold."""
+    files = python_files(*CODE_FOLDERS, "tests")
+    assert "logstore/os_host.py" in files
+    assert "tests/test_tidy.py" in files
+    assert imports_of("logstore/os_host.py") >= {"os", "time", "random"}
+
+
+def test_files_are_short() -> None:
+    """One noun fits one file: 500 lines at most, 600 for tests."""
+    limits = [(path, FILE_LINES_MAX) for path in python_files(*CODE_FOLDERS)]
+    limits += [(path, TEST_FILE_LINES_MAX) for path in python_files("tests")]
+    lengths = {path: (len(text_of(path).splitlines()), limit) for path, limit in limits}
+    assert {path: pair for path, pair in lengths.items() if pair[0] > pair[1]} == {}
+
+
+def test_functions_are_short() -> None:
+    """A function that does not fit a screen is two functions."""
+    lengths = {
+        f"{path}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in python_files(*CODE_FOLDERS, "tests")
+        for node in functions_in(path)
+    }
+    assert {name: count for name, count in lengths.items() if count > FUNCTION_LINES_MAX} == {}
+
+
+def test_modules_are_named_after_what_they_hold() -> None:
+    """A module called utils or common is a drawer, and drawers fill up."""
+    files = python_files(*CODE_FOLDERS, "tests")
+    assert [path for path in files if FORBIDDEN_NAMES & set(Path(path).with_suffix("").parts)] == []
+
+
+def test_only_the_host_touches_the_world() -> None:
+    """Core and layouts get files and clock from `Host`; else no test could take them away."""
+    found = [
+        (path, name)
+        for path in python_files("logstore", "segments")
+        if not path.startswith(WORLD_KEEPERS)
+        for name in sorted(imports_of(path) & WORLD_MODULES)
+    ]
+    assert found == []
+
+
+def test_chance_comes_from_the_host() -> None:
+    """Core and layouts may name the type `random.Random`, and draw from `Host.rng` alone."""
+    found = [
+        f"{path}:{node.lineno} random.{node.attr}"
+        for path in python_files("logstore", "segments")
+        if not path.startswith(WORLD_KEEPERS) and "random" in imports_of(path)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and (node.value.id, node.attr != "Random") == ("random", True)
+    ]
+    assert found == []
+
+
+def test_only_the_server_opens_sockets() -> None:
+    """The protocols are sans-IO: bytes in, bytes out; one module moves the bytes."""
+    found = [path for path in python_files("compat") if imports_of(path) & SOCKET_MODULES]
+    assert [path for path in found if path != SOCKET_KEEPER] == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    """The first line of a module of the package is a sentence about it."""
+    files = python_files(*CODE_FOLDERS)
+    assert [path for path in files if not ast.get_docstring(tree_of(path))] == []
+
+
+def test_every_test_is_a_sentence() -> None:
+    """The docstring of a test is the specification that it checks."""
+    missing = [
+        f"{path}: {node.name}"
+        for path in python_files("tests")
+        for node in functions_in(path)
+        if node.name.startswith("test_") and not ast.get_docstring(node)
+    ]
+    assert missing == []

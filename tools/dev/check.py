@@ -1,0 +1,90 @@
+"""
+Every check that a change must pass: format, lint, types (twice), import contracts.
+
+All of them run, all failures are shown, and the exit status is 1 if there is one. `./dev check`,
+the pre-commit hook and CI run this same file.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import attrs
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@attrs.frozen
+class Check:
+    """One command, and what to run when it fails and can be repaired by a tool."""
+
+    name: str
+    command: tuple[str, ...]
+    repair: str = ""
+
+
+@attrs.frozen
+class Outcome:
+    """What one check said. `output` is its stdout and stderr."""
+
+    check: Check
+    status: int
+    output: str
+    seconds: float
+
+
+def module(*arguments: str) -> tuple[str, ...]:
+    """Return the command that runs a module of this very environment."""
+    return (sys.executable, "-m", *arguments)
+
+
+# The slow ones first, so that two cores end at the same time.
+CHECKS = (
+    Check("mypy", module("mypy")),
+    Check("pyright", module("pyright")),
+    Check(
+        "import contracts",
+        (sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"),
+    ),
+    Check("ruff format", module("ruff", "format", "--check"), "./dev run ruff format"),
+    Check("ruff check", module("ruff", "check"), "./dev run ruff check --fix"),
+)
+
+
+def run(check: Check) -> Outcome:
+    """Run one check in the root of the repository."""
+    began = time.monotonic()
+    done = subprocess.run(
+        check.command,
+        cwd=ROOT,
+        env={**os.environ, "FORCE_COLOR": "1"} if sys.stdout.isatty() else None,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return Outcome(check, done.returncode, done.stdout.strip(), time.monotonic() - began)
+
+
+def main() -> int:
+    """Run all checks; return the exit status."""
+    failed: list[Outcome] = []
+    with ThreadPoolExecutor(max_workers=min(len(CHECKS), os.cpu_count() or 1)) as pool:
+        for outcome in pool.map(run, CHECKS):
+            word = "FAILED" if outcome.status else "ok"
+            print(f"{outcome.check.name:<18} {word:<7} {outcome.seconds:5.1f} s", flush=True)
+            if outcome.status:
+                failed.append(outcome)
+    for outcome in failed:
+        print(f"\n--- {outcome.check.name}\n{outcome.output}")
+        if outcome.check.repair:
+            print(f"(most of this is repaired by `{outcome.check.repair}`)")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
