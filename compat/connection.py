@@ -1,0 +1,130 @@
+"""
+What every protocol here shares: length-prefixed frames in, chunks out, no socket in sight.
+
+A :class:`FrameBuffer` owns the bytes that arrive. The driver asks where to put them, says how many
+came, and the protocol takes whole frames out as views of the same memory: a produced record batch
+goes from the socket's buffer to the file without a copy in between.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Protocol
+
+from logstore.errors import LogStoreError
+from logstore.segment import Extent
+
+_LENGTH = struct.Struct(">i")
+_LENGTH_BYTES = 4
+
+#: what goes out: bytes, or a run of a file that need not be read to be sent
+Chunk = bytes | bytearray | memoryview | Extent
+
+BUFFER_BYTES_MIN = 16 * 1024
+BUFFER_BYTES_USUAL = 256 * 1024
+BUFFER_BYTES_KEPT = 2 * 1024 * 1024
+
+
+class FrameError(LogStoreError):
+    """The peer sent a length that no frame can have; the connection cannot go on."""
+
+
+class FrameBuffer:
+    """
+    Memory for incoming frames: ``length i32 | payload``, big-endian.
+
+    Grows to the frame at hand and shrinks when a large one is done. Views from
+    :meth:`next_frame` are valid until the next :meth:`writable`.
+    """
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self._buffer = memoryview(bytearray(BUFFER_BYTES_MIN))
+        self._start = 0
+        self._end = 0
+        self._was_filled = False
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes have arrived and are not taken yet."""
+        return self._end - self._start
+
+    def writable(self) -> memoryview:
+        """Return the (never empty) memory into which the next bytes are to be received."""
+        pending = self._end - self._start
+        needed = self._needed_bytes(pending)
+        capacity = len(self._buffer)
+        if needed > capacity or (self._was_filled and capacity < BUFFER_BYTES_USUAL):
+            self._move(max(needed, min(capacity * 4, BUFFER_BYTES_USUAL)))
+        elif capacity > BUFFER_BYTES_KEPT and needed <= BUFFER_BYTES_USUAL:
+            self._move(BUFFER_BYTES_USUAL)
+        elif self._start and (pending == 0 or self._start + needed > capacity):
+            self._buffer[:pending] = self._buffer[self._start : self._end]
+            self._start, self._end = 0, pending
+        self._was_filled = False
+        return self._buffer[self._end :]
+
+    def _needed_bytes(self, pending: int) -> int:
+        """Return how much memory the frame that is arriving takes, with room for one byte more."""
+        if pending < _LENGTH_BYTES:
+            return BUFFER_BYTES_MIN
+        length: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
+        return max(BUFFER_BYTES_MIN, _LENGTH_BYTES + length, pending + 1)
+
+    def _move(self, capacity: int) -> None:
+        pending = self._end - self._start
+        grown = memoryview(bytearray(capacity))
+        grown[:pending] = self._buffer[self._start : self._end]
+        self._buffer = grown
+        self._start, self._end = 0, pending
+
+    def received(self, count: int) -> None:
+        """Say that `count` bytes now stand in the memory that :meth:`writable` returned."""
+        self._end += count
+        self._was_filled = self._end == len(self._buffer)
+
+    def next_frame(self) -> memoryview | None:
+        """
+        Take the next whole frame, without its length; None if it has not arrived yet.
+
+        Raises:
+            FrameError: the length is negative or above `frame_bytes_max`.
+
+        """
+        start = self._start
+        if self._end - start < _LENGTH_BYTES:
+            return None
+        length: int = _LENGTH.unpack_from(self._buffer, start)[0]
+        if not 0 <= length <= self.frame_bytes_max:
+            raise FrameError(f"frame length {length} is not within [0, {self.frame_bytes_max}]")
+        body = start + _LENGTH_BYTES
+        if self._end - body < length:
+            return None
+        self._start = body + length
+        return self._buffer[body : self._start]
+
+
+class Connection(Protocol):
+    """One peer, without its socket: the driver moves the bytes."""
+
+    #: chunks to send, in order; the driver takes them out
+    output: list[Chunk]
+    #: set once nothing more will be read; the driver sends what is left and hangs up
+    is_closing: bool
+    #: true while an answer is awaited: the driver stops reading
+    is_waiting: bool
+    #: called when output appears outside of :meth:`received`
+    on_output: Callable[[], None] | None
+
+    def writable(self) -> memoryview:
+        """Return where to put the next bytes."""
+        ...
+
+    def received(self, count: int) -> None:
+        """Handle the bytes that have arrived."""
+        ...
+
+    def lost(self) -> None:
+        """Take note that the peer is gone."""
+        ...

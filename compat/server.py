@@ -1,0 +1,249 @@
+"""
+The driver: the only module of the protocols that opens sockets.
+
+It moves bytes between sockets and sans-IO connections, runs the timers and takes blocking work
+(fsync) off the loop. Answers are written to the socket at once, past the transport, as long as
+nothing queues there; runs of files go by ``sendfile`` and never enter this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Protocol, cast
+
+from logstore.segment import Extent
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk, Connection
+    from logstore.compat.waiting import Timers
+
+#: the part of a file run that is read into memory when the kernel's buffer is full
+_CHUNK_BYTES = 256 * 1024
+_SEND_BUFFER_BYTES = 1024 * 1024
+
+
+class Service(Protocol):
+    """What a server serves: makes a connection per peer, has timers, offloads blocking work."""
+
+    timers: Timers
+    offload: Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
+
+    def connect(self, peer_host: str) -> Connection:
+        """Return the sans-IO side of a new connection."""
+        ...
+
+
+class _Peer(asyncio.BufferedProtocol):
+    """One socket and its connection."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._transport: asyncio.Transport
+        self._connection: Connection
+        self._descriptor = -1
+        self._is_blocked = False
+        self._is_reading = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ready the socket and meet the service."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=0)
+        plain = transport.get_extra_info("socket")
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        self._descriptor = plain.fileno()
+        peer = transport.get_extra_info("peername")
+        self._connection = self._server.service.connect(peer[0] if peer else "")
+        self._connection.on_output = self._on_output
+        self._server.peers.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
+        """Tell the service; whatever waited for this peer is dropped."""
+        self._descriptor = -1
+        self._server.peers.discard(self)
+        self._connection.lost()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's name
+        """Receive straight into the connection's memory."""
+        return self._connection.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Handle what came; send what came of it."""
+        connection = self._connection
+        connection.received(nbytes)
+        if connection.output:
+            self._send()
+        if connection.is_closing or connection.is_waiting:
+            self._steer()
+
+    def hang_up(self) -> None:
+        """Drop the peer at once."""
+        self._transport.abort()
+
+    def _on_output(self) -> None:
+        if self._descriptor >= 0:
+            self._send()
+            self._steer()
+
+    def _steer(self) -> None:
+        """Read only while the connection can take more; hang up when it is done."""
+        connection = self._connection
+        if connection.is_closing:
+            if not connection.output:
+                self._transport.close()
+            return
+        wanted = not (connection.is_waiting or self._is_blocked)
+        if wanted != self._is_reading:
+            self._is_reading = wanted
+            if wanted:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        """The transport keeps what the kernel would not take: send and read no more for now."""
+        self._is_blocked = True
+
+    def resume_writing(self) -> None:
+        """All that the transport kept has gone; go on."""
+        self._is_blocked = False
+        if self._descriptor >= 0:
+            self._send()
+            self._steer()
+
+    def _send(self) -> None:
+        """Send chunks in order until all are gone or the kernel takes no more."""
+        output = self._connection.output
+        while output and not self._is_blocked:
+            chunk = output[0]
+            if isinstance(chunk, Extent):
+                rest = self._send_extent(chunk)
+                if rest is not None:
+                    output[0] = rest
+                    continue
+                output.pop(0)
+            else:
+                count = next(
+                    (i for i, c in enumerate(output) if isinstance(c, Extent)), len(output)
+                )
+                self._send_bytes(output[:count])
+                del output[:count]
+        if self._is_blocked:
+            self._steer()
+
+    def _send_bytes(self, chunks: list[Chunk]) -> None:
+        data = cast(
+            "bytes", chunks[0] if len(chunks) == 1 else b"".join(cast("list[bytes]", chunks))
+        )
+        try:
+            sent = os.write(self._descriptor, data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._transport.abort()
+            self._connection.output.clear()
+            return
+        if sent < len(data):
+            self._transport.write(memoryview(data)[sent:])
+
+    def _send_extent(self, extent: Extent) -> Extent | None:
+        """Send by the kernel alone if it can; return what is left to send."""
+        position, size_bytes = extent.position, extent.size_bytes
+        source = extent.file.fileno()
+        if source is not None:
+            try:
+                while size_bytes:
+                    sent = os.sendfile(self._descriptor, source, position, size_bytes)
+                    if sent == 0:
+                        break
+                    position += sent
+                    size_bytes -= sent
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._transport.abort()
+                self._connection.output.clear()
+                return Extent(extent.file, position, 0)
+        if size_bytes == 0:
+            return None
+        data = extent.file.read(position, min(size_bytes, _CHUNK_BYTES))
+        if not data:  # the file was cut under the reader: the promised length cannot be kept
+            self._transport.abort()
+            return None
+        self._transport.write(data)
+        left = size_bytes - len(data)
+        return Extent(extent.file, position + len(data), left) if left else None
+
+
+class Server:
+    """
+    Listens, and drives every connection of one service on one event loop.
+
+    All methods are to be called in the loop's thread.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.peers: set[_Peer] = set()
+        self._listener: asyncio.Server | None = None
+        self._wake: asyncio.TimerHandle | None = None
+        self._workers = ThreadPoolExecutor(4, thread_name_prefix="logstore-io")
+        self._loop: asyncio.AbstractEventLoop
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; return the port (chosen by the system where `port` is 0)."""
+        self._loop = asyncio.get_running_loop()
+        self.service.offload = self._offload
+        self._listener = await self._loop.create_server(
+            lambda: _Peer(self), host, port, backlog=1024, reuse_address=True
+        )
+        self.service.timers.on_earlier = lambda _: self._sleep()
+        self._sleep()
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    def _sleep(self) -> None:
+        """Wake when the next timer is due."""
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+        due_ms = self.service.timers.next_due_ms()
+        if due_ms is not None:
+            delay_ms = max(0.0, due_ms - self.service.timers.clock.monotonic_ms())
+            self._wake = self._loop.call_later(delay_ms / 1000, self._run_timers)
+
+    def _run_timers(self) -> None:
+        self._wake = None
+        self.service.timers.run()
+        self._sleep()
+
+    def _offload(
+        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+    ) -> None:
+        """Run `work` in a thread, then `done` (with what it raised) in the loop."""
+
+        def run() -> None:
+            error: BaseException | None = None
+            try:
+                work()
+            except Exception as failure:  # noqa: BLE001 - handed to `done`, whatever it is
+                error = failure
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                self._loop.call_soon_threadsafe(done, error)
+
+        self._workers.submit(run)
+
+    async def stop(self) -> None:
+        """Stop listening and hang up on everybody."""
+        if self._wake is not None:
+            self._wake.cancel()
+        if self._listener is not None:
+            self._listener.close()
+        for peer in list(self.peers):
+            peer.hang_up()
+        await asyncio.sleep(0)
+        self._workers.shutdown(wait=True)
