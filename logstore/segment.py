@@ -253,6 +253,9 @@ class LogSegment(ABC, Generic[EntryT]):
     def seal(self) -> None:
         """Finish the segment; nothing is appended any more."""
 
+    def resume(self) -> None:
+        """Make a sealed segment the active one again, after later ones were removed."""
+
     def recover(self) -> Recovery:
         """
         Check every entry, observe it anew and cut the file before the first bad one.

@@ -77,7 +77,19 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
     :class:`FlushTask` may run beside appends.
     """
 
-    def __init__(self, family: SegmentFamily[SegmentT], recovery_point: int = 0) -> None:
+    def __init__(
+        self,
+        family: SegmentFamily[SegmentT],
+        recovery_point: int | None = None,
+        *,
+        start_offset: int = 0,
+    ) -> None:
+        """
+        Open the log, or create it at `start_offset` where there is none.
+
+        `recovery_point` None says that the last stop was clean and all on disk is durable.
+        Otherwise everything past it is checked, and :attr:`recovery` says what was found.
+        """
         self.family = family
         self.segments: SortedDict[int, SegmentT] = SortedDict()
         self.active: SegmentT
@@ -89,8 +101,12 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         if bases:
             self.active = self.segments[bases[-1]]
         else:
-            self._add(family.create(recovery_point))
-        self.recovery_point = min(max(recovery_point, self.start_offset), self.next_offset)
+            self._add(family.create(start_offset))
+        self.recovery_point = self.next_offset
+        self.recovery: Recovery | None = None
+        if recovery_point is not None and bases:
+            self.recovery_point = max(recovery_point, self.start_offset)
+            self.recovery = self.recover()
 
     # where the log is
 
@@ -207,6 +223,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         while self.active.base_offset > offset:
             self._drop(self.active)
             self.active = self.segments.values()[-1]
+        self.active.resume()
         self.active.truncate(offset)
         self.family.fs.sync_directory(self.family.directory)
         self.recovery_point = min(self.recovery_point, offset)
@@ -271,6 +288,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
                     )
                 break
         self.active = self.segments.values()[-1]
+        self.active.resume()
         self.recovery_point = min(self.recovery_point, self.next_offset)
         return attrs.evolve(outcome, next_offset=self.next_offset)
 

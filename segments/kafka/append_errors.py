@@ -1,0 +1,43 @@
+"""Why a produced batch was refused; nothing of it was written (Kafka: ``LogValidator``)."""
+
+from __future__ import annotations
+
+import attrs
+
+from logstore.errors import RejectedAppendError
+
+
+class InvalidRecordError(RejectedAppendError):
+    """The batch or one of its records breaks a rule of the format or of the topic."""
+
+    def __init__(self, message: str, record_errors: tuple[RecordError, ...] = ()) -> None:
+        super().__init__(message)
+        self.record_errors = record_errors
+
+
+@attrs.frozen
+class RecordError:
+    """What is wrong with one record of the batch, by its index in it (KIP-467)."""
+
+    batch_index: int
+    message: str
+
+
+class InvalidTimestampError(InvalidRecordError):
+    """A timestamp lies outside of what the topic accepts, or has the wrong type."""
+
+
+class CorruptMessageError(RejectedAppendError):
+    """The batch is cut short or its CRC is wrong."""
+
+
+class MessageTooLargeError(RejectedAppendError):
+    """The batch is larger than ``max.message.bytes``."""
+
+
+class RecordListTooLargeError(RejectedAppendError):
+    """The batch is larger than a whole segment."""
+
+
+class UnsupportedCompressionError(RejectedAppendError):
+    """The batch's codec is unknown, or not allowed in this request version."""

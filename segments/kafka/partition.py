@@ -1,0 +1,443 @@
+"""
+A Kafka partition: one segmented log with the state that a leader keeps beside it.
+
+Appends follow the order of Kafka's ``UnifiedLog.append``: validate, assign offsets, roll, check
+the producer's sequence, write, take note. With one replica the high watermark is the log end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from logstore.errors import OffsetOutOfRangeError, RejectedAppendError
+from logstore.host import Host
+from logstore.partition import AppendResult, Header
+from logstore.partition import Record as PlainRecord
+from logstore.recovery import Recovery
+from logstore.segment import Extent
+from logstore.segmented_log import FlushTask, SegmentedLog
+from logstore.segments.kafka.append_errors import RecordListTooLargeError
+from logstore.segments.kafka.config import LogConfig
+from logstore.segments.kafka.leader_epochs import LeaderEpochs
+from logstore.segments.kafka.producer_state import ProducerStates
+from logstore.segments.kafka.record import Record, decode_records, encode_batch
+from logstore.segments.kafka.record_batch import NO_TIMESTAMP, RecordBatch
+from logstore.segments.kafka.segment import KafkaSegment, TimestampedOffset
+from logstore.segments.kafka.segment_files import SNAPSHOT, SegmentFiles
+from logstore.segments.kafka.validation import parse_produced, validated
+from logstore.span import Span
+
+_READ_STEP_BYTES = 1024 * 1024
+
+
+@attrs.define(slots=True)
+class Appended:
+    """What a leader answers to a produced batch. For a duplicate: the offsets of the first time."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int = NO_TIMESTAMP
+    is_duplicate: bool = False
+
+
+class KafkaPartition:
+    """
+    One partition, open for appends and reads.
+
+    `on_append` is called after every append, `on_roll` when a segment was sealed and waits to be
+    flushed. Implements :class:`logstore.partition.PartitionLog`.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        files: SegmentFiles,
+        topic: str,
+        index: int,
+        *,
+        recovery_point: int | None = None,
+        log_start_offset: int = 0,
+    ) -> None:
+        self.host = host
+        self.topic = topic
+        self.index = index
+        self.files = files
+        self.config: LogConfig = files.config
+        self.on_append: Callable[[KafkaPartition], None] | None = None
+        self.on_roll: Callable[[KafkaPartition], None] | None = None
+        self.producers = ProducerStates()
+        self.leader_epochs = LeaderEpochs.load(host.fs, files.directory)
+        self.last_flush_ms = host.clock.monotonic_ms()
+        files.witness = self._witness
+        bases = files.base_offsets()
+        if recovery_point is not None and bases:
+            self._restore_producers(_floor(bases, recovery_point))
+        self.log: SegmentedLog[RecordBatch, KafkaSegment] = SegmentedLog(
+            files, recovery_point, start_offset=log_start_offset
+        )
+        if self.log.next_offset < log_start_offset:
+            self.log.restart(log_start_offset)
+            self.producers.clear()
+        self.start_offset = max(log_start_offset, self.log.start_offset)
+        if self.log.recovery is None:
+            self._restore_producers(self.log.next_offset)
+        self.leader_epoch = max(self.leader_epochs.latest_epoch, 0)
+
+    @property
+    def recovery(self) -> Recovery | None:
+        """What opening after an unclean stop found; None after a clean one."""
+        return self.log.recovery
+
+    @property
+    def end_offset(self) -> int:
+        """Offset that the next record gets (log end offset; high watermark of a lone replica)."""
+        return self.log.active.next_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where a read_committed reader must stop."""
+        return min(self.producers.first_unstable_offset(self.end_offset), self.end_offset)
+
+    @property
+    def span(self) -> Span:
+        """The offsets that can be read."""
+        return Span(self.start_offset, self.end_offset)
+
+    # opening
+
+    def _witness(self, batch: RecordBatch) -> None:
+        """Take note of a batch that recovery found good."""
+        if batch.leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(batch.leader_epoch, batch.base_offset)
+        if batch.producer_id >= 0:
+            self._note_producer(batch)
+
+    def _restore_producers(self, end_offset: int) -> None:
+        """Load the newest snapshot at or below `end_offset` and replay what follows it."""
+        start = self.files.base_offsets()[0] if self.files.base_offsets() else 0
+        offsets = [offset for offset in self.files.snapshot_offsets() if offset <= end_offset]
+        if not offsets:
+            return
+        loaded = self.producers.load_newest(self.host.fs, self.files.directory, end_offset)
+        if loaded is not None:
+            start = loaded
+        for base_offset in self.files.base_offsets():
+            if base_offset >= end_offset:
+                break
+            segment = self.files.open(
+                base_offset, is_active=base_offset == self.files.base_offsets()[-1]
+            )
+            if segment.next_offset > start or base_offset >= start:
+                self._replay(segment, start, end_offset)
+            segment.close()
+
+    def _replay(self, segment: KafkaSegment, start: int, end_offset: int) -> None:
+        for batch in segment.entries(segment.locate(start)):
+            if batch.base_offset >= end_offset:
+                return
+            if batch.producer_id >= 0 and batch.base_offset >= start:
+                self._note_producer(batch)
+
+    def _note_producer(self, batch: RecordBatch) -> None:
+        if batch.is_control:
+            self.producers.append_marker_batch(batch.data)
+        else:
+            self.producers.append(
+                producer_id=batch.producer_id,
+                epoch=batch.producer_epoch,
+                first_sequence=batch.base_sequence,
+                last_sequence=batch.last_sequence,
+                last_offset=batch.last_offset,
+                offset_delta=batch.last_offset_delta,
+                timestamp_ms=batch.max_timestamp_ms,
+                is_transactional=batch.is_transactional,
+            )
+
+    # writing
+
+    def become_leader(self, epoch: int) -> None:
+        """Lead in `epoch`: batches from now on carry it (``Partition.makeLeader``)."""
+        self.leader_epoch = epoch
+        if epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(epoch, self.end_offset)
+
+    def append_produced(self, data: memoryview, now_ms: int) -> Appended:
+        """
+        Append the one batch in `data` (stamped in place) as a leader does.
+
+        Raises:
+            RejectedAppendError: and its kinds in ``append_errors`` and ``producer_state``.
+            WriteFailedError: the disk refused.
+
+        """
+        config = self.config
+        batch = validated(parse_produced(data, config), config, now_ms)
+        log = self.log
+        active = log.active
+        if batch.size_bytes > config.segment_bytes:
+            raise RecordListTooLargeError(
+                f"the batch has {batch.size_bytes} bytes, a segment holds {config.segment_bytes}"
+            )
+        start = log.reserve(batch)
+        if log.active is not active:
+            self._rolled()
+        if batch.producer_id >= 0:
+            original = self._check_sequence(batch)
+            if original is not None:
+                return original
+        batch.stamped(start, self.leader_epoch)
+        log.append(batch)
+        if batch.producer_id >= 0:
+            self._note_producer(batch)
+        self._appended(config)
+        return Appended(
+            start,
+            start + batch.last_offset_delta,
+            now_ms if config.is_log_append_time else NO_TIMESTAMP,
+        )
+
+    def _check_sequence(self, batch: RecordBatch) -> Appended | None:
+        """Return the offsets of the first time if the batch is a duplicate."""
+        original = self.producers.check(
+            producer_id=batch.producer_id,
+            epoch=batch.producer_epoch,
+            first_sequence=batch.base_sequence,
+            last_sequence=batch.last_sequence,
+            is_transactional=batch.is_transactional,
+        )
+        if original is None:
+            return None
+        return Appended(
+            original.base_offset, original.last_offset, original.timestamp_ms, is_duplicate=True
+        )
+
+    def append_stored(self, batch: RecordBatch) -> None:
+        """
+        Append a batch that has its offsets and epoch already, as a replica or a restore does.
+
+        Raises:
+            OffsetMismatchError: it starts below the log's end.
+
+        """
+        if batch.size_bytes > self.config.segment_bytes:
+            raise RecordListTooLargeError(
+                f"the batch has {batch.size_bytes} bytes, "
+                f"a segment holds {self.config.segment_bytes}"
+            )
+        if batch.leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(batch.leader_epoch, batch.base_offset)
+        active = self.log.active
+        self.log.reserve(batch)
+        if self.log.active is not active:
+            self._rolled()
+        self.log.append(batch)
+        if batch.producer_id >= 0:
+            self._note_producer(batch)
+        self._appended(self.config)
+
+    def _appended(self, config: LogConfig) -> None:
+        log = self.log
+        if log.active.next_offset - log.recovery_point >= config.flush_messages:
+            self.flush()
+        if self.on_append is not None:
+            self.on_append(self)
+
+    def _rolled(self) -> None:
+        """Take the producer snapshot of the new segment's base; ask for a flush of the old ones."""
+        self.take_snapshot()
+        if self.on_roll is not None:
+            self.on_roll(self)
+
+    def take_snapshot(self, *, sync: bool = False) -> None:
+        """Write the producer state up to the log end."""
+        path = self.files.path(self.end_offset, SNAPSHOT)
+        self.producers.snapshot(self.host.fs, path, sync=sync)
+
+    def append_records(self, records: Iterable[PlainRecord]) -> AppendResult:
+        """Append records as one batch of the topic's codec; offsets are assigned here."""
+        batch_records = [
+            Record(
+                offset=index,
+                timestamp_ms=record.timestamp_ms,
+                key=record.key,
+                value=record.value,
+                headers=tuple((header.name, header.value) for header in record.headers),
+            )
+            for index, record in enumerate(records)
+        ]
+        if not batch_records:
+            raise RejectedAppendError(f"{self.topic}-{self.index}: there is nothing to append")
+        data = encode_batch(batch_records)
+        result = self.append_produced(memoryview(data), self.host.clock.wall_ms())
+        return AppendResult(result.base_offset, result.last_offset + 1)
+
+    # reading
+
+    def read(
+        self,
+        offset: int,
+        size_bytes_max: int,
+        *,
+        end_offset: int | None = None,
+        is_first_whole: bool = True,
+    ) -> Extent | None:
+        """
+        Return stored bytes from the batch that holds `offset` on; None where there are none yet.
+
+        They may start below `offset` and end inside a batch, as in Kafka. `end_offset` (a batch
+        boundary, such as the last stable offset) is where they stop.
+
+        Raises:
+            OffsetOutOfRangeError: below the log start or above the log end.
+
+        """
+        log = self.log
+        active = log.active
+        log_end = active.next_offset
+        if offset < self.start_offset or offset > log_end:
+            raise OffsetOutOfRangeError(offset, self.span)
+        end = log_end if end_offset is None else min(end_offset, log_end)
+        if offset >= end:
+            return None
+        segment: KafkaSegment | None = active
+        if offset < active.base_offset:
+            segment = log.find(offset)
+        while segment is not None and segment.base_offset < end:
+            position = segment.end_position
+            if end < segment.next_offset:
+                position = segment.locate(end)
+            extent = segment.read_batches(
+                offset, size_bytes_max, end_position=position, is_first_whole=is_first_whole
+            )
+            if extent.size_bytes or segment is active or not is_first_whole:
+                return extent
+            segment = log.after(segment)
+        return None
+
+    def batches(self, offset: int | None = None) -> Iterable[RecordBatch]:
+        """Yield every batch from `offset` (default: the log start) on."""
+        start = self.start_offset if offset is None else offset
+        first = self.log.find(start)
+        for segment in list(self.log.segments.values()):
+            if first is not None and segment.base_offset < first.base_offset:
+                continue
+            position = segment.locate(start) if segment is first else 0
+            yield from segment.entries(position)
+
+    def read_records(self, offset: int, count_max: int) -> list[PlainRecord]:
+        """Return up to `count_max` records from `offset` on; markers are left out."""
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRangeError(offset, self.span)
+        found: list[PlainRecord] = []
+        for batch in self.batches(offset):
+            if batch.is_control:
+                continue
+            for record in decode_records(batch.data):
+                if record.offset >= offset:
+                    found.append(_plain(record))
+                    if len(found) == count_max:
+                        return found
+        return found
+
+    def find_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
+        """Return the first readable record that is at least that young."""
+        for segment in list(self.log.segments.values()):
+            if segment.largest_timestamp_ms() >= timestamp_ms:
+                found = segment.find_timestamp(timestamp_ms, self.start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def find_max_timestamp(self) -> TimestampedOffset | None:
+        """Return the record with the largest timestamp (ListOffsets timestamp -3)."""
+        segments: list[KafkaSegment] = list(self.log.segments.values())
+        newest = max(segments, key=lambda segment: segment.max_timestamp_ms)
+        if newest.max_timestamp_ms < 0:
+            return None
+        return newest.find_timestamp(newest.max_timestamp_ms, self.start_offset)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> int | None:
+        """Return the offset of the first readable record that is at least that young."""
+        found = self.find_timestamp(timestamp_ms)
+        return None if found is None else found.offset
+
+    # lasting and forgetting
+
+    def flush(self) -> None:
+        """Make all appended so far durable."""
+        self.log.flush()
+        self.last_flush_ms = self.host.clock.monotonic_ms()
+
+    def begin_flush(self) -> FlushTask:
+        """Return what must be synced; run it in any thread, then :meth:`end_flush`."""
+        return self.log.begin_flush()
+
+    def end_flush(self, task: FlushTask) -> None:
+        """Take note that the task has run."""
+        self.log.end_flush(task)
+        self.last_flush_ms = self.host.clock.monotonic_ms()
+
+    def delete_records(self, offset: int) -> int:
+        """
+        Move the log start up to `offset` (-1: the log end); return the new log start.
+
+        Raises:
+            OffsetOutOfRangeError: above the high watermark.
+
+        """
+        if offset == -1:
+            offset = self.end_offset
+        if offset > self.end_offset or offset < 0:
+            raise OffsetOutOfRangeError(offset, self.span)
+        self.start_offset = max(self.start_offset, offset)
+        self.leader_epochs.truncate_from_start(self.start_offset)
+        return self.start_offset
+
+    def retain(self) -> int:
+        """Remove the segments that retention gives up; return how many."""
+        gone = self.log.retain(
+            self.config.retention_policy, self.host.clock.wall_ms(), self.start_offset
+        )
+        if gone:
+            self.start_offset = max(self.start_offset, self.log.start_offset)
+            self.leader_epochs.truncate_from_start(self.start_offset)
+            for segment in gone:
+                self.files.remove_snapshot(segment.base_offset)
+        return len(gone)
+
+    def truncate(self, offset: int) -> None:
+        """Remove all that reaches to `offset` or above (``UnifiedLog.truncateTo``)."""
+        self.log.truncate(offset)
+        self.leader_epochs.truncate_from_end(offset)
+        self.start_offset = min(self.start_offset, offset)
+        self.producers.clear()
+        for batch in self.batches(self.log.start_offset):
+            if batch.producer_id >= 0:
+                self._note_producer(batch)
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Use new topic settings from now on; of an open segment too."""
+        self.config = self.files.config = config
+        for segment in self.log.segments.values():
+            segment.config = config
+
+    def close(self) -> None:
+        """Stop cleanly: flush, producer snapshot at the end, indexes trimmed."""
+        self.log.active.seal()
+        self.log.flush()
+        self.take_snapshot(sync=True)
+        self.leader_epochs.flush()
+        self.log.close()
+        self.files.purge(everything=True)
+
+
+def _floor(bases: list[int], offset: int) -> int:
+    """Return the greatest base offset at or below `offset`, or the first."""
+    return max((base for base in bases if base <= offset), default=bases[0])
+
+
+def _plain(record: Record) -> PlainRecord:
+    headers = tuple(Header(name, value) for name, value in record.headers)
+    return PlainRecord(record.key, record.value, record.timestamp_ms, headers, record.offset)

@@ -1,0 +1,342 @@
+"""
+One Kafka segment: a ``.log`` of record batches with its sparse offset and time index.
+
+Kafka's class of the same noun is ``LogSegment``. The indexes are folds over the ``.log``: they
+carry no checksum and are rebuilt after an unclean stop.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+import attrs
+
+from logstore.errors import CorruptEntryError, WriteFailedError
+from logstore.host import Host
+from logstore.recovery import Recovery
+from logstore.segment import Draft, Extent, LogSegment
+from logstore.segments.kafka.config import LogConfig
+from logstore.segments.kafka.offset_index import OffsetIndex
+from logstore.segments.kafka.record import decode_records
+from logstore.segments.kafka.record_batch import (
+    HEADER_BYTES,
+    NO_TIMESTAMP,
+    RecordBatch,
+    batch_size_bytes,
+    parse_batch,
+)
+from logstore.segments.kafka.time_index import TimeIndex
+
+_RELATIVE_OFFSET_MAX = 2**31 - 1
+#: how much of the file one step of a scan reads; longer batches are read whole
+_SCAN_BYTES = 1024 * 1024
+#: how much is read to step over batch headers: more than an index interval and a header
+_WINDOW_BYTES = 8 * 1024
+_SPAN = struct.Struct(">qi11xi")  # baseOffset, batchLength, (epoch, magic, crc, attributes), delta
+_NOWHERE = 2**63 - 1
+
+
+@attrs.frozen
+class TimestampedOffset:
+    """A record's place in time and in the log."""
+
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int = -1
+
+
+class KafkaSegment(LogSegment[RecordBatch]):
+    """
+    Record batches from `base_offset` on.
+
+    `witness` is called with every batch that a recovery finds good, so that producer state and
+    leader epochs can be rebuilt in the same pass.
+    """
+
+    may_skip_offsets: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        host: Host,
+        path: str,
+        base_offset: int,
+        config: LogConfig,
+        offset_index: OffsetIndex,
+        time_index: TimeIndex,
+    ) -> None:
+        super().__init__(host.fs, path, base_offset)
+        self._clock = host.clock
+        self.config = config
+        self.offset_index = offset_index
+        self.time_index = time_index
+        self.created_ms = 0
+        self.jitter_ms = 0
+        self.witness: Callable[[RecordBatch], None] | None = None
+        self.max_timestamp_ms = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        self._first_timestamp_ms: int | None = None
+        self._bytes_since_index_entry = 0
+        # Where the newest batch stands: consumers at the tail ask for it again and again.
+        self._newest_base_offset = _NOWHERE
+        self._newest_position = 0
+
+    # opening
+
+    def load_times(self) -> None:
+        """Take the largest timestamp from the time index (Kafka: ``readMaxTimestampSoFar``)."""
+        timestamp_ms, offset = self.time_index.last_entry
+        self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, offset
+
+    def load_end(self) -> None:
+        """Find where a cleanly closed segment ends: walk on from its last index entry."""
+        self.end_position = self.file.size()
+        self.next_offset = self.base_offset
+        position = self.offset_index.last_entry[1]
+        for base_offset, start, size_bytes, last_delta in self._spans(position):
+            self.next_offset = base_offset + last_delta + 1
+            position = start + size_bytes
+        if position != self.end_position:
+            raise CorruptEntryError(self.path, position, "a batch is cut short")
+        self.recovery_point = self.next_offset
+
+    def _spans(self, position: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (base offset, position, size, last offset delta) of each batch; no CRC check."""
+        end = self.end_position
+        window, window_start = b"", position
+        while position + HEADER_BYTES <= end:
+            index = position - window_start
+            if index + HEADER_BYTES > len(window):
+                window, window_start, index = self.file.read(position, _WINDOW_BYTES), position, 0
+                if len(window) < HEADER_BYTES:
+                    return
+            base_offset, length, last_delta = _SPAN.unpack_from(window, index)
+            if length < HEADER_BYTES - 12 or position + 12 + length > end:
+                return
+            yield base_offset, position, length + 12, last_delta
+            position += length + 12
+
+    # what the core asks of a layout
+
+    def locate(self, offset: int) -> int:
+        """Return the position of the batch that holds `offset`: index entry, then a short walk."""
+        if offset >= self.next_offset:
+            return self.end_position
+        if offset >= self._newest_base_offset:
+            return self._newest_position
+        for base_offset, position, _, last_delta in self._spans(
+            self.offset_index.lookup(offset)[1]
+        ):
+            if base_offset + last_delta >= offset:
+                return position
+        return self.end_position
+
+    def decode(self, position: int) -> RecordBatch | None:
+        """Return the batch at `position`, its CRC checked; None at the end of the file."""
+        header = self.file.read(position, HEADER_BYTES)
+        if not header:
+            return None
+        size_bytes = batch_size_bytes(header) if len(header) == HEADER_BYTES else 0
+        data = self.file.read(position, max(size_bytes, HEADER_BYTES))
+        try:
+            return parse_batch(memoryview(data), 0, self.path)
+        except CorruptEntryError as error:
+            raise CorruptEntryError(self.path, position, error.reason) from None
+
+    def has_room_for(self, draft: Draft[RecordBatch]) -> bool:
+        """Apply every roll rule of Kafka's ``LogSegment.shouldRoll``."""
+        config = self.config
+        if self.end_position > config.segment_bytes - draft.size_bytes:
+            return False
+        if self.offset_index.is_full or self.time_index.is_full:
+            return False
+        if self.next_offset + draft.offset_count - 1 - self.base_offset > _RELATIVE_OFFSET_MAX:
+            return False
+        return self.end_position == 0 or not self._is_aged(draft.max_timestamp_ms)
+
+    def _is_aged(self, timestamp_ms: int) -> bool:
+        first_ms = self._first_timestamp_ms
+        if first_ms is None:
+            first_ms = self._load_first_timestamp()
+        if first_ms >= 0:  # data is measured by its own time, not by when it came
+            waited_ms = timestamp_ms - first_ms
+        else:
+            waited_ms = self._clock.wall_ms() - self.created_ms
+        return waited_ms > self.config.segment_ms - self.jitter_ms
+
+    def _load_first_timestamp(self) -> int:
+        batch = self.decode(0)
+        self._first_timestamp_ms = NO_TIMESTAMP if batch is None else batch.max_timestamp_ms
+        return self._first_timestamp_ms
+
+    def observe(self, entry: RecordBatch, position: int) -> None:
+        """Fold one batch into both indexes (Kafka: the second half of ``LogSegment.append``)."""
+        timestamp_ms = entry.max_timestamp_ms
+        if position == 0:
+            self._first_timestamp_ms = timestamp_ms
+        if timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = timestamp_ms
+            self.max_timestamp_offset = entry.last_offset
+        if self._bytes_since_index_entry > self.config.index_interval_bytes:
+            self.offset_index.append(entry.last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
+            self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry += entry.size_bytes
+        self._newest_base_offset = entry.base_offset
+        self._newest_position = position
+
+    def forget(self, offset: int) -> None:
+        """Cut both indexes back and count index intervals anew (``LogSegment.truncateTo``)."""
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self._bytes_since_index_entry = 0
+        self._newest_base_offset = _NOWHERE
+        if self.end_position == 0:
+            self._first_timestamp_ms = None
+        self.load_times()
+
+    def reset_observations(self) -> None:
+        """Empty both indexes before a recovery fills them."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        self._first_timestamp_ms = None
+        self._bytes_since_index_entry = 0
+        self._newest_base_offset = _NOWHERE
+
+    def sync_observations(self) -> None:
+        """Write and sync both indexes."""
+        self.offset_index.flush(sync=True)
+        self.time_index.flush(sync=True)
+
+    def largest_timestamp_ms(self) -> int:
+        """Return the largest timestamp in the segment, or when it was last written."""
+        if self.max_timestamp_ms >= 0:
+            return self.max_timestamp_ms
+        return super().largest_timestamp_ms()
+
+    # what follows from it, at Kafka's granularity
+
+    def entries(self, position: int = 0) -> Iterator[RecordBatch]:
+        """Yield every batch from `position` on, CRC checked, reading the file in large steps."""
+        end = self.file.size()
+        while position < end:
+            data = memoryview(self.file.read(position, _SCAN_BYTES))
+            if len(data) >= HEADER_BYTES and batch_size_bytes(data) > len(data):
+                size_bytes = min(batch_size_bytes(data), end - position)
+                data = memoryview(self.file.read(position, size_bytes))
+            used = yield from self._whole_batches(data, position, position + len(data) == end)
+            if used == 0:
+                return
+            position += used
+
+    def _whole_batches(self, data: memoryview, start: int, is_last: bool) -> Iterator[RecordBatch]:
+        index, size_bytes = 0, len(data)
+        while index < size_bytes:
+            left = size_bytes - index
+            if not is_last and (left < HEADER_BYTES or batch_size_bytes(data, index) > left):
+                break
+            try:
+                batch = parse_batch(data, index, self.path)
+            except CorruptEntryError as error:
+                raise CorruptEntryError(self.path, start + index, error.reason) from None
+            yield batch
+            index += batch.size_bytes
+        return index
+
+    def read_batches(
+        self, offset: int, size_bytes_max: int, *, end_position: int, is_first_whole: bool
+    ) -> Extent:
+        """
+        Return the bytes from the batch that holds `offset` on, never past `end_position`.
+
+        With `is_first_whole` the first batch is there in full, however large it is.
+        """
+        position = self.locate(offset)
+        available = end_position - position
+        size_bytes = min(available, size_bytes_max)
+        if is_first_whole and size_bytes < available:
+            size_bytes = max(size_bytes, batch_size_bytes(self.file.read(position, 12)))
+        return Extent(self.file, position, max(0, min(size_bytes, available)))
+
+    def find_timestamp(self, timestamp_ms: int, start_offset: int) -> TimestampedOffset | None:
+        """
+        Return the first record at or above `start_offset` that is at least that young.
+
+        Source: ``LogSegment.findOffsetByTimestamp``.
+        """
+        indexed_offset = self.time_index.lookup(timestamp_ms)[1]
+        position = self.offset_index.lookup(max(indexed_offset, start_offset))[1]
+        for batch in self.entries(position):
+            if batch.max_timestamp_ms < timestamp_ms or batch.last_offset < start_offset:
+                continue
+            for record in decode_records(batch.data):
+                if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+                    return TimestampedOffset(record.timestamp_ms, record.offset, batch.leader_epoch)
+        return None
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> int | None:
+        """Return the first offset whose record is at least that young."""
+        found = self.find_timestamp(timestamp_ms, self.base_offset)
+        return None if found is None else found.offset
+
+    def _scan(self) -> str | None:
+        """Recover: as the core does, but the witness sees every good batch."""
+        witness = self.witness
+        try:
+            for batch in self.entries():
+                position = self.end_position
+                if batch.base_offset < self.next_offset:
+                    return (
+                        f"{self.path}: position {position}: offset {batch.base_offset} goes back "
+                        f"below {self.next_offset}"
+                    )
+                if batch.last_offset - self.base_offset > _RELATIVE_OFFSET_MAX:
+                    return (
+                        f"{self.path}: position {position}: offset {batch.last_offset} is too far"
+                    )
+                self.end_position = position + batch.size_bytes
+                self.next_offset = batch.next_offset
+                self.observe(batch, position)
+                if witness is not None:
+                    witness(batch)
+        except CorruptEntryError as error:
+            return str(error)
+        return None
+
+    def recover(self) -> Recovery:
+        """Check every batch and rebuild both indexes (``LogSegment.recover``)."""
+        is_active = self.offset_index.is_active
+        self.resume()
+        outcome = super().recover()
+        self.time_index.maybe_append(
+            self.max_timestamp_ms, self.max_timestamp_offset, skip_full_check=True
+        )
+        if not is_active:
+            self.seal()
+        return outcome
+
+    def seal(self) -> None:
+        """Finish: last time entry, indexes trimmed (``onBecomeInactiveSegment``)."""
+        self.time_index.maybe_append(
+            self.max_timestamp_ms, self.max_timestamp_offset, skip_full_check=True
+        )
+        try:
+            self.offset_index.seal()
+            self.time_index.seal()
+        except OSError as error:
+            raise WriteFailedError(
+                f"{self.path}: the indexes could not be written: {error}"
+            ) from error
+
+    def resume(self) -> None:
+        """Make a sealed segment the active one again: its indexes take entries."""
+        self.offset_index.resume()
+        self.time_index.resume()
+
+    def close(self) -> None:
+        """Give all handles back."""
+        super().close()
+        self.offset_index.close()
+        self.time_index.close()

@@ -1,0 +1,225 @@
+"""
+What a leader checks and changes before a produced batch enters the log.
+
+Source: Kafka's ``LogValidator``. Everything that the header tells is checked. Records are not
+visited one by one where no rule of the topic asks for it: the leader's work is per batch, so a
+batch of up to :data:`RECORDS_WALKED_MAX` records has its structure checked, a larger one its first
+records; a topic that demands keys or bounds old timestamps has every record decoded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.checksum import crc32c
+from logstore.segments.kafka.append_errors import (
+    CorruptMessageError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    MessageTooLargeError,
+    RecordError,
+    UnsupportedCompressionError,
+)
+from logstore.segments.kafka.compression import Codec, CompressionError, looks_like
+from logstore.segments.kafka.record import (
+    CorruptRecordError,
+    Record,
+    check_structure,
+    decode_records,
+    encode_batch,
+)
+from logstore.segments.kafka.record_batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    NO_TIMESTAMP,
+    RecordBatch,
+    batch_size_bytes,
+)
+
+if TYPE_CHECKING:
+    from logstore.segments.kafka.config import LogConfig
+
+RECORDS_WALKED_MAX = 16
+_NO_BOUND = 2**63 - 1
+
+
+def parse_produced(data: memoryview, config: LogConfig) -> RecordBatch:
+    """
+    Return the one batch that `data` must hold, its header and CRC checked.
+
+    Raises:
+        InvalidRecordError: not exactly one batch of magic 2 from a client.
+        CorruptMessageError: cut short, or the CRC is wrong.
+        MessageTooLargeError: above ``max.message.bytes``.
+        UnsupportedCompressionError: an unknown codec.
+
+    """
+    size_bytes = len(data)
+    if size_bytes < HEADER_BYTES:
+        if size_bytes == 0:
+            raise InvalidRecordError("the request holds no record batch")
+        if size_bytes > 16 and data[16] != MAGIC:
+            raise InvalidRecordError(f"magic {data[16]}: only record batches of magic 2 are taken")
+        raise CorruptMessageError(f"{size_bytes} bytes are less than a batch header")
+    batch = RecordBatch(data, size_bytes)
+    if batch.magic != MAGIC:
+        raise InvalidRecordError(f"magic {batch.magic}: only record batches of magic 2 are taken")
+    stated_bytes = batch_size_bytes(data)
+    if stated_bytes != size_bytes:
+        _refuse_size(stated_bytes, size_bytes)
+    if size_bytes > config.max_message_bytes:
+        raise MessageTooLargeError(
+            f"the batch has {size_bytes} bytes, max.message.bytes is {config.max_message_bytes}"
+        )
+    if crc32c(data[21:]) != batch.crc:
+        raise CorruptMessageError(
+            f"CRC of the batch is {batch.computed_crc():#010x}, its header says {batch.crc:#010x}"
+        )
+    _check_header(batch)
+    return batch
+
+
+def _refuse_size(stated_bytes: int, size_bytes: int) -> None:
+    if stated_bytes < HEADER_BYTES:
+        raise CorruptMessageError(f"batch length {stated_bytes - 12} is less than a header takes")
+    if stated_bytes > size_bytes:
+        raise CorruptMessageError(f"a batch of {stated_bytes} bytes is cut short at {size_bytes}")
+    raise InvalidRecordError("a request holds exactly one record batch per partition")
+
+
+def _check_header(batch: RecordBatch) -> None:
+    if batch.base_offset != 0:
+        raise InvalidRecordError(f"base offset is {batch.base_offset}; producers send 0")
+    if batch.record_count <= 0 or batch.record_count != batch.last_offset_delta + 1:
+        raise InvalidRecordError(
+            f"{batch.record_count} records do not fit last offset delta {batch.last_offset_delta}"
+        )
+    if batch.attributes & (CODEC_MASK | CONTROL_BIT):
+        if batch.attributes & CONTROL_BIT:
+            raise InvalidRecordError("clients do not write control batches")
+        if batch.attributes & CODEC_MASK > Codec.ZSTD:
+            raise UnsupportedCompressionError(f"codec {batch.codec} is unknown")
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        raise InvalidRecordError(
+            f"producer {batch.producer_id} sent base sequence {batch.base_sequence}"
+        )
+
+
+def validated(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
+    """
+    Return the batch as it enters the log: checked, restamped or recompressed where needed.
+
+    Raises:
+        InvalidRecordError, InvalidTimestampError: with one entry per bad record where the topic's
+            rules are about records.
+
+    """
+    codec = batch.attributes & CODEC_MASK
+    _check_timestamps(batch, config, now_ms)
+    if config.needs_every_record or codec != config.target_codec(codec):
+        return _rebuilt(batch, config, now_ms)
+    if codec:
+        if not looks_like(Codec(codec), batch.data[HEADER_BYTES:]):
+            raise InvalidRecordError(f"the records are not {Codec(codec).name.lower()} data")
+    else:
+        try:
+            check_structure(batch.data, records_max=RECORDS_WALKED_MAX)
+        except CorruptRecordError as error:
+            raise InvalidRecordError(str(error)) from error
+    if config.is_log_append_time:
+        batch.restamp_time(now_ms, is_log_append_time=True)
+    elif batch.attributes & LOG_APPEND_TIME_BIT:
+        batch.restamp_time(batch.max_timestamp_ms, is_log_append_time=False)
+    return batch
+
+
+def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
+    if batch.attributes & LOG_APPEND_TIME_BIT and (
+        config.is_log_append_time or batch.max_timestamp_ms == NO_TIMESTAMP
+    ):
+        raise InvalidTimestampError("a producer's batch claims the timestamp type LogAppendTime")
+    if config.is_log_append_time or batch.max_timestamp_ms == NO_TIMESTAMP:
+        return
+    latest_ms = now_ms + config.message_timestamp_after_max_ms
+    if batch.max_timestamp_ms > latest_ms:
+        raise _timestamp_errors(decoded(batch), config, now_ms)
+
+
+def decoded(batch: RecordBatch) -> list[Record]:
+    """
+    Return every record of the batch.
+
+    Raises:
+        InvalidRecordError: they cannot be read.
+
+    """
+    try:
+        return list(decode_records(batch.data))
+    except (CorruptRecordError, CompressionError) as error:
+        raise InvalidRecordError(str(error)) from error
+
+
+def _timestamp_errors(
+    records: list[Record], config: LogConfig, now_ms: int
+) -> InvalidTimestampError:
+    earliest_ms = now_ms - config.message_timestamp_before_max_ms
+    latest_ms = now_ms + config.message_timestamp_after_max_ms
+    bad = [
+        RecordError(
+            index, f"timestamp {record.timestamp_ms} is not in [{earliest_ms}, {latest_ms}]"
+        )
+        for index, record in enumerate(records)
+        if record.timestamp_ms != NO_TIMESTAMP
+        and not earliest_ms <= record.timestamp_ms <= latest_ms
+    ] or [RecordError(0, f"the batch's maximal timestamp is above {latest_ms}")]
+    return InvalidTimestampError(
+        "One or more records have been rejected due to invalid timestamp", tuple(bad)
+    )
+
+
+def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
+    """Decode and check every record; encode anew where the codec or the offsets must change."""
+    records = decoded(batch)
+    if config.is_compacted:
+        keyless = tuple(
+            RecordError(index, "a record of a compacted topic needs a key")
+            for index, record in enumerate(records)
+            if record.key is None
+        )
+        if keyless:
+            raise InvalidRecordError(
+                f"{len(keyless)} of {len(records)} records have no key", keyless
+            )
+    if not config.is_log_append_time and config.message_timestamp_before_max_ms != _NO_BOUND:
+        oldest_ms = min((r.timestamp_ms for r in records if r.timestamp_ms >= 0), default=now_ms)
+        if oldest_ms < now_ms - config.message_timestamp_before_max_ms:
+            raise _timestamp_errors(records, config, now_ms)
+    codec = config.target_codec(batch.codec)
+    in_order = [record.offset for record in records] == list(range(len(records)))
+    if codec == batch.codec and in_order:
+        if config.is_log_append_time:
+            batch.restamp_time(now_ms, is_log_append_time=True)
+        return batch
+    data = encode_batch(
+        [attrs.evolve(record, offset=index) for index, record in enumerate(records)],
+        codec=Codec(codec),
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        is_transactional=batch.is_transactional,
+        level=config.compression_level(codec),
+    )
+    rebuilt = RecordBatch(memoryview(data), len(data))
+    if config.is_log_append_time:
+        rebuilt.restamp_time(now_ms, is_log_append_time=True)
+    if rebuilt.size_bytes > config.max_message_bytes:
+        raise MessageTooLargeError(
+            f"recompressed, the batch has {rebuilt.size_bytes} bytes, "
+            f"max.message.bytes is {config.max_message_bytes}"
+        )
+    return rebuilt
