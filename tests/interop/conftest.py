@@ -1,0 +1,154 @@
+"""The brokers and tools that interop tests talk to."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import attrs
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from logstore.tools.dev.kafka_peer import KafkaPeer, PeerUnavailable, java
+from tests.interop.clients import CLIENTS, Client
+from tests.interop.our_broker import OurBroker
+
+VERSION = "4"
+# Both brokers get these: samples carry old timestamps, and groups need not wait for company.
+SETTINGS: dict[str, object] = {
+    "log.retention.ms": -1,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 100,
+    "offsets.topic.num.partitions": 2,
+    "auto.create.topics.enable": "true",
+    "num.partitions": 1,
+}
+
+
+class Broker(Protocol):
+    """What a test sees of a broker, the real one or ours."""
+
+    bootstrap: str
+    data: Path
+    log: Path
+
+    def start(self) -> object:
+        """Start, on the same port as before; return once it answers."""
+        ...
+
+    def stop(self, kill: bool = False) -> None:
+        """Stop cleanly, or by SIGKILL."""
+        ...
+
+
+@attrs.frozen
+class Done:
+    """How one of Kafka's tools ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+RunTool = Callable[..., Done]
+CreateTopic = Callable[..., str]
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip for want of a peer; under CI a missing peer is a failure."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def start_real(
+    directory: Path, version: str = VERSION, settings: dict[str, object] | None = None
+) -> KafkaPeer:
+    """Return a started real Kafka, or end the test as `missing` says."""
+    try:
+        return KafkaPeer(version, directory, settings=SETTINGS | (settings or {})).start()
+    except PeerUnavailable as reason:
+        missing(str(reason))
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaPeer]:
+    """One real Kafka for all tests of the session."""
+    peer = start_real(tmp_path_factory.mktemp("real"))
+    yield peer
+    peer.stop()
+
+
+@pytest.fixture(scope="session")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    """One `logstore serve` for all tests of the session."""
+    broker = OurBroker(tmp_path_factory.mktemp("ours"), SETTINGS).start()
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture(scope="session", params=["real", "ours"])
+def broker(request: pytest.FixtureRequest) -> Broker:
+    """First the real one, which proves the test, then ours, which the test proves."""
+    found: Broker = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
+def client(request: pytest.FixtureRequest) -> Client:
+    """Each of the foreign client libraries."""
+    found: Client = request.param
+    return found
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A legal topic name of the test's own."""
+    return f"{re.sub('[^a-zA-Z0-9]+', '-', request.node.name)[:80]}-{next(_numbers)}"
+
+
+@pytest.fixture
+def create_topic(topic_name: str) -> CreateTopic:
+    """A function that creates a topic and returns its name, by default a new one."""
+
+    def create(
+        bootstrap: str,
+        name: str | None = None,
+        partitions: int = 1,
+        config: dict[str, str] | None = None,
+    ) -> str:
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        name = name or topic_name
+        asked = NewTopic(name, num_partitions=partitions, config=config or {})
+        admin.create_topics([asked])[name].result(30)
+        return name
+
+    return create
+
+
+@pytest.fixture(scope="session")
+def kafka_tool() -> RunTool:
+    """A function that runs one of Kafka's own tools by its short name, without judging it."""
+
+    def run(
+        name: str, *args: str, stdin: str | None = None, check: bool = True, version: str = VERSION
+    ) -> Done:
+        try:
+            command = java(version, name, *args)
+        except PeerUnavailable as reason:
+            missing(str(reason))
+        done = subprocess.run(command, text=True, capture_output=True, input=stdin, timeout=90)
+        if check:
+            assert done.returncode == 0, f"{name} {args}: {done.stdout}\n{done.stderr}"
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return run
