@@ -364,7 +364,7 @@ class SparseIndex(ABC):
         size = self.ENTRY.size
         used = len(data.rstrip(b"\0"))
         used += -used % size
-        for position in range(size, used, size):
+        for position in range(size, min(used, len(data)) - size + 1, size):
             if self._relative_offset_at(data, position) == 0:
                 used = position
                 break

@@ -86,16 +86,14 @@ class TimeIndex(SparseIndex):
             self._check_order(timestamp_ms, offset)
             if timestamp_ms <= last_timestamp_ms:
                 return False
+            raise IndexOverflowError(f"{self.path}: offset {offset} is below the base offset")
         reserved = 0 if skip_full_check else 12
         assert len(entries) < self.bytes_max - reserved, "append to a full index"
-        relative = offset - self.base_offset
-        if not 0 <= relative < 1 << 31:
-            raise IndexOverflowError(f"{self.path}: offset {offset} is out of range")
         try:
-            entries += _pack(timestamp_ms, relative)
+            entries += _pack(timestamp_ms, offset - self.base_offset)
         except struct.error:
             raise IndexOverflowError(
-                f"{self.path}: timestamp {timestamp_ms} is out of range"
+                f"{self.path}: offset {offset} or timestamp {timestamp_ms} is out of range"
             ) from None
         self._last_timestamp_ms = timestamp_ms
         self._last_offset = offset
