@@ -12,12 +12,31 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from logstore.compat.waiting import Later
+
 if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
 
 #: A handler of decoded messages: (broker, client, request message) -> response message or Later.
 MessageHandler = Callable[["Broker", "Client", Any], Any]
+
+
+@attrs.define(slots=True)
+class RawRequest:
+    """A request that its handler reads by itself. `data` is valid during the call only."""
+
+    version: int
+    correlation_id: int
+    data: memoryview
+    position: int
+    is_flexible: bool
+
+
+#: What a raw handler returns: whole frames, None for "no answer", or a promise of frames.
+RawAnswer = "list[Chunk] | Later[list[Chunk]] | None"
+RawHandler = Callable[["Broker", "Client", RawRequest], "list[Chunk] | Later[list[Chunk]] | None"]
 
 
 @attrs.frozen
@@ -32,7 +51,9 @@ class Api:
     flexible_from: int
     #: module below ``kafka.protocol`` that has ``<name>Request`` and ``<name>Response``
     module: str
-    handle: MessageHandler
+    handle: MessageHandler | None
+    #: reads the request and writes the response by hand: for what is asked often or first
+    handle_raw: RawHandler | None
     #: what ApiVersions says instead of `version_min` (Produce: old clients look for 0)
     advertised_min: int
 
@@ -50,11 +71,14 @@ def register(
     versions: tuple[int, int],
     *,
     flexible_from: int,
-    module: str,
-    handle: MessageHandler,
+    module: str = "",
+    handle: MessageHandler | None = None,
+    handle_raw: RawHandler | None = None,
     advertised_min: int | None = None,
 ) -> None:
     """Enter one API; called once, at the end of its file."""
     assert key not in APIS, f"API {key} is registered twice"
+    assert (handle is None) != (handle_raw is None), f"API {key} needs one handler"
+    assert handle is None or module, f"API {key} needs its message module"
     advertised = versions[0] if advertised_min is None else advertised_min
-    APIS[key] = Api(key, name, *versions, flexible_from, module, handle, advertised)
+    APIS[key] = Api(key, name, *versions, flexible_from, module, handle, handle_raw, advertised)

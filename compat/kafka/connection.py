@@ -1,0 +1,187 @@
+"""
+One Kafka client's connection without its socket: frames in, responses out, strictly in order.
+
+One request is served at a time. While its answer is awaited (a long poll, a group join, a flush)
+later requests stay unread, as in Kafka, whose broker mutes the channel.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from logstore.compat.connection import Chunk, FrameBuffer, FrameError
+from logstore.compat.kafka.framing import (
+    I16,
+    REQUEST_HEADER,
+    MalformedRequestError,
+    framed,
+    skip_tags,
+)
+from logstore.compat.kafka.registry import APIS, Api, RawRequest
+from logstore.compat.waiting import Later
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+
+_log = logging.getLogger(__name__)
+_API_VERSIONS = 18
+_unpack_header = REQUEST_HEADER.unpack_from
+
+
+class Client:
+    """What is known of the peer."""
+
+    __slots__ = ("client_id", "host", "raw_client_id", "software")
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.client_id = ""
+        self.raw_client_id: bytes = b""
+        self.software = ""
+
+
+class KafkaConnection:
+    """Implements :class:`logstore.compat.connection.Connection` for the Kafka protocol."""
+
+    def __init__(self, broker: Broker, peer_host: str) -> None:
+        self.broker = broker
+        self.client = Client(peer_host)
+        self.output: list[Chunk] = []
+        self.is_closing = False
+        self.is_waiting = False
+        self.on_output: Callable[[], None] | None = None
+        self._frames = FrameBuffer(broker.request_bytes_max)
+        self._is_lost = False
+
+    def writable(self) -> memoryview:
+        """Return where to put the next bytes."""
+        return self._frames.writable()
+
+    def received(self, count: int) -> None:
+        """Serve every whole request that has arrived, until one must wait."""
+        self._frames.received(count)
+        self._serve()
+
+    def feed(self, data: bytes) -> list[Chunk]:
+        """Receive `data` and take out what is to be sent: for tests, which have no socket."""
+        while data:
+            target = self.writable()
+            count = min(len(target), len(data))
+            target[:count] = data[:count]
+            self.received(count)
+            data = data[count:]
+        output, self.output = self.output, []
+        return output
+
+    def lost(self) -> None:
+        """Take note that the peer is gone."""
+        self._is_lost = True
+        self.is_closing = True
+        self.broker.disconnected(self)
+
+    def _serve(self) -> None:
+        frames = self._frames
+        try:
+            while not (self.is_waiting or self.is_closing):
+                frame = frames.next_frame()
+                if frame is None:
+                    break
+                self._handle(frame)
+        except (FrameError, MalformedRequestError, struct.error, IndexError, ValueError) as error:
+            _log.info("closing the connection of %s: %s", self.client.host, error)
+            self.is_closing = True
+        self.broker.wake_readers()
+
+    def _handle(self, frame: memoryview) -> None:
+        key, version, correlation_id = _unpack_header(frame)
+        api = APIS.get(key)
+        if api is None or not api.version_min <= version <= api.version_max:
+            self._refuse_version(key, version, correlation_id)
+            return
+        is_flexible = version >= api.flexible_from
+        position = self._read_client_id(frame)
+        if is_flexible:
+            position = 1 + position if frame[position] == 0 else skip_tags(frame, position)
+        answer: Any
+        if api.handle_raw is not None:
+            request = RawRequest(version, correlation_id, frame, position, is_flexible)
+            answer = api.handle_raw(self.broker, self.client, request)
+            if answer is None:
+                return
+            if isinstance(answer, list):
+                self.output += cast("list[Chunk]", answer)
+                return
+            self._wait(cast("Later[Any]", answer), cast("Callable[[Any], list[Chunk]]", list))
+            return
+        answer = self._ask(api, version, frame[position:])
+
+        def encode(message: Any) -> list[Chunk]:
+            return [self._encoded(api, version, correlation_id, message)]
+
+        if isinstance(answer, Later):
+            self._wait(cast("Later[Any]", answer), encode)
+        else:
+            self.output += encode(answer)
+
+    def _read_client_id(self, frame: memoryview) -> int:
+        """Note the client id, which rarely changes; return the position after it."""
+        size_bytes: int = I16.unpack_from(frame, 8)[0]
+        if size_bytes <= 0:
+            return 10
+        end = 10 + size_bytes
+        client = self.client
+        if frame[10:end] != client.raw_client_id:
+            client.raw_client_id = bytes(frame[10:end])
+            client.client_id = client.raw_client_id.decode(errors="replace")
+        return end
+
+    def _ask(self, api: Api, version: int, body: memoryview) -> Any:
+        """Decode the message, which the library does in bytes, and hand it to its handler."""
+        request_class = message_class(api, "Request")
+        try:
+            request = request_class.decode(bytes(body), version=version)
+        except Exception as error:
+            raise MalformedRequestError(
+                f"{api.name} v{version} cannot be decoded: {error!r}"
+            ) from error
+        assert api.handle is not None, "an API has one kind of handler"
+        return api.handle(self.broker, self.client, request)
+
+    def _encoded(self, api: Api, version: int, correlation_id: int, message: Any) -> bytes:
+        body: bytes = message.encode(version=version)
+        return framed(correlation_id, body, has_tags=version >= api.flexible_from)
+
+    def _wait(self, later: Later[Any], encode: Callable[[Any], list[Chunk]]) -> None:
+        self.is_waiting = True
+        is_here = True
+
+        def answered(answer: Any) -> None:
+            self.is_waiting = False
+            if self._is_lost:
+                return
+            self.output += encode(answer)
+            if not is_here:
+                self._serve()
+                if self.on_output is not None:
+                    self.on_output()
+
+        later.then(answered)
+        is_here = False
+
+    def _refuse_version(self, key: int, version: int, correlation_id: int) -> None:
+        """Answer an ApiVersions of the future in version 0; hang up on everything else."""
+        if key == _API_VERSIONS and version >= 0:
+            self.output.append(self.broker.unsupported_api_versions(correlation_id))
+            return
+        _log.info("closing the connection of %s: API %s v%s", self.client.host, key, version)
+        self.is_closing = True
+
+
+def message_class(api: Api, kind: str) -> Any:
+    """Return the library's class of the API's request or response, imported at first use."""
+    module = importlib.import_module(f"kafka.protocol.{api.module}")
+    return getattr(module, api.name + kind)
