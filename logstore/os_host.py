@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import random
 import shutil
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from logstore.host import DirectoryEntry, Host
 
@@ -83,9 +84,19 @@ class SystemFile:
 
 
 class SystemLock:
-    """A POSIX record lock, the kind that Java's FileChannel takes, so the real brokers see it."""
+    """
+    A POSIX record lock, the kind that Java's FileChannel takes, so the real brokers see it.
 
-    def __init__(self, descriptor: int) -> None:
+    It belongs to the process: the kernel grants it to the same process twice, and drops it when
+    any descriptor of the file is closed. Hence the table of what this process holds, looked up
+    before the file is opened again.
+    """
+
+    #: real paths of the locks that this process holds
+    held: ClassVar[set[str]] = set()
+
+    def __init__(self, real_path: str, descriptor: int) -> None:
+        self._real_path = real_path
         self._descriptor = descriptor
 
     def release(self) -> None:
@@ -93,6 +104,7 @@ class SystemLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+            SystemLock.held.discard(self._real_path)
 
 
 class SystemFileSystem:
@@ -154,13 +166,17 @@ class SystemFileSystem:
 
     def lock(self, path: str) -> SystemLock:
         """Take the exclusive record lock on `path` or raise BlockingIOError."""
+        real_path = os.path.realpath(path)
+        if real_path in SystemLock.held:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BaseException:
             os.close(descriptor)
             raise
-        return SystemLock(descriptor)
+        SystemLock.held.add(real_path)
+        return SystemLock(real_path, descriptor)
 
 
 class SystemClock:

@@ -1,0 +1,53 @@
+"""
+What the store's own tests use, shipped: a simulated world, and contracts to hold a layout to.
+
+Needs no test framework. Start at :class:`SimulatedHost`; what its disk may do to data is written
+at the head of :mod:`logstore.testing.simulated_disk`.
+"""
+
+from logstore.testing.crash_points import (
+    CrashPoint,
+    FailurePoint,
+    every_failure,
+    every_power_loss,
+)
+from logstore.testing.disk_faults import DiskFaults
+from logstore.testing.disk_journal import DiskJournal, Operation
+from logstore.testing.manual_clock import ManualClock
+from logstore.testing.power_loss import (
+    CORNERS,
+    DATA_WITHOUT_NAMES,
+    DATA_WITHOUT_SIZES,
+    KEEP_EVERYTHING,
+    LOSE_UNSYNCED,
+    NAMES_WITHOUT_DATA,
+    SIZES_WITHOUT_DATA,
+    Kept,
+    PowerLoss,
+    PowerLost,
+)
+from logstore.testing.simulated_disk import SimulatedDisk
+from logstore.testing.simulated_host import SimulatedHost
+
+__all__ = [
+    "CORNERS",
+    "DATA_WITHOUT_NAMES",
+    "DATA_WITHOUT_SIZES",
+    "KEEP_EVERYTHING",
+    "LOSE_UNSYNCED",
+    "NAMES_WITHOUT_DATA",
+    "SIZES_WITHOUT_DATA",
+    "CrashPoint",
+    "DiskFaults",
+    "DiskJournal",
+    "FailurePoint",
+    "Kept",
+    "ManualClock",
+    "Operation",
+    "PowerLoss",
+    "PowerLost",
+    "SimulatedDisk",
+    "SimulatedHost",
+    "every_failure",
+    "every_power_loss",
+]

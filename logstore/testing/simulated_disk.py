@@ -1,0 +1,335 @@
+"""
+A disk in memory that can lose power, tear, lie, flip, misdirect and fill up.
+
+What survives a power loss (:meth:`SimulatedDisk.power_loss`), and what may not:
+
+- **Synced data stays.** After ``File.sync`` the file's bytes and its size survive; before, every
+  512-byte sector of the file holds any one of the versions that it had since the last sync, each
+  sector on its own. Writes are therefore torn at sector boundaries and reordered; a sector itself
+  is written whole (disks promise 512 bytes), so that a tear inside of a sector happens only where a
+  test asks for it (``PowerLoss.torn``).
+- **The size is on its own too.** It is one of the sizes since the last sync, or lies between them
+  on a sector boundary. A size that survives without its data shows zeros; data that survives
+  without its size is cut off. Freed blocks of other files never shine through.
+- **A truncation is like a write.** Unsynced, it may be undone, and the bytes that it cut come back,
+  possibly behind bytes that were appended after it.
+- **Names are not data.** Syncing a file does not make its name durable. Creations, renames and
+  removals are durable once a directory that holds one of their names is synced; syncing that
+  directory does not make its own name durable in its parent. Until then each may be undone, in any
+  combination that keeps the order of changes of the same name. A rename is atomic: afterwards its
+  target is the old file or the new one. A file removed without a sync of the directory comes back.
+- **A name is not data.** A durable name may lead to a file without its bytes.
+
+That is POSIX read without optimism. ext4 in its default mode promises more (it commits names in
+order, and syncing a new file saves its name as well); XFS and btrfs promise other parts of it.
+
+The death of the process alone (:meth:`SimulatedDisk.process_death`) loses nothing that was
+written. Damage that nobody ordered (:meth:`SimulatedDisk.flip`) and planned faults
+(:class:`logstore.testing.disk_faults.DiskFaults`) come on top. A power loss in the middle of an
+operation needs no case of its own: it leaves what a power loss after it may leave.
+
+Not simulated: permissions, links, change times after a power loss, threads (callers take turns).
+"""
+
+from __future__ import annotations
+
+import copy
+import errno
+import random
+from collections.abc import Iterator
+from typing import Literal
+
+from logstore.host import Clock, DirectoryEntry
+from logstore.testing.directory_tree import (
+    Binding,
+    DirectoryImage,
+    DirectoryTree,
+    Node,
+    os_error,
+    parts_of,
+)
+from logstore.testing.disk_faults import DiskFaults, Fault, FaultKind
+from logstore.testing.disk_journal import DiskJournal
+from logstore.testing.file_image import FileImage
+from logstore.testing.power_loss import LOSE_UNSYNCED, PowerLoss, PowerLost
+from logstore.testing.simulated_file import SimulatedFile, SimulatedLock, raise_planned
+
+NameChangeKind = Literal["rename", "remove", "make_directory", "remove_directory"]
+
+
+class SimulatedDisk:
+    """A :class:`logstore.host.FileSystem`; the header of this module says what it simulates."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.journal = DiskJournal()
+        self.faults = DiskFaults()
+        #: counts power losses and deaths of the process; handles of an earlier life are dead
+        self.life = 0
+        #: how many state-changing operations were begun
+        self.operation_count = 0
+        self.is_off = False
+        self._off_at: int | None = None
+        self._tree = DirectoryTree(clock.wall_ms())
+        self._locks: dict[int, SimulatedLock] = {}
+
+    # What logstore.host.FileSystem asks for.
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> SimulatedFile:
+        """Open a file; `create` makes it if missing."""
+        self.look("open", path)
+        node = self._names.find(path)
+        if isinstance(node, DirectoryImage):
+            raise os_error(errno.EISDIR, path)
+        if node is None:
+            if not create:
+                raise os_error(errno.ENOENT, path)
+            node = self._create(path)
+        else:
+            size_bytes = node.content.size_bytes
+            self.journal.record("open", path, node.number, size_bytes=size_bytes)
+        return SimulatedFile(self, path, node, is_writable=writable)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory of that name is there."""
+        return self._find(path) is not None
+
+    def is_directory(self, path: str) -> bool:
+        """Tell whether `path` is a directory."""
+        return isinstance(self._find(path), DirectoryImage)
+
+    def list_directory(self, path: str) -> list[DirectoryEntry]:
+        """Return the entries, sorted by name."""
+        self.look("list_directory", path)
+        entries = self._names.directory(path).entries
+        return [
+            DirectoryEntry(name, True, 0)
+            if isinstance(node, DirectoryImage)
+            else DirectoryEntry(name, False, node.content.size_bytes)
+            for name, node in sorted(entries.items())
+        ]
+
+    def make_directory(self, path: str) -> None:
+        """Create the directory and its missing parents; fine if it exists."""
+        below = ""
+        names = parts_of(path)
+        for name in names:
+            below += f"/{name}"
+            node = self._names.find(below)
+            if isinstance(node, FileImage):
+                raise os_error(
+                    errno.EEXIST if below.count("/") == len(names) else errno.ENOTDIR, path
+                )
+            if node is None:
+                number = self._names.next_number()
+                directory = DirectoryImage(number, self.clock.wall_ms())
+                self._bind("make_directory", below, number, self._names.binding(below, directory))
+
+    def rename(self, source: str, target: str) -> None:
+        """Move atomically, replacing `target`."""
+        moved = self._names.find(source)
+        if moved is None:
+            raise os_error(errno.ENOENT, source)
+        change = self._names.binding(target, moved)
+        code: int | None = None
+        if change.before is moved:
+            return
+        if isinstance(moved, DirectoryImage):
+            if parts_of(target)[: len(parts_of(source))] == parts_of(source):
+                code = errno.EINVAL
+            elif isinstance(change.before, FileImage):
+                code = errno.ENOTDIR
+            elif change.before is not None and change.before.entries:
+                code = errno.ENOTEMPTY
+        elif isinstance(change.before, DirectoryImage):
+            code = errno.EISDIR
+        if code is not None:
+            raise os_error(code, target)
+        changes = (change, self._names.binding(source, None))
+        self._bind("rename", source, moved.number, *changes, target=target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        node = self._names.find(path)
+        if node is None:
+            raise os_error(errno.ENOENT, path)
+        if isinstance(node, DirectoryImage):
+            raise os_error(errno.EISDIR, path)
+        self._bind("remove", path, node.number, self._names.binding(path, None))
+
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory with all that is in it, name by name; fine if it is not there."""
+        node = self._find(path)
+        if not isinstance(node, DirectoryImage):
+            return
+        for name in sorted(node.entries):
+            below = f"{path.rstrip('/')}/{name}"
+            if isinstance(node.entries[name], DirectoryImage):
+                self.remove_directory(below)
+            else:
+                self.remove(below)
+        self._bind("remove_directory", path, node.number, self._names.binding(path, None))
+
+    def sync_directory(self, path: str) -> None:
+        """Make creations, renames and removals in the directory durable."""
+        directory = self._names.directory(path)
+        raise_planned(self.begin("sync_directory", path), path)
+        if not self.faults.sync_lies:
+            self._names.sync(directory)
+        self.journal.record("sync_directory", path, directory.number)
+
+    def modified_ms(self, path: str) -> int:
+        """Return when the file was last written, in ms since the epoch."""
+        node = self._names.find(path)
+        if node is None:
+            raise os_error(errno.ENOENT, path)
+        return node.modified_ms
+
+    def lock(self, path: str) -> SimulatedLock:
+        """Take the exclusive lock on `path` (created if missing) or raise BlockingIOError."""
+        self.look("lock", path)
+        node = self._names.find(path)
+        if isinstance(node, DirectoryImage):
+            raise os_error(errno.EISDIR, path)
+        if node is None:
+            node = self._create(path)
+        if node.number in self._locks:
+            raise os_error(errno.EAGAIN, path)
+        self.journal.record("lock", path, node.number)
+        return self._locks.setdefault(node.number, SimulatedLock(self, node.number))
+
+    # Power.
+
+    def cut_power_after(self, count: int) -> None:
+        """Let `count` more state-changing operations happen; the next one raises PowerLost."""
+        self._off_at = self.operation_count + count
+
+    def power_loss(self, loss: PowerLoss = LOSE_UNSYNCED) -> None:
+        """Lose power, and come back with what the medium holds; the journal goes on."""
+        rng = random.Random(loss.seed)
+        self._tree.lose_power(loss.names, rng)
+        for image in sorted(self._tree.files(), key=lambda image: image.number):
+            image.lose_power(loss, rng)
+        self.journal.record("power_loss", "", -1)
+        self.process_death()
+
+    def process_death(self) -> None:
+        """Let the process die and start again: handles and locks are gone, all writes stay."""
+        self.life += 1
+        self.is_off = False
+        self._off_at = None
+        self._locks.clear()
+
+    def unsynced_paths(self) -> list[str]:
+        """Return the files whose content, and names whose existence, a power loss may change."""
+        return sorted(set(self._unsynced_below("", self._tree.root)))
+
+    # Damage.
+
+    def fill_up(self, free_bytes: int = 0) -> None:
+        """Let the disk have room for `free_bytes` more; ``faults.clear()`` ends it."""
+        self.faults.capacity_bytes = self.used_bytes + free_bytes
+
+    def flip(self, path: str, position: int, bit: int = 0) -> None:
+        """Flip one bit on the medium, unseen by everyone."""
+        byte = self._file(path).content.read(position, 1)
+        assert byte, f"{path} has no byte at {position}"
+        self.damage(path, position, bytes([byte[0] ^ 1 << bit]))
+
+    def damage(self, path: str, position: int, data: bytes) -> None:
+        """Overwrite bytes on the medium, as far as the file reaches, unseen by everyone."""
+        content = self._file(path).content
+        start, stop = max(0, position), min(position + len(data), content.size_bytes)
+        if start < stop:
+            content.write(start, data[start - position : stop - position])
+
+    @property
+    def used_bytes(self) -> int:
+        """How much the files take; holes are free."""
+        return sum(image.content.stored_bytes for image in self._tree.files())
+
+    @property
+    def free_bytes(self) -> int | None:
+        """How much more fits, or None where there is no limit."""
+        capacity_bytes = self.faults.capacity_bytes
+        return None if capacity_bytes is None else max(0, capacity_bytes - self.used_bytes)
+
+    # For the open files and locks of this disk.
+
+    def look(self, kind: FaultKind, path: str) -> None:
+        """Let an operation that changes nothing begin: raise if it is to fail."""
+        self.check_power()
+        if self.faults.planned:
+            raise_planned(self.faults.strike(kind, path), path)
+
+    def begin(self, kind: FaultKind, path: str) -> Fault | None:
+        """Let a state-changing operation begin; return the planned fault that it meets."""
+        self._count_operation(path, changes=kind not in ("sync", "sync_directory"))
+        return self.faults.strike(kind, path) if self.faults.planned else None
+
+    def check_power(self) -> None:
+        """Raise PowerLost while the power is off."""
+        if self.is_off:
+            raise PowerLost("the power is off")
+
+    def unlock(self, file: int, lock: SimulatedLock) -> None:
+        """Release `lock` if it is still held."""
+        if self._locks.get(file) is lock:
+            del self._locks[file]
+
+    def fork(self, clock: Clock) -> SimulatedDisk:
+        """Return an equal disk that goes its own way; open files and locks stay with this one."""
+        twin = SimulatedDisk(clock)
+        twin.journal = self.journal.copy()
+        twin.faults, twin._tree = copy.deepcopy((self.faults, self._tree))
+        twin.life = self.life
+        twin.operation_count = self.operation_count
+        twin.is_off = self.is_off
+        twin._off_at = self._off_at
+        return twin
+
+    @property
+    def _names(self) -> DirectoryTree:
+        self.check_power()
+        return self._tree
+
+    def _count_operation(self, path: str, *, changes: bool) -> None:
+        self.is_off = self.is_off or self.operation_count == self._off_at
+        self.check_power()
+        self.operation_count += 1
+        if changes and self.faults.is_read_only:
+            raise os_error(errno.EROFS, path)
+
+    def _find(self, path: str) -> Node | None:
+        try:
+            return self._names.find(path)
+        except NotADirectoryError:
+            return None
+
+    def _file(self, path: str) -> FileImage:
+        node = self._tree.find(path)
+        assert isinstance(node, FileImage), f"{path} is not a file"
+        return node
+
+    def _create(self, path: str) -> FileImage:
+        image = FileImage(self._names.next_number(), self.clock.wall_ms())
+        binding = self._names.binding(path, image)
+        self._count_operation(path, changes=True)
+        self._names.bind(self.clock.wall_ms(), binding)
+        self.journal.record("create", path, image.number)
+        return image
+
+    def _bind(
+        self, kind: NameChangeKind, path: str, file: int, *change: Binding, target: str = ""
+    ) -> None:
+        raise_planned(self.begin(kind, path), path)
+        self._names.bind(self.clock.wall_ms(), *change)
+        self.journal.record(kind, path, file, target=target)
+
+    def _unsynced_below(self, path: str, directory: DirectoryImage) -> Iterator[str]:
+        yield from (f"{path}/{name}" for name in self._tree.unsynced_names(directory))
+        for name, node in directory.entries.items():
+            if isinstance(node, DirectoryImage):
+                yield from self._unsynced_below(f"{path}/{name}", node)
+            elif not node.is_synced:
+                yield f"{path}/{name}"
