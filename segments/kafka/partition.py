@@ -67,6 +67,8 @@ class KafkaPartition:
         self.config: LogConfig = files.config
         self.on_append: Callable[[KafkaPartition], None] | None = None
         self.on_roll: Callable[[KafkaPartition], None] | None = None
+        #: takes over flushes that ``flush.messages`` makes due; None: flush within the append
+        self.on_flush_due: Callable[[KafkaPartition], None] | None = None
         self.producers = ProducerStates()
         self.leader_epochs = LeaderEpochs.load(host.fs, files.directory)
         self.last_flush_ms = host.clock.monotonic_ms()
@@ -240,7 +242,10 @@ class KafkaPartition:
     def _appended(self, config: LogConfig) -> None:
         log = self.log
         if log.active.next_offset - log.recovery_point >= config.flush_messages:
-            self.flush()
+            if self.on_flush_due is None:
+                self.flush()
+            else:
+                self.on_flush_due(self)
         if self.on_append is not None:
             self.on_append(self)
 

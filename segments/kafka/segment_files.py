@@ -52,6 +52,7 @@ class SegmentFiles:
         *,
         is_clean: bool = True,
         is_writable: bool = True,
+        is_new: bool = False,
         cache: IndexCache | None = None,
     ) -> None:
         self.host = host
@@ -66,7 +67,8 @@ class SegmentFiles:
         self._cache = IndexCache() if cache is None else cache
         self._found: dict[str, int] = {}
         self._bases: list[int] = []
-        self._look()
+        if not is_new:
+            self._look()
 
     def _look(self) -> None:
         """List the directory once; remove what an interrupted removal left behind."""

@@ -1,0 +1,173 @@
+"""One broker: a store, its settings and what all connections share. It has no socket or thread."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from logstore.compat.kafka.connection import KafkaConnection
+from logstore.compat.kafka.fetch_sessions import FetchSessions
+from logstore.compat.kafka.flushing import Flusher, Offload
+from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+from logstore.compat.kafka.groups_topic import GroupsTopic
+from logstore.compat.kafka.readers import Readers
+from logstore.compat.waiting import Timers
+from logstore.host import Host
+from logstore.segments.kafka.config import BrokerConfig
+from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.kafka.topic import Topic
+
+
+def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+    """Do blocking work right here: the offload of a broker that no server drives."""
+    error: BaseException | None = None
+    try:
+        work()
+    except Exception as failure:  # noqa: BLE001 - handed to `done`, whatever it is
+        error = failure
+    done(error)
+
+
+class Broker:
+    """
+    Serves one store to any number of connections.
+
+    `advertised_host` and `advertised_port` are what clients are told to connect to.
+    """
+
+    def __init__(self, host: Host, store: KafkaStore, config: BrokerConfig) -> None:
+        self.host = host
+        self.store = store
+        self.config = config
+        self.timers = Timers(host.clock)
+        self.offload: Offload = run_at_once
+        self.readers = Readers()
+        self.flusher = Flusher(lambda: self.offload)
+        self.fetch_sessions = FetchSessions(host)
+        self.node_id: int = config.node_id
+        self.cluster_id = store.meta.cluster_id if store.meta is not None else ""
+        self.advertised_host = "127.0.0.1"
+        self.advertised_port = 0
+        self.request_bytes_max: int = config.socket_request_max_bytes
+        self.next_producer_id = self._first_free_producer_id()
+        #: partitions by the topic name's UTF-8 bytes, and by the topic id's 16 bytes
+        self.by_name: dict[bytes, dict[int, KafkaPartition]] = {}
+        self.by_id: dict[bytes, dict[int, KafkaPartition]] = {}
+        for topic in store.topics_by_name.values():
+            self._enter(topic)
+        self.groups = GroupCoordinator.from_config(host, self.timers, config, GroupsTopic(self))
+
+    def connect(self, peer_host: str) -> KafkaConnection:
+        """Return the sans-IO side of a new connection."""
+        return KafkaConnection(self, peer_host)
+
+    def disconnected(self, connection: KafkaConnection) -> None:
+        """Forget what was kept for a connection."""
+
+    def wake_readers(self) -> None:
+        """Let waiting fetches look at what was appended."""
+        self.readers.wake()
+
+    # topics
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        """Every topic by name."""
+        return self.store.topics_by_name
+
+    def topic_by_id(self, topic_id: bytes | uuid.UUID) -> Topic | None:
+        """Return the topic of that id."""
+        key = topic_id.bytes if isinstance(topic_id, uuid.UUID) else topic_id
+        return self.store.topics_by_id.get(key)
+
+    def partition(self, topic: str, index: int) -> KafkaPartition | None:
+        """Return one partition, None if there is none."""
+        found = self.topics.get(topic)
+        return None if found is None else found.partitions.get(index)
+
+    def _enter(self, topic: Topic) -> None:
+        self.by_name[topic.name.encode()] = topic.partitions
+        self.by_id[topic.topic_id] = topic.partitions
+        for partition in topic.partitions.values():
+            self._adopt(partition)
+
+    def _adopt(self, partition: KafkaPartition) -> None:
+        partition.on_flush_due = self.flusher.mark_due
+        partition.on_roll = self.flusher.flush
+
+    def create_topic(
+        self, name: str, partition_count: int, settings: dict[str, str] | None = None
+    ) -> Topic:
+        """Create a topic whose name is known to be free and allowed."""
+        topic = self.store.create_topic(name, partition_count, settings)
+        self._enter(topic)
+        return topic
+
+    def add_partitions(self, topic: Topic, partition_count: int) -> None:
+        """Grow a topic."""
+        self.store.add_partitions(topic, partition_count)
+        for partition in topic.partitions.values():
+            self._adopt(partition)
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Delete a topic; whoever waits for its data is told."""
+        partitions = list(topic.partitions.values())
+        self.store.delete_topic(topic)
+        del self.by_name[topic.name.encode()]
+        del self.by_id[topic.topic_id]
+        for partition in partitions:
+            self.readers.abandon(partition)
+
+    # producers
+
+    def _first_free_producer_id(self) -> int:
+        """Return an id above all that the store has seen (Kafka hands out blocks of 1,000)."""
+        seen = [p.producers.largest_producer_id() for p in self.store.partitions()]
+        return (max(seen, default=-1) // 1000 + 1) * 1000 if max(seen, default=-1) >= 0 else 0
+
+    def new_producer_id(self) -> int:
+        """Return a producer id that nobody has."""
+        producer_id = self.next_producer_id
+        self.next_producer_id += 1
+        return producer_id
+
+    def unsupported_api_versions(self, correlation_id: int) -> bytes:
+        """Return the v0 answer to an ApiVersions request of a version that is not known."""
+        from logstore.compat.kafka.apis.api_18_api_versions import unsupported
+
+        return unsupported(correlation_id)
+
+    # running
+
+    def start_housekeeping(self) -> None:
+        """Start the periodic work: checkpoints, flushes by time, retention, delayed deletion."""
+        config = self.config
+        self._every(config.log_flush_offset_checkpoint_interval_ms, self.store.write_checkpoints)
+        self._every(
+            config.replica_high_watermark_checkpoint_interval_ms, self.store.write_high_watermarks
+        )
+        self._every(config.log_retention_check_interval_ms, self.store.retain)
+        self._every(1000, self.store.purge)
+        self._every(min(config.log_flush_scheduler_interval_ms, 1000), self.flush_by_time)
+
+    def _every(self, interval_ms: int, call: Callable[[], object]) -> None:
+        def run() -> None:
+            call()
+            self.timers.after(interval_ms, run)
+
+        self.timers.after(interval_ms, run)
+
+    def flush_by_time(self) -> None:
+        """Flush every partition whose ``flush.ms`` has passed with data not yet durable."""
+        now_ms = self.host.clock.monotonic_ms()
+        for partition in self.store.partitions():
+            waited_ms = now_ms - partition.last_flush_ms
+            unflushed = partition.end_offset - partition.log.recovery_point
+            if partition.config.flush_policy.is_due_by_time(unflushed, waited_ms):
+                self.flusher.flush(partition)
+
+    def close(self) -> None:
+        """Stop cleanly."""
+        self.groups.close()
+        self.store.close()

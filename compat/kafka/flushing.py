@@ -1,0 +1,85 @@
+"""
+Flushes off the loop: many appends that wait for the disk share one fsync.
+
+While one flush of a partition runs, further appends to it queue; when it ends, one more flush
+covers them all. An acknowledgement that promises durability waits here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import attrs
+
+from logstore.segmented_log import FlushTask
+from logstore.segments.kafka.partition import KafkaPartition
+
+_log = logging.getLogger(__name__)
+
+#: runs (work, done) so that `done` gets what `work` raised, or None
+Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
+Flushed = Callable[[BaseException | None], None]
+
+
+@attrs.define(eq=False)
+class _Queue:
+    is_running: bool = False
+    waiting: list[tuple[int, Flushed]] = attrs.field(factory=list[tuple[int, Flushed]])
+
+
+class Flusher:
+    """Runs the flushes of all partitions, one at a time each."""
+
+    def __init__(self, offload: Callable[[], Offload]) -> None:
+        self._offload = offload
+        self._queues: dict[KafkaPartition, _Queue] = {}
+        #: partitions whose append made a flush due, until the request handler takes them
+        self.due: list[KafkaPartition] = []
+
+    def mark_due(self, partition: KafkaPartition) -> None:
+        """Say that the acknowledgement of the append just made must wait for a flush."""
+        self.due.append(partition)
+
+    def take_due(self) -> list[KafkaPartition]:
+        """Return the partitions marked since the last call."""
+        due, self.due = self.due, []
+        return due
+
+    def flush(self, partition: KafkaPartition, flushed: Flushed | None = None) -> None:
+        """Make durable what was appended so far; then call `flushed` with the error, if any."""
+        queue = self._queues.setdefault(partition, _Queue())
+        queue.waiting.append((partition.end_offset, flushed or _ignore))
+        if not queue.is_running:
+            self._start(partition, queue)
+
+    def _start(self, partition: KafkaPartition, queue: _Queue) -> None:
+        queue.is_running = True
+        task = partition.begin_flush()
+        self._offload()(task.run, lambda error: self._ended(partition, queue, task, error))
+
+    def _ended(
+        self,
+        partition: KafkaPartition,
+        queue: _Queue,
+        task: FlushTask,
+        error: BaseException | None,
+    ) -> None:
+        queue.is_running = False
+        if error is None:
+            partition.end_flush(task)
+        else:
+            _log.error("%s-%s: the flush failed: %s", partition.topic, partition.index, error)
+        covered = [entry for entry in queue.waiting if error or entry[0] <= task.offset]
+        queue.waiting = [entry for entry in queue.waiting if entry not in covered]
+        if queue.waiting:
+            self._start(partition, queue)
+        else:
+            self._queues.pop(partition, None)
+        for _, flushed in covered:
+            flushed(error)
+
+
+def _ignore(error: BaseException | None) -> None:
+    """Nobody waits; a failure was logged already."""
+    del error

@@ -1,0 +1,54 @@
+"""A topic: its id, the settings that differ from the broker's, and its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import orjson
+
+from logstore.errors import CorruptFileError
+from logstore.host import FileSystem, read_file, write_file
+from logstore.segments.kafka.partition import KafkaPartition
+
+#: beside the partitions: Kafka itself keeps topic settings in its metadata log
+SETTINGS_FILE = "topic-settings.json"
+
+
+@attrs.define(eq=False)
+class Topic:
+    """
+    One topic of a store.
+
+    `topic_id` is the 16 bytes of its UUID; `settings` are the topic configs set by somebody, by
+    Kafka's names; `partitions` by number.
+    """
+
+    name: str
+    topic_id: bytes
+    settings: dict[str, str] = attrs.field(factory=dict[str, str])
+    partitions: dict[int, KafkaPartition] = attrs.field(factory=dict[int, KafkaPartition])
+
+
+def load_settings(fs: FileSystem, directory: str) -> dict[str, dict[str, str]]:
+    """Return the settings of every topic that has some."""
+    path = f"{directory}/{SETTINGS_FILE}"
+    if not fs.exists(path):
+        return {}
+    try:
+        found = orjson.loads(read_file(fs, path))
+        return {
+            str(name): {str(key): str(value) for key, value in settings.items()}
+            for name, settings in found["topics"].items()
+        }
+    except (orjson.JSONDecodeError, KeyError, AttributeError, TypeError) as error:
+        raise CorruptFileError(path, f"not a table of topic settings ({error})") from error
+
+
+def save_settings(fs: FileSystem, directory: str, topics: Mapping[str, Topic]) -> None:
+    """Write the settings of every topic that has some; nothing is written while none has."""
+    path = f"{directory}/{SETTINGS_FILE}"
+    found = {topic.name: topic.settings for topic in topics.values() if topic.settings}
+    if found or fs.exists(path):
+        content = {"version": 1, "topics": found}
+        write_file(fs, path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
