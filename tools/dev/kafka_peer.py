@@ -162,6 +162,38 @@ class KafkaPeer:
         """The broker's process id, 0 while it is down."""
         return 0 if self._process is None else self._process.pid
 
+    def prepare(self) -> None:
+        """Write server.properties, and format the storage where it is new and ours."""
+        controller = f"127.0.0.1:{self.port + 1}"
+        plaintext = f"PLAINTEXT://{self.bootstrap}"
+        properties: dict[str, object] = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"{plaintext},CONTROLLER://{controller}",
+            "advertised.listeners": plaintext,
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": self.data,
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+        }
+        if _release(self.version) >= (4, 0):
+            properties |= {
+                "share.coordinator.state.topic.replication.factor": 1,
+                "share.coordinator.state.topic.min.isr": 1,
+            }
+        lines = [f"{key}={value}\n" for key, value in (properties | self._settings).items()]
+        file = self.directory / "server.properties"
+        file.write_text("".join(lines))
+        if self._formats and not (self.data / "meta.properties").exists():
+            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            if cluster.startswith("-"):  # the tool would take it for an option
+                cluster = f"A{cluster[1:]}"
+            self.tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(file))
+
     def start(self) -> Self:
         """
         Format new storage (never an `as_is` one), start, return once the broker answers.
@@ -171,7 +203,7 @@ class KafkaPeer:
         assert self._process is None, "the peer runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
         for last in (False, False, True):
-            self._configure()
+            self.prepare()
             if self._launch():
                 self._may_move = False  # clients know the port now
                 return self
@@ -233,38 +265,6 @@ class KafkaPeer:
     ) -> None:
         self.stop()
 
-    def _configure(self) -> None:
-        """Write server.properties and format the storage where it is new and ours."""
-        controller = f"127.0.0.1:{self.port + 1}"
-        plaintext = f"PLAINTEXT://{self.bootstrap}"
-        properties: dict[str, object] = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"{plaintext},CONTROLLER://{controller}",
-            "advertised.listeners": plaintext,
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "log.dirs": self.data,
-            "offsets.topic.replication.factor": 1,
-            "transaction.state.log.replication.factor": 1,
-            "transaction.state.log.min.isr": 1,
-            "group.initial.rebalance.delay.ms": 0,
-        }
-        if _release(self.version) >= (4, 0):
-            properties |= {
-                "share.coordinator.state.topic.replication.factor": 1,
-                "share.coordinator.state.topic.min.isr": 1,
-            }
-        lines = [f"{key}={value}\n" for key, value in (properties | self._settings).items()]
-        file = self.directory / "server.properties"
-        file.write_text("".join(lines))
-        if self._formats and not (self.data / "meta.properties").exists():
-            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            if cluster.startswith("-"):  # the tool would take it for an option
-                cluster = f"A{cluster[1:]}"
-            self.tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(file))
-
     def _launch(self) -> bool:
         """Start the process; tell whether it came to answer before it ended or time was up."""
         file = self.directory / "server.properties"
@@ -280,7 +280,7 @@ class KafkaPeer:
         atexit.register(self._reap)
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline and self._process.poll() is None:
-            if _answers(self.port):
+            if answers(self.port):
                 return self._process.poll() is None  # else somebody else's broker answered
             time.sleep(0.02)
         return False
@@ -359,12 +359,12 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _answers(port: int) -> bool:
+def answers(port: int, host: str = "127.0.0.1") -> bool:
     """Tell whether Metadata v1 on this port names a broker (it names none while starting)."""
     request = struct.pack(">hhihi", 3, 1, 7, -1, 0)
     with (
         contextlib.suppress(OSError),
-        socket.create_connection(("127.0.0.1", port), 1) as connection,
+        socket.create_connection((host, port), 1) as connection,
     ):
         connection.settimeout(2)
         connection.sendall(struct.pack(">i", len(request)) + request)

@@ -1,0 +1,52 @@
+"""What a server process has cost so far: CPU time and resident memory, its children included."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """
+    Return the CPU seconds, user and system, that the process tree has used.
+
+    All threads count, and children that have ended. One tick is 10 ms on Linux.
+    """
+    return sum(_cpu_ticks(one) for one in _tree(pid)) / _TICKS_PER_SECOND
+
+
+def resident_mib(pid: int) -> float:
+    """Return the resident memory of the process tree in MiB (VmRSS)."""
+    return sum(_resident_kib(one) for one in _tree(pid)) / 1024
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for parent in found:  # grows while it is walked
+        try:
+            tasks = os.listdir(f"/proc/{parent}/task")
+            for task in tasks:
+                children = Path(f"/proc/{parent}/task/{task}/children").read_text()
+                found.extend(int(child) for child in children.split())
+        except OSError:
+            continue  # it ended while we looked, or the kernel does not list children
+    return found
+
+
+def _cpu_ticks(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    fields = text.rpartition(")")[2].split()  # the name, in brackets, may hold blanks
+    return sum(int(field) for field in fields[11:15])  # utime, stime, cutime, cstime
+
+
+def _resident_kib(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)

@@ -1,0 +1,42 @@
+"""All that is measured, by scenario, in the order in which it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from logstore.tools.bench import (
+    scenario_fetch,
+    scenario_librdkafka,
+    scenario_lifecycle,
+    scenario_partitions,
+    scenario_produce,
+)
+from logstore.tools.bench.cells import Cell
+from logstore.tools.bench.frames import BenchError
+
+CELLS: list[Cell] = [
+    *scenario_lifecycle.CELLS,
+    *scenario_produce.CELLS,
+    *scenario_fetch.CELLS,
+    *scenario_partitions.CELLS,
+    *scenario_librdkafka.CELLS,
+]
+
+#: Names in the order of the first cell of each.
+SCENARIOS: list[str] = list(dict.fromkeys(cell.scenario for cell in CELLS))
+
+
+def chosen(scenarios: Sequence[str], text: str | None = None) -> list[Cell]:
+    """
+    Return the cells of these scenarios (all where none is named) whose names contain `text`.
+
+    Raises :class:`BenchError` with the names there are, or where nothing is left.
+    """
+    for name in scenarios:
+        if name not in SCENARIOS:
+            raise BenchError(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
+    cells = [cell for cell in CELLS if not scenarios or cell.scenario in scenarios]
+    cells = [cell for cell in cells if text is None or text in cell.name]
+    if not cells:
+        raise BenchError(f"no cell of these scenarios has {text!r} in its name")
+    return cells

@@ -1,0 +1,234 @@
+"""What is measured: our own broker, the real Kafka, or whatever answers at an address."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from logstore.tools.bench.frames import BenchError
+from logstore.tools.bench.processes import cpu_seconds
+from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, answers, free_port_pair
+
+OURS = "ours"
+KAFKA = "kafka"
+#: 1 GiB of heap, all of it at once; the other flags are those of Kafka's own start script.
+KAFKA_JVM = (
+    "-Xmx1g -Xms1g -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 "
+    "-XX:InitiatingHeapOccupancyPercent=35 -XX:+ExplicitGCInvokesConcurrent "
+    "-Djava.awt.headless=true"
+)
+#: The only setting that is not the default: deleted topics go at once and not after a minute, so
+#: that what one cell wrote does not fill the disk under the next one.
+SETTINGS = {"log.segment.delete.delay.ms": 1000}
+START_SECONDS_MAX = 60
+
+
+class Instance(ABC):
+    """One broker that is, or can be, running. `pid` is 0 where it is not known or not running."""
+
+    address: tuple[str, int]
+    pid: int
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the process; return once it answers Metadata."""
+
+    @abstractmethod
+    def stop(self, *, kill: bool = False) -> None:
+        """End it, cleanly or with SIGKILL; its data stays. Fine if it does not run."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Host and port as clients write them."""
+        return f"{self.address[0]}:{self.address[1]}"
+
+
+class OursInstance(Instance):
+    """``logstore serve`` on a data directory, in a process of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.address = ("127.0.0.1", free_port_pair())
+        self.pid = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; BenchError with what it said where it ends or does not answer."""
+        command = [sys.executable, "-m", "logstore.tools.cli", "serve"]
+        command += ["--data", str(self._directory / "data"), "--port", str(self.address[1])]
+        for key, value in SETTINGS.items():
+            command += ["--set", f"{key}={value}"]
+        log = self._directory / "serve.log"
+        with open(log, "ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # Ctrl-C ends the benchmark, which ends the broker
+            )
+        self.pid = self._process.pid
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not answers(self.address[1]):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop(kill=True)
+                said = log.read_text(errors="replace")[-2000:]
+                raise BenchError(f"`logstore serve` did not start; it said:\n{said}")
+            time.sleep(0.001)
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it with SIGTERM or SIGKILL and wait."""
+        process, self._process, self.pid = self._process, None, 0
+        if process is None:
+            return
+        process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class KafkaInstance(Instance):
+    """The real Kafka in KRaft mode with a heap of 1 GiB; formatted beforehand."""
+
+    def __init__(self, directory: Path) -> None:
+        self._peer = KafkaPeer(VERSION_4, directory, settings=SETTINGS, jvm=KAFKA_JVM)
+        self._peer.prepare()
+        self.address = ("127.0.0.1", self._peer.port)
+        self.pid = 0
+
+    def start(self) -> None:
+        """Start it; PeerUnavailable where it does not come up."""
+        self._peer.start()
+        self.address = ("127.0.0.1", self._peer.port)
+        self.pid = self._peer.pid
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it with SIGTERM or SIGKILL and wait."""
+        self.pid = 0
+        self._peer.stop(kill=kill)
+
+
+class ForeignInstance(Instance):
+    """A broker that somebody else runs: never started, never stopped."""
+
+    def __init__(self, address: tuple[str, int], pid: int) -> None:
+        self.address = address
+        self.pid = pid
+
+    def start(self) -> None:
+        """Make sure that something listens there."""
+        if not answers(self.address[1], self.address[0]):
+            raise BenchError(f"{self.bootstrap}: no broker answers there")
+
+    def stop(self, *, kill: bool = False) -> None:
+        """Leave it alone."""
+
+
+class Target:
+    """
+    One contestant: a main instance that lives as long as the run, and fresh ones on demand.
+
+    `can_start` tells whether fresh instances can be had. Data lies below `directory` and goes away
+    with :meth:`close`.
+    """
+
+    def __init__(self, name: str, directory: str | None = None) -> None:
+        self.name = name
+        self.can_start = name in {OURS, KAFKA}
+        self.topics: set[str] = set()
+        self._foreign = None if self.can_start else parse_address(name)
+        self._directory = Path(
+            tempfile.mkdtemp(prefix=f"logstore-bench-{_safe(name)}-", dir=directory)
+        )
+        self._instances: list[Instance] = []
+        self._main: Instance | None = None
+
+    @property
+    def main(self) -> Instance:
+        """The instance that is loaded by most scenarios; started when it is first asked for."""
+        if self._main is None:
+            main = self.fresh() if self._foreign is None else ForeignInstance(*self._foreign)
+            main.start()
+            self._main = main
+        return self._main
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the main instance was asked for and started."""
+        return self._main is not None
+
+    def fresh(self) -> Instance:
+        """Return a further instance with an empty directory, not started yet."""
+        assert self.can_start, "a broker at an address cannot be started from here"
+        directory = self._directory / str(len(self._instances))
+        directory.mkdir()
+        instance = OursInstance(directory) if self.name == OURS else KafkaInstance(directory)
+        self._instances.append(instance)
+        return instance
+
+    def forget_if_dead(self) -> None:
+        """Let the next use of :attr:`main` start a new one where the old one has ended."""
+        main = self._main
+        if main is not None and not answers(main.address[1], main.address[0]):
+            main.stop(kill=True)
+            self._main = None
+            self.topics.clear()
+
+    def discard(self, instance: Instance) -> None:
+        """Kill a fresh instance and remove its data."""
+        instance.stop(kill=True)
+        shutil.rmtree(self._directory / str(self._instances.index(instance)), ignore_errors=True)
+
+    def cpu_seconds(self) -> float | None:
+        """Return what the main instance has used so far, None where its pid is not known."""
+        return cpu_seconds(self.main.pid) if self.main.pid else None
+
+    def close(self) -> None:
+        """Kill every instance that was started here and remove all data."""
+        for instance in self._instances:
+            with contextlib.suppress(OSError):
+                instance.stop(kill=True)
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def parse_address(text: str) -> tuple[tuple[str, int], int]:
+    """
+    Return host and port, and the process id or 0, of ``HOST:PORT[,PID]``.
+
+    Raises :class:`BenchError` where it is something else.
+    """
+    address, _, pid = text.partition(",")
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or (pid and not pid.isdecimal()):
+        raise BenchError(f"{text!r} is no target: say ours, kafka or HOST:PORT[,PID]")
+    if pid and not os.path.exists(f"/proc/{pid}"):
+        raise BenchError(f"{text!r}: there is no process {pid} here")
+    return (host, int(port)), int(pid or 0)
+
+
+def settle(targets: list[Target], seconds_max: float = 3) -> None:
+    """Wait until none of the targets that have started is busy with what is behind it."""
+    deadline = time.monotonic() + seconds_max
+    while time.monotonic() < deadline:
+        before = _used(targets)
+        time.sleep(0.1)
+        if _used(targets) - before <= 0.02:
+            return
+
+
+def _used(targets: list[Target]) -> float:
+    return sum(target.cpu_seconds() or 0.0 for target in targets if target.is_running)
+
+
+def _safe(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
