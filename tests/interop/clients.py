@@ -213,7 +213,7 @@ class KafkaPython:
                     topic,
                     value=record.value,
                     key=record.key,
-                    headers=cast("Any", record.headers),
+                    headers=cast("Any", list(record.headers)),
                     partition=0,
                     timestamp_ms=record.timestamp_ms,
                 )
@@ -235,6 +235,9 @@ class KafkaPython:
             heartbeat_interval_ms=200,
             fetch_max_wait_ms=100,
             max_poll_records=records_max,
+            # Its leader may hand out partitions before it has heard of a new topic's; then it
+            # rejoins once it has.
+            metadata_max_age_ms=1000,
         )
         if group is None:
             consumer.assign([TopicPartition(topic, 0)])
