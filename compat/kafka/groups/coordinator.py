@@ -1,0 +1,408 @@
+"""All groups of a broker, and how far each has come: the door to everything about groups."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import attrs
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.admission import admit
+from logstore.compat.kafka.groups.config import GroupConfig
+from logstore.compat.kafka.groups.exchange import (
+    NO_GENERATION,
+    NO_MEMBER_ID,
+    DescribedGroup,
+    Join,
+    Joined,
+    Left,
+    ListedGroup,
+    MemberIdentity,
+    Sync,
+    Synced,
+)
+from logstore.compat.kafka.groups.group import Group
+from logstore.compat.kafka.groups.offset_table import OffsetTable, TopicPartition, offset_record
+from logstore.compat.kafka.groups.offsets_log import (
+    CommittedOffset,
+    GroupMetadataKey,
+    GroupRecord,
+    OffsetCommitKey,
+    OffsetsLog,
+    decode_group_metadata_value,
+    decode_key,
+    decode_offset_commit_value,
+    encode_group_metadata_key,
+)
+from logstore.compat.kafka.groups.rebalance import STORAGE_ERROR_ANSWER
+from logstore.compat.kafka.groups.states import GroupState
+from logstore.compat.kafka.groups.surroundings import Surroundings
+from logstore.compat.waiting import Later, Timer, Timers
+from logstore.errors import StorageError
+from logstore.host import Host
+
+
+@attrs.frozen
+class Commit:
+    """
+    Offsets that somebody wants kept for a group.
+
+    `offsets` carry the caller's offset, leader epoch, metadata and topic id; when they were
+    committed and when they expire is filled in here. `retention_ms` is -1 for the broker's own.
+    """
+
+    group_id: str
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    member_id: str = NO_MEMBER_ID
+    generation_id: int = NO_GENERATION
+    group_instance_id: str | None = None
+    retention_ms: int = -1
+
+
+class GroupCoordinator:
+    """
+    Owns all groups and their offsets; a test broker has one, a cluster would have one a partition.
+
+    It starts out loading: :meth:`load` reads the log, and only then requests are served. Every
+    method is one step that ends in a consistent state; :class:`Later` answers are given at the end
+    of a step. Today all groups are classic ones; `groups` is where other kinds will stand beside
+    them. Source: ``GroupCoordinatorService`` and ``GroupCoordinatorShard``.
+    """
+
+    def __init__(
+        self, config: GroupConfig, timers: Timers, rng: random.Random, log: OffsetsLog
+    ) -> None:
+        self.groups: dict[str, Group] = {}
+        #: what every request is refused with: NONE while the coordinator serves
+        self.refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self._surroundings = Surroundings(config, timers, rng, log)
+        self._offsets = OffsetTable()
+        self._expiry_timer: Timer | None = None
+
+    # coming and going
+
+    @classmethod
+    def from_config(
+        cls, host: Host, timers: Timers, config: object, log: OffsetsLog
+    ) -> GroupCoordinator:
+        """Return a coordinator that serves what `log` holds, with a broker's settings."""
+        coordinator = cls(GroupConfig.from_broker(config), timers, host.rng, log)
+        coordinator.load()
+        return coordinator
+
+    def load(self) -> None:
+        """
+        Take over what the log holds, members included: they have one session time to come back.
+
+        Raises:
+            GroupRecordError: a record cannot be read.
+
+        """
+        for key, value in self._surroundings.log.replay():
+            self._replay(key, value)
+        self.refusal = ErrorCode.NONE
+        for group in list(self.groups.values()):
+            group.rebalance.start_sessions()
+        self._expire_later()
+        self._surroundings.answers.give()
+
+    def close(self) -> None:
+        """Give all groups up and tell everyone who waits to look for another coordinator."""
+        self.refusal = ErrorCode.NOT_COORDINATOR
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+        for group in self.groups.values():
+            group.rebalance.die(ErrorCode.NOT_COORDINATOR)
+        self.groups.clear()
+        self._offsets.clear()
+        self._surroundings.answers.give()
+
+    # membership
+
+    def join(self, join: Join) -> Later[Joined]:
+        """Let a member join; answered once the next generation stands."""
+        later = Later[Joined]()
+        error = self._join_error(join)
+        group = None if error else self.groups.get(join.group_id)
+        if error is ErrorCode.NONE and group is None:
+            if join.member_id == NO_MEMBER_ID:
+                group, error = self._create(join.group_id)
+            else:
+                error = ErrorCode.UNKNOWN_MEMBER_ID
+        if group is None:
+            later.answer(Joined(error, join.member_id))
+        else:
+            admit(group, join, later)
+            self._surroundings.answers.give()
+        return later
+
+    def sync(self, sync: Sync) -> Later[Synced]:
+        """Hand a member its share; answered once the leader has shared out."""
+        later = Later[Synced]()
+        error = self._refusal_for(sync.group_id)
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # The rebalance that it was in is lost; it must join again, not look elsewhere.
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+        group = self.groups.get(sync.group_id)
+        if error is ErrorCode.NONE and group is not None:
+            group.rebalance.sync(sync, later)
+            self._surroundings.answers.give()
+        else:
+            later.answer(Synced(error or ErrorCode.UNKNOWN_MEMBER_ID))
+        return later
+
+    def heartbeat(
+        self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> ErrorCode:
+        """Note that a member is alive; tell it whether it must join again."""
+        error = self._refusal_for(group_id)
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return ErrorCode.NONE
+        if error is not ErrorCode.NONE:
+            return error
+        group = self.groups.get(group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return group.rebalance.heartbeat(member_id, group_instance_id, generation_id)
+
+    def leave(
+        self, group_id: str, identities: Sequence[MemberIdentity]
+    ) -> tuple[ErrorCode, list[Left]]:
+        """Remove members; the error is about the whole request, each member has its own."""
+        error = self._refusal_for(group_id)
+        if error is not ErrorCode.NONE:
+            return error, []
+        group = self.groups.get(group_id)
+        if group is None:
+            left = [Left(one, ErrorCode.UNKNOWN_MEMBER_ID) for one in identities]
+        else:
+            left = group.rebalance.leave(identities)
+            self._surroundings.answers.give()
+        return ErrorCode.NONE, left
+
+    # offsets
+
+    def commit_offsets(self, commit: Commit) -> dict[TopicPartition, ErrorCode]:
+        """
+        Keep offsets, in the log first; return what became of each.
+
+        A commit to an unknown group that claims no generation creates the group of a simple
+        consumer; one that claims a generation gets GROUP_ID_NOT_FOUND for each offset.
+        """
+        error = self._commit_error(commit)
+        if error is not ErrorCode.NONE:
+            return dict.fromkeys(commit.offsets, error)
+        group = self.groups.get(commit.group_id)
+        if group is not None:
+            group.rebalance.note_commit(commit.member_id)
+        kept = {
+            OffsetCommitKey(commit.group_id, *partition): self._stamped(committed, commit)
+            for partition, committed in commit.offsets.items()
+            if self._metadata_fits(committed.metadata)
+        }
+        error = self._write(commit.group_id, [offset_record(*item) for item in kept.items()])
+        if error is ErrorCode.NONE:
+            for key, committed in kept.items():
+                self._put(key, committed)
+        return {
+            partition: error
+            if self._metadata_fits(committed.metadata)
+            else ErrorCode.OFFSET_METADATA_TOO_LARGE
+            for partition, committed in commit.offsets.items()
+        }
+
+    def fetch_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None
+    ) -> tuple[ErrorCode, dict[TopicPartition, CommittedOffset | None]]:
+        """
+        Return what a group has committed in these partitions, or (for None) in all it knows.
+
+        None stands for no offset. Whether unstable offsets are wanted will matter once
+        transactions can commit offsets: none is unstable until then.
+        """
+        if self.refusal is not ErrorCode.NONE:
+            return self.refusal, {}
+        offsets = self._offsets.of_group(group_id) if group_id in self.groups else {}
+        wanted = offsets if partitions is None else partitions
+        return ErrorCode.NONE, {partition: offsets.get(partition) for partition in wanted}
+
+    def delete_offsets(
+        self, group_id: str, partitions: Collection[TopicPartition]
+    ) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode]]:
+        """Forget offsets in topics that no member reads; the error is about the whole request."""
+        error = self._refusal_for(group_id)
+        group = self.groups.get(group_id)
+        if error is ErrorCode.NONE and group is None:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        if error is not ErrorCode.NONE or group is None:
+            return error, {}
+        if group.state is not GroupState.EMPTY and not group.is_of_consumers:
+            return ErrorCode.NON_EMPTY_GROUP, {}
+        free = [one for one in partitions if not group.is_subscribed_to(one[0])]
+        error = self._forget(group_id, self._offsets.keys(group_id, free))
+        if error is not ErrorCode.NONE:
+            return error, {}
+        codes = dict.fromkeys(partitions, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+        return error, codes | dict.fromkeys(free, ErrorCode.NONE)
+
+    def forget_partitions(self, topic: str, partitions: Iterable[int]) -> None:
+        """
+        Forget what all groups have committed in partitions that do not exist any more.
+
+        Raises:
+            StorageError: the log could not take it; the offsets of some groups may be gone.
+
+        """
+        keys_of: dict[str, list[OffsetCommitKey]] = {}
+        for key in self._offsets.keys_of_topic(topic, partitions):
+            keys_of.setdefault(key.group_id, []).append(key)
+        for group_id, keys in keys_of.items():
+            self._surroundings.log.append(group_id, [offset_record(key, None) for key in keys])
+            for key in keys:
+                self._offsets.remove(key)
+
+    # administration
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        """Return a group as it stands; one that is not there is dead and GROUP_ID_NOT_FOUND."""
+        if self.refusal is not ErrorCode.NONE:
+            return DescribedGroup(group_id, self.refusal)
+        group = self.groups.get(group_id)
+        if group is None:
+            return DescribedGroup(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        return group.described()
+
+    def list_groups(
+        self, states: Collection[str] = (), types: Collection[str] = ()
+    ) -> tuple[ErrorCode, list[ListedGroup]]:
+        """Return all groups in these states and of these types, however they are capitalised."""
+        if self.refusal is not ErrorCode.NONE:
+            return self.refusal, []
+        wanted_states = {state.strip().lower() for state in states}
+        wanted_types = {group_type.strip().lower() for group_type in types}
+        return ErrorCode.NONE, [
+            group.listed()
+            for group in self.groups.values()
+            if (not wanted_states or group.state.value.lower() in wanted_states)
+            and (not wanted_types or group.group_type in wanted_types)
+        ]
+
+    def delete_group(self, group_id: str) -> ErrorCode:
+        """Remove an empty group and its offsets."""
+        if self.refusal is not ErrorCode.NONE:
+            return self.refusal
+        group = self.groups.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group.state is not GroupState.EMPTY:
+            return ErrorCode.NON_EMPTY_GROUP
+        return self._remove(group, list(self._offsets.of_group(group_id)))
+
+    def expire(self) -> None:
+        """Forget offsets past their retention time, and empty groups that have none left."""
+        config = self._surroundings.config
+        now_ms = self._surroundings.now_ms()
+        for group in list(self.groups.values()):
+            expired, is_all = self._offsets.expired_keys(group, now_ms, config.offsets_retention_ms)
+            is_idle = group.state is GroupState.EMPTY and not group.roster.pending_joins
+            if is_all and is_idle:
+                self._remove(group, [(key.topic, key.partition) for key in expired])
+            else:
+                self._forget(group.group_id, expired)
+        self._expire_later()
+
+    # what the steps are made of
+
+    def _replay(self, key: bytes, value: bytes | None) -> None:
+        about = decode_key(key)
+        if isinstance(about, GroupMetadataKey):
+            self.groups.pop(about.group_id, None)
+            if value is not None:
+                kept = decode_group_metadata_value(value)
+                group = Group.restored(about.group_id, kept, self._surroundings)
+                self.groups[about.group_id] = group
+        elif about is not None:
+            if value is None:
+                self._offsets.remove(about)
+            else:
+                self._put(about, decode_offset_commit_value(value))
+
+    def _refusal_for(self, group_id: str) -> ErrorCode:
+        return self.refusal if group_id else ErrorCode.INVALID_GROUP_ID
+
+    def _join_error(self, join: Join) -> ErrorCode:
+        config = self._surroundings.config
+        if not join.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        timeout_ms = join.session_timeout_ms
+        shortest_ms = config.group_min_session_timeout_ms
+        if not shortest_ms <= timeout_ms <= config.group_max_session_timeout_ms:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        return self.refusal
+
+    def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
+        group = Group(group_id, self._surroundings)
+        try:
+            group.store({})
+        except StorageError:
+            return None, STORAGE_ERROR_ANSWER
+        self.groups[group_id] = group
+        return group, ErrorCode.NONE
+
+    def _put(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
+        self._offsets.put(key, committed)
+        if key.group_id not in self.groups:
+            # The group of a simple consumer: it has offsets, and no record of its own.
+            self.groups[key.group_id] = Group(key.group_id, self._surroundings)
+
+    def _commit_error(self, commit: Commit) -> ErrorCode:
+        if self.refusal is not ErrorCode.NONE:
+            return self.refusal
+        group = self.groups.get(commit.group_id)
+        if group is not None:
+            return group.commit_error(
+                commit.member_id, commit.group_instance_id, commit.generation_id
+            )
+        return ErrorCode.NONE if commit.generation_id < 0 else ErrorCode.GROUP_ID_NOT_FOUND
+
+    def _metadata_fits(self, metadata: str) -> bool:
+        # Java counts UTF-16 units; a character has one or two of them.
+        size_max = self._surroundings.config.offset_metadata_max_bytes
+        return len(metadata) * 2 <= size_max or len(metadata.encode("utf-16-le")) <= size_max * 2
+
+    def _stamped(self, committed: CommittedOffset, commit: Commit) -> CommittedOffset:
+        now_ms = self._surroundings.now_ms()
+        expire_ms = -1 if commit.retention_ms == -1 else now_ms + commit.retention_ms
+        return attrs.evolve(committed, commit_timestamp_ms=now_ms, expire_timestamp_ms=expire_ms)
+
+    def _write(self, group_id: str, records: list[GroupRecord]) -> ErrorCode:
+        try:
+            if records:
+                self._surroundings.log.append(group_id, records)
+        except StorageError:
+            return STORAGE_ERROR_ANSWER
+        return ErrorCode.NONE
+
+    def _forget(self, group_id: str, keys: Sequence[OffsetCommitKey]) -> ErrorCode:
+        error = self._write(group_id, [offset_record(key, None) for key in keys])
+        if error is ErrorCode.NONE:
+            for key in keys:
+                self._offsets.remove(key)
+        return error
+
+    def _remove(self, group: Group, partitions: Iterable[TopicPartition]) -> ErrorCode:
+        keys = self._offsets.keys(group.group_id, partitions)
+        tombstone = (encode_group_metadata_key(GroupMetadataKey(group.group_id)), None)
+        records = [offset_record(key, None) for key in keys]
+        error = self._write(group.group_id, [*records, tombstone])
+        if error is ErrorCode.NONE:
+            for key in keys:
+                self._offsets.remove(key)
+            del self.groups[group.group_id]
+            group.rebalance.die(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return error
+
+    def _expire_later(self) -> None:
+        interval_ms = self._surroundings.config.offsets_retention_check_interval_ms
+        self._expiry_timer = self._surroundings.after(interval_ms, self.expire)

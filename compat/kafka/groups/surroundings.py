@@ -1,0 +1,42 @@
+"""What all groups of one coordinator share: settings, time, chance, the log, ready answers."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+
+import attrs
+
+from logstore.compat.kafka.groups.config import GroupConfig
+from logstore.compat.kafka.groups.exchange import Answers
+from logstore.compat.kafka.groups.offsets_log import OffsetsLog
+from logstore.compat.waiting import Timer, Timers
+
+
+@attrs.frozen
+class Surroundings:
+    """The world of a group."""
+
+    config: GroupConfig
+    timers: Timers
+    rng: random.Random
+    log: OffsetsLog
+    answers: Answers = attrs.field(factory=Answers)
+
+    def after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
+        """Make `call` in `delay_ms`, and then give the answers that it brought about."""
+
+        def call_and_answer() -> None:
+            call()
+            self.answers.give()
+
+        return self.timers.after(delay_ms, call_and_answer)
+
+    def now_ms(self) -> int:
+        """Return the wall clock."""
+        return self.timers.clock.wall_ms()
+
+    def new_member_id(self, prefix: str) -> str:
+        """Return a member id that nobody else has."""
+        return f"{prefix}-{uuid.UUID(int=self.rng.getrandbits(128), version=4)}"
