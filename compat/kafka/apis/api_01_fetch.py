@@ -1,0 +1,233 @@
+"""
+Fetch (1): versions 4-18.
+
+* stored bytes go out as they stand: runs of segment files, never read here
+* limits: the request's and each partition's; the first non-empty partition gives at least one batch
+* waits until enough bytes are there, the maximal wait is over, or something is wrong
+* read_committed (v4) stops at the last stable offset
+* v5: log start offset; v7: incremental sessions (KIP-227); v9: leader epoch fencing (KIP-320)
+* v11: preferred replica, always -1 here; v12: flexible, diverging epoch (KIP-595)
+* v13: topics by id (KIP-516); v15: replica state as a tag; v16: node endpoints; v17, 18: tags of
+  replicas, skipped
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.fetch_reply import Found, encode
+from logstore.compat.kafka.fetch_sessions import FetchPartition, FetchSession, PartitionKey
+from logstore.compat.kafka.framing import Reader
+from logstore.compat.kafka.refusals import code_of
+from logstore.compat.kafka.registry import RawRequest, register
+from logstore.compat.waiting import Later
+from logstore.errors import LogStoreError, OffsetOutOfRangeError
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+    from logstore.segments.kafka.partition import KafkaPartition
+
+_PARTITION_V4 = struct.Struct(">iqi")
+_PARTITION_V5 = struct.Struct(">iqqi")
+_PARTITION_V9 = struct.Struct(">iiqqi")
+_PARTITION_V12 = struct.Struct(">iiqiqi")
+_READ_COMMITTED = 1
+_FINAL_EPOCH = -1
+
+
+@attrs.define(slots=True, eq=False)
+class Query:
+    """One fetch request, read."""
+
+    version: int
+    correlation_id: int
+    max_wait_ms: int
+    bytes_min: int
+    bytes_max: int
+    is_read_committed: bool
+    session_id: int
+    session_epoch: int
+    wanted: list[FetchPartition]
+    forgotten: list[PartitionKey]
+    session: FetchSession | None = None
+
+    @property
+    def is_incremental(self) -> bool:
+        """Tell whether unchanged partitions are left out of the answer."""
+        return self.session is not None and self.session_epoch > 0
+
+
+def handle(
+    broker: Broker, client: Client, request: RawRequest
+) -> list[Chunk] | Later[list[Chunk]] | None:
+    """Read what is there; if that is too little, wait for more."""
+    del client
+    query = parse(request)
+    error = _enter_session(broker, query)
+    if error:
+        return encode(query, [], error)
+    wanted = query.wanted
+    if query.session is not None:
+        wanted = list(query.session.partitions.values())
+    found, is_final = _look(broker, query, wanted)
+    if is_final or query.max_wait_ms <= 0 or not wanted:
+        return encode(query, found)
+    return _wait(broker, query, wanted)
+
+
+def parse(request: RawRequest) -> Query:
+    """Read the request; only tags that say nothing to a lone broker are skipped."""
+    version = request.version
+    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
+    if version <= 14:
+        reader.i32()
+    max_wait_ms, bytes_min, bytes_max = reader.i32(), reader.i32(), reader.i32()
+    is_read_committed = reader.i8() == _READ_COMMITTED
+    session_id, session_epoch = (reader.i32(), reader.i32()) if version >= 7 else (0, -1)
+    wanted: list[FetchPartition] = []
+    for _ in range(reader.count()):
+        topic = bytes(reader.take(16)) if version >= 13 else reader.string() or b""
+        for _ in range(reader.count()):
+            wanted.append(_parse_partition(reader, topic, version))
+            reader.tags()
+        reader.tags()
+    forgotten: list[PartitionKey] = []
+    if version >= 7:
+        for _ in range(reader.count()):
+            topic = bytes(reader.take(16)) if version >= 13 else reader.string() or b""
+            forgotten += [(topic, reader.i32()) for _ in range(reader.count())]
+            reader.tags()
+    return Query(
+        version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, is_read_committed,
+        session_id, session_epoch, wanted, forgotten,
+    )  # fmt: skip
+
+
+def _parse_partition(reader: Reader, topic: bytes, version: int) -> FetchPartition:
+    if version >= 12:
+        index, epoch, offset, fetched_epoch, _, size = _PARTITION_V12.unpack(reader.take(32))
+        return FetchPartition((topic, index), offset, size, epoch, fetched_epoch)
+    if version >= 9:
+        index, epoch, offset, _, size = _PARTITION_V9.unpack(reader.take(28))
+        return FetchPartition((topic, index), offset, size, epoch)
+    if version >= 5:
+        index, offset, _, size = _PARTITION_V5.unpack(reader.take(24))
+    else:
+        index, offset, size = _PARTITION_V4.unpack(reader.take(16))
+    return FetchPartition((topic, index), offset, size)
+
+
+def _enter_session(broker: Broker, query: Query) -> int:
+    """Close, open or continue the session that the request names; return an error code."""
+    sessions = broker.fetch_sessions
+    uses_ids = query.version >= 13
+    if query.session_epoch <= 0:
+        sessions.close(query.session_id)
+        if query.session_epoch != _FINAL_EPOCH and query.wanted:
+            query.session = sessions.open(query.wanted, uses_ids=uses_ids)
+        return 0
+    session = sessions.continued(
+        query.session_id,
+        query.session_epoch,
+        query.wanted,
+        query.forgotten,
+        uses_ids=uses_ids,
+    )
+    if isinstance(session, ErrorCode):
+        return session
+    query.session = session
+    return 0
+
+
+def _look(broker: Broker, query: Query, wanted: list[FetchPartition]) -> tuple[list[Found], bool]:
+    """Read every partition within the limits; tell whether the answer need not wait."""
+    budget = min(query.bytes_max, broker.config.fetch_max_bytes)
+    total_bytes, has_error = 0, False
+    found: list[Found] = []
+    for partition in wanted:
+        result = _read(broker, query, partition, budget - total_bytes, total_bytes == 0)
+        found.append(result)
+        if result.extent is not None:
+            total_bytes += result.extent.size_bytes
+        has_error = has_error or result.error != 0 or result.diverging is not None
+    is_final = has_error or total_bytes >= max(query.bytes_min, 0)
+    return found, is_final
+
+
+def _read(
+    broker: Broker, query: Query, wanted: FetchPartition, budget: int, is_first: bool
+) -> Found:
+    topic, index = wanted.key
+    partitions = (broker.by_id if query.version >= 13 else broker.by_name).get(topic)
+    if partitions is None or index not in partitions:
+        unknown_id = query.version >= 13 and partitions is None
+        return Found(
+            wanted,
+            ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        )
+    partition = partitions[index]
+    epoch = wanted.leader_epoch
+    if epoch >= 0 and epoch != partition.leader_epoch:
+        is_old = epoch < partition.leader_epoch
+        return Found(
+            wanted, ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+        )
+    end, stable = partition.end_offset, partition.last_stable_offset
+    found = Found(wanted, 0, end, stable, partition.start_offset)
+    if wanted.last_fetched_epoch >= 0:
+        found.diverging = _divergence(partition, wanted)
+        if found.diverging is not None:
+            return found
+    if budget <= 0 and not is_first:
+        return found
+    try:
+        found.extent = partition.read(
+            wanted.fetch_offset,
+            max(0, min(budget, wanted.size_bytes_max)),
+            end_offset=stable if query.is_read_committed else None,
+            is_first_whole=is_first,
+        )
+    except OffsetOutOfRangeError:
+        return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, partition.start_offset)
+    except (LogStoreError, OSError) as error:
+        return Found(wanted, code_of(error))
+    return found
+
+
+def _divergence(partition: KafkaPartition, wanted: FetchPartition) -> tuple[int, int] | None:
+    """Return (epoch, end offset) where the fetcher's log leaves ours (KIP-595)."""
+    epoch, end = partition.leader_epochs.end_offset_for(
+        wanted.last_fetched_epoch, partition.end_offset
+    )
+    if epoch < 0 or (epoch == wanted.last_fetched_epoch and end >= wanted.fetch_offset):
+        return None
+    return epoch, end
+
+
+def _wait(broker: Broker, query: Query, wanted: list[FetchPartition]) -> Later[list[Chunk]]:
+    """Answer when appends have brought enough, or when the maximal wait is over."""
+    later: Later[list[Chunk]] = Later()
+    table = broker.by_id if query.version >= 13 else broker.by_name
+    watched = [table[topic][index] for topic, index in (entry.key for entry in wanted)]
+
+    def look_again(*, is_over: bool = False) -> None:
+        if later.done:
+            return
+        found, is_final = _look(broker, query, wanted)
+        if is_final or is_over:
+            timer.cancel()
+            forget()
+            later.answer(encode(query, found))
+
+    forget = broker.readers.wait(watched, look_again)
+    timer = broker.timers.after(query.max_wait_ms, lambda: look_again(is_over=True))
+    return later
+
+
+register(1, "Fetch", (4, 18), flexible_from=12, handle_raw=handle)

@@ -1,0 +1,181 @@
+"""The answer to a Fetch, with the stored bytes left in their files."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+from logstore.compat.kafka.fetch_sessions import FetchPartition, FetchSession, PartitionKey
+from logstore.compat.kafka.framing import I16, I32, uvarint
+from logstore.segment import Extent
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+
+_PARTITION_V4 = struct.Struct(">ihqq")  # index, error, high watermark, last stable offset
+_PARTITION_V5 = struct.Struct(">ihqqq")  # and log start offset
+_TOP_V7 = struct.Struct(">ihi")  # throttle time, error, session id
+_NULL_ABORTED_V4 = I32.pack(-1)
+_NO_REPLICA = I32.pack(-1)
+_DIVERGING = struct.Struct(">iq")
+
+
+@attrs.define(slots=True, eq=False)
+class Found:
+    """What one partition gave."""
+
+    wanted: FetchPartition
+    error: int = 0
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    extent: Extent | None = None
+    diverging: tuple[int, int] | None = None
+    aborted: list[tuple[int, int]] | None = None
+
+    @property
+    def is_news(self) -> bool:
+        """Tell whether an incremental answer must name the partition."""
+        return (
+            (self.extent is not None and self.extent.size_bytes > 0)
+            or self.error != 0
+            or self.diverging is not None
+            or self.high_watermark != self.wanted.told_high_watermark
+            or self.log_start_offset != self.wanted.told_log_start
+        )
+
+
+class Query(Protocol):
+    """What of the request shapes the answer."""
+
+    version: int
+    correlation_id: int
+    is_read_committed: bool
+    session: FetchSession | None
+
+    @property
+    def is_incremental(self) -> bool:
+        """Tell whether unchanged partitions are left out."""
+        ...
+
+
+def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
+    """Return the whole frame: bytes, with runs of files between them."""
+    version, session = query.version, query.session
+    if query.is_incremental:
+        found = [result for result in found if result.is_news]
+    chunks: list[Chunk] = [b""]
+    head: list[bytes] = [I32.pack(query.correlation_id)]
+    if version >= 12:
+        head.append(b"\x00")
+    if version >= 7:
+        head.append(_TOP_V7.pack(0, error, 0 if session is None else session.session_id))
+    else:
+        head.append(I32.pack(0))
+    topics = _by_topic(found)
+    head.append(_count(len(topics), version))
+    for topic, results in topics.items():
+        head.append(_topic(topic, version))
+        head.append(_count(len(results), version))
+        for result in results:
+            _encode_partition(query, result, head, chunks)
+        if version >= 12:
+            head.append(b"\x00")
+    if version >= 12:
+        head.append(b"\x00")
+    chunks.append(b"".join(head))
+    size_bytes = sum(c.size_bytes if isinstance(c, Extent) else len(c) for c in chunks)
+    chunks[0] = I32.pack(size_bytes)
+    _take_note(session, found)
+    return _joined(chunks)
+
+
+def _by_topic(found: list[Found]) -> dict[bytes, list[Found]]:
+    topics: dict[bytes, list[Found]] = {}
+    for result in found:
+        topics.setdefault(result.wanted.key[0], []).append(result)
+    return topics
+
+
+def _encode_partition(query: Query, result: Found, head: list[bytes], chunks: list[Chunk]) -> None:
+    """Put one partition's answer to `head`; where file bytes follow, close it off in `chunks`."""
+    version, index = query.version, result.wanted.key[1]
+    if version >= 5:
+        head.append(
+            _PARTITION_V5.pack(
+                index, result.error, result.high_watermark, result.last_stable_offset,
+                result.log_start_offset,
+            )
+        )  # fmt: skip
+    else:
+        head.append(
+            _PARTITION_V4.pack(
+                index, result.error, result.high_watermark, result.last_stable_offset
+            )
+        )
+    head.append(_aborted(query, result))
+    if version >= 11:
+        head.append(_NO_REPLICA)
+    size_bytes = 0 if result.extent is None else result.extent.size_bytes
+    head.append(uvarint(size_bytes + 1) if version >= 12 else I32.pack(size_bytes))
+    if result.extent is not None and size_bytes:
+        chunks.append(b"".join(head))
+        chunks.append(result.extent)
+        head.clear()
+    if version >= 12:
+        head.append(_tags(result))
+
+
+def _aborted(query: Query, result: Found) -> bytes:
+    """Return the aborted transactions: null for read_uncommitted."""
+    version = query.version
+    if not query.is_read_committed:
+        return b"\x00" if version >= 12 else _NULL_ABORTED_V4
+    aborted = result.aborted or []
+    tags = b"\x00" if version >= 12 else b""
+    entries = [struct.pack(">qq", *entry) + tags for entry in aborted]
+    return _count(len(aborted), version) + b"".join(entries)
+
+
+def _tags(result: Found) -> bytes:
+    if result.diverging is None:
+        return b"\x00"
+    return b"\x01\x00\x0d" + _DIVERGING.pack(*result.diverging) + b"\x00"
+
+
+def _topic(topic: bytes, version: int) -> bytes:
+    if version >= 13:
+        return topic
+    return uvarint(len(topic) + 1) + topic if version == 12 else I16.pack(len(topic)) + topic
+
+
+def _count(count: int, version: int) -> bytes:
+    return uvarint(count + 1) if version >= 12 else I32.pack(count)
+
+
+def _take_note(session: FetchSession | None, found: list[Found]) -> None:
+    """Remember what the session was told; partitions with data are served last next time."""
+    if session is None:
+        return
+    served: list[PartitionKey] = []
+    for result in found:
+        wanted = result.wanted
+        if result.error:
+            wanted.told_high_watermark = -1
+        else:
+            wanted.told_high_watermark = result.high_watermark
+            wanted.told_log_start = result.log_start_offset
+        if result.extent is not None and result.extent.size_bytes:
+            served.append(wanted.key)
+    for key in served:
+        session.rotate(key)
+
+
+def _joined(chunks: list[Chunk]) -> list[Chunk]:
+    """Put the length and the bytes before the first file run into one piece."""
+    first, second = chunks[0], chunks[1]
+    assert isinstance(first, bytes), "the length comes first"
+    assert isinstance(second, bytes), "the header comes before any file run"
+    return [first + second, *chunks[2:]]

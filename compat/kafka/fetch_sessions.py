@@ -1,0 +1,125 @@
+"""
+Incremental fetch sessions (KIP-227): a fetcher names its partitions once, then only what changes.
+
+======================  =================================================================
+(session id, epoch)     meaning
+======================  =================================================================
+(any, -1)               full fetch, no session; closes the one named
+(any, 0)                full fetch that opens a session; closes the one named
+(id, n > 0)             incremental: topics listed are new or changed, forgotten ones go
+======================  =================================================================
+
+Epochs count requests and wrap from 2^31-1 to 1. A full cache gives no session (id 0), which is
+always allowed: the client then sends full fetches.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.host import Host
+
+SLOTS_MAX = 1000
+IDLE_MS_MAX = 120_000
+_EPOCH_MAX = 2**31 - 1
+
+#: topic (UTF-8 name, or the 16 bytes of its id) and partition number
+PartitionKey = tuple[bytes, int]
+
+
+@attrs.define(slots=True, eq=False)
+class FetchPartition:
+    """What a fetcher wants of one partition, and what its session last told it."""
+
+    key: PartitionKey
+    fetch_offset: int
+    size_bytes_max: int
+    leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+    told_high_watermark: int = -1
+    told_log_start: int = -1
+
+    def renew(self, wanted: FetchPartition) -> None:
+        """Take over what a later request says, keep what was told."""
+        self.fetch_offset = wanted.fetch_offset
+        self.size_bytes_max = wanted.size_bytes_max
+        self.leader_epoch = wanted.leader_epoch
+        self.last_fetched_epoch = wanted.last_fetched_epoch
+
+
+@attrs.define(eq=False)
+class FetchSession:
+    """One fetcher's partitions, in the order in which they are served."""
+
+    session_id: int
+    uses_ids: bool
+    partitions: dict[PartitionKey, FetchPartition]
+    next_epoch: int = 1
+    last_used_ms: float = 0.0
+
+    def rotate(self, key: PartitionKey) -> None:
+        """Serve this partition last next time, since it had data now."""
+        self.partitions[key] = self.partitions.pop(key)
+
+
+class FetchSessions:
+    """All sessions of a broker."""
+
+    def __init__(self, host: Host, slots_max: int = SLOTS_MAX) -> None:
+        self._host = host
+        self._slots_max = slots_max
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def close(self, session_id: int) -> None:
+        """Forget a session, if it is there."""
+        self._sessions.pop(session_id, None)
+
+    def open(self, partitions: list[FetchPartition], *, uses_ids: bool) -> FetchSession | None:
+        """Make a session of a full fetch; None where the cache is full of sessions in use."""
+        now_ms = self._host.clock.monotonic_ms()
+        if len(self._sessions) >= self._slots_max:
+            oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
+            if now_ms - oldest.last_used_ms < IDLE_MS_MAX:
+                return None
+            self.close(oldest.session_id)
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = self._host.rng.randrange(1, 2**31)
+        session = FetchSession(
+            session_id, uses_ids, {wanted.key: wanted for wanted in partitions}, 1, now_ms
+        )
+        self._sessions[session_id] = session
+        return session
+
+    def continued(
+        self,
+        session_id: int,
+        epoch: int,
+        changed: list[FetchPartition],
+        forgotten: list[PartitionKey],
+        *,
+        uses_ids: bool,
+    ) -> FetchSession | ErrorCode:
+        """Apply an incremental request to its session; return it, or why not."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.uses_ids != uses_ids:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        if epoch != session.next_epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        session.next_epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
+        session.last_used_ms = self._host.clock.monotonic_ms()
+        for wanted in changed:
+            known = session.partitions.get(wanted.key)
+            if known is None:
+                session.partitions[wanted.key] = wanted
+            else:
+                known.renew(wanted)
+        for key in forgotten:
+            session.partitions.pop(key, None)
+        return session
