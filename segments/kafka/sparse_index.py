@@ -163,13 +163,13 @@ class SparseIndex(ABC):
         """
         Return the sealed index that a file holds; nothing is read yet.
 
-        `size_bytes` is the file's length if the caller knows it. With `zero_tail` the zeros of a
-        file that was active when its broker died are left out; without, as in Kafka, every entry
-        of the file counts.
+        `size_bytes` is the file's length if the caller knows it (0 if there is no file). With
+        `zero_tail` the zeros of a file that was active when its broker died are left out; without,
+        as in Kafka, every entry of the file counts.
         """
         index = cls(fs, path, base_offset, bytes_max, cache)
         index._zero_tail = zero_tail
-        index._size_bytes = None if zero_tail else size_bytes
+        index._size_bytes = None if zero_tail and size_bytes else size_bytes
         return index
 
     def resume(self, *, preallocate: bool = False) -> None:
@@ -295,6 +295,8 @@ class SparseIndex(ABC):
         """Return all bytes in use. Those of an active index change under the caller's hands."""
         if self._entries is not None:
             return self._entries
+        if self._size_bytes == 0:
+            return b""  # also where there is no file
         data = self._cache.get(self)
         if data is None:
             file = self._fs.open(self.path, writable=False)
