@@ -1,1 +1,1 @@
-"""What people run: the command line, the pytest plugin, benchmarks, developer tools."""
+"""What people run."""

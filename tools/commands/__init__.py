@@ -1,1 +1,1 @@
-"""One module per subcommand of `logstore`."""
+"""One file per command of ``logstore``."""

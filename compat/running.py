@@ -1,0 +1,110 @@
+"""A server on an event loop of its own: in this thread until told to stop, or in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from logstore.compat.server import Server, Service
+from logstore.errors import LogStoreError
+
+
+class AddressError(LogStoreError):
+    """The address to listen on cannot be had."""
+
+
+def run_in_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run `main` on uvloop, or on asyncio's own loop where there is no uvloop."""
+    try:
+        import uvloop
+
+        factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    except ImportError:  # Windows has none
+        factory = asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main)
+
+
+async def listen(server: Server, host: str, port: int) -> int:
+    """
+    Start `server`; return its port.
+
+    Raises:
+        AddressError: the address is taken or not ours.
+
+    """
+    try:
+        return await server.start(host, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            text = "is taken by another program; name another port (0: any free one)"
+        else:
+            text = f"cannot be listened on: {error.strerror or error}"
+        raise AddressError(f"{host}:{port} {text}") from error
+
+
+class ServerThread:
+    """
+    Serves from a thread of this process between :meth:`start` and :meth:`stop`.
+
+    `on_port` learns the port before the first client can connect.
+    """
+
+    def __init__(self, service: Service, on_port: Callable[[int], None]) -> None:
+        self._service = service
+        self._on_port = on_port
+        self._thread: threading.Thread | None = None
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+
+    def start(self, host: str, port: int) -> None:
+        """Return once connections are accepted; raise what kept that from happening."""
+        self._thread = threading.Thread(
+            target=self._run, args=(host, port), name="logstore-broker", daemon=True
+        )
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+
+    def _run(self, host: str, port: int) -> None:
+        try:
+            run_in_loop(self._serve(host, port))
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits in start
+            self._failure = error
+        finally:
+            self._started.set()
+
+    async def _serve(self, host: str, port: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        server = Server(self._service)
+        self._on_port(await listen(server, host, port))
+        self._started.set()
+        await self._stopping.wait()
+        await server.stop()
+
+    def call(self, work: Callable[[], Any]) -> Any:
+        """Run `work` in the loop's thread; return what it returns, raise what it raises."""
+        assert self._loop is not None, "the server runs"
+
+        async def run() -> Any:
+            return work()
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def stop(self) -> None:
+        """Hang up on everybody and end the thread."""
+        if self._thread is None or self._loop is None or self._stopping is None:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+        self._thread = None

@@ -1,0 +1,86 @@
+"""``logstore``: the command line. Each command is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from logstore import __version__
+from logstore.errors import LogStoreError
+
+#: command -> module and attribute that has it; the order is that of the help page
+COMMANDS = {
+    "serve": "logstore.tools.commands.serve:serve",
+    "ls": "logstore.tools.commands.ls:ls",
+    "dump": "logstore.tools.commands.dump:dump",
+    "query": "logstore.tools.commands.query:query",
+    "bench": "logstore.tools.commands.bench:bench",
+}
+#: shown in the help page without importing the command
+SUMMARIES = {
+    "serve": "Serve a data directory (or a temporary one) to Kafka clients.",
+    "ls": "List topics, partitions and segments of a data directory.",
+    "dump": "Print what stands in segment, index and checkpoint files.",
+    "query": "Ask where an offset or a time is, and how the indexes lead there.",
+    "bench": "Measure this broker beside the real one.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported one at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of :data:`COMMANDS`."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command), f"{cmd_name} is a command"
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from their summaries."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="logstore")
+def cli() -> None:
+    """
+    Serve, look into and measure logs that stand on disk as Kafka keeps them.
+
+    \b
+    Examples:
+      logstore serve                          a broker on port 9092 with throw-away data
+      logstore serve --data DIR --port 0      serve a Kafka data directory on a free port
+      logstore ls DIR                         what is in it
+      logstore query DIR --topic t --partition 0 --offset 4711
+
+    Shell completion: eval "$(_LOGSTORE_COMPLETE=bash_source logstore)"
+    """
+
+
+def main() -> None:
+    """Run the command line; an expected failure is one line and exit code 1."""
+    try:
+        cli()
+    except LogStoreError as error:
+        click.echo(f"logstore: {error}", err=True)
+        sys.exit(1)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        click.echo(f"logstore: {place}{error.strerror or error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
