@@ -1,0 +1,60 @@
+"""
+OffsetDelete (47): version 0.
+
+* forgets committed offsets; partitions without one are fine
+* partitions that do not exist 3, topics that a member is subscribed to 86, each for itself
+* unknown group 69; a group with members whose subscriptions the broker cannot read 68
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.registry import register
+
+if TYPE_CHECKING:
+    from kafka.protocol.consumer.group import OffsetDeleteRequest, OffsetDeleteResponse
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+
+
+def handle(broker: Broker, client: Client, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Forget the offsets of all partitions that exist."""
+    from kafka.protocol.consumer.group import OffsetDeleteResponse
+
+    asked = [
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    known = [one for one in asked if broker.partition(*one) is not None]
+    error, codes = broker.groups.delete_offsets(request.group_id, known)
+    if error is not ErrorCode.NONE:
+        return OffsetDeleteResponse(version=request.API_VERSION, error_code=error, topics=[])
+    topic_class = OffsetDeleteResponse.OffsetDeleteResponseTopic
+    partition_class = topic_class.OffsetDeleteResponsePartition
+    return OffsetDeleteResponse(
+        version=request.API_VERSION,
+        error_code=error,
+        topics=[
+            topic_class(
+                name=topic.name,
+                partitions=[
+                    partition_class(
+                        partition_index=partition.partition_index,
+                        error_code=codes.get(
+                            (topic.name, partition.partition_index),
+                            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        ),
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+register(47, "OffsetDelete", (0, 0), flexible_from=1, module="consumer.group", handle=handle)
