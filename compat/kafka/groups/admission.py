@@ -17,20 +17,14 @@ Source: ``GroupMetadataManager.classicGroupJoinToClassicGroup`` and what it call
 
 from __future__ import annotations
 
-import logging
-
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Join, Joined
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.member import Member
-from logstore.compat.kafka.groups.rebalance import STORAGE_ERROR_ANSWER
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.waiting import Later
-from logstore.errors import StorageError
-
-_LOG = logging.getLogger(__name__)
 
 
 def admit(group: Group, join: Join, later: Later[Joined]) -> None:
@@ -137,6 +131,7 @@ def _replace(
     old_leader_id = group.roster.leader_id
     group.rebalance.end_waiting(member, ErrorCode.FENCED_INSTANCE_ID, member.member_id)
     group.roster.rename(member, member_id)
+    member.is_new = False
     group.rebalance.reset_session(member)
     _wait_for_next_generation(member, join, later)
     reason = f"{join.group_instance_id} is back as {member_id}: {join.reason}"
@@ -158,16 +153,14 @@ def _keep_place(
     old_leader_id: str | None,
     later: Later[Joined],
 ) -> None:
-    try:
-        group.store({one.member_id: one.assignment for one in group.roster})
-    except StorageError as error:
-        _LOG.warning("group %s: %s is not stored: %s", group.group_id, member.member_id, error)
+    error = group.store({one.member_id: one.assignment for one in group.roster})
+    if error is not ErrorCode.NONE:
         group.roster.rename(member, before.member_id)
         member.protocols = before.protocols
         member.rebalance_timeout_ms = before.rebalance_timeout_ms
         member.session_timeout_ms = before.session_timeout_ms
         group.rebalance.reset_session(member)
-        _refuse(group, later, NO_MEMBER_ID, STORAGE_ERROR_ANSWER)
+        _refuse(group, later, NO_MEMBER_ID, error)
         return
     generation = group.generation_for(member)
     if join.can_skip_assignment:

@@ -27,7 +27,6 @@ from logstore.compat.kafka.groups.offset_table import OffsetTable, TopicPartitio
 from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,
     GroupMetadataKey,
-    GroupRecord,
     OffsetCommitKey,
     OffsetsLog,
     decode_group_metadata_value,
@@ -35,11 +34,9 @@ from logstore.compat.kafka.groups.offsets_log import (
     decode_offset_commit_value,
     encode_group_metadata_key,
 )
-from logstore.compat.kafka.groups.rebalance import STORAGE_ERROR_ANSWER
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.waiting import Later, Timer, Timers
-from logstore.errors import StorageError
 from logstore.host import Host
 
 
@@ -201,7 +198,9 @@ class GroupCoordinator:
             for partition, committed in commit.offsets.items()
             if self._metadata_fits(committed.metadata)
         }
-        error = self._write(commit.group_id, [offset_record(*item) for item in kept.items()])
+        error = self._surroundings.write(
+            commit.group_id, [offset_record(*item) for item in kept.items()]
+        )
         if error is ErrorCode.NONE:
             for key, committed in kept.items():
                 self._put(key, committed)
@@ -247,20 +246,12 @@ class GroupCoordinator:
         return error, codes | dict.fromkeys(free, ErrorCode.NONE)
 
     def forget_partitions(self, topic: str, partitions: Iterable[int]) -> None:
-        """
-        Forget what all groups have committed in partitions that do not exist any more.
-
-        Raises:
-            StorageError: the log could not take it; the offsets of some groups may be gone.
-
-        """
+        """Forget what all groups have committed in partitions that do not exist any more."""
         keys_of: dict[str, list[OffsetCommitKey]] = {}
         for key in self._offsets.keys_of_topic(topic, partitions):
             keys_of.setdefault(key.group_id, []).append(key)
         for group_id, keys in keys_of.items():
-            self._surroundings.log.append(group_id, [offset_record(key, None) for key in keys])
-            for key in keys:
-                self._offsets.remove(key)
+            self._forget(group_id, keys)
 
     # administration
 
@@ -343,12 +334,11 @@ class GroupCoordinator:
 
     def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
         group = Group(group_id, self._surroundings)
-        try:
-            group.store({})
-        except StorageError:
-            return None, STORAGE_ERROR_ANSWER
+        error = group.store({})
+        if error is not ErrorCode.NONE:
+            return None, error
         self.groups[group_id] = group
-        return group, ErrorCode.NONE
+        return group, error
 
     def _put(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
         self._offsets.put(key, committed)
@@ -376,16 +366,8 @@ class GroupCoordinator:
         expire_ms = -1 if commit.retention_ms == -1 else now_ms + commit.retention_ms
         return attrs.evolve(committed, commit_timestamp_ms=now_ms, expire_timestamp_ms=expire_ms)
 
-    def _write(self, group_id: str, records: list[GroupRecord]) -> ErrorCode:
-        try:
-            if records:
-                self._surroundings.log.append(group_id, records)
-        except StorageError:
-            return STORAGE_ERROR_ANSWER
-        return ErrorCode.NONE
-
     def _forget(self, group_id: str, keys: Sequence[OffsetCommitKey]) -> ErrorCode:
-        error = self._write(group_id, [offset_record(key, None) for key in keys])
+        error = self._surroundings.write(group_id, [offset_record(key, None) for key in keys])
         if error is ErrorCode.NONE:
             for key in keys:
                 self._offsets.remove(key)
@@ -395,7 +377,7 @@ class GroupCoordinator:
         keys = self._offsets.keys(group.group_id, partitions)
         tombstone = (encode_group_metadata_key(GroupMetadataKey(group.group_id)), None)
         records = [offset_record(key, None) for key in keys]
-        error = self._write(group.group_id, [*records, tombstone])
+        error = self._surroundings.write(group.group_id, [*records, tombstone])
         if error is ErrorCode.NONE:
             for key in keys:
                 self._offsets.remove(key)

@@ -198,14 +198,8 @@ class Group:
         """Return a member's assignment as it is told about it."""
         return Synced(ErrorCode.NONE, member.assignment, self.protocol_type, self.protocol_name)
 
-    def store(self, assignments: Mapping[str, bytes]) -> None:
-        """
-        Write the group to the log, with these assignments by member id.
-
-        Raises:
-            StorageError: nothing was written.
-
-        """
+    def store(self, assignments: Mapping[str, bytes]) -> ErrorCode:
+        """Write the group to the log, these assignments by member id; return what went wrong."""
         name = self.protocol_name or ""
         value = GroupMetadata(
             protocol_type=self.protocol_type or "",
@@ -219,4 +213,4 @@ class Group:
         )
         key = encode_group_metadata_key(GroupMetadataKey(self.group_id))
         record = (key, encode_group_metadata_value(value))
-        self.surroundings.log.append(self.group_id, [record])
+        return self.surroundings.write(self.group_id, [record])

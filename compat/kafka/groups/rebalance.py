@@ -29,15 +29,11 @@ from logstore.compat.kafka.groups.exchange import (
 from logstore.compat.kafka.groups.member import Member
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.waiting import Later, Timer
-from logstore.errors import StorageError
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.groups.group import Group
 
 _LOG = logging.getLogger(__name__)
-
-#: What members are told when the log cannot take a record: look for another coordinator.
-STORAGE_ERROR_ANSWER = ErrorCode.NOT_COORDINATOR
 
 
 class Rebalance:
@@ -256,11 +252,8 @@ class Rebalance:
         group.protocol_name = None
         group.note_subscriptions()
         group.move_to(GroupState.EMPTY)
-        try:
-            group.store({})
-        except StorageError as error:
-            # After a restart the last generation would be back, and its sessions would lapse.
-            _LOG.warning("group %s is empty, but that is not stored: %s", group.group_id, error)
+        # If this cannot be written, a restart brings the last generation back for a session time.
+        group.store({})
 
     def _end_waiting_for_syncs(self) -> None:
         late = sorted(self.group.roster.pending_syncs)
@@ -272,11 +265,9 @@ class Rebalance:
     def _share_out(self, assignments: Mapping[str, bytes]) -> None:
         group = self.group
         shares = {one.member_id: assignments.get(one.member_id, b"") for one in group.roster}
-        try:
-            group.store(shares)
-        except StorageError as error:
-            _LOG.warning("group %s: the shares are not stored: %s", group.group_id, error)
-            self._tell_shares(STORAGE_ERROR_ANSWER)
+        error = group.store(shares)
+        if error is not ErrorCode.NONE:
+            self._tell_shares(error)
             self.start("the shares could not be stored")
             return
         for member in group.roster:

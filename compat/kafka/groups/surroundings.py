@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import uuid
 from collections.abc import Callable
 
 import attrs
 
+from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.exchange import Answers
-from logstore.compat.kafka.groups.offsets_log import OffsetsLog
+from logstore.compat.kafka.groups.offsets_log import GroupRecord, OffsetsLog
 from logstore.compat.waiting import Timer, Timers
+from logstore.errors import LogStoreError, StorageError
+
+_LOG = logging.getLogger(__name__)
 
 
 @attrs.frozen
@@ -40,3 +45,19 @@ class Surroundings:
     def new_member_id(self, prefix: str) -> str:
         """Return a member id that nobody else has."""
         return f"{prefix}-{uuid.UUID(int=self.rng.getrandbits(128), version=4)}"
+
+    def write(self, group_id: str, records: list[GroupRecord]) -> ErrorCode:
+        """
+        Write all records or none; return NONE, or what the client whose request it was is told.
+
+        Behind a disk that refuses, another coordinator might do better: NOT_COORDINATOR makes the
+        client look for it. A record that is refused for itself would be refused everywhere.
+        """
+        try:
+            if records:
+                self.log.append(group_id, records)
+        except LogStoreError as error:
+            _LOG.warning("group %s: %d records not written: %s", group_id, len(records), error)
+            is_disk = isinstance(error, StorageError)
+            return ErrorCode.NOT_COORDINATOR if is_disk else ErrorCode.UNKNOWN_SERVER_ERROR
+        return ErrorCode.NONE
