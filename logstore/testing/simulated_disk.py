@@ -127,26 +127,17 @@ class SimulatedDisk:
 
     def rename(self, source: str, target: str) -> None:
         """Move atomically, replacing `target`."""
-        moved = self._names.find(source)
+        removal = self._names.binding(source, None)
+        moved = removal.before
+        replacement = self._names.binding(target, moved)
         if moved is None:
             raise os_error(errno.ENOENT, source)
-        change = self._names.binding(target, moved)
-        code: int | None = None
-        if change.before is moved:
+        if replacement.before is moved:
             return
-        if isinstance(moved, DirectoryImage):
-            if parts_of(target)[: len(parts_of(source))] == parts_of(source):
-                code = errno.EINVAL
-            elif isinstance(change.before, FileImage):
-                code = errno.ENOTDIR
-            elif change.before is not None and change.before.entries:
-                code = errno.ENOTEMPTY
-        elif isinstance(change.before, DirectoryImage):
-            code = errno.EISDIR
+        code = reason_against(replacement, parts_of(source), parts_of(target))
         if code is not None:
             raise os_error(code, target)
-        changes = (change, self._names.binding(source, None))
-        self._bind("rename", source, moved.number, *changes, target=target)
+        self._bind("rename", source, moved.number, replacement, removal, target=target)
 
     def remove(self, path: str) -> None:
         """Remove a file."""
@@ -333,3 +324,19 @@ class SimulatedDisk:
                 yield from self._unsynced_below(f"{path}/{name}", node)
             elif not node.is_synced:
                 yield f"{path}/{name}"
+
+
+def reason_against(
+    replacement: Binding, source_parts: list[str], target_parts: list[str]
+) -> int | None:
+    """Return the error with which Linux refuses a rename, None if it does not."""
+    if target_parts[: len(source_parts)] == source_parts:
+        return errno.EINVAL
+    if source_parts[: len(target_parts)] == target_parts:
+        return errno.ENOTEMPTY
+    old = replacement.before
+    if isinstance(replacement.after, DirectoryImage):
+        if isinstance(old, FileImage):
+            return errno.ENOTDIR
+        return errno.ENOTEMPTY if old is not None and old.entries else None
+    return errno.EISDIR if isinstance(old, DirectoryImage) else None
