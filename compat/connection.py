@@ -70,7 +70,8 @@ class FrameBuffer:
         if pending < _LENGTH_BYTES:
             return BUFFER_BYTES_MIN
         length: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
-        return max(BUFFER_BYTES_MIN, _LENGTH_BYTES + length, pending + 1)
+        frame_bytes = _LENGTH_BYTES + min(length, self.frame_bytes_max)
+        return max(BUFFER_BYTES_MIN, frame_bytes, pending + 1)
 
     def _move(self, capacity: int) -> None:
         pending = self._end - self._start

@@ -1,0 +1,83 @@
+"""Frames come out whole, however the bytes arrive."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logstore.compat.connection import BUFFER_BYTES_KEPT, FrameBuffer, FrameError
+
+
+def feed(frames: FrameBuffer, data: bytes, step_bytes: int) -> list[bytes]:
+    """Receive `data` in steps and return every frame that comes out."""
+    found: list[bytes] = []
+    position = 0
+    while position < len(data):
+        target = frames.writable()
+        assert len(target) > 0
+        count = min(step_bytes, len(target), len(data) - position)
+        target[:count] = data[position : position + count]
+        frames.received(count)
+        position += count
+        while (frame := frames.next_frame()) is not None:
+            found.append(bytes(frame))
+    return found
+
+
+def framed(payloads: list[bytes]) -> bytes:
+    """Return the payloads as they stand on the wire."""
+    return b"".join(struct.pack(">i", len(payload)) + payload for payload in payloads)
+
+
+@given(
+    st.lists(st.integers(0, 70_000), max_size=8),
+    st.integers(1, 100_000),
+)
+def test_frames_survive_every_split(sizes: list[int], step_bytes: int) -> None:
+    """Whatever the sizes of frames and of the pieces that arrive, the payloads are the same."""
+    payloads = [bytes([index % 251]) * size for index, size in enumerate(sizes)]
+
+    assert payloads == feed(FrameBuffer(1_000_000), framed(payloads), step_bytes)
+
+
+def test_a_frame_that_waits_keeps_its_bytes() -> None:
+    """Frames that are not taken yet stay whole while more bytes arrive behind them."""
+    frames = FrameBuffer(1_000_000)
+    payloads = [bytes([index]) * 40_000 for index in range(20)]
+    data = framed(payloads)
+    position = 0
+    while position < len(data):
+        target = frames.writable()
+        count = min(len(target), len(data) - position)
+        target[:count] = data[position : position + count]
+        frames.received(count)
+        position += count
+
+    assert frames.pending_bytes == len(data)
+    assert payloads == [bytes(frames.next_frame() or b"") for _ in payloads]
+    assert frames.next_frame() is None
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), 1001, 2**31 - 1])
+def test_an_impossible_length_is_an_error(length: int) -> None:
+    """A negative length or one above the limit is refused before any memory is taken for it."""
+    frames = FrameBuffer(1000)
+    target = frames.writable()
+    target[:4] = struct.pack(">i", length)
+    frames.received(4)
+
+    with pytest.raises(FrameError, match=str(length)):
+        frames.next_frame()
+    assert len(frames.writable()) < 100_000
+
+
+def test_memory_of_a_large_frame_is_given_back() -> None:
+    """After a frame above what is kept the buffer is small again."""
+    frames = FrameBuffer(100_000_000)
+    payload = bytes(BUFFER_BYTES_KEPT * 4)
+    assert [payload] == feed(frames, framed([payload]), 1_000_000)
+
+    assert len(frames.writable()) < BUFFER_BYTES_KEPT
