@@ -76,10 +76,15 @@ class Run:
         ]
 
     def warm_up(self) -> None:
-        """Load every target with a little of everything, where there is a load to come."""
+        """
+        Load every target with a little of everything, where there is a load to come.
+
+        Ten times a cell's length: the JVM compiles what is hot, and its first seconds are nobody's
+        steady state.
+        """
         if not any(cell.is_load for cell in self._cells):
             return
-        seconds = self._seconds / 2
+        seconds = self._seconds * 2
         librdkafka = Mix(record_bytes=1024, acks=-1, partition_count=6, codec="lz4")
         for target in self._targets:
             produce_windowed(ONE_SMALL, target, seconds)

@@ -98,14 +98,14 @@ def _load(instance: Instance, seconds: float) -> None:
         replies = ProduceReplies.about(_TOPIC, 1)
         for shape in (ONE_SMALL, KB_10, KB_100, KB_900):
             frames = [produce_frame(_TOPIC, [0], shape.batch())]
-            drive_produce(connection, frames, replies, in_flight=64, seconds=seconds / 2)
+            drive_produce(connection, frames, replies, in_flight=64, seconds=seconds)
         fetches = [fetch_frame(_TOPIC, 0, 0, bytes_max=1 << 20)]
-        drive_fetch(connection, fetches, FetchReply.about(_TOPIC), in_flight=2, seconds=seconds / 2)
+        drive_fetch(connection, fetches, FetchReply.about(_TOPIC), in_flight=2, seconds=seconds)
         values = Values(text_values(1024, 1000))
         for codec in ("none", "zstd"):
             settings = {"acks": -1, "compression.codec": codec}
             with NativeProducer(instance.bootstrap, _TOPIC, settings) as producer:
-                producer.produce(values, seconds=seconds / 2)
+                producer.produce(values, seconds=seconds)
         delete_topic(connection, _TOPIC)
 
 
