@@ -66,12 +66,12 @@ class FrameBuffer:
         return self._buffer[self._end :]
 
     def _needed_bytes(self, pending: int) -> int:
-        """Return how much memory the frame that is arriving takes, with room for one byte more."""
+        """Return how much memory the frame that is arriving takes; at least one byte is free."""
         if pending < _LENGTH_BYTES:
             return BUFFER_BYTES_MIN
         length: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
         frame_bytes = _LENGTH_BYTES + min(length, self.frame_bytes_max)
-        return max(BUFFER_BYTES_MIN, frame_bytes, pending + 1)
+        return max(BUFFER_BYTES_MIN, frame_bytes, pending + pending // 2 + 1)
 
     def _move(self, capacity: int) -> None:
         pending = self._end - self._start
