@@ -90,6 +90,7 @@ class NativeProducer:
             "delivery.report.only.error": "true",
             "queue.buffering.max.kbytes": 131_072,
             "message.timeout.ms": 30_000,
+            "log_level": 2,  # what fails is raised here, not logged
         } | dict(settings)
         error = ctypes.create_string_buffer(512)
         for name, value in merged.items():
