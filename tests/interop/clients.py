@@ -24,6 +24,11 @@ TIMEOUT_SECONDS = 30
 ResultT = TypeVar("ResultT")
 
 
+def settings(bootstrap: str) -> dict[str, Any]:
+    """Return librdkafka's settings for a broker that may go away; it need not say so on stderr."""
+    return {"bootstrap.servers": bootstrap, "log_level": 0}
+
+
 class OpenConsumer(Protocol):
     """A consumer that stands between a foreign library and a test."""
 
@@ -99,8 +104,8 @@ class Librdkafka:
     ) -> list[int]:
         """Send with an idempotent producer."""
         producer = confluent_kafka.Producer(
-            {
-                "bootstrap.servers": bootstrap,
+            settings(bootstrap)
+            | {
                 "compression.type": codec,
                 "enable.idempotence": True,
                 "message.max.bytes": 1_048_576,
@@ -136,8 +141,8 @@ class Librdkafka:
     ) -> OpenConsumer:
         """Open a consumer."""
         consumer = confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": bootstrap,
+            settings(bootstrap)
+            | {
                 "group.id": group or "nobody",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",

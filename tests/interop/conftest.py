@@ -12,11 +12,10 @@ from typing import NoReturn, Protocol
 
 import attrs
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from logstore.tools.dev.kafka_peer import KafkaPeer, PeerUnavailable, java
-from tests.interop.clients import CLIENTS, Client
+from tests.interop.clients import CLIENTS, Client, settings
 from tests.interop.our_broker import OurBroker
 
 VERSION = "4"
@@ -126,7 +125,7 @@ def create_topic(topic_name: str) -> CreateTopic:
         partitions: int = 1,
         config: dict[str, str] | None = None,
     ) -> str:
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin = AdminClient(settings(bootstrap))
         name = name or topic_name
         asked = NewTopic(name, num_partitions=partitions, config=config or {})
         admin.create_topics([asked])[name].result(30)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
@@ -46,7 +46,7 @@ class Member:
                 consumer.close()
 
     @contextmanager
-    def running(self) -> Iterator[Member]:
+    def running(self) -> Generator[Member]:
         """Poll and commit for the time of the block, then leave the group."""
         self._thread.start()
         try:
