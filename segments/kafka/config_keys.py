@@ -1,0 +1,136 @@
+"""
+What one setting is: its name, type, default, allowed values, and what it is for.
+
+The tables of keys are in :mod:`logstore.segments.kafka.topic_config_keys` and
+:mod:`logstore.segments.kafka.broker_config_keys`; values are text, as in ``server.properties`` and
+on the wire. Source of types and parsing rules: ``ConfigDef``.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, IntEnum
+
+import attrs
+
+from logstore.errors import LogStoreError
+
+ConfigValue = bool | int | float | str | tuple[str, ...] | None
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+class ConfigError(LogStoreError, ValueError):
+    """A setting has a value that it must not have, or does not exist."""
+
+    def __init__(self, name: str, value: str | None, allowed: str) -> None:
+        super().__init__(f"{name} = {value!r}: {allowed}")
+        self.name = name
+        self.value = value
+        self.allowed = allowed
+
+
+class ConfigType(IntEnum):
+    """How the text of a value is read; numbered as DescribeConfigs reports it."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Scope(Enum):
+    """What a setting belongs to."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+
+
+class Effect(Enum):
+    """What giving a known setting does here."""
+
+    USED = "used"
+    ACCEPTED = "accepted"  # known, checked and reported, but nothing here depends on it
+
+
+_BITS = {ConfigType.INT: 32, ConfigType.SHORT: 16, ConfigType.LONG: 64}
+
+
+@attrs.frozen
+class ConfigKey:
+    """
+    One setting. `default` is text, None where Kafka has null.
+
+    `choices` bounds strings, and the members of lists; `minimum` and `maximum` are inclusive.
+    """
+
+    name: str
+    type: ConfigType
+    default: str | None
+    doc: str
+    scope: Scope = Scope.BROKER
+    effect: Effect = Effect.USED
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """Which values are allowed, in words."""
+        if self.choices:
+            one = "any of" if self.type is ConfigType.LIST else "one of"
+            return f"must be {one} {', '.join(self.choices)}"
+        if self.minimum is not None and self.maximum is not None:
+            return f"must be a number in [{self.minimum}, {self.maximum}]"
+        if self.minimum is not None:
+            return f"must be a number of at least {self.minimum}"
+        if self.type is ConfigType.BOOLEAN:
+            return "must be true or false"
+        if self.type in _BITS:
+            return f"must be an integer of {_BITS[self.type]} bits"
+        return "must be a number" if self.type is ConfigType.DOUBLE else "must be text"
+
+    def parse(self, text: str | None) -> ConfigValue:
+        """Return the value that `text` means; None for null. Raises ConfigError."""
+        if text is None:
+            if self.default is None:
+                return None
+            raise ConfigError(self.name, None, self.allowed)
+        text = text.strip()
+        kind = self.type
+        if kind is ConfigType.BOOLEAN:
+            if text.lower() not in ("true", "false"):
+                raise ConfigError(self.name, text, self.allowed)
+            return text.lower() == "true"
+        if kind in _BITS or kind is ConfigType.DOUBLE:
+            return self._parse_number(text)
+        if kind is ConfigType.LIST:
+            members = tuple(re.split(r"\s*,\s*", text)) if text else ()
+            if self.choices and not set(members) <= set(self.choices):
+                raise ConfigError(self.name, text, self.allowed)
+            return members
+        if self.choices and text not in self.choices:
+            raise ConfigError(self.name, text, self.allowed)
+        return text
+
+    def _parse_number(self, text: str) -> int | float:
+        bits = _BITS.get(self.type)
+        if (_INTEGER if bits else _REAL).fullmatch(text) is None:
+            raise ConfigError(self.name, text, self.allowed)
+        value = int(text) if bits else float(text)
+        if bits and not -(1 << bits - 1) <= value < 1 << bits - 1:
+            raise ConfigError(self.name, text, f"must be an integer of {bits} bits")
+        if self.minimum is not None and value < self.minimum:
+            raise ConfigError(self.name, text, self.allowed)
+        if self.maximum is not None and value > self.maximum:
+            raise ConfigError(self.name, text, self.allowed)
+        return value
