@@ -143,10 +143,18 @@ def check_structure(batch: Buffer, *, records_max: int = 16) -> None:
     record_count: int = _RECORD_COUNT.unpack_from(view, HEADER_BYTES - 4)[0]
     position = HEADER_BYTES
     for index in range(min(record_count, records_max)):
-        try:
-            length, position = decode_varint(view, position)
-        except VarintError as error:
-            raise CorruptRecordError(f"record {index} is cut short: {error}") from None
+        # Lengths of one or two bytes are read here: this stands in the path of every append.
+        low = view[position] if position < end else 0x80
+        high = view[position + 1] if low >= 0x80 and position + 1 < end else 0x80
+        if low < 0x80:
+            length, position = (low >> 1) ^ -(low & 1), position + 1
+        elif high < 0x80:
+            length, position = ((low & 0x7F | high << 7) >> 1) ^ -(low & 1), position + 2
+        else:
+            try:
+                length, position = decode_varint(view, position)
+            except VarintError as error:
+                raise CorruptRecordError(f"record {index} is cut short: {error}") from None
         if length < _RECORD_BODY_BYTES_MIN or length > end - position:
             raise CorruptRecordError(
                 f"record {index} claims {length} bytes, {end - position} are left"

@@ -78,6 +78,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.max_timestamp_offset = base_offset
         self._first_timestamp_ms: int | None = None
         self._bytes_since_index_entry = 0
+        self._is_index_full = False
         # Where the newest batch stands: consumers at the tail ask for it again and again.
         self._newest_base_offset = _NOWHERE
         self._newest_position = 0
@@ -146,14 +147,12 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     def has_room_for(self, draft: Draft[RecordBatch]) -> bool:
         """Apply every roll rule of Kafka's ``LogSegment.shouldRoll``."""
-        config = self.config
-        if self.end_position > config.segment_bytes - draft.size_bytes:
-            return False
-        if self.offset_index.is_full or self.time_index.is_full:
+        position = self.end_position
+        if position + draft.size_bytes > self.config.segment_bytes or self._is_index_full:
             return False
         if self.next_offset + draft.offset_count - 1 - self.base_offset > _RELATIVE_OFFSET_MAX:
             return False
-        return self.end_position == 0 or not self._is_aged(draft.max_timestamp_ms)
+        return position == 0 or not self._is_aged(draft.max_timestamp_ms)
 
     def _is_aged(self, timestamp_ms: int) -> bool:
         first_ms = self._first_timestamp_ms
@@ -163,7 +162,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
             waited_ms = timestamp_ms - first_ms
         else:
             waited_ms = self._clock.wall_ms() - self.created_ms
-        return waited_ms > self.config.segment_ms - self.jitter_ms
+        return waited_ms > self.config.segment_ms_max - self.jitter_ms
 
     def _load_first_timestamp(self) -> int:
         batch = self.decode(0)
@@ -182,6 +181,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
             self.offset_index.append(entry.last_offset, position)
             self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
             self._bytes_since_index_entry = 0
+            self._is_index_full = self.offset_index.is_full or self.time_index.is_full
         self._bytes_since_index_entry += entry.size_bytes
         self._newest_base_offset = entry.base_offset
         self._newest_position = position
@@ -191,6 +191,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self._bytes_since_index_entry = 0
+        self._is_index_full = False
         self._newest_base_offset = _NOWHERE
         if self.end_position == 0:
             self._first_timestamp_ms = None
@@ -203,6 +204,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self._first_timestamp_ms = None
         self._bytes_since_index_entry = 0
+        self._is_index_full = False
         self._newest_base_offset = _NOWHERE
 
     def sync_observations(self) -> None:
@@ -334,6 +336,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         """Make a sealed segment the active one again: its indexes take entries."""
         self.offset_index.resume()
         self.time_index.resume()
+        self._is_index_full = self.offset_index.is_full or self.time_index.is_full
 
     def close(self) -> None:
         """Give all handles back."""

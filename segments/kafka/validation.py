@@ -93,11 +93,12 @@ def _refuse_size(stated_bytes: int, size_bytes: int) -> None:
 
 
 def _check_header(batch: RecordBatch) -> None:
-    if batch.base_offset != 0:
+    if batch.base_offset:
         raise InvalidRecordError(f"base offset is {batch.base_offset}; producers send 0")
-    if batch.record_count <= 0 or batch.record_count != batch.last_offset_delta + 1:
+    count = batch.record_count
+    if count <= 0 or count != batch.last_offset_delta + 1:
         raise InvalidRecordError(
-            f"{batch.record_count} records do not fit last offset delta {batch.last_offset_delta}"
+            f"{count} records do not fit last offset delta {batch.last_offset_delta}"
         )
     if batch.attributes & (CODEC_MASK | CONTROL_BIT):
         if batch.attributes & CONTROL_BIT:
@@ -119,14 +120,17 @@ def validated(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch
             rules are about records.
 
     """
-    codec = batch.attributes & CODEC_MASK
-    _check_timestamps(batch, config, now_ms)
+    attributes = batch.attributes
+    codec = attributes & CODEC_MASK
+    latest_ms = now_ms + config.message_timestamp_after_max_ms
+    if attributes & LOG_APPEND_TIME_BIT or batch.max_timestamp_ms > latest_ms:
+        _check_timestamps(batch, config, now_ms)
     if config.needs_every_record or codec != config.target_codec(codec):
         return _rebuilt(batch, config, now_ms)
     if codec:
         if not looks_like(Codec(codec), batch.data[HEADER_BYTES:]):
             raise InvalidRecordError(f"the records are not {Codec(codec).name.lower()} data")
-    else:
+    elif not _is_one_short_record(batch):
         try:
             check_structure(batch.data, records_max=RECORDS_WALKED_MAX)
         except CorruptRecordError as error:
@@ -136,6 +140,16 @@ def validated(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch
     elif batch.attributes & LOG_APPEND_TIME_BIT:
         batch.restamp_time(batch.max_timestamp_ms, is_log_append_time=False)
     return batch
+
+
+def _is_one_short_record(batch: RecordBatch) -> bool:
+    """Tell at a glance that one record, with a length of two varint bytes, fills the batch."""
+    if batch.record_count != 1 or batch.size_bytes < HEADER_BYTES + 2:
+        return False
+    low, high = batch.data[HEADER_BYTES], batch.data[HEADER_BYTES + 1]
+    length = (low & 0x7F | high << 7) >> 1  # zig-zag of a positive number
+    is_whole = low & 0x81 == 0x80 and high < 0x80
+    return is_whole and HEADER_BYTES + 2 + length == batch.size_bytes
 
 
 def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
