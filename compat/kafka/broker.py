@@ -116,6 +116,7 @@ class Broker:
         self.store.delete_topic(topic)
         del self.by_name[topic.name.encode()]
         del self.by_id[topic.topic_id]
+        topic.partitions.clear()  # also ends the routes of producers that lead here
         for partition in partitions:
             self.readers.abandon(partition)
 
@@ -123,8 +124,8 @@ class Broker:
 
     def _first_free_producer_id(self) -> int:
         """Return an id above all that the store has seen (Kafka hands out blocks of 1,000)."""
-        seen = [p.producers.largest_producer_id() for p in self.store.partitions()]
-        return (max(seen, default=-1) // 1000 + 1) * 1000 if max(seen, default=-1) >= 0 else 0
+        seen = [e.producer_id for p in self.store.partitions() for e in p.producers]
+        return (max(seen) // 1000 + 1) * 1000 if seen else 0
 
     def new_producer_id(self) -> int:
         """Return a producer id that nobody has."""

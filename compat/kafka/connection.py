@@ -26,6 +26,7 @@ from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.produce_route import ProduceRoute
 
 _log = logging.getLogger(__name__)
 _API_VERSIONS = 18
@@ -35,13 +36,15 @@ _unpack_header = REQUEST_HEADER.unpack_from
 class Client:
     """What is known of the peer."""
 
-    __slots__ = ("client_id", "host", "raw_client_id", "software")
+    __slots__ = ("client_id", "host", "produce_route", "raw_client_id", "software")
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.client_id = ""
         self.raw_client_id: bytes = b""
         self.software = ""
+        #: how this client's last produce request was understood
+        self.produce_route: ProduceRoute | None = None
 
 
 class KafkaConnection:

@@ -75,7 +75,9 @@ class KafkaPartition:
         files.witness = self._witness
         bases = files.base_offsets()
         if recovery_point is not None and bases:
-            self._restore_producers(_floor(bases, recovery_point))
+            floor = _floor(bases, recovery_point)
+            sealed = [files.open(base, is_active=False) for base in bases if base < floor]
+            self._restore_producers(sealed, floor, is_clean=False)
         self.log: SegmentedLog[RecordBatch, KafkaSegment] = SegmentedLog(
             files, recovery_point, start_offset=log_start_offset
         )
@@ -83,8 +85,10 @@ class KafkaPartition:
             self.log.restart(log_start_offset)
             self.producers.clear()
         self.start_offset = max(log_start_offset, self.log.start_offset)
-        if self.log.recovery is None:
-            self._restore_producers(self.log.next_offset)
+        if recovery_point is None and bases:
+            self._restore_producers(
+                list(self.log.segments.values()), self.log.next_offset, is_clean=True
+            )
         self.leader_epoch = max(self.leader_epochs.latest_epoch, 0)
 
     @property
@@ -116,24 +120,24 @@ class KafkaPartition:
         if batch.producer_id >= 0:
             self._note_producer(batch)
 
-    def _restore_producers(self, end_offset: int) -> None:
-        """Load the newest snapshot at or below `end_offset` and replay what follows it."""
-        start = self.files.base_offsets()[0] if self.files.base_offsets() else 0
-        offsets = [offset for offset in self.files.snapshot_offsets() if offset <= end_offset]
-        if not offsets:
+    def _restore_producers(
+        self, segments: list[KafkaSegment], end_offset: int, *, is_clean: bool
+    ) -> None:
+        """
+        Load the newest snapshot at or below `end_offset` and replay what follows it.
+
+        After a clean stop without any snapshot there were no producers (``UnifiedLog.
+        rebuildProducerState``).
+        """
+        fs, directory = self.host.fs, self.files.directory
+        start = self.producers.load_newest(fs, directory, end_offset, remove_corrupt=not is_clean)
+        if start is None and is_clean:
             return
-        loaded = self.producers.load_newest(self.host.fs, self.files.directory, end_offset)
-        if loaded is not None:
-            start = loaded
-        for base_offset in self.files.base_offsets():
-            if base_offset >= end_offset:
-                break
-            segment = self.files.open(
-                base_offset, is_active=base_offset == self.files.base_offsets()[-1]
-            )
-            if segment.next_offset > start or base_offset >= start:
-                self._replay(segment, start, end_offset)
-            segment.close()
+        for segment in segments:
+            if segment.next_offset > (start or 0):
+                self._replay(segment, start or 0, end_offset)
+            if not is_clean:
+                segment.close()
 
     def _replay(self, segment: KafkaSegment, start: int, end_offset: int) -> None:
         for batch in segment.entries(segment.locate(start)):

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import I16, I32, MalformedRequestError, Reader, framed, uvarint
+from logstore.compat.kafka.produce_route import ProduceRoute
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest, register
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
+from logstore.flush import NEVER
 from logstore.segments.kafka.append_errors import InvalidRecordError
 from logstore.segments.kafka.compression import Codec
 
@@ -45,6 +47,41 @@ def handle(
     broker: Broker, client: Client, request: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Append every partition's batch; answer, or say who answers later."""
+    route = client.produce_route
+    if route is not None and route.version == request.version:
+        response = _by_route(broker, route, request)
+        if response is not None:
+            return [response]
+    return _by_parsing(broker, client, request)
+
+
+def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes | None:
+    """Take the short way; None if the request must be read in full, which nothing here prevents."""
+    parts = route.split(request.data, request.position)
+    if parts is None or broker.flusher.due:
+        return None
+    partition, index, records = parts
+    if partition.config.flush_messages != NEVER or (
+        request.version < 7 and len(records) > 22 and records[22] & 7 == Codec.ZSTD
+    ):
+        return None
+    try:
+        done = partition.append_produced(records, broker.host.clock.wall_ms())
+    except (LogStoreError, OSError):
+        return None  # nothing was appended; the long way will say what is wrong
+    return route.succeeded(
+        request.correlation_id,
+        index,
+        done.base_offset,
+        done.log_append_time_ms,
+        partition.start_offset,
+    )
+
+
+def _by_parsing(
+    broker: Broker, client: Client, request: RawRequest
+) -> list[Chunk] | Later[list[Chunk]] | None:
+    """Read the request field by field."""
     version = request.version
     reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
     reader.string()
@@ -57,13 +94,16 @@ def handle(
     error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     worst = error
     appended: list[tuple[int, int]] = []
+    route_end, prefix_key = 0, b""
     for _ in range(topic_count):
         key = bytes(reader.take(16)) if by_id else reader.string() or b""
         pieces.append(key if by_id else _string(key, version))
-        partitions = partitions_of.get(key)
+        partitions = partitions_of.get(prefix_key := key)
         topic_error = error or _topic_error(client, key, by_id, partitions is None)
         partition_count = reader.count()
         pieces.append(_count(partition_count, version))
+        if topic_count == partition_count == 1:
+            route_end = reader.position
         for _ in range(partition_count):
             index = reader.i32()
             size_bytes = reader.length(4)
@@ -87,6 +127,12 @@ def handle(
         return _unanswered(broker, worst)
     if broker.flusher.due:
         return _after_flush(broker, request, pieces, appended)
+    if route_end and not worst and appended:
+        prefix = bytes(request.data[request.position : route_end])
+        route_partitions = partitions_of[prefix_key]
+        client.produce_route = ProduceRoute.learn(
+            version, prefix, route_partitions, b"".join(pieces[:3])
+        )
     return [framed(request.correlation_id, b"".join(pieces), has_tags=version >= 9)]
 
 

@@ -1,0 +1,86 @@
+"""
+The short way for produce requests that look like the one before.
+
+A producer sends to one topic partition after another, so everything in front of the partition
+number is the same from request to request. What was understood of those bytes once is kept here:
+whose partitions they name, how many acknowledgements they want, and the answer around the offset.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.kafka.framing import I32, read_uvarint
+
+if TYPE_CHECKING:
+    from logstore.segments.kafka.partition import KafkaPartition
+
+_TAIL_V9 = b"\x01\x00\x00" + b"\x00" + b"\x00\x00\x00\x00" + b"\x00"
+_TAIL_V8 = struct.pack(">ihi", 0, -1, 0)
+_TAIL_V5 = struct.pack(">i", 0)
+_unpack_i32 = I32.unpack_from
+
+
+@attrs.define(slots=True, eq=False)
+class ProduceRoute:
+    """
+    Where the requests of one connection go that start with `prefix`.
+
+    Only requests with one topic and one partition have a route, and acks other than 0. When the
+    topic is deleted its `partitions` become empty, which ends the route.
+    """
+
+    version: int
+    prefix: bytes
+    partitions: dict[int, KafkaPartition]
+    head: bytes
+    tail: bytes
+    answer: struct.Struct
+    answer_bytes: int
+
+    @classmethod
+    def learn(
+        cls, version: int, prefix: bytes, partitions: dict[int, KafkaPartition], head: bytes
+    ) -> ProduceRoute | None:
+        """Return the route of requests that start with `prefix`; None for old versions."""
+        if version < 5:
+            return None
+        tail = _TAIL_V9 if version >= 9 else _TAIL_V8 if version == 8 else _TAIL_V5
+        head = b"\x00" + head if version >= 9 else head
+        answer = struct.Struct(f">ii{len(head)}sihqqq{len(tail)}s")
+        return cls(version, prefix, partitions, head, tail, answer, answer.size - 4)
+
+    def split(
+        self, data: memoryview, position: int
+    ) -> tuple[KafkaPartition, int, memoryview] | None:
+        """Return (partition, its number, record bytes) if the request goes this way."""
+        start = position + len(self.prefix)
+        if data[position:start] != self.prefix:
+            return None
+        index: int = _unpack_i32(data, start)[0]
+        partition = self.partitions.get(index)
+        if partition is None:
+            return None
+        if self.version >= 9:
+            size_bytes, start = read_uvarint(data, start + 4)
+            end = start + size_bytes - 1
+            if end + 3 != len(data) or data[end:] != b"\x00\x00\x00":
+                return None
+        else:
+            end = start + 8 + _unpack_i32(data, start + 4)[0]
+            start += 8
+            if end != len(data):
+                return None
+        return partition, index, data[start:end]
+
+    def succeeded(
+        self, correlation_id: int, index: int, base_offset: int, time_ms: int, log_start: int
+    ) -> bytes:
+        """Return the whole response frame to an append that went well."""
+        return self.answer.pack(
+            self.answer_bytes, correlation_id, self.head, index, 0, base_offset, time_ms,
+            log_start, self.tail,
+        )  # fmt: skip
