@@ -186,7 +186,7 @@ class KafkaStore:
     def _checkpoint(self, name: str) -> dict[tuple[str, int], int]:
         """Read an offset checkpoint; one that cannot be read counts as empty, as in Kafka."""
         try:
-            return checkpoints.read_offsets(self.host.fs, f"{self.directory}/{name}")
+            return checkpoints.read_offset_checkpoint(self.host.fs, f"{self.directory}/{name}")
         except CorruptFileError as error:
             _log.warning("%s; taken as empty", error)
             return {}
@@ -319,12 +319,12 @@ class KafkaStore:
         """Write recovery points and log starts, as Kafka does every minute and at a clean stop."""
         fs, directory = self.host.fs, self.directory
         partitions = self.partitions()
-        checkpoints.write_offsets(
+        checkpoints.write_offset_checkpoint(
             fs,
             f"{directory}/{checkpoints.RECOVERY_POINT}",
             {(p.topic, p.index): p.log.recovery_point for p in partitions},
         )
-        checkpoints.write_offsets(
+        checkpoints.write_offset_checkpoint(
             fs,
             f"{directory}/{checkpoints.LOG_START}",
             {
@@ -336,7 +336,7 @@ class KafkaStore:
 
     def write_high_watermarks(self) -> None:
         """Write the high watermarks, as Kafka does every five seconds."""
-        checkpoints.write_offsets(
+        checkpoints.write_offset_checkpoint(
             self.host.fs,
             f"{self.directory}/{checkpoints.HIGH_WATERMARK}",
             {(p.topic, p.index): p.end_offset for p in self.partitions()},
