@@ -25,10 +25,10 @@ from collections.abc import Iterable, Mapping
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, read_file, write_file
 
-RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-LOG_START_OFFSETS = "log-start-offset-checkpoint"
-HIGH_WATERMARKS = "replication-offset-checkpoint"
-CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+RECOVERY_POINT = "recovery-point-offset-checkpoint"
+LOG_START = "log-start-offset-checkpoint"
+HIGH_WATERMARK = "replication-offset-checkpoint"
+CLEANER = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 _VERSION = 0
