@@ -115,21 +115,22 @@ def topic_name(request: pytest.FixtureRequest) -> str:
     return f"{re.sub('[^a-zA-Z0-9]+', '-', request.node.name)[:80]}-{next(_numbers)}"
 
 
+def new_topic(
+    bootstrap: str, name: str, partitions: int = 1, config: dict[str, str] | None = None
+) -> None:
+    """Create a topic and wait for the answer."""
+    admin = AdminClient(settings(bootstrap))
+    asked = NewTopic(name, num_partitions=partitions, config=config or {})
+    admin.create_topics([asked])[name].result(30)
+
+
 @pytest.fixture
 def create_topic(topic_name: str) -> CreateTopic:
-    """A function that creates a topic and returns its name, by default a new one."""
+    """A function that creates the test's topic and returns its name."""
 
-    def create(
-        bootstrap: str,
-        name: str | None = None,
-        partitions: int = 1,
-        config: dict[str, str] | None = None,
-    ) -> str:
-        admin = AdminClient(settings(bootstrap))
-        name = name or topic_name
-        asked = NewTopic(name, num_partitions=partitions, config=config or {})
-        admin.create_topics([asked])[name].result(30)
-        return name
+    def create(bootstrap: str, partitions: int = 1, config: dict[str, str] | None = None) -> str:
+        new_topic(bootstrap, topic_name, partitions, config)
+        return topic_name
 
     return create
 
