@@ -70,7 +70,8 @@ class ConfigKey:
     """
     One setting. `default` is text, None where Kafka has null.
 
-    `choices` bounds strings, and the members of lists; `minimum` and `maximum` are inclusive.
+    `choices` bounds strings, and the members of lists; `minimum` and `maximum` are inclusive, with
+    the numbers in `excluded` not allowed although they lie between.
     """
 
     name: str
@@ -82,6 +83,7 @@ class ConfigKey:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    excluded: tuple[int, ...] = ()
 
     @property
     def allowed(self) -> str:
@@ -90,7 +92,8 @@ class ConfigKey:
             one = "any of" if self.type is ConfigType.LIST else "one of"
             return f"must be {one} {', '.join(self.choices)}"
         if self.minimum is not None and self.maximum is not None:
-            return f"must be a number in [{self.minimum}, {self.maximum}]"
+            but = "".join(f", but not {number}" for number in self.excluded)
+            return f"must be a number in [{self.minimum}, {self.maximum}]{but}"
         if self.minimum is not None:
             return f"must be a number of at least {self.minimum}"
         if self.type is ConfigType.BOOLEAN:
@@ -133,4 +136,24 @@ class ConfigKey:
             raise ConfigError(self.name, text, self.allowed)
         if self.maximum is not None and value > self.maximum:
             raise ConfigError(self.name, text, self.allowed)
+        if value in self.excluded:
+            raise ConfigError(self.name, text, self.allowed)
         return value
+
+
+def config_key(
+    name: str,
+    kind: ConfigType,
+    default: object,
+    doc: str,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    *,
+    choices: tuple[str, ...] = (),
+    excluded: tuple[int, ...] = (),
+    effect: Effect = Effect.USED,
+    scope: Scope = Scope.BROKER,
+) -> ConfigKey:
+    """Return a key; for the tables, which give what differs. `default` None is Kafka's null."""
+    text = None if default is None else str(default)
+    return ConfigKey(name, kind, text, doc, scope, effect, minimum, maximum, choices, excluded)

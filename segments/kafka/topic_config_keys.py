@@ -7,6 +7,7 @@ Source: ``LogConfig``, ``TopicConfig``, ``ServerTopicConfigSynonyms``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import attrs
 
@@ -16,6 +17,7 @@ from logstore.segments.kafka.config_keys import (
     ConfigType,
     Effect,
     Scope,
+    config_key,
 )
 
 SEGMENT_BYTES_MIN = 1024 * 1024
@@ -23,21 +25,7 @@ _HOUR_MS = 60 * 60 * 1000
 _MINUTE_MS = 60 * 1000
 
 
-def _key(
-    name: str,
-    kind: ConfigType,
-    default: object,
-    doc: str,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    *,
-    choices: tuple[str, ...] = (),
-    effect: Effect = Effect.USED,
-) -> ConfigKey:
-    text = default if default is None else str(default)
-    return ConfigKey(name, kind, text, doc, Scope.TOPIC, effect, minimum, maximum, choices)
-
-
+_key = partial(config_key, scope=Scope.TOPIC)
 _INT, _LONG, _BOOLEAN = ConfigType.INT, ConfigType.LONG, ConfigType.BOOLEAN
 _STRING, _LIST, _ACCEPTED = ConfigType.STRING, ConfigType.LIST, Effect.ACCEPTED
 
@@ -45,7 +33,8 @@ _KEYS = (
     _key("cleanup.policy", _LIST, "delete",
          "Whether old segments are deleted, compacted by key, or both.",
          choices=("compact", "delete")),
-    _key("compression.gzip.level", _INT, -1, "Level of gzip; -1 is zlib's own default.", -1, 9),
+    _key("compression.gzip.level", _INT, -1, "Level of gzip; -1 is zlib's own default.", -1, 9,
+         excluded=(0,)),
     _key("compression.lz4.level", _INT, 9, "Level of lz4; 9 is the fast compressor.", 1, 17),
     _key("compression.type", _STRING, "producer",
          "Codec that batches are stored with; producer keeps each batch's own.",

@@ -61,6 +61,7 @@ def test_values_are_parsed() -> None:
         ("min.cleanable.dirty.ratio", "nan", r"\[0, 1\]"),
         ("cleanup.policy", "erase", "any of compact, delete"),
         ("compression.type", "none", "one of uncompressed"),
+        ("compression.gzip.level", "0", "but not 0"),
         ("compression.lz4.level", "18", r"\[1, 17\]"),
         ("message.timestamp.type", "createtime", "one of CreateTime, LogAppendTime"),
         ("preallocate", "yes", "true or false"),
