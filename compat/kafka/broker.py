@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from logstore.compat.kafka.apis import load_all
+from logstore.compat.kafka.broker_settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.fetch_sessions import FetchSessions
 from logstore.compat.kafka.flushing import Flusher, Offload
@@ -13,9 +15,9 @@ from logstore.compat.kafka.groups_topic import GroupsTopic
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.waiting import Timers
 from logstore.host import Host
-from logstore.segments.kafka.config import BrokerConfig
+from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.partition import KafkaPartition
-from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.kafka.store import KafkaStore, Progress, StoreOptions
 from logstore.segments.kafka.topic import Topic
 
 
@@ -36,7 +38,8 @@ class Broker:
     `advertised_host` and `advertised_port` are what clients are told to connect to.
     """
 
-    def __init__(self, host: Host, store: KafkaStore, config: BrokerConfig) -> None:
+    def __init__(self, host: Host, store: KafkaStore, config: BrokerSettings) -> None:
+        load_all()
         self.host = host
         self.store = store
         self.config = config
@@ -57,6 +60,31 @@ class Broker:
         for topic in store.topics_by_name.values():
             self._enter(topic)
         self.groups = GroupCoordinator.from_config(host, self.timers, config, GroupsTopic(self))
+
+    @classmethod
+    def open(
+        cls,
+        host: Host,
+        directory: str,
+        settings: Mapping[str, str],
+        progress: Progress | None = None,
+    ) -> Broker:
+        """
+        Open (or create, or recover) the store in `directory` and return a broker over it.
+
+        `settings` are those of ``server.properties``.
+
+        Raises:
+            ConfigError: a setting has a value that is not allowed.
+            StorageError: the directory cannot be served; the text says why and what to do.
+
+        """
+        given = BrokerConfig(settings)
+        config = BrokerSettings.of(given)
+        options = StoreOptions(
+            node_id=config.node_id, log_defaults=given.topic_defaults(), progress=progress
+        )
+        return cls(host, KafkaStore(host, directory, options), config)
 
     def connect(self, peer_host: str) -> KafkaConnection:
         """Return the sans-IO side of a new connection."""

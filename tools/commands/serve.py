@@ -19,7 +19,7 @@ from logstore.compat.kafka.broker import Broker
 from logstore.compat.running import listen, run_in_loop
 from logstore.compat.server import Server
 from logstore.os_host import system_host
-from logstore.segments.kafka.config import unknown_keys
+from logstore.segments.kafka.broker_config import BrokerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ def serve(
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
     settings = _settings(properties_path, assignments)
-    for key in unknown_keys(settings):
+    for key in BrokerConfig(settings).unknown():
         click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
     _raise_file_limit()
     if directory is not None:

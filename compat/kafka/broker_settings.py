@@ -1,0 +1,58 @@
+"""What the broker itself asks of its settings, typed; the rest stays in the table by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from logstore.segments.kafka.broker_config import BrokerConfig
+
+_MINUTE_MS = 60_000
+#: fields that are not simply Kafka's name with underscores: (Kafka's name, factor)
+_RENAMED = {
+    "offset_metadata_max_size": ("offset.metadata.max.bytes", 1),
+    "offsets_retention_ms": ("offsets.retention.minutes", _MINUTE_MS),
+}
+
+
+@attrs.frozen
+class BrokerSettings:
+    """Kafka's settings of the same names, dots for underscores; `given` has all of them."""
+
+    given: BrokerConfig
+    node_id: int
+    broker_rack: str | None
+    auto_create_topics_enable: bool
+    default_replication_factor: int
+    delete_topic_enable: bool
+    fetch_max_bytes: int
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_scheduler_interval_ms: int
+    log_retention_check_interval_ms: int
+    max_request_partition_size_limit: int
+    num_partitions: int
+    offset_metadata_max_size: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_ms: int
+    offsets_topic_num_partitions: int
+    offsets_topic_segment_bytes: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    socket_request_max_bytes: int
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> BrokerSettings:
+        """Return the typed view of `config`."""
+        values: dict[str, Any] = {"given": config}
+        for field in attrs.fields(cls):
+            if field.name != "given":
+                name, factor = _RENAMED.get(field.name, (field.name.replace("_", "."), None))
+                value = config[name]
+                values[field.name] = value * factor if factor and isinstance(value, int) else value
+        if values["node_id"] < 0:
+            values["node_id"] = 1
+        return cls(**values)
