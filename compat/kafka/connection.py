@@ -97,7 +97,7 @@ class KafkaConnection:
         except (FrameError, MalformedRequestError, struct.error, IndexError, ValueError) as error:
             _log.info("closing the connection of %s: %s", self.client.host, error)
             self.is_closing = True
-        except Exception:
+        except Exception:  # noqa: BLE001 - logged with its traceback
             # A fault of ours in one request must not take the broker down with it.
             _log.exception("closing the connection of %s", self.client.host)
             self.is_closing = True
