@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from logstore.compat.kafka.apis import load_all
 from logstore.compat.kafka.broker_settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
+from logstore.compat.kafka.dynamic_config import DynamicConfig
 from logstore.compat.kafka.fetch_sessions import FetchSessions
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
@@ -43,6 +44,7 @@ class Broker:
         self.host = host
         self.store = store
         self.config = config
+        self.dynamic_config = DynamicConfig(store, config.given.settings)
         self.timers = Timers(host.clock)
         self.offload: Offload = run_at_once
         self.readers = Readers()
