@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import attrs
 
 from logstore.errors import LogStoreError
 from logstore.tools.bench.cells import Cell
 from logstore.tools.bench.figures import Row
+from logstore.tools.bench.frames import BenchError
 from logstore.tools.bench.scenario_fetch import deliver, fetch_stored
 from logstore.tools.bench.scenario_librdkafka import Mix
 from logstore.tools.bench.scenario_produce import KB_10, ONE_SMALL, produce_windowed
@@ -86,12 +89,17 @@ class Run:
             return
         seconds = self._seconds * 2
         librdkafka = Mix(record_bytes=1024, acks=-1, partition_count=6, codec="lz4")
+        works: list[Callable[[Target, float], object]] = [
+            partial(produce_windowed, ONE_SMALL),
+            partial(produce_windowed, KB_10),
+            fetch_stored,
+            deliver,
+            librdkafka,
+        ]
         for target in self._targets:
-            produce_windowed(ONE_SMALL, target, seconds)
-            produce_windowed(KB_10, target, seconds)
-            fetch_stored(target, seconds)
-            deliver(target, seconds)
-            librdkafka(target, seconds)
+            for work in works:
+                with contextlib.suppress(BenchError, OSError):  # its own turn will tell
+                    work(target, seconds)
 
     def run(self) -> Outcome:
         """Take all turns; a turn that fails is noted and the run goes on."""
@@ -106,7 +114,9 @@ class Run:
             settle(list(self._targets))
             figures = turn.cell.run(target, self._seconds)
         except (LogStoreError, OSError) as error:
-            self._failures.append(Failure(turn, f"{type(error).__name__}: {error}"))
+            words = target.last_words()
+            said = f"; the server's last line is: {words}" if words else ""
+            self._failures.append(Failure(turn, f"{type(error).__name__}: {error}{said}"))
             target.forget_if_dead()
             return
         at = self._cells.index(turn.cell)

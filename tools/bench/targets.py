@@ -184,6 +184,15 @@ class Target:
             self._main = None
             self.topics.clear()
 
+    def last_words(self) -> str:
+        """Return the last line that an instance started here has written, "" if there is none."""
+        logs = sorted(
+            (path for path in self._directory.glob("*/*.log") if path.is_file()),
+            key=lambda path: path.stat().st_mtime_ns,
+        )
+        lines = logs[-1].read_text(errors="replace").splitlines() if logs else []
+        return lines[-1] if lines else ""
+
     def discard(self, instance: Instance) -> None:
         """Kill a fresh instance and remove its data."""
         instance.stop(kill=True)
