@@ -1,0 +1,230 @@
+"""
+Metadata (3): versions 0-13. Which topics there are and where to find them.
+
+* topics null: all (v0: an empty list); an empty list: none
+* a topic that is not there is created if the request (v4) and ``auto.create.topics.enable`` allow
+  it, and is in the answer at once; Kafka answers 3 first and has it when the client asks again
+* 3 unknown, 17 not a name that a topic can have, 100 unknown id
+* the one broker leads every partition and is the controller
+* v1: rack, controller, internal topics; v2: cluster id; v3: throttle time; v5: offline replicas
+* v7: leader epoch; v8: authorized operations (of the cluster until v10, see DescribeCluster)
+* v9: flexible; v10: topic ids in the answer; v12: topics by id, names are not looked at then
+* v13: an error of the whole answer (129 in Kafka, for clients that must bootstrap again: never)
+
+Read and written by hand: it stands before the first record of every connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.kafka.authorized_operations import (
+    CLUSTER_OPERATIONS,
+    NOT_ASKED,
+    TOPIC_OPERATIONS,
+    bit_field,
+)
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.framing import MalformedRequestError, Reader
+from logstore.compat.kafka.registry import RawRequest, register
+from logstore.compat.kafka.topic_creation import create_automatically
+from logstore.compat.kafka.topic_names import INTERNAL_TOPICS, flaw_of
+from logstore.compat.kafka.writer import Writer
+from logstore.errors import LogStoreError
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+    from logstore.segments.kafka.topic import Topic
+
+_log = logging.getLogger(__name__)
+_FLEXIBLE_FROM = 9
+_TOPIC_IDS_FROM = 10
+_TOPICS_BY_ID_FROM = 12
+_NO_ID = bytes(16)
+_NO_NAME: bytes = b""
+_PARTITION = struct.Struct(">hii")  # error, index, leader
+_PARTITION_V7 = struct.Struct(">hiii")  # and the leader's epoch
+
+
+@attrs.frozen
+class _Wanted:
+    """One topic of a question: its id (zeros: none) and its name."""
+
+    topic_id: bytes
+    name: bytes | None
+
+
+@attrs.frozen
+class _Question:
+    """`topics` None asks for all."""
+
+    topics: list[_Wanted] | None
+    may_create: bool
+    wants_cluster_operations: bool
+    wants_topic_operations: bool
+
+
+@attrs.frozen
+class _Answered:
+    """One topic of the answer; `topic` is None where there is an error."""
+
+    error: ErrorCode
+    topic_id: bytes
+    name: bytes | None
+    topic: Topic | None = None
+
+
+def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
+    """Answer where topics are."""
+    del client
+    version = request.version
+    question = _read(request)
+    if question.topics is None:
+        answered = [_found(topic) for topic in broker.topics.values()]
+    elif _TOPIC_IDS_FROM <= version < _TOPICS_BY_ID_FROM and _has_ids(question.topics):
+        answered = [
+            _Answered(ErrorCode.INVALID_REQUEST, wanted.topic_id, wanted.name or _NO_NAME)
+            for wanted in question.topics
+        ]
+    else:
+        answered = _look_up(broker, question, question.topics)
+    writer = Writer(is_flexible=request.is_flexible)
+    if version >= 3:
+        writer.i32(0)
+    _write_cluster(writer, broker, version)
+    writer.count(len(answered))
+    operations = bit_field(TOPIC_OPERATIONS) if question.wants_topic_operations else NOT_ASKED
+    replicas = _replicas(broker.node_id, version)
+    for found in answered:
+        _write_topic(writer, found, version, broker.node_id, replicas)
+        if version >= 8:
+            writer.i32(operations)
+        writer.tags()
+    if 8 <= version <= 10:
+        wants_operations = question.wants_cluster_operations
+        writer.i32(bit_field(CLUSTER_OPERATIONS) if wants_operations else NOT_ASKED)
+    if version >= 13:
+        writer.i16(ErrorCode.NONE)
+    writer.tags()
+    return [writer.frame(request.correlation_id)]
+
+
+def _read(request: RawRequest) -> _Question:
+    version = request.version
+    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
+    count = reader.length(4)
+    is_all = count < 0 or (version == 0 and count == 0)
+    topics: list[_Wanted] = []
+    for _ in range(count):
+        topic_id = bytes(reader.take(16)) if version >= _TOPIC_IDS_FROM else _NO_ID
+        name = reader.string()
+        if name is None and version < _TOPIC_IDS_FROM:
+            raise MalformedRequestError("a topic's name is null")
+        reader.tags()
+        topics.append(_Wanted(topic_id, name))
+    return _Question(
+        None if is_all else topics,
+        may_create=reader.i8() != 0 if version >= 4 else True,
+        wants_cluster_operations=8 <= version <= 10 and reader.i8() != 0,
+        wants_topic_operations=version >= 8 and reader.i8() != 0,
+    )
+
+
+def _has_ids(topics: list[_Wanted]) -> bool:
+    """Tell whether a request of v10 or v11 uses what only later ones may: ids, or no name."""
+    return any(wanted.name is None or wanted.topic_id != _NO_ID for wanted in topics)
+
+
+def _look_up(broker: Broker, question: _Question, topics: list[_Wanted]) -> list[_Answered]:
+    """Return what is known of each wanted topic, once; by id if there is any id."""
+    ids = dict.fromkeys(wanted.topic_id for wanted in topics if wanted.topic_id != _NO_ID)
+    if ids:
+        return [_by_id(broker, topic_id) for topic_id in ids]
+    may_create = question.may_create and broker.config.auto_create_topics_enable
+    names = dict.fromkeys(wanted.name for wanted in topics)
+    return [_by_name(broker, name, may_create=may_create) for name in names]
+
+
+def _found(topic: Topic) -> _Answered:
+    return _Answered(ErrorCode.NONE, topic.topic_id, topic.name.encode(), topic)
+
+
+def _by_id(broker: Broker, topic_id: bytes) -> _Answered:
+    topic = broker.topic_by_id(topic_id)
+    if topic is None:
+        return _Answered(ErrorCode.UNKNOWN_TOPIC_ID, topic_id, None)
+    return _found(topic)
+
+
+def _by_name(broker: Broker, raw_name: bytes | None, *, may_create: bool) -> _Answered:
+    if raw_name is None:
+        return _Answered(ErrorCode.INVALID_REQUEST, _NO_ID, _NO_NAME)
+    name = raw_name.decode(errors="replace")
+    topic = broker.topics.get(name)
+    if topic is not None:
+        return _found(topic)
+    if flaw_of(name) is not None:
+        return _Answered(ErrorCode.INVALID_TOPIC_EXCEPTION, _NO_ID, raw_name)
+    if may_create:
+        try:
+            return _found(create_automatically(broker, name))
+        except (LogStoreError, OSError) as error:
+            # As in Kafka the client is not told: to it the topic just does not appear.
+            _log.warning("topic %s is not created automatically: %s", name, error)
+    return _Answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_ID, raw_name)
+
+
+def _write_cluster(writer: Writer, broker: Broker, version: int) -> None:
+    writer.count(1)
+    writer.i32(broker.node_id)
+    writer.string(broker.advertised_host.encode())
+    writer.i32(broker.advertised_port)
+    if version >= 1:
+        rack = broker.config.broker_rack
+        writer.string(rack.encode() if rack else None)
+    writer.tags()
+    if version >= 2:
+        writer.string((broker.cluster_id or "").encode())
+    if version >= 1:
+        writer.i32(broker.node_id)
+
+
+def _replicas(node_id: int, version: int) -> bytes:
+    """Return what every partition's entry ends with: replicas, in-sync ones, offline ones."""
+    writer = Writer(is_flexible=version >= _FLEXIBLE_FROM)
+    for _ in range(2):
+        writer.count(1)
+        writer.i32(node_id)
+    if version >= 5:
+        writer.count(0)
+    writer.tags()
+    return writer.body()
+
+
+def _write_topic(
+    writer: Writer, found: _Answered, version: int, node_id: int, replicas: bytes
+) -> None:
+    writer.i16(found.error)
+    writer.string(found.name)
+    if version >= _TOPIC_IDS_FROM:
+        writer.raw(found.topic_id)
+    if version >= 1:
+        writer.boolean((found.name or b"").decode(errors="replace") in INTERNAL_TOPICS)
+    partitions = {} if found.topic is None else found.topic.partitions
+    writer.count(len(partitions))
+    pieces = writer.pieces
+    for index in sorted(partitions):
+        if version >= 7:
+            epoch = partitions[index].leader_epoch
+            pieces.append(_PARTITION_V7.pack(0, index, node_id, epoch) + replicas)
+        else:
+            pieces.append(_PARTITION.pack(0, index, node_id) + replicas)
+
+
+register(3, "Metadata", (0, 13), flexible_from=_FLEXIBLE_FROM, handle_raw=handle)

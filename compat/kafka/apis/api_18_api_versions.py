@@ -1,0 +1,110 @@
+"""
+ApiVersions (18): versions 0-4. What every client asks first.
+
+* lists the registry, and so exactly what is dispatched; Produce from 0 on (KAFKA-18659)
+* the response header is always version 0, so that a client can read it before it knows anything
+* a version of the future is answered in version 0 with 35 and this API's own range (KIP-511)
+* v1: throttle time
+* v3: flexible; the client's software name and version, 42 if they are not well-formed; features
+* v4: features may have the minimum level 0 (v3 readers refuse that; there are none here)
+
+Read and written by hand: it stands before the first record of every connection.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.features import FEATURES, FINALIZED_EPOCH
+from logstore.compat.kafka.framing import MalformedRequestError, Reader, framed
+from logstore.compat.kafka.registry import APIS, Api, RawRequest, register
+from logstore.compat.kafka.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from logstore.compat.connection import Chunk
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+
+_KEY = 18
+_FLEXIBLE_FROM = 3
+_SOFTWARE = re.compile(rb"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_TAG_SUPPORTED, _TAG_EPOCH, _TAG_FINALIZED = 0, 1, 2
+
+
+def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
+    """Tell what is served."""
+    del broker
+    error = ErrorCode.NONE
+    if request.version >= _FLEXIBLE_FROM:
+        reader = Reader(request.data, request.position, is_flexible=True)
+        name, version = reader.string(), reader.string()
+        if name is None or version is None:
+            raise MalformedRequestError("the client's software name or version is null")
+        if _SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version):
+            client.software = f"{name.decode()} {version.decode()}"
+        else:
+            error = ErrorCode.INVALID_REQUEST
+    body = _body(request.version, error)
+    return [framed(request.correlation_id, body, has_tags=False)]
+
+
+def unsupported(correlation_id: int) -> bytes:
+    """Return the answer to a version that is not served: version 0, only this API's range."""
+    writer = Writer(is_flexible=False)
+    writer.i16(ErrorCode.UNSUPPORTED_VERSION)
+    _write_ranges(writer, [APIS[_KEY]])
+    return writer.frame(correlation_id)
+
+
+def _body(version: int, error: ErrorCode) -> bytes:
+    """Return the response without its header; with an error it lists nothing, as in Kafka."""
+    writer = Writer(is_flexible=version >= _FLEXIBLE_FROM)
+    is_good = error is ErrorCode.NONE
+    writer.i16(error)
+    _write_ranges(writer, [APIS[key] for key in sorted(APIS)] if is_good else [])
+    if version >= 1:
+        writer.i32(0)
+    writer.tags(_features() if is_good else None)
+    return writer.body()
+
+
+def _write_ranges(writer: Writer, apis: Sequence[Api]) -> None:
+    writer.count(len(apis))
+    for api in apis:
+        writer.i16(api.key)
+        writer.i16(api.advertised_min)
+        writer.i16(api.version_max)
+        writer.tags()
+
+
+def _features() -> dict[int, bytes]:
+    """Return the tagged fields: what is supported, which levels are in force, since when."""
+    supported = Writer(is_flexible=True)
+    supported.count(len(FEATURES))
+    in_force = [feature for feature in FEATURES if feature.level > 0]
+    finalized = Writer(is_flexible=True)
+    finalized.count(len(in_force))
+    for feature in FEATURES:
+        supported.string(feature.name.encode())
+        supported.i16(feature.level_min)
+        supported.i16(feature.level_max)
+        supported.tags()
+    for feature in in_force:
+        finalized.string(feature.name.encode())
+        finalized.i16(feature.level)
+        finalized.i16(feature.level)
+        finalized.tags()
+    epoch = Writer(is_flexible=True)
+    epoch.i64(FINALIZED_EPOCH)
+    return {
+        _TAG_SUPPORTED: supported.body(),
+        _TAG_EPOCH: epoch.body(),
+        _TAG_FINALIZED: finalized.body(),
+    }
+
+
+register(_KEY, "ApiVersions", (0, 4), flexible_from=_FLEXIBLE_FROM, handle_raw=handle)

@@ -1,0 +1,142 @@
+"""
+DeleteTopics (20): versions 1-6.
+
+* the topic is gone at once: its directories are renamed, and removed after a delay
+* the groups' offsets for it go too
+* ``delete.topic.enable`` off: 73 for every topic (42 before v3)
+* a topic that is named twice, once by name and once by id, or by both at once: 42, not deleted
+* 3 unknown name, 100 unknown id
+* v4: flexible; v5: error messages; v6: topics by id
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
+from logstore.compat.kafka.registry import register
+from logstore.errors import LogStoreError
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+    from logstore.segments.kafka.topic import Topic
+
+_FIRST_WITH_DISABLED = 3
+_FIRST_WITH_IDS = 6
+_NO_ID = uuid.UUID(int=0)
+
+
+@attrs.frozen
+class _Named:
+    """A topic as the request names it: by name, by id, or wrongly."""
+
+    name: str | None
+    topic_id: uuid.UUID = _NO_ID
+
+
+@attrs.frozen
+class _Result:
+    name: str | None
+    topic_id: uuid.UUID
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+def handle(broker: Broker, client: Client, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    """Delete every topic that is named once and well."""
+    from kafka.protocol.admin.topics import DeleteTopicsResponse
+
+    del client
+    version = request.API_VERSION
+    named = _named(request)
+    if broker.config.delete_topic_enable:
+        results = _delete_all(broker, named)
+    else:
+        code = ErrorCode.TOPIC_DELETION_DISABLED
+        code = ErrorCode.INVALID_REQUEST if version < _FIRST_WITH_DISABLED else code
+        message = "delete.topic.enable is off"
+        results = [_Result(entry.name, entry.topic_id, code, message) for entry in named]
+    result_class = DeleteTopicsResponse.DeletableTopicResult
+    return DeleteTopicsResponse(
+        version=version,
+        responses=[
+            result_class(
+                version=version,
+                name=result.name,
+                topic_id=result.topic_id,
+                error_code=result.error_code,
+                error_message=result.error_message,
+            )
+            for result in results
+        ],
+    )
+
+
+def _named(request: DeleteTopicsRequest) -> list[_Named]:
+    if request.API_VERSION < _FIRST_WITH_IDS:
+        return [_Named(name) for name in request.topic_names]
+    # The library gives None for an id of zeros.
+    return [_Named(topic.name, topic.topic_id or _NO_ID) for topic in request.topics]
+
+
+def _delete_all(broker: Broker, named: list[_Named]) -> list[_Result]:
+    counts = Counter(named)
+    results: list[_Result] = []
+    found: dict[bytes, Topic] = {}
+    for entry in counts:
+        try:
+            topic = _find(broker, entry, counts[entry])
+            if topic.topic_id in found:
+                del found[topic.topic_id]
+                raise RefusedRequestError(
+                    ErrorCode.INVALID_REQUEST, "the topic is named both by name and by id"
+                )
+            found[topic.topic_id] = topic
+        except RefusedRequestError as refusal:
+            results.append(_Result(entry.name, entry.topic_id, refusal.code, refusal.message))
+    return [_delete(broker, topic) for topic in found.values()] + results
+
+
+def _find(broker: Broker, entry: _Named, count: int) -> Topic:
+    """Return the topic that is meant; raises RefusedRequestError."""
+    by_id = entry.topic_id != _NO_ID
+    if by_id == (entry.name is not None):
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REQUEST, "a topic must be named by its name or by its id"
+        )
+    if count > 1:
+        raise RefusedRequestError(ErrorCode.INVALID_REQUEST, "the topic is named twice")
+    if by_id:
+        topic = broker.topic_by_id(entry.topic_id)
+        if topic is None:
+            raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        return topic
+    topic = broker.topics.get(entry.name or "")
+    if topic is None:
+        raise RefusedRequestError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{entry.name}'"
+        )
+    return topic
+
+
+def _delete(broker: Broker, topic: Topic) -> _Result:
+    topic_id = uuid.UUID(bytes=topic.topic_id)
+    partitions = list(topic.partitions)
+    try:
+        broker.delete_topic(topic)
+        broker.groups.forget_partitions(topic.name, partitions)
+    except (LogStoreError, OSError) as error:
+        refusal = refusal_of(error, f"deleting topic {topic.name}")
+        return _Result(topic.name, topic_id, refusal.code, refusal.message)
+    return _Result(topic.name, topic_id)
+
+
+register(20, "DeleteTopics", (1, 6), flexible_from=4, module="admin.topics", handle=handle)

@@ -1,0 +1,125 @@
+"""
+DescribeConfigs (32): versions 1-4.
+
+* topics: every topic setting, its effective value and where that comes from
+* the broker by its number: every broker setting; with an empty name: what was changed for the
+  whole cluster; another number is 42
+* a list of names restricts the answer (an empty one does not); unknown names are left out
+* client metrics: nobody has subscribed to any, so every subscription is empty
+* broker loggers and groups have no settings here: 42
+* 3 unknown topic, 17 not a name that a topic can have
+* v1: synonyms; v3: types and documentation; v4: flexible
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.kafka.config_changes import is_cluster_wide
+from logstore.compat.kafka.config_entries import (
+    ConfigEntry,
+    broker_entries,
+    cluster_entries,
+    topic_entries,
+)
+from logstore.compat.kafka.config_resources import ResourceType
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.refused_request import RefusedRequestError
+from logstore.compat.kafka.registry import register
+from logstore.compat.kafka.topic_names import flaw_of
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+
+
+def handle(
+    broker: Broker, client: Client, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse:
+    """Show the settings of every asked resource."""
+    from kafka.protocol.admin.configs import DescribeConfigsResponse
+
+    del client
+    result_class = DescribeConfigsResponse.DescribeConfigsResult
+    return DescribeConfigsResponse(
+        version=request.API_VERSION,
+        results=[
+            result_class(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                **_result(broker, request, resource),
+            )
+            for resource in request.resources
+        ],
+    )
+
+
+def _result(
+    broker: Broker,
+    request: DescribeConfigsRequest,
+    resource: DescribeConfigsRequest.DescribeConfigsResource,
+) -> dict[str, Any]:
+    try:
+        entries = _entries(broker, resource.resource_type, resource.resource_name)
+    except RefusedRequestError as refusal:
+        return {"error_code": refusal.code, "error_message": refusal.message, "configs": []}
+    wanted = set(resource.configuration_keys or ())
+    return {
+        "error_code": ErrorCode.NONE,
+        "error_message": "",
+        "configs": [
+            _shown(entry, request) for entry in entries if not wanted or entry.name in wanted
+        ],
+    }
+
+
+def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
+    if kind == ResourceType.TOPIC:
+        return topic_entries(broker, _topic_settings(broker, name))
+    if kind == ResourceType.BROKER:
+        return cluster_entries(broker) if is_cluster_wide(broker, name) else broker_entries(broker)
+    if kind == ResourceType.CLIENT_METRICS and name:
+        return []
+    raise RefusedRequestError(
+        ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no settings here"
+    )
+
+
+def _topic_settings(broker: Broker, name: str) -> Mapping[str, str]:
+    topic = broker.topics.get(name)
+    if topic is not None:
+        return topic.settings
+    flaw = flaw_of(name)
+    if flaw is not None:
+        raise RefusedRequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, flaw)
+    raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
+
+
+def _shown(
+    entry: ConfigEntry, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult:
+    from kafka.protocol.admin.configs import DescribeConfigsResponse
+
+    entry_class = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return entry_class(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.is_read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[
+            entry_class.DescribeConfigsSynonym(
+                name=synonym.name, value=synonym.value, source=synonym.source
+            )
+            for synonym in synonyms
+        ],
+        config_type=entry.type,
+        documentation=entry.doc if request.include_documentation else None,
+    )
+
+
+register(32, "DescribeConfigs", (1, 4), flexible_from=4, module="admin.configs", handle=handle)

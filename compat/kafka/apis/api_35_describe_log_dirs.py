@@ -1,0 +1,78 @@
+"""
+DescribeLogDirs (35): versions 1-5. The one data directory and the size of its partitions.
+
+* topics null: all partitions; otherwise those asked for that there are
+* a size is that of the data files, without indexes; nothing lags and nothing moves
+* v2: flexible; v3: an error of the whole answer
+* v4: size of the volume: -1, not known; v5: cordoned directories: never
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.registry import register
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.cluster import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+    from logstore.segments.kafka.partition import KafkaPartition
+
+
+def handle(
+    broker: Broker, client: Client, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
+    """Measure the partitions."""
+    from kafka.protocol.admin.cluster import DescribeLogDirsResponse
+
+    del client
+    directory_class = DescribeLogDirsResponse.DescribeLogDirsResult
+    topic_class = directory_class.DescribeLogDirsTopic
+    topics = [
+        topic_class(
+            name=name,
+            partitions=[
+                topic_class.DescribeLogDirsPartition(
+                    partition_index=partition.index,
+                    partition_size=size_bytes(partition),
+                    offset_lag=0,
+                    is_future_key=False,
+                )
+                for partition in partitions
+            ],
+        )
+        for name, partitions in _asked(broker, request).items()
+        if partitions
+    ]
+    directory = directory_class(
+        version=request.API_VERSION, log_dir=broker.store.directory, topics=topics
+    )
+    return DescribeLogDirsResponse(version=request.API_VERSION, results=[directory])
+
+
+def size_bytes(partition: KafkaPartition) -> int:
+    """Return how many bytes the partition's batches take."""
+    return sum(segment.end_position for segment in partition.log.segments.values())
+
+
+def _asked(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, list[KafkaPartition]]:
+    if request.topics is None:
+        return {
+            name: [topic.partitions[index] for index in sorted(topic.partitions)]
+            for name, topic in broker.topics.items()
+        }
+    found: dict[str, dict[int, KafkaPartition]] = {}
+    for asked in request.topics:
+        topic = broker.topics.get(asked.topic)
+        if topic is None:
+            continue
+        partitions = found.setdefault(asked.topic, {})
+        for index in asked.partitions:
+            if index in topic.partitions:
+                partitions[index] = topic.partitions[index]
+    return {name: list(partitions.values()) for name, partitions in found.items()}
+
+
+register(35, "DescribeLogDirs", (1, 5), flexible_from=2, module="admin.cluster", handle=handle)

@@ -1,0 +1,88 @@
+"""
+CreatePartitions (37): versions 0-3. Topics only grow.
+
+* a count that is not above the present one: 37; an unknown topic: 3; a topic twice: 42
+* assignments must be one per new partition, and name just this broker: 39
+* more than 10,000 new partitions: 44
+* v2: flexible; v3: throttled by a quota in Kafka, never here
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
+from logstore.compat.kafka.registry import register
+from logstore.compat.kafka.topic_creation import PARTITIONS_MAX, check_assignment
+from logstore.errors import LogStoreError
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.topics import CreatePartitionsRequest, CreatePartitionsResponse
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+    from logstore.segments.kafka.topic import Topic
+
+
+def handle(
+    broker: Broker, client: Client, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    """Grow every topic that can grow so."""
+    from kafka.protocol.admin.topics import CreatePartitionsResponse
+
+    del client
+    result_class = CreatePartitionsResponse.CreatePartitionsTopicResult
+    counts = Counter(wanted.name for wanted in request.topics)
+    results: dict[str, CreatePartitionsResponse.CreatePartitionsTopicResult] = {}
+    for wanted in request.topics:
+        code, message = ErrorCode.NONE, None
+        try:
+            if counts[wanted.name] > 1:
+                raise RefusedRequestError(
+                    ErrorCode.INVALID_REQUEST, f"the request names topic '{wanted.name}' twice"
+                )
+            topic = _check(broker, wanted)
+            if not request.validate_only:
+                broker.add_partitions(topic, wanted.count)
+        except (LogStoreError, OSError) as error:
+            refusal = refusal_of(error, f"adding partitions to topic {wanted.name}")
+            code, message = refusal.code, refusal.message
+        results[wanted.name] = result_class(
+            name=wanted.name, error_code=code, error_message=message
+        )
+    return CreatePartitionsResponse(version=request.API_VERSION, results=list(results.values()))
+
+
+def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic) -> Topic:
+    """Return the topic, which can be grown as wanted; raises RefusedRequestError."""
+    topic = broker.topics.get(wanted.name)
+    if topic is None:
+        raise RefusedRequestError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{wanted.name}'"
+        )
+    present = len(topic.partitions)
+    added = wanted.count - present
+    if added <= 0:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic '{wanted.name}' has {present} partitions; {wanted.count} would not be more",
+        )
+    if added > PARTITIONS_MAX:
+        raise RefusedRequestError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{added} partitions in one request are more than {PARTITIONS_MAX}",
+        )
+    if wanted.assignments is not None:
+        if len(wanted.assignments) != added:
+            raise RefusedRequestError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{added} partitions are added, but {len(wanted.assignments)} are assigned",
+            )
+        for assignment in wanted.assignments:
+            check_assignment(broker, assignment.broker_ids)
+    return topic
+
+
+register(37, "CreatePartitions", (0, 3), flexible_from=2, module="admin.topics", handle=handle)

@@ -1,0 +1,58 @@
+"""
+ElectLeaders (43): versions 0-2.
+
+* the one replica leads already: 84 for every partition that is named, 3 where there is none
+* topics null: all partitions; those that need no election are left out, so nothing is listed
+* v1: election type, preferred (0) or unclean (1), anything else is 42; an error of the whole
+* v2: flexible
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.registry import register
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.topics import ElectLeadersRequest, ElectLeadersResponse
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+
+_ELECTION_TYPES = (0, 1)
+
+
+def handle(broker: Broker, client: Client, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Answer that every leader is elected already."""
+    from kafka.protocol.admin.topics import ElectLeadersResponse
+
+    del client
+    version = request.API_VERSION
+    if request.election_type not in _ELECTION_TYPES:
+        return ElectLeadersResponse(version=version, error_code=ErrorCode.INVALID_REQUEST)
+    topic_class = ElectLeadersResponse.ReplicaElectionResult
+    return ElectLeadersResponse(
+        version=version,
+        replica_election_results=[
+            topic_class(
+                topic=asked.topic,
+                partition_result=[
+                    topic_class.PartitionResult(**_result(broker, asked.topic, index))
+                    for index in asked.partitions
+                ],
+            )
+            for asked in request.topic_partitions or ()
+        ],
+    )
+
+
+def _result(broker: Broker, topic: str, index: int) -> dict[str, Any]:
+    code, message = ErrorCode.ELECTION_NOT_NEEDED, "the only replica leads already"
+    if broker.partition(topic, index) is None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        message = f"there is no partition {topic}-{index}"
+    return {"partition_id": index, "error_code": code, "error_message": message}
+
+
+register(43, "ElectLeaders", (0, 2), flexible_from=2, module="admin.topics", handle=handle)

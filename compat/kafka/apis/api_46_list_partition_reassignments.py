@@ -1,0 +1,40 @@
+"""
+ListPartitionReassignments (46): version 0.
+
+* nothing is ever being reassigned where there is only one broker: an empty list, whatever is asked
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.registry import register
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.topics import (
+        ListPartitionReassignmentsRequest,
+        ListPartitionReassignmentsResponse,
+    )
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+
+
+def handle(
+    broker: Broker, client: Client, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """Answer that nothing moves."""
+    from kafka.protocol.admin.topics import ListPartitionReassignmentsResponse
+
+    del broker, client
+    return ListPartitionReassignmentsResponse(version=request.API_VERSION, topics=[])
+
+
+register(
+    46,
+    "ListPartitionReassignments",
+    (0, 0),
+    flexible_from=0,
+    module="admin.topics",
+    handle=handle,
+)

@@ -1,0 +1,68 @@
+"""
+ListConfigResources (74): versions 0-1. What has settings that can be described.
+
+* topics, the broker and its loggers (under the broker's number); groups and client metrics have
+  no settings of their own here, so none are listed
+* a type that Kafka does not know: 35
+* v0: was ListClientMetricsResources, and lists only those: none
+* v1: resource types; an empty list asks for all (KIP-1142)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.config_resources import ResourceType
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.registry import register
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.configs import (
+        ListConfigResourcesRequest,
+        ListConfigResourcesResponse,
+    )
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+
+_LISTED = (ResourceType.BROKER_LOGGER, ResourceType.BROKER, ResourceType.TOPIC)
+
+
+def handle(
+    broker: Broker, client: Client, request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    """List the resources of the asked types."""
+    from kafka.protocol.admin.configs import ListConfigResourcesResponse
+
+    del client
+    version = request.API_VERSION
+    types: set[int] = set(request.resource_types if version >= 1 else [ResourceType.CLIENT_METRICS])
+    if not types <= set(ResourceType):
+        return ListConfigResourcesResponse(
+            version=version, error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[]
+        )
+    return ListConfigResourcesResponse(
+        version=version,
+        config_resources=[
+            ListConfigResourcesResponse.ConfigResource(
+                version=version, resource_name=name, resource_type=kind
+            )
+            for kind in _LISTED
+            if not types or kind in types
+            for name in _names(broker, kind)
+        ],
+    )
+
+
+def _names(broker: Broker, kind: ResourceType) -> list[str]:
+    return list(broker.topics) if kind is ResourceType.TOPIC else [str(broker.node_id)]
+
+
+register(
+    74,
+    "ListConfigResources",
+    (0, 1),
+    flexible_from=0,
+    module="admin.configs",
+    handle=handle,
+)

@@ -1,0 +1,196 @@
+"""
+Changing the settings of topics and of the broker, for AlterConfigs and IncrementalAlterConfigs.
+
+A change is worked out first, as the resource's whole new set of settings, and then checked and
+applied as one: a resource changes completely or not at all.
+
+Source: ``ConfigAdminManager``, ``ConfigurationControlManager`` and its validator.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from logstore.compat.kafka.config_resources import ResourceType
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
+from logstore.compat.kafka.topic_names import flaw_of
+from logstore.errors import LogStoreError
+from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
+from logstore.segments.kafka.config import parse_topic_configs
+from logstore.segments.kafka.config_keys import ConfigKey, ConfigType
+from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+
+
+class Operation(IntEnum):
+    """What to do with one setting (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@attrs.frozen
+class Change:
+    """One operation on one setting; only a deletion needs no value."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+@attrs.frozen
+class Resource:
+    """A topic, or the broker (its number, or empty for every broker of the cluster)."""
+
+    type: int
+    name: str
+
+
+def alter_all(
+    broker: Broker,
+    wanted: Sequence[tuple[Resource, Sequence[Change]]],
+    *,
+    is_replacing: bool,
+    is_rehearsal: bool,
+) -> list[dict[str, Any]]:
+    """Change the resources one by one; return the fields of each one's result on the wire."""
+    counts = Counter(resource for resource, _ in wanted)
+    results: list[dict[str, Any]] = []
+    for resource, changes in wanted:
+        code, message = ErrorCode.NONE, None
+        try:
+            if counts[resource] > 1:
+                raise _refused("the request names this resource twice")
+            alter(broker, resource, changes, is_replacing=is_replacing, is_rehearsal=is_rehearsal)
+        except (LogStoreError, OSError) as error:
+            refusal = refusal_of(error, f"changing settings of {resource.name}")
+            code, message = refusal.code, refusal.message
+        results.append(
+            {
+                "error_code": code,
+                "error_message": message,
+                "resource_type": resource.type,
+                "resource_name": resource.name,
+            }
+        )
+    return results
+
+
+def alter(
+    broker: Broker,
+    resource: Resource,
+    changes: Sequence[Change],
+    *,
+    is_replacing: bool,
+    is_rehearsal: bool,
+) -> None:
+    """
+    Change a resource's settings; `is_replacing` drops those that are not named.
+
+    Raises:
+        RefusedRequestError: 3 no such topic, 17 not a topic's name, 40 a value, 42 anything else.
+        ConfigError: a topic setting that is unknown or has a value that it cannot have.
+
+    """
+    _check_changes(changes)
+    if resource.type == ResourceType.TOPIC:
+        _alter_topic(broker, resource.name, changes, is_replacing, is_rehearsal)
+    elif resource.type == ResourceType.BROKER:
+        _alter_broker(broker, resource.name, changes, is_replacing, is_rehearsal)
+    else:
+        raise _refused(f"settings of resources of type {resource.type} cannot be changed here")
+
+
+def is_cluster_wide(broker: Broker, name: str) -> bool:
+    """Tell what a broker resource's name means: the cluster, or this broker (else refused)."""
+    if not name:
+        return True
+    if not name.removeprefix("-").isdecimal():
+        raise _refused(f"a broker is named by its number, not '{name}'")
+    if int(name) != broker.node_id:
+        raise _refused(f"this is broker {broker.node_id}, not {name}")
+    return False
+
+
+def _check_changes(changes: Sequence[Change]) -> None:
+    counts = Counter(change.name for change in changes)
+    for change in changes:
+        if counts[change.name] > 1:
+            raise _refused(f"setting {change.name} comes {counts[change.name]} times")
+        if change.operation not in set(Operation):
+            raise _refused(f"there is no operation {change.operation}")
+        if change.value is None and change.operation != Operation.DELETE:
+            raise _refused(f"setting {change.name} must have a value")
+
+
+def _alter_topic(
+    broker: Broker, name: str, changes: Sequence[Change], is_replacing: bool, is_rehearsal: bool
+) -> None:
+    if not name:
+        raise _refused("topics have no settings in common; name a topic")
+    flaw = flaw_of(name)
+    if flaw is not None:
+        raise RefusedRequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, flaw)
+    topic = broker.topics.get(name)
+    own: Mapping[str, str] = {} if topic is None or is_replacing else topic.settings
+    settings = _changed(own, changes, TOPIC_CONFIG_KEYS)
+    parse_topic_configs({**broker.store.log_defaults, **settings})
+    if topic is None:
+        raise RefusedRequestError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'"
+        )
+    if not is_rehearsal and settings != topic.settings:
+        broker.store.change_settings(topic, settings)
+
+
+def _alter_broker(
+    broker: Broker, name: str, changes: Sequence[Change], is_replacing: bool, is_rehearsal: bool
+) -> None:
+    for_cluster = is_cluster_wide(broker, name)
+    config = broker.dynamic_config
+    layer = config.of_cluster if for_cluster else config.of_broker
+    own: Mapping[str, str] = {} if is_replacing else layer
+    settings = _changed(own, changes, BROKER_CONFIG_KEYS)
+    config.replace(settings, is_cluster_wide=for_cluster, is_rehearsal=is_rehearsal)
+
+
+def _changed(
+    own: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, ConfigKey]
+) -> dict[str, str]:
+    """Return a resource's own settings after the changes."""
+    settings = dict(own)
+    for change in changes:
+        name, value = change.name, change.value or ""
+        if change.operation == Operation.DELETE:
+            settings.pop(name, None)
+        elif change.operation == Operation.SET:
+            settings[name] = value
+        else:
+            key = keys.get(name)
+            if key is None or key.type is not ConfigType.LIST:
+                raise RefusedRequestError(
+                    ErrorCode.INVALID_CONFIG, f"{name} is not a list that could grow or shrink"
+                )
+            present = [part for part in settings.get(name, key.default or "").split(",") if part]
+            settings[name] = ",".join(_combined(present, value.split(","), change.operation))
+    return settings
+
+
+def _combined(present: list[str], parts: list[str], operation: int) -> list[str]:
+    if operation == Operation.APPEND:
+        return present + [part for part in dict.fromkeys(parts) if part not in present]
+    return [part for part in present if part not in parts]
+
+
+def _refused(message: str) -> RefusedRequestError:
+    return RefusedRequestError(ErrorCode.INVALID_REQUEST, message)

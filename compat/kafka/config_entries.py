@@ -1,0 +1,193 @@
+"""
+Settings as clients are shown them: effective value, where it comes from, and what else gives one.
+
+The layers of a broker's settings, the strongest first: changed on this broker, changed for the
+whole cluster, given at the start, Kafka's default. A topic's own settings stand above all of them.
+
+A synonym is another place that the value could have come from, such as ``log.retention.hours``
+for ``retention.ms``. As in Kafka the list starts at the setting's main broker name, so that a
+value that only comes from a lesser one counts as a default.
+
+Source: ``ConfigHelper``, ``DynamicBrokerConfig.brokerConfigSynonyms``, ``KafkaConfigSchema``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
+from logstore.segments.kafka.config_keys import ConfigKey, ConfigType, ConfigValue
+from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS, TOPIC_CONFIG_SYNONYMS
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, as DescribeConfigs numbers it."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    BROKER_LOGGER = 6
+
+
+@attrs.frozen
+class ConfigSynonym:
+    """One place that a value comes from, or would without the ones before it."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@attrs.frozen
+class ConfigEntry:
+    """One setting of one resource. A sensitive one is shown without its value."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    type: ConfigType
+    doc: str = ""
+    is_read_only: bool = False
+    synonyms: tuple[ConfigSynonym, ...] = ()
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Tell whether the value is nobody's business."""
+        return self.type is ConfigType.PASSWORD
+
+
+_DEFAULTS: Mapping[str, str] = {
+    name: key.default for name, key in BROKER_CONFIG_KEYS.items() if key.default is not None
+}
+#: broker settings with lesser names for the same thing
+_FAMILIES: Mapping[str, tuple[str, ...]] = {
+    name: tuple(synonym.name for synonym in family)
+    for family in TOPIC_CONFIG_SYNONYMS.values()
+    if len(family) > 1
+    for name in (synonym.name for synonym in family)
+    if name != "log.flush.scheduler.interval.ms"  # gives a default, but is a setting of its own
+}
+
+
+def topic_entries(broker: Broker, settings: Mapping[str, str]) -> list[ConfigEntry]:
+    """Return every setting of a topic that has `settings` of its own, by name."""
+    effective = {**broker.store.log_defaults, **settings}
+    return [
+        _topic_entry(broker, key, settings.get(name), effective.get(name, key.default))
+        for name, key in sorted(TOPIC_CONFIG_KEYS.items())
+        if not name.startswith("internal.") or name in settings
+    ]
+
+
+def _topic_entry(
+    broker: Broker, key: ConfigKey, own: str | None, effective: str | None
+) -> ConfigEntry:
+    value = text_of(key, effective)
+    synonyms: list[ConfigSynonym] = []
+    if own is not None:
+        synonyms.append(ConfigSynonym(key.name, value, ConfigSource.TOPIC))
+    family = TOPIC_CONFIG_SYNONYMS.get(key.name)
+    if family:
+        synonyms += _synonyms(broker, tuple(synonym.name for synonym in family))
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    return ConfigEntry(key.name, value, source, key.type, key.doc, synonyms=tuple(synonyms))
+
+
+def broker_entries(broker: Broker) -> list[ConfigEntry]:
+    """Return every setting of the broker, by name."""
+    return [_broker_entry(broker, key) for _, key in sorted(BROKER_CONFIG_KEYS.items())]
+
+
+def _broker_entry(broker: Broker, key: ConfigKey) -> ConfigEntry:
+    synonyms = tuple(_synonyms(broker, _FAMILIES.get(key.name, (key.name,)), key.name))
+    is_sensitive = key.type is ConfigType.PASSWORD
+    return ConfigEntry(
+        key.name,
+        None if is_sensitive else text_of(key, broker.dynamic_config.value_of(key.name)),
+        synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        key.type,
+        key.doc,
+        not broker.dynamic_config.is_dynamic(key.name),
+        synonyms,
+    )
+
+
+def cluster_entries(broker: Broker) -> list[ConfigEntry]:
+    """Return the settings that were changed for the whole cluster, by name."""
+    return [
+        ConfigEntry(
+            name,
+            value,
+            ConfigSource.DYNAMIC_DEFAULT_BROKER,
+            BROKER_CONFIG_KEYS[name].type,
+            BROKER_CONFIG_KEYS[name].doc,
+            synonyms=(ConfigSynonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER),),
+        )
+        for name, value in sorted(broker.dynamic_config.of_cluster.items())
+    ]
+
+
+def _synonyms(
+    broker: Broker, names: tuple[str, ...], head: str | None = None
+) -> list[ConfigSynonym]:
+    """Return who gives a value to `names`, from the first that `head` itself is given by."""
+    config = broker.dynamic_config
+    found = [
+        ConfigSynonym(name, layer[name], source)
+        for source, layer in (
+            (ConfigSource.DYNAMIC_BROKER, config.of_broker),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.of_cluster),
+            (ConfigSource.STATIC_BROKER, config.static),
+            (ConfigSource.DEFAULT, _DEFAULTS),
+        )
+        for name in names
+        if name in layer
+    ]
+    main_name = names[0] if head is None else head
+    while found and found[0].name != main_name:
+        del found[0]
+    return found
+
+
+def settings_of_created(broker: Broker, settings: Mapping[str, str]) -> list[ConfigEntry]:
+    """
+    Return a new topic's settings as CreateTopics shows them.
+
+    There a broker setting of any name counts as the source, not only the main one.
+    """
+    config = broker.dynamic_config
+    layers = (
+        (ConfigSource.DYNAMIC_BROKER, config.of_broker),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.of_cluster),
+        (ConfigSource.STATIC_BROKER, config.static),
+    )
+    entries: list[ConfigEntry] = []
+    for entry in topic_entries(broker, settings):
+        names = [synonym.name for synonym in TOPIC_CONFIG_SYNONYMS.get(entry.name, ())]
+        sources = [source for source, layer in layers if any(name in layer for name in names)]
+        source = sources[0] if sources else ConfigSource.DEFAULT
+        entries.append(
+            attrs.evolve(entry, source=ConfigSource.TOPIC if entry.name in settings else source)
+        )
+    return entries
+
+
+def text_of(key: ConfigKey, text: str | None) -> str | None:
+    """Return a value's text as Kafka would print it: ``true``, ``0.5``, ``compact,delete``."""
+    value: ConfigValue = key.parse(text)
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(value).upper().replace("E+", "E")  # 1.7976931348623157E308, as in Java
+    return ",".join(value) if isinstance(value, tuple) else str(value)

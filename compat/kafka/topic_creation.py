@@ -1,0 +1,211 @@
+"""
+The rules of creating topics, for CreateTopics and for the automatic creation by Metadata.
+
+Every check stands before the first change, so that a refused topic leaves nothing behind. This is
+a broker on its own: a partition has one replica, and that is here.
+
+Source: ``ReplicationControlManager.createTopics``, ``AutoTopicCreationManager``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.refused_request import RefusedRequestError
+from logstore.compat.kafka.topic_names import (
+    GROUPS_TOPIC,
+    METADATA_TOPIC,
+    TRANSACTIONS_TOPIC,
+    clash_of,
+    flaw_of,
+)
+from logstore.segments.kafka.config import parse_topic_configs
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+    from logstore.segments.kafka.topic import Topic
+
+#: "as the broker's setting says", for partitions and replicas
+BROKER_DEFAULT = -1
+#: what one request may bring into being
+PARTITIONS_MAX = 10_000
+
+
+@attrs.frozen
+class TopicPlan:
+    """
+    A topic that somebody wants.
+
+    `assignments` are (partition, its brokers); where there are some, the counts must be left to
+    the broker. A setting whose value is None is refused.
+    """
+
+    name: str
+    partition_count: int = BROKER_DEFAULT
+    replication_factor: int = BROKER_DEFAULT
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    settings: Mapping[str, str | None] = attrs.field(factory=dict[str, "str | None"])
+
+
+@attrs.frozen
+class CheckedPlan:
+    """A plan that can be carried out."""
+
+    name: str
+    partition_count: int
+    settings: Mapping[str, str]
+
+
+def check(broker: Broker, plan: TopicPlan) -> CheckedPlan:
+    """
+    Return what would be created.
+
+    Raises:
+        RefusedRequestError: 17 name or clash, 36 exists, 37 partitions, 38 replicas,
+            39 assignment, 42 contradictory, or not to be created by anybody.
+        ConfigError: a setting is unknown or has a value that it cannot have.
+
+    """
+    name = plan.name
+    if name == METADATA_TOPIC:
+        raise RefusedRequestError(ErrorCode.INVALID_REQUEST, f"{name} is not for clients to create")
+    if name in broker.topics:
+        raise RefusedRequestError(
+            ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic '{name}' already"
+        )
+    flaw = flaw_of(name)
+    if flaw is not None:
+        raise RefusedRequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, flaw)
+    clash = clash_of(name, broker.topics)
+    if clash is not None:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"topic '{name}' and the existing '{clash}' would share the names of their metrics",
+        )
+    settings = _check_settings(broker, plan)
+    return CheckedPlan(name, _check_partitions(broker, plan), settings)
+
+
+def create(broker: Broker, plan: TopicPlan) -> Topic:
+    """Create the topic; raises as :func:`check` does, and what the disk refuses."""
+    checked = check(broker, plan)
+    return broker.create_topic(checked.name, checked.partition_count, dict(checked.settings))
+
+
+def create_automatically(broker: Broker, name: str) -> Topic:
+    """
+    Create a topic that a client spoke of as if it were there.
+
+    Raises:
+        RefusedRequestError: as for :func:`check`.
+        LogStoreError, OSError: the disk refused.
+
+    """
+    count, settings = automatic_shape(broker, name)
+    return create(broker, TopicPlan(name, count, BROKER_DEFAULT, settings=settings))
+
+
+def automatic_shape(broker: Broker, name: str) -> tuple[int, dict[str, str | None]]:
+    """Return the partition count and settings of a topic that is created automatically."""
+    config = broker.config
+    if name == GROUPS_TOPIC:
+        return config.offsets_topic_num_partitions, {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        }
+    if name == TRANSACTIONS_TOPIC:
+        given = config.given
+        return given.integer("transaction.state.log.num.partitions"), {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(given.integer("transaction.state.log.min.isr")),
+            "segment.bytes": str(given.integer("transaction.state.log.segment.bytes")),
+            "unclean.leader.election.enable": "false",
+        }
+    return BROKER_DEFAULT, {}
+
+
+def check_assignment(broker: Broker, broker_ids: Sequence[int]) -> None:
+    """
+    Check the brokers that are to hold one partition.
+
+    Raises:
+        RefusedRequestError: 39; they are not just this broker.
+
+    """
+    if not broker_ids:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition is assigned to no broker"
+        )
+    if len(set(broker_ids)) < len(broker_ids):
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"a partition is assigned to one broker more than once: {list(broker_ids)}",
+        )
+    strangers = [number for number in broker_ids if number != broker.node_id]
+    if strangers:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"a partition is assigned to broker {strangers[0]}; there is only {broker.node_id}",
+        )
+
+
+def _check_settings(broker: Broker, plan: TopicPlan) -> dict[str, str]:
+    empty = [key for key, value in plan.settings.items() if value is None]
+    if empty:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_CONFIG, f"settings must have values: {', '.join(empty)}"
+        )
+    settings = {key: value for key, value in plan.settings.items() if value is not None}
+    parse_topic_configs({**broker.store.log_defaults, **settings})
+    return settings
+
+
+def _check_partitions(broker: Broker, plan: TopicPlan) -> int:
+    """Return the number of partitions."""
+    if plan.assignments:
+        return _check_assignments(broker, plan)
+    replicas, count = plan.replication_factor, plan.partition_count
+    if replicas < BROKER_DEFAULT or replicas == 0:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {replicas}: must be above 0, or -1 for the broker's default",
+        )
+    if count < BROKER_DEFAULT or count == 0:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"{count} partitions: must be above 0, or -1 for the broker's default",
+        )
+    if replicas == BROKER_DEFAULT:
+        replicas = broker.config.default_replication_factor
+    if replicas > 1:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {replicas}: there is only one broker",
+        )
+    return broker.config.num_partitions if count == BROKER_DEFAULT else count
+
+
+def _check_assignments(broker: Broker, plan: TopicPlan) -> int:
+    for count, what in (
+        (plan.replication_factor, "a replication factor"),
+        (plan.partition_count, "a number of partitions"),
+    ):
+        if count != BROKER_DEFAULT:
+            raise RefusedRequestError(
+                ErrorCode.INVALID_REQUEST, f"partitions are assigned, so {what} must not be given"
+            )
+    indexes = [index for index, _ in plan.assignments]
+    for _, broker_ids in plan.assignments:
+        check_assignment(broker, broker_ids)
+    if sorted(indexes) != list(range(len(indexes))):
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"assigned partitions must count up from 0 without gaps: {sorted(indexes)}",
+        )
+    return len(indexes)
