@@ -73,7 +73,7 @@ class GroupCoordinator:
         self.groups: dict[str, Group] = {}
         #: what every request is refused with: NONE while the coordinator serves
         self.refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        self._surroundings = Surroundings(config, timers, rng, log)
+        self.surroundings = Surroundings(config, timers, rng, log)
         self._offsets = OffsetTable()
         self._expiry_timer: Timer | None = None
 
@@ -96,13 +96,13 @@ class GroupCoordinator:
             GroupRecordError: a record cannot be read.
 
         """
-        for key, value in self._surroundings.log.replay():
+        for key, value in self.surroundings.log.replay():
             self._replay(key, value)
         self.refusal = ErrorCode.NONE
         for group in list(self.groups.values()):
             group.rebalance.start_sessions()
         self._expire_later()
-        self._surroundings.answers.give()
+        self.surroundings.answers.give()
 
     def close(self) -> None:
         """Give all groups up and tell everyone who waits to look for another coordinator."""
@@ -113,7 +113,7 @@ class GroupCoordinator:
             group.rebalance.die(ErrorCode.NOT_COORDINATOR)
         self.groups.clear()
         self._offsets.clear()
-        self._surroundings.answers.give()
+        self.surroundings.answers.give()
 
     # membership
 
@@ -131,7 +131,7 @@ class GroupCoordinator:
             later.answer(Joined(error, join.member_id))
         else:
             admit(group, join, later)
-            self._surroundings.answers.give()
+            self.surroundings.answers.give()
         return later
 
     def sync(self, sync: Sync) -> Later[Synced]:
@@ -144,7 +144,7 @@ class GroupCoordinator:
         group = self.groups.get(sync.group_id)
         if error is ErrorCode.NONE and group is not None:
             group.rebalance.sync(sync, later)
-            self._surroundings.answers.give()
+            self.surroundings.answers.give()
         else:
             later.answer(Synced(error or ErrorCode.UNKNOWN_MEMBER_ID))
         return later
@@ -175,7 +175,7 @@ class GroupCoordinator:
             left = [Left(one, ErrorCode.UNKNOWN_MEMBER_ID) for one in identities]
         else:
             left = group.rebalance.leave(identities)
-            self._surroundings.answers.give()
+            self.surroundings.answers.give()
         return ErrorCode.NONE, left
 
     # offsets
@@ -198,7 +198,7 @@ class GroupCoordinator:
             for partition, committed in commit.offsets.items()
             if self._metadata_fits(committed.metadata)
         }
-        error = self._surroundings.write(
+        error = self.surroundings.write(
             commit.group_id, [offset_record(*item) for item in kept.items()]
         )
         if error is ErrorCode.NONE:
@@ -292,8 +292,8 @@ class GroupCoordinator:
 
     def expire(self) -> None:
         """Forget offsets past their retention time, and empty groups that have none left."""
-        config = self._surroundings.config
-        now_ms = self._surroundings.now_ms()
+        config = self.surroundings.config
+        now_ms = self.surroundings.now_ms()
         for group in list(self.groups.values()):
             expired, is_all = self._offsets.expired_keys(group, now_ms, config.offsets_retention_ms)
             is_idle = group.state is GroupState.EMPTY and not group.roster.pending_joins
@@ -311,7 +311,7 @@ class GroupCoordinator:
             self.groups.pop(about.group_id, None)
             if value is not None:
                 kept = decode_group_metadata_value(value)
-                group = Group.restored(about.group_id, kept, self._surroundings)
+                group = Group.restored(about.group_id, kept, self.surroundings)
                 self.groups[about.group_id] = group
         elif about is not None:
             if value is None:
@@ -323,7 +323,7 @@ class GroupCoordinator:
         return self.refusal if group_id else ErrorCode.INVALID_GROUP_ID
 
     def _join_error(self, join: Join) -> ErrorCode:
-        config = self._surroundings.config
+        config = self.surroundings.config
         if not join.group_id:
             return ErrorCode.INVALID_GROUP_ID
         timeout_ms = join.session_timeout_ms
@@ -333,7 +333,7 @@ class GroupCoordinator:
         return self.refusal
 
     def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
-        group = Group(group_id, self._surroundings)
+        group = Group(group_id, self.surroundings)
         error = group.store({})
         if error is not ErrorCode.NONE:
             return None, error
@@ -344,7 +344,7 @@ class GroupCoordinator:
         self._offsets.put(key, committed)
         if key.group_id not in self.groups:
             # The group of a simple consumer: it has offsets, and no record of its own.
-            self.groups[key.group_id] = Group(key.group_id, self._surroundings)
+            self.groups[key.group_id] = Group(key.group_id, self.surroundings)
 
     def _commit_error(self, commit: Commit) -> ErrorCode:
         if self.refusal is not ErrorCode.NONE:
@@ -358,16 +358,16 @@ class GroupCoordinator:
 
     def _metadata_fits(self, metadata: str) -> bool:
         # Java counts UTF-16 units; a character has one or two of them.
-        size_max = self._surroundings.config.offset_metadata_max_bytes
+        size_max = self.surroundings.config.offset_metadata_max_bytes
         return len(metadata) * 2 <= size_max or len(metadata.encode("utf-16-le")) <= size_max * 2
 
     def _stamped(self, committed: CommittedOffset, commit: Commit) -> CommittedOffset:
-        now_ms = self._surroundings.now_ms()
+        now_ms = self.surroundings.now_ms()
         expire_ms = -1 if commit.retention_ms == -1 else now_ms + commit.retention_ms
         return attrs.evolve(committed, commit_timestamp_ms=now_ms, expire_timestamp_ms=expire_ms)
 
     def _forget(self, group_id: str, keys: Sequence[OffsetCommitKey]) -> ErrorCode:
-        error = self._surroundings.write(group_id, [offset_record(key, None) for key in keys])
+        error = self.surroundings.write(group_id, [offset_record(key, None) for key in keys])
         if error is ErrorCode.NONE:
             for key in keys:
                 self._offsets.remove(key)
@@ -377,7 +377,7 @@ class GroupCoordinator:
         keys = self._offsets.keys(group.group_id, partitions)
         tombstone = (encode_group_metadata_key(GroupMetadataKey(group.group_id)), None)
         records = [offset_record(key, None) for key in keys]
-        error = self._surroundings.write(group.group_id, [*records, tombstone])
+        error = self.surroundings.write(group.group_id, [*records, tombstone])
         if error is ErrorCode.NONE:
             for key in keys:
                 self._offsets.remove(key)
@@ -386,5 +386,5 @@ class GroupCoordinator:
         return error
 
     def _expire_later(self) -> None:
-        interval_ms = self._surroundings.config.offsets_retention_check_interval_ms
-        self._expiry_timer = self._surroundings.after(interval_ms, self.expire)
+        interval_ms = self.surroundings.config.offsets_retention_check_interval_ms
+        self._expiry_timer = self.surroundings.after(interval_ms, self.expire)

@@ -223,7 +223,7 @@ def decode_group_metadata_value(data: bytes) -> GroupMetadata:
 
     """
     version, reader = _open_value(data)
-    return GroupMetadata(
+    group = GroupMetadata(
         protocol_type=reader.string(),
         generation_id=reader.int32(),
         protocol_name=reader.nullable_string(),
@@ -231,6 +231,8 @@ def decode_group_metadata_value(data: bytes) -> GroupMetadata:
         state_since_ms=reader.int64() if version >= 2 else -1,
         members=tuple(_read_member(reader, version) for _ in range(reader.count())),
     )
+    reader.tagged_fields()
+    return group
 
 
 def _read_member(reader: FieldReader, version: int) -> MemberMetadata:
