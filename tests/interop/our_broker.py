@@ -55,15 +55,19 @@ class OurBroker:
 
     def start(self) -> Self:
         """Start and return once it says where it listens. Raises StartRefusedError if it ends."""
+        self.spawn()
+        line = self._first_line()
+        self.bootstrap = json.loads(line)["bootstrap"]
+        self.port = int(self.bootstrap.rpartition(":")[2])
+        return self
+
+    def spawn(self) -> None:
+        """Start without waiting for it."""
         assert self._process is None, "it runs already"
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
                 self.command(), stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL
             )
-        line = self._first_line()
-        self.bootstrap = json.loads(line)["bootstrap"]
-        self.port = int(self.bootstrap.rpartition(":")[2])
-        return self
 
     def _first_line(self) -> bytes:
         assert self._process is not None
