@@ -1,0 +1,118 @@
+"""
+The layouts: what bytes stand on disk. :func:`open_store` knows a layout by its directory.
+
+A layout is a :class:`logstore.partition.Layout` registered under the entry-point group
+``logstore.layouts``, by the name that ``--layout`` takes. The built-in ones register too; they are
+also known here by name, for a checkout that was never installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logstore.errors import ForeignDirectoryError, LogStoreError
+from logstore.partition import LAYOUT_GROUP, Layout, Store
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from logstore.host import Host
+
+#: name -> ``module:attribute`` of the layouts that come with this distribution
+BUILT_IN_LAYOUTS = {"kafka": "logstore.segments.kafka.store:LAYOUT"}
+
+
+class UnknownLayoutError(LogStoreError):
+    """A layout was asked for by a name that nobody registered, or that cannot be imported."""
+
+
+def layout_names() -> list[str]:
+    """Return the names of all layouts, built-in and registered, in order."""
+    return list(_entries())
+
+
+def find_layout(name: str) -> Layout:
+    """
+    Return the layout of that name; only its own module is imported.
+
+    Raises:
+        UnknownLayoutError: nobody registered it, or its module cannot be imported.
+
+    """
+    entries = _entries()
+    if name not in entries:
+        raise UnknownLayoutError(f"layout {name!r} is not known; there are: {', '.join(entries)}")
+    entry = entries[name]
+    try:
+        layout: Layout = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise UnknownLayoutError(
+            f"layout {name!r} ({entry.value}) cannot be imported: {error}"
+        ) from error
+    return layout
+
+
+def recognise_layout(host: Host, directory: str, names: Iterable[str] | None = None) -> Layout:
+    """
+    Return the first layout, by name, that knows `directory` for its own.
+
+    Raises:
+        ForeignDirectoryError: none does, or there is no such directory.
+
+    """
+    if not host.fs.exists(directory):
+        raise ForeignDirectoryError(f"{directory}: there is no such directory")
+    if not host.fs.is_directory(directory):
+        raise ForeignDirectoryError(f"{directory}: is a file; name the store's directory")
+    asked = layout_names() if names is None else list(names)
+    for name in asked:
+        layout = find_layout(name)
+        if layout.recognises(host, directory):
+            return layout
+    raise ForeignDirectoryError(
+        f"{directory}: no store of a known layout ({', '.join(asked)}); name a directory that a "
+        "broker wrote, or say which layout it has"
+    )
+
+
+def open_store(
+    path: str | Path,
+    *,
+    layout: str | None = None,
+    writable: bool = False,
+    host: Host | None = None,
+) -> Store:
+    """
+    Open the store in a directory, whatever its layout; `layout` says which instead of looking.
+
+    By default nothing is written or locked, so a live broker's directory may be looked into.
+    `writable` takes the lock, recovers after an unclean stop, and needs `close()` in the end.
+
+    Raises:
+        ForeignDirectoryError: the directory is missing, or no layout knows it.
+        UnknownLayoutError: there is no layout of the name asked for.
+        StorageError: what else the layout raises on opening (locked, corrupt).
+
+    """
+    if host is None:
+        # Here and not above: whoever brings a host of his own never touches the real one.
+        from logstore.os_host import system_host
+
+        host = system_host()
+    directory = str(Path(path).absolute())
+    chosen = recognise_layout(host, directory) if layout is None else find_layout(layout)
+    return chosen.open(host, directory, writable=writable)
+
+
+def _entries() -> dict[str, EntryPoint]:
+    """Return the entry point of each layout by name; a registered one wins over a built-in one."""
+    # Metadata takes tens of milliseconds to import and read; a broker's start needs none of it.
+    from importlib.metadata import EntryPoint, entry_points
+
+    found = {
+        name: EntryPoint(name, value, LAYOUT_GROUP) for name, value in BUILT_IN_LAYOUTS.items()
+    }
+    found.update({entry.name: entry for entry in entry_points(group=LAYOUT_GROUP)})
+    return dict(sorted(found.items()))

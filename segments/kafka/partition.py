@@ -21,6 +21,7 @@ from logstore.segmented_log import FlushTask, SegmentedLog
 from logstore.segments.kafka.append_errors import RecordListTooLargeError
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
+from logstore.segments.kafka.producer_restore import prune_snapshots, replay_producers
 from logstore.segments.kafka.producer_state import ProducerStates
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
 from logstore.segments.kafka.record_batch import NO_TIMESTAMP, RecordBatch
@@ -28,8 +29,6 @@ from logstore.segments.kafka.segment import KafkaSegment, TimestampedOffset
 from logstore.segments.kafka.segment_files import SNAPSHOT, SegmentFiles
 from logstore.segments.kafka.validation import parse_produced, validated
 from logstore.span import Span
-
-_READ_STEP_BYTES = 1024 * 1024
 
 
 @attrs.define(slots=True)
@@ -72,6 +71,8 @@ class KafkaPartition:
         self.producers = ProducerStates()
         self.leader_epochs = LeaderEpochs.load(host.fs, files.directory)
         self.last_flush_ms = host.clock.monotonic_ms()
+        #: up to where a producer snapshot is on disk for sure; an empty log needs none
+        self._snapshot_offset = 0
         files.witness = self._witness
         bases = files.base_offsets()
         if recovery_point is not None and bases:
@@ -89,6 +90,8 @@ class KafkaPartition:
             self._restore_producers(
                 list(self.log.segments.values()), self.log.next_offset, is_clean=True
             )
+        if files.is_writable and files.snapshot_offsets():
+            self._prune_snapshots()
         self.leader_epoch = max(self.leader_epochs.latest_epoch, 0)
 
     @property
@@ -126,25 +129,32 @@ class KafkaPartition:
         """
         Load the newest snapshot at or below `end_offset` and replay what follows it.
 
-        After a clean stop without any snapshot there were no producers (``UnifiedLog.
-        rebuildProducerState``).
+        After a clean stop that left no snapshot there were no producers (``UnifiedLog.
+        rebuildProducerState``); as in Kafka, those that were silent for a day are forgotten.
         """
         fs, directory = self.host.fs, self.files.directory
-        start = self.producers.load_newest(fs, directory, end_offset, remove_corrupt=not is_clean)
-        if start is None and is_clean:
+        start = self.producers.load_newest(
+            fs,
+            directory,
+            end_offset,
+            now_ms=self.host.clock.wall_ms(),
+            remove_corrupt=self.files.is_writable,
+        )
+        self._snapshot_offset = start or 0
+        if start is None and is_clean and not self.files.snapshot_offsets():
             return
-        for segment in segments:
-            if segment.next_offset > (start or 0):
-                self._replay(segment, start or 0, end_offset)
-            if not is_clean:
+        replay_producers(segments, start or 0, end_offset, self._note_producer)
+        if not is_clean:
+            for segment in segments:
                 segment.close()
 
-    def _replay(self, segment: KafkaSegment, start: int, end_offset: int) -> None:
-        for batch in segment.entries(segment.locate(start)):
-            if batch.base_offset >= end_offset:
-                return
-            if batch.producer_id >= 0 and batch.base_offset >= start:
-                self._note_producer(batch)
+    def _prune_snapshots(self) -> None:
+        """Remove the producer snapshots that do not belong to this log any more."""
+        log = self.log
+        prune_snapshots(
+            self.host.fs, self.files.directory, self.span, log.segments, log.active.base_offset
+        )
+        self._snapshot_offset = min(self._snapshot_offset, self.end_offset)
 
     def _note_producer(self, batch: RecordBatch) -> None:
         if batch.is_control:
@@ -260,9 +270,13 @@ class KafkaPartition:
             self.on_roll(self)
 
     def take_snapshot(self, *, sync: bool = False) -> None:
-        """Write the producer state up to the log end."""
-        path = self.files.path(self.end_offset, SNAPSHOT)
-        self.producers.snapshot(self.host.fs, path, sync=sync)
+        """Write the producer state up to the log end, unless it is on disk already."""
+        offset = self.end_offset
+        if offset <= self._snapshot_offset:
+            return
+        self.producers.snapshot(self.host.fs, self.files.path(offset, SNAPSHOT), sync=sync)
+        if sync:
+            self._snapshot_offset = offset
 
     def append_records(self, records: Iterable[PlainRecord]) -> AppendResult:
         """Append records as one batch of the topic's codec; offsets are assigned here."""
@@ -421,6 +435,7 @@ class KafkaPartition:
         self.log.truncate(offset)
         self.leader_epochs.truncate_from_end(offset)
         self.start_offset = min(self.start_offset, offset)
+        self._prune_snapshots()
         self.producers.clear()
         for batch in self.batches(self.log.start_offset):
             if batch.producer_id >= 0:

@@ -90,16 +90,29 @@ class KafkaSegment(LogSegment[RecordBatch]):
         timestamp_ms, offset = self.time_index.last_entry
         self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, offset
 
-    def load_end(self) -> None:
-        """Find where a cleanly closed segment ends: walk on from its last index entry."""
+    def load_end(self, *, is_lenient: bool = False) -> None:
+        """
+        Find where a cleanly closed segment ends: walk on from its last index entry.
+
+        With `is_lenient` it ends before a batch that is cut short, as in a directory that a broker
+        is writing to right now. Otherwise such a batch raises CorruptEntryError.
+        """
         self.end_position = self.file.size()
         self.next_offset = self.base_offset
         position = self.offset_index.last_entry[1]
+        if position > self.end_position:
+            position = 0  # an index of another log; the walk takes longer without it
         for base_offset, start, size_bytes, last_delta in self._spans(position):
             self.next_offset = base_offset + last_delta + 1
             position = start + size_bytes
-        if position != self.end_position:
-            raise CorruptEntryError(self.path, position, "a batch is cut short")
+        if position != self.end_position and not is_lenient:
+            raise CorruptEntryError(
+                self.path,
+                position,
+                "a batch is cut short although the last stop was clean; remove "
+                ".kafka_cleanshutdown to have the log recovered",
+            )
+        self.end_position = position
         self.recovery_point = self.next_offset
 
     def _spans(self, position: int) -> Iterator[tuple[int, int, int, int]]:
@@ -139,6 +152,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         if not header:
             return None
         size_bytes = batch_size_bytes(header) if len(header) == HEADER_BYTES else 0
+        size_bytes = min(size_bytes, self.file.size() - position)
         data = self.file.read(position, max(size_bytes, HEADER_BYTES))
         try:
             return parse_batch(memoryview(data), 0, self.path)
@@ -220,32 +234,44 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     # what follows from it, at Kafka's granularity
 
-    def entries(self, position: int = 0) -> Iterator[RecordBatch]:
-        """Yield every batch from `position` on, CRC checked, reading the file in large steps."""
+    def entries(self, position: int = 0, *, is_checked: bool = True) -> Iterator[RecordBatch]:
+        """
+        Yield every batch from `position` on, reading the file in large steps.
+
+        CRCs are checked unless `is_checked` is False; CorruptEntryError at a bad batch.
+        """
         end = self.file.size()
         while position < end:
             data = memoryview(self.file.read(position, _SCAN_BYTES))
-            if len(data) >= HEADER_BYTES and batch_size_bytes(data) > len(data):
-                size_bytes = min(batch_size_bytes(data), end - position)
+            size_bytes = batch_size_bytes(data) if len(data) >= HEADER_BYTES else 0
+            if size_bytes > end - position:  # not to be read: a wrong length may say gigabytes
+                reason = f"a batch of {size_bytes} bytes is cut short after {end - position}"
+                raise CorruptEntryError(self.path, position, reason)
+            if size_bytes > len(data):
                 data = memoryview(self.file.read(position, size_bytes))
-            used = yield from self._whole_batches(data, position, position + len(data) == end)
-            if used == 0:
+            is_last = position + len(data) >= end
+            start = position
+            for batch in self._whole_batches(data, start, is_last=is_last, is_checked=is_checked):
+                yield batch
+                position += batch.size_bytes
+            if position == start:
                 return
-            position += used
 
-    def _whole_batches(self, data: memoryview, start: int, is_last: bool) -> Iterator[RecordBatch]:
+    def _whole_batches(
+        self, data: memoryview, start: int, *, is_last: bool, is_checked: bool
+    ) -> Iterator[RecordBatch]:
+        """Yield the batches in `data`; what is cut short is an error only at the file's end."""
         index, size_bytes = 0, len(data)
         while index < size_bytes:
             left = size_bytes - index
             if not is_last and (left < HEADER_BYTES or batch_size_bytes(data, index) > left):
-                break
+                return
             try:
-                batch = parse_batch(data, index, self.path)
+                batch = parse_batch(data, index, self.path, is_checked=is_checked)
             except CorruptEntryError as error:
                 raise CorruptEntryError(self.path, start + index, error.reason) from None
             yield batch
             index += batch.size_bytes
-        return index
 
     def read_batches(
         self, offset: int, size_bytes_max: int, *, end_position: int, is_first_whole: bool

@@ -14,6 +14,7 @@ The files of one partition: names, creation, opening, and removal in two steps.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from logstore.host import Host
 from logstore.segments.kafka.config import LogConfig
@@ -22,6 +23,8 @@ from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment import KafkaSegment
 from logstore.segments.kafka.sparse_index import IndexCache
 from logstore.segments.kafka.time_index import TimeIndex
+
+IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)
 
 LOG = ".log"
 INDEX = ".index"
@@ -163,7 +166,7 @@ class SegmentFiles:
                 self._mend_index(segment)
         elif self.is_clean:
             self._mend_index(segment)
-            segment.load_end()
+            segment.load_end(is_lenient=not self.is_writable)
             segment.load_times()
             if self.is_writable:
                 segment.resume()
@@ -171,9 +174,7 @@ class SegmentFiles:
             segment.resume()
         return segment
 
-    def _open_index(
-        self, kind: type[OffsetIndex] | type[TimeIndex], base_offset: int, extension: str
-    ) -> OffsetIndex | TimeIndex:
+    def _open_index(self, kind: type[IndexT], base_offset: int, extension: str) -> IndexT:
         return kind.open(
             self.fs,
             self.path(base_offset, extension),

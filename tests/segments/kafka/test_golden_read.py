@@ -1,0 +1,194 @@
+"""Directories of real brokers, opened: every record comes out as their consumer saw it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logstore.segments.kafka import checkpoints
+from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.record import decode_records
+from logstore.segments.kafka.store import KafkaStore
+from tests.segments.kafka.golden_case import (
+    SETS,
+    GoldenCase,
+    copy_of_data,
+    golden_cases,
+    open_copy,
+)
+
+HASHED_VALUE_BYTES = 512
+#: producer snapshots from below the log start: no start needs them, and Kafka's next one drops them
+FORGOTTEN = {
+    "delete-records-0/00000000000000000080.snapshot",
+    "retention-bytes-0/00000000000000000063.snapshot",
+    "retention-ms-0/00000000000000000067.snapshot",
+}
+
+
+@pytest.fixture(scope="module")
+def stores(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[tuple[str, bool], KafkaStore]]:
+    """A copy of each set, opened once to write and once only to read."""
+    opened = {
+        (name, is_writable): open_copy(
+            copy_of_data(name, tmp_path_factory.mktemp("golden")), is_writable=is_writable
+        )
+        for name in SETS
+        for is_writable in (True, False)
+    }
+    yield opened
+    for store in opened.values():
+        store.close()
+
+
+def text(data: bytes | None) -> str | None:
+    """Return bytes as expected.jsonl has them."""
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def consumed(partition: KafkaPartition) -> list[dict[str, Any]]:
+    """Return what a read_uncommitted consumer gets, as expected.jsonl has it."""
+    found: list[dict[str, Any]] = []
+    for batch in partition.batches():
+        if batch.is_control:
+            continue
+        for record in decode_records(batch.data):
+            if record.offset < partition.start_offset:
+                continue
+            line: dict[str, Any] = {
+                "partition": partition.index,
+                "offset": record.offset,
+                "timestamp": record.timestamp_ms,
+                "timestamp_type": "LogAppendTime" if batch.is_log_append_time else "CreateTime",
+                "leader_epoch": batch.leader_epoch,
+                "key": text(record.key),
+                "headers": [[name, text(value)] for name, value in record.headers],
+            }
+            if record.value is not None and len(record.value) >= HASHED_VALUE_BYTES:
+                line["value_size"] = len(record.value)
+                line["value_sha256"] = hashlib.sha256(record.value).hexdigest()
+            else:
+                line["value"] = text(record.value)
+            found.append(line)
+    return found
+
+
+def partitions_of(store: KafkaStore, case: GoldenCase) -> list[KafkaPartition]:
+    """Return the partitions of a case in order."""
+    return [partition for _, partition in sorted(store.topics()[case.topic].items())]
+
+
+@pytest.mark.parametrize("is_writable", [True, False], ids=["writable", "read-only"])
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.id)
+def test_every_record_reads_as_the_real_consumer_read_it(
+    stores: dict[tuple[str, bool], KafkaStore], case: GoldenCase, is_writable: bool
+) -> None:
+    """Offset, time and its type, leader epoch, key, value and headers: all as expected.jsonl."""
+    store = stores[case.set_name, is_writable]
+    expected = [
+        {name: value for name, value in record.items() if name != "read_committed"}
+        for record in case.expected
+    ]
+    found = [line for partition in partitions_of(store, case) for line in consumed(partition)]
+    assert len(found) == len(expected)
+    assert found == expected
+
+
+@pytest.mark.parametrize("is_writable", [True, False], ids=["writable", "read-only"])
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.id)
+def test_watermarks_are_the_brokers(
+    stores: dict[tuple[str, bool], KafkaStore], case: GoldenCase, is_writable: bool
+) -> None:
+    """Log start and last stable offset of every partition are what the broker answered."""
+    partitions = partitions_of(stores[case.set_name, is_writable], case)
+    found = {p.index: (p.start_offset, p.last_stable_offset) for p in partitions}
+    assert found == case.watermarks
+
+
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.id)
+def test_plain_records_leave_markers_and_holes_out(
+    stores: dict[tuple[str, bool], KafkaStore], case: GoldenCase
+) -> None:
+    """A reader without a protocol gets the same offsets, from the start and from the middle."""
+    for partition in partitions_of(stores[case.set_name, False], case):
+        offsets = [r["offset"] for r in case.expected if r["partition"] == partition.index]
+        found = partition.read_records(partition.start_offset, len(offsets) + 1)
+        assert [record.offset for record in found] == offsets
+        middle = (partition.start_offset + partition.end_offset) // 2
+        rest = partition.read_records(middle, len(offsets) + 1)
+        assert [record.offset for record in rest] == [o for o in offsets if o >= middle]
+
+
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.id)
+def test_every_offset_is_found_through_the_brokers_indexes(
+    stores: dict[tuple[str, bool], KafkaStore], case: GoldenCase
+) -> None:
+    """A read at any offset starts with the batch that holds it, or with the next one in a hole."""
+    for partition in partitions_of(stores[case.set_name, False], case):
+        batches = list(partition.batches(partition.log.start_offset))
+        for offset in range(partition.start_offset, partition.end_offset):
+            wanted = next((b for b in batches if b.last_offset >= offset), None)
+            extent = partition.read(offset, 1)
+            found = b"" if extent is None else extent.read()
+            assert found == (b"" if wanted is None else bytes(wanted.data)), offset
+
+
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.id)
+def test_every_time_is_found_through_the_brokers_indexes(
+    stores: dict[tuple[str, bool], KafkaStore], case: GoldenCase
+) -> None:
+    """The first record at least as young as a time is the one that a walk over all would find."""
+    for partition in partitions_of(stores[case.set_name, False], case):
+        records = [
+            record
+            for batch in partition.batches()
+            for record in decode_records(batch.data)
+            if record.offset >= partition.start_offset
+        ]
+        for asked in {r.timestamp_ms + delta for r in records for delta in (-1, 0, 1)}:
+            wanted = next((r.offset for r in records if r.timestamp_ms >= asked), None)
+            assert partition.offset_for_timestamp(asked) == wanted, asked
+
+
+@pytest.mark.parametrize("set_name", SETS)
+def test_reading_changes_nothing(set_name: str, tmp_path: Path) -> None:
+    """A store opened only to read leaves every byte and name of the directory as they were."""
+    directory = copy_of_data(set_name, tmp_path)
+    before = contents_of(directory)
+    store = open_copy(directory, is_writable=False)
+    for partition in store.partitions():
+        assert consumed(partition) is not None
+        partition.offset_for_timestamp(0)
+    store.close()
+    assert contents_of(directory) == before
+
+
+@pytest.mark.parametrize("set_name", SETS)
+def test_a_clean_start_and_stop_keeps_the_logs(set_name: str, tmp_path: Path) -> None:
+    """Opened to write and closed again, every partition has the bytes that the broker left."""
+    directory = copy_of_data(set_name, tmp_path)
+    before = contents_of(directory)
+    open_copy(directory, is_writable=True).close()
+    after = contents_of(directory)
+    changed = {name for name in before | after if before.get(name) != after.get(name)}
+    rewritten = {".kafka_cleanshutdown", checkpoints.RECOVERY_POINT, checkpoints.HIGH_WATERMARK}
+    assert changed - rewritten - FORGOTTEN == {".lock"}
+    assert not FORGOTTEN & after.keys()
+    for name in (checkpoints.RECOVERY_POINT, checkpoints.HIGH_WATERMARK):
+        assert sorted(after[name].splitlines()) == sorted(before[name].splitlines())
+
+
+def contents_of(directory: Path) -> dict[str, bytes]:
+    """Return every file below a directory."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
