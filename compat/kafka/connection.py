@@ -113,21 +113,19 @@ class KafkaConnection:
         position = self._read_client_id(frame)
         if is_flexible:
             position = 1 + position if frame[position] == 0 else skip_tags(frame, position)
-        answer: Any
         if api.handle_raw is not None:
             request = RawRequest(version, correlation_id, frame, position, is_flexible)
-            answer = api.handle_raw(self.broker, self.client, request)
-            if answer is None:
-                return
-            if isinstance(answer, list):
-                self.output += cast("list[Chunk]", answer)
-                return
-            self._wait(cast("Later[Any]", answer), cast("Callable[[Any], list[Chunk]]", list))
+            frames = api.handle_raw(self.broker, self.client, request)
+            if isinstance(frames, list):
+                self.output += frames
+            elif frames is not None:
+                self._wait(frames, list)
             return
         answer = self._ask(api, version, frame[position:])
 
         def encode(message: Any) -> list[Chunk]:
-            return [self._encoded(api, version, correlation_id, message)]
+            body: bytes = message.encode(version=version)
+            return [framed(correlation_id, body, has_tags=is_flexible)]
 
         if isinstance(answer, Later):
             self._wait(cast("Later[Any]", answer), encode)
@@ -141,9 +139,10 @@ class KafkaConnection:
             return 10
         end = 10 + size_bytes
         client = self.client
-        if frame[10:end] != client.raw_client_id:
-            client.raw_client_id = bytes(frame[10:end])
-            client.client_id = client.raw_client_id.decode(errors="replace")
+        raw_client_id = bytes(frame[10:end])
+        if raw_client_id != client.raw_client_id:
+            client.raw_client_id = raw_client_id
+            client.client_id = raw_client_id.decode(errors="replace")
         return end
 
     def _ask(self, api: Api, version: int, body: memoryview) -> Any:
@@ -157,10 +156,6 @@ class KafkaConnection:
             ) from error
         assert api.handle is not None, "an API has one kind of handler"
         return api.handle(self.broker, self.client, request)
-
-    def _encoded(self, api: Api, version: int, correlation_id: int, message: Any) -> bytes:
-        body: bytes = message.encode(version=version)
-        return framed(correlation_id, body, has_tags=version >= api.flexible_from)
 
     def _wait(self, later: Later[Any], encode: Callable[[Any], list[Chunk]]) -> None:
         self.is_waiting = True

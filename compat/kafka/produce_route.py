@@ -58,7 +58,7 @@ class ProduceRoute:
     ) -> tuple[KafkaPartition, int, memoryview] | None:
         """Return (partition, its number, record bytes) if the request goes this way."""
         start = position + len(self.prefix)
-        if data[position:start] != self.prefix:
+        if bytes(data[position:start]) != self.prefix:
             return None
         index: int = _unpack_i32(data, start)[0]
         partition = self.partitions.get(index)
@@ -67,7 +67,7 @@ class ProduceRoute:
         if self.version >= 9:
             size_bytes, start = read_uvarint(data, start + 4)
             end = start + size_bytes - 1
-            if end + 3 != len(data) or data[end:] != b"\x00\x00\x00":
+            if end + 3 != len(data) or bytes(data[end:]) != b"\x00\x00\x00":
                 return None
         else:
             end = start + 8 + _unpack_i32(data, start + 4)[0]

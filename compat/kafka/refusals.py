@@ -10,7 +10,7 @@ from logstore.errors import (
     StorageError,
 )
 from logstore.segments.kafka import append_errors, producer_state
-from logstore.segments.kafka.config import ConfigError
+from logstore.segments.kafka.config_keys import ConfigError
 
 _CODES: dict[type[Exception], ErrorCode] = {
     append_errors.InvalidTimestampError: ErrorCode.INVALID_TIMESTAMP,

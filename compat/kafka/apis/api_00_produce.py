@@ -124,7 +124,8 @@ def _by_parsing(
             pieces.append(b"\x00")
     pieces.append(b"\x00\x00\x00\x00\x00" if version >= 9 else b"\x00\x00\x00\x00")
     if acks == 0:
-        return _unanswered(broker, worst)
+        _finish_unanswered(broker, worst)
+        return None
     if broker.flusher.due:
         return _after_flush(broker, request, pieces, appended)
     if route_end and not worst and appended:
@@ -136,7 +137,7 @@ def _by_parsing(
     return [framed(request.correlation_id, b"".join(pieces), has_tags=version >= 9)]
 
 
-def _unanswered(broker: Broker, worst: int) -> None:
+def _finish_unanswered(broker: Broker, worst: int) -> None:
     """End a request with acks 0: an error can only be told by hanging up."""
     for partition in broker.flusher.take_due():
         broker.flusher.flush(partition)
