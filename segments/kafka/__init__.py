@@ -1,0 +1,1 @@
+"""Kafka's layout on disk; FORMAT.md beside this file is its grammar."""
