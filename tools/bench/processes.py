@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -12,9 +13,9 @@ def cpu_seconds(pid: int) -> float:
     """
     Return the CPU seconds, user and system, that the process tree has used.
 
-    All threads count, and children that have ended. One tick is 10 ms on Linux.
+    All threads count, and children that have ended. To the nanosecond, but for the latter.
     """
-    return sum(_cpu_ticks(one) for one in _tree(pid)) / _TICKS_PER_SECOND
+    return sum(_own_cpu_seconds(one) + _ended_children_seconds(one) for one in _tree(pid))
 
 
 def resident_mib(pid: int) -> float:
@@ -35,13 +36,22 @@ def _tree(pid: int) -> list[int]:
     return found
 
 
-def _cpu_ticks(pid: int) -> int:
+def _own_cpu_seconds(pid: int) -> float:
+    """Read the CPU clock of another process, whose id is made as clock_getcpuclockid(3) does."""
+    cpu_clock_of_all_threads = 2
+    try:
+        return time.clock_gettime((~pid << 3) | cpu_clock_of_all_threads)
+    except OSError:
+        return 0
+
+
+def _ended_children_seconds(pid: int) -> float:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return 0
     fields = text.rpartition(")")[2].split()  # the name, in brackets, may hold blanks
-    return sum(int(field) for field in fields[11:15])  # utime, stime, cutime, cstime
+    return (int(fields[13]) + int(fields[14])) / _TICKS_PER_SECOND  # cutime, cstime
 
 
 def _resident_kib(pid: int) -> int:
