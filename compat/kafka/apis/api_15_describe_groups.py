@@ -11,6 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.kafka.authorized_operations import (
+    ALTER_CONFIGS,
+    DELETE,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    READ,
+)
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.registry import register
 
@@ -22,8 +29,7 @@ if TYPE_CHECKING:
 
 _FIRST_WITH_GROUP_NOT_FOUND = 6
 
-#: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what Kafka can allow on a group.
-_GROUP_OPERATIONS = frozenset({3, 6, 8, 10, 11})
+_GROUP_OPERATIONS = frozenset({READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS})
 
 
 def handle(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -38,6 +39,9 @@ from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.waiting import Later, Timer, Timers
 from logstore.host import Host
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker_settings import BrokerSettings
 
 
 @attrs.frozen
@@ -81,10 +85,10 @@ class GroupCoordinator:
 
     @classmethod
     def from_config(
-        cls, host: Host, timers: Timers, config: object, log: OffsetsLog
+        cls, host: Host, timers: Timers, settings: BrokerSettings, log: OffsetsLog
     ) -> GroupCoordinator:
         """Return a coordinator that serves what `log` holds, with a broker's settings."""
-        coordinator = cls(GroupConfig.from_broker(config), timers, host.rng, log)
+        coordinator = cls(GroupConfig.of(settings), timers, host.rng, log)
         coordinator.load()
         return coordinator
 
@@ -358,7 +362,7 @@ class GroupCoordinator:
 
     def _metadata_fits(self, metadata: str) -> bool:
         # Java counts UTF-16 units; a character has one or two of them.
-        size_max = self.surroundings.config.offset_metadata_max_bytes
+        size_max = self.surroundings.config.offset_metadata_max_size
         return len(metadata) * 2 <= size_max or len(metadata.encode("utf-16-le")) <= size_max * 2
 
     def _stamped(self, committed: CommittedOffset, commit: Commit) -> CommittedOffset:

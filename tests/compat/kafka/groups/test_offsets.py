@@ -165,14 +165,14 @@ def test_a_commit_is_a_sign_of_life() -> None:
 )
 def test_metadata_is_measured_as_java_does(metadata: str, expected: ErrorCode) -> None:
     """The limit counts UTF-16 units, neither characters nor bytes."""
-    stage = Rehearsal(offset_metadata_max_bytes=10)
+    stage = Rehearsal(offset_metadata_max_size=10)
     assert stage.commit(metadata=metadata) == {expected}
     assert (stage.fetched() is not None) is (expected is NONE)
 
 
 def test_too_much_metadata_hurts_only_its_own_partition() -> None:
     """The other partitions of the same commit are kept."""
-    stage = Rehearsal(offset_metadata_max_bytes=3)
+    stage = Rehearsal(offset_metadata_max_size=3)
     long = CommittedOffset(1, 0, metadata="long")
     short = CommittedOffset(2, 0, metadata="ok")
     codes = stage.groups.commit_offsets(Commit(GROUP, {("t", 0): long, ("t", 1): short}))
