@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import uvloop
+
 from logstore.compat.server import Server, Service
 from logstore.errors import LogStoreError
 
@@ -18,14 +20,8 @@ class AddressError(LogStoreError):
 
 
 def run_in_loop(main: Coroutine[Any, Any, None]) -> None:
-    """Run `main` on uvloop, or on asyncio's own loop where there is no uvloop."""
-    try:
-        import uvloop
-
-        factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    except ImportError:  # Windows has none
-        factory = asyncio.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
+    """Run `main` to its end on a loop of its own."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
 
 

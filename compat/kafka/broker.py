@@ -21,6 +21,8 @@ from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.store import KafkaStore, Progress, StoreOptions
 from logstore.segments.kafka.topic import Topic
 
+load_all()
+
 
 def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
     """Do blocking work right here: the offload of a broker that no server drives."""
@@ -40,7 +42,6 @@ class Broker:
     """
 
     def __init__(self, host: Host, store: KafkaStore, config: BrokerSettings) -> None:
-        load_all()
         self.host = host
         self.store = store
         self.config = config

@@ -11,7 +11,7 @@ import importlib
 import logging
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from logstore.compat.connection import Chunk, FrameBuffer, FrameError
 from logstore.compat.kafka.framing import (
@@ -127,8 +127,8 @@ class KafkaConnection:
             body: bytes = message.encode(version=version)
             return [framed(correlation_id, body, has_tags=is_flexible)]
 
-        if isinstance(answer, Later):
-            self._wait(cast("Later[Any]", answer), encode)
+        if _is_later(answer):
+            self._wait(answer, encode)
         else:
             self.output += encode(answer)
 
@@ -181,6 +181,10 @@ class KafkaConnection:
             return
         _log.info("closing the connection of %s: API %s v%s", self.client.host, key, version)
         self.is_closing = True
+
+
+def _is_later(answer: Any) -> TypeGuard[Later[Any]]:
+    return isinstance(answer, Later)
 
 
 def message_class(api: Api, kind: str) -> Any:

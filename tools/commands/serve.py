@@ -20,6 +20,7 @@ from logstore.compat.running import listen, run_in_loop
 from logstore.compat.server import Server
 from logstore.os_host import system_host
 from logstore.segments.kafka.broker_config import BrokerConfig
+from logstore.segments.kafka.java_properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,12 +81,8 @@ def serve(
 def _settings(properties_path: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
     settings: dict[str, str] = {}
     if properties_path is not None:
-        with open(properties_path, encoding="utf-8") as lines:
-            for line in lines:
-                text = line.strip()
-                if text and text[0] not in "#!":
-                    key, _, value = text.partition("=")
-                    settings[key.strip()] = value.strip()
+        with open(properties_path, encoding="latin-1") as file:  # Java's encoding of such files
+            settings.update(parse_properties(file.read()))
     for assignment in assignments:
         key, separator, value = assignment.partition("=")
         if not separator or not key:

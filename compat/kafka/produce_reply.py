@@ -1,0 +1,99 @@
+"""The answer to a Produce, put together while the request is read."""
+
+from __future__ import annotations
+
+import struct
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.framing import I16, I32, framed, uvarint
+from logstore.segments.kafka.append_errors import InvalidRecordError
+
+_RESULT = struct.Struct(">ihqqq")  # index, error, base offset, append time, log start offset
+_RESULT_V3 = struct.Struct(">ihqq")
+_NO_ERRORS_V8 = struct.pack(">ih", 0, -1)
+_NO_ERRORS_V9 = b"\x01\x00\x00"  # no record errors, no message, no tags
+_THROTTLE = I32.pack(0)
+
+
+class ProduceReply:
+    """
+    One response of `version`, in request order.
+
+    `worst` is the first error code met, 0 as long as all went well.
+    """
+
+    def __init__(self, version: int, topic_count: int) -> None:
+        self.version = version
+        self.worst = 0
+        self._is_flexible = version >= 9
+        self._pieces = [self._count(topic_count)]
+        self._appended: list[tuple[int, int]] = []
+
+    @property
+    def has_appended(self) -> bool:
+        """Tell whether something was written."""
+        return bool(self._appended)
+
+    def open_topic(self, key: bytes, partition_count: int) -> None:
+        """Begin the results of a topic: its UTF-8 name, or its id."""
+        self._pieces += [
+            key if self.version >= 13 else self._string(key),
+            self._count(partition_count),
+        ]
+
+    def head(self) -> bytes:
+        """Return what stands before the first result, once the first topic is open."""
+        return b"".join(self._pieces[:3])
+
+    def close_topic(self) -> None:
+        """End the results of a topic."""
+        if self._is_flexible:
+            self._pieces.append(b"\x00")
+
+    def succeed(self, index: int, base_offset: int, time_ms: int, log_start: int) -> None:
+        """Add the result of an append that went well."""
+        self._appended.append((len(self._pieces), index))
+        if self.version < 5:
+            self._pieces.append(_RESULT_V3.pack(index, 0, base_offset, time_ms))
+            return
+        tail = b"" if self.version < 8 else _NO_ERRORS_V9 if self._is_flexible else _NO_ERRORS_V8
+        self._pieces.append(_RESULT.pack(index, 0, base_offset, time_ms, log_start) + tail)
+
+    def fail(self, index: int, code: int, error: BaseException | None = None) -> None:
+        """Add the result of a batch that was refused."""
+        self.worst = self.worst or code
+        self._pieces.append(self._failure(index, code, error))
+
+    def retract(self, error: BaseException) -> None:
+        """Turn every success into a storage error: what was appended may not be durable."""
+        for piece, index in self._appended:
+            self._pieces[piece] = self._failure(index, ErrorCode.KAFKA_STORAGE_ERROR, error)
+
+    def frame(self, correlation_id: int) -> bytes:
+        """Return the whole frame."""
+        end = _THROTTLE + b"\x00" if self._is_flexible else _THROTTLE
+        body = b"".join([*self._pieces, end])
+        return framed(correlation_id, body, has_tags=self._is_flexible)
+
+    def _failure(self, index: int, code: int, error: BaseException | None) -> bytes:
+        if self.version < 5:
+            return _RESULT_V3.pack(index, code, -1, -1)
+        result = _RESULT.pack(index, code, -1, -1, -1)
+        if self.version < 8:
+            return result
+        end = b"\x00" if self._is_flexible else b""
+        bad = error.record_errors if isinstance(error, InvalidRecordError) else ()
+        pieces = [result, self._count(len(bad))]
+        for record_error in bad:
+            message = self._string(record_error.message.encode())
+            pieces.append(I32.pack(record_error.batch_index) + message + end)
+        pieces += [self._string(None if error is None else str(error).encode()), end]
+        return b"".join(pieces)
+
+    def _count(self, count: int) -> bytes:
+        return uvarint(count + 1) if self._is_flexible else I32.pack(count)
+
+    def _string(self, value: bytes | None) -> bytes:
+        if self._is_flexible:
+            return b"\x00" if value is None else uvarint(len(value) + 1) + value
+        return b"\xff\xff" if value is None else I16.pack(len(value)) + value
