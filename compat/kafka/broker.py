@@ -147,6 +147,7 @@ class Broker:
         self.store.delete_topic(topic)
         del self.by_name[topic.name.encode()]
         del self.by_id[topic.topic_id]
+        self.groups.forget_partitions(topic.name, topic.partitions)
         topic.partitions.clear()  # also ends the routes of producers that lead here
         for partition in partitions:
             self.readers.abandon(partition)

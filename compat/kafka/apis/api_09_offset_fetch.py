@@ -137,7 +137,7 @@ def _look_up(
 def _look_up_all(broker: Broker, group_id: str) -> tuple[ErrorCode, list[_Found]]:
     error, offsets = broker.groups.fetch_offsets(group_id, None)
     found: dict[str, _Found] = {}
-    for (name, index), committed in offsets.items():
+    for (name, index), committed in sorted(offsets.items(), key=lambda one: one[0]):
         if name not in found:
             topic = broker.topics.get(name)
             topic_id = None if topic is None else uuid.UUID(bytes=topic.topic_id)
