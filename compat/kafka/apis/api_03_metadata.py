@@ -190,7 +190,7 @@ def _write_cluster(writer: Writer, broker: Broker, version: int) -> None:
         writer.string(rack.encode() if rack else None)
     writer.tags()
     if version >= 2:
-        writer.string((broker.cluster_id or "").encode())
+        writer.string(broker.cluster_id.encode() if broker.cluster_id else None)
     if version >= 1:
         writer.i32(broker.node_id)
 

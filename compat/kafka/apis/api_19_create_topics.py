@@ -97,6 +97,7 @@ def _create(broker: Broker, plan: TopicPlan, *, is_rehearsal: bool) -> dict[str,
         topic = broker.create_topic(checked.name, checked.partition_count, dict(checked.settings))
         topic_id = uuid.UUID(bytes=topic.topic_id)
     return {
+        "error_message": None,
         "topic_id": topic_id,
         "num_partitions": checked.partition_count,
         "replication_factor": 1,

@@ -27,7 +27,9 @@ def handle(
     from kafka.protocol.admin.topics import ListPartitionReassignmentsResponse
 
     del broker, client
-    return ListPartitionReassignmentsResponse(version=request.API_VERSION, topics=[])
+    return ListPartitionReassignmentsResponse(
+        version=request.API_VERSION, error_message=None, topics=[]
+    )
 
 
 register(

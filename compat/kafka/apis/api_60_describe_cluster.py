@@ -51,6 +51,7 @@ def handle(
         fields["authorized_operations"] = set(CLUSTER_OPERATIONS)
     return DescribeClusterResponse(
         version=version,
+        error_message=None,
         cluster_id=broker.cluster_id or "",
         controller_id=broker.node_id,
         brokers=[node],

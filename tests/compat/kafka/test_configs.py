@@ -1,0 +1,363 @@
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: settings, shown and changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
+from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
+from tests.compat.kafka.conversation import Conversation, message_class
+
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def describe(
+    conversation: Conversation,
+    kind: int,
+    name: str,
+    keys: list[str] | None = None,
+    *,
+    version: int = 4,
+) -> dict[str, Any]:
+    """Return the result for one resource, its settings by name."""
+    top = {"include_documentation": True} if version >= 3 else {}
+    answer = conversation.ask(
+        "DescribeConfigs",
+        version,
+        resources=[{"resource_type": kind, "resource_name": name, "configuration_keys": keys}],
+        include_synonyms=True,
+        **top,
+    )
+    (result,) = answer["results"]
+    assert (result["resource_type"], result["resource_name"]) == (kind, name)
+    result["configs"] = {entry["name"]: entry for entry in result["configs"]}
+    return dict(result)
+
+
+def shown(conversation: Conversation, kind: int, name: str, key: str) -> tuple[str | None, int]:
+    """Return the value of one setting and its source."""
+    entry = describe(conversation, kind, name, [key])["configs"][key]
+    return entry["value"], entry["config_source"]
+
+
+def alter(
+    conversation: Conversation,
+    kind: int,
+    name: str,
+    *changes: tuple[str, int, str | None],
+    version: int = 1,
+    is_rehearsal: bool = False,
+) -> int:
+    """Change single settings of one resource; return the error code."""
+    configs = [
+        {"name": key, "config_operation": operation, "value": value}
+        for key, operation, value in changes
+    ]
+    answer = conversation.ask(
+        "IncrementalAlterConfigs",
+        version,
+        resources=[{"resource_type": kind, "resource_name": name, "configs": configs}],
+        validate_only=is_rehearsal,
+    )
+    (result,) = answer["responses"]
+    assert (result["resource_type"], result["resource_name"]) == (kind, name)
+    assert bool(result["error_message"]) == bool(result["error_code"])
+    code: int = result["error_code"]
+    return code
+
+
+def replace(
+    conversation: Conversation,
+    kind: int,
+    name: str,
+    settings: dict[str, str | None],
+    *,
+    version: int = 2,
+    is_rehearsal: bool = False,
+) -> int:
+    """Replace the settings of one resource; return the error code."""
+    configs = [{"name": key, "value": value} for key, value in settings.items()]
+    answer = conversation.ask(
+        "AlterConfigs",
+        version,
+        resources=[{"resource_type": kind, "resource_name": name, "configs": configs}],
+        validate_only=is_rehearsal,
+    )
+    code: int = answer["responses"][0]["error_code"]
+    return code
+
+
+# describing
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_every_version_shows_every_topic_setting(version: int) -> None:
+    """Every version shows all topic settings but the internal one; v3 adds types and words."""
+    conversation = Conversation()
+    conversation.create("a")
+    result = describe(conversation, TOPIC, "a", version=version)
+    assert result["error_code"] == 0
+    assert set(result["configs"]) == set(TOPIC_CONFIG_KEYS) - {"internal.segment.bytes"}
+    for name, entry in result["configs"].items():
+        assert not entry["read_only"]
+        assert not entry["is_sensitive"]
+        if version >= 3:
+            assert entry["config_type"] == TOPIC_CONFIG_KEYS[name].type
+            assert entry["documentation"] == TOPIC_CONFIG_KEYS[name].doc
+
+
+def test_a_topic_is_shown_as_the_real_broker_shows_it(golden: Path) -> None:
+    """With the recorded broker's settings every topic setting comes out as it was recorded."""
+    lines = (golden / "wire" / "librdkafka.jsonl").read_text().splitlines()
+    recorded = next(
+        frame for frame in map(json.loads, lines)
+        if frame["from"] == "broker" and frame["api"] == "DescribeConfigs"
+    )  # fmt: skip
+    decoded = message_class("DescribeConfigsResponse").decode(
+        bytes.fromhex(recorded["hex"]), version=recorded["version"], header=True
+    )
+    (theirs,) = decoded.to_dict(json=False)["results"]
+    conversation = Conversation(
+        {
+            "log.retention.ms": "-1",
+            "log.segment.delete.delay.ms": "100",
+            "log.index.size.max.bytes": "65536",
+        }
+    )
+    # Its controller sets this for the whole cluster; here somebody has to.
+    assert alter(conversation, BROKER, "", ("min.insync.replicas", SET, "1")) == 0
+    conversation.create("wire-librdkafka", settings={"retention.ms": "-1"})
+    ours = describe(conversation, TOPIC, "wire-librdkafka", version=recorded["version"])
+    assert ours.pop("configs") == {entry["name"]: entry for entry in theirs.pop("configs")}
+    assert ours == theirs
+
+
+def test_names_restrict_what_is_shown() -> None:
+    """A list of names restricts the answer, unknown ones are left out, an empty list does not."""
+    conversation = Conversation()
+    conversation.create("a")
+    some = describe(conversation, TOPIC, "a", ["segment.ms", "no.such"])
+    assert list(some["configs"]) == ["segment.ms"]
+    assert len(describe(conversation, TOPIC, "a", [])["configs"]) > 30
+
+
+def test_the_broker_shows_its_settings() -> None:
+    """The broker shows every setting, the given ones as given, and which cannot be changed."""
+    conversation = Conversation({"log.retention.minutes": "5", "num.partitions": "3"})
+    result = describe(conversation, BROKER, "1")
+    assert result["error_code"] == 0
+    settings = result["configs"]
+    assert set(settings) == set(BROKER_CONFIG_KEYS)
+    assert (settings["num.partitions"]["value"], settings["num.partitions"]["config_source"]) == (
+        "3", 4,
+    )  # fmt: skip
+    assert settings["num.partitions"]["read_only"]
+    assert not settings["log.retention.ms"]["read_only"]
+    assert settings["log.retention.ms"]["value"] is None
+    assert settings["log.retention.minutes"]["synonyms"] == [
+        {"name": "log.retention.minutes", "value": "5", "source": 4},
+        {"name": "log.retention.hours", "value": "168", "source": 5},
+    ]
+
+
+def test_the_cluster_shows_only_what_was_changed() -> None:
+    """A broker resource without a name shows what was changed for every broker."""
+    conversation = Conversation({"log.retention.ms": "1000"})
+    assert describe(conversation, BROKER, "")["configs"] == {}
+    alter(conversation, BROKER, "", ("log.retention.ms", SET, "2000"))
+    alter(conversation, BROKER, "1", ("log.segment.bytes", SET, "2000000"))
+    (entry,) = describe(conversation, BROKER, "")["configs"].values()
+    assert (entry["name"], entry["value"], entry["config_source"]) == (
+        "log.retention.ms",
+        "2000",
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "no-such", 3),
+        (TOPIC, "no such", 17),
+        (TOPIC, "", 17),
+        (BROKER, "2", 42),
+        (BROKER, "one", 42),
+        (LOGGER, "1", 42),
+        (GROUP, "g", 42),
+        (METRICS, "", 42),
+        (METRICS, "any", 0),
+        (99, "x", 42),
+    ],
+)
+def test_what_has_no_settings_is_refused(kind: int, name: str, code: int) -> None:
+    """An unknown resource gets its code and no settings."""
+    result = describe(Conversation(), kind, name)
+    assert (result["error_code"], result["configs"]) == (code, {})
+
+
+# changing topics
+
+
+@pytest.mark.parametrize("version", range(2))
+def test_single_settings_change_at_once_and_for_good(version: int) -> None:
+    """A change holds for the open log, is shown with its source, and survives a restart."""
+    conversation = Conversation()
+    conversation.create("a", settings={"segment.ms": "60000"})
+    partition = conversation.broker.topics["a"].partitions[0]
+    change = ("retention.ms", SET, "5000")
+    assert alter(conversation, TOPIC, "a", change, version=version) == 0
+    assert partition.config.retention_ms == 5000
+    assert shown(conversation, TOPIC, "a", "retention.ms") == ("5000", 1)
+    assert shown(conversation, TOPIC, "a", "segment.ms") == ("60000", 1)
+    conversation.restart()
+    assert shown(conversation, TOPIC, "a", "retention.ms") == ("5000", 1)
+
+
+def test_a_deleted_setting_is_the_brokers_again() -> None:
+    """Deleting a setting brings back the broker's, or Kafka's, value; it needs no value itself."""
+    conversation = Conversation({"log.retention.ms": "7000"})
+    conversation.create("a", settings={"retention.ms": "5000", "segment.ms": "60000"})
+    changes = (("retention.ms", DELETE, None), ("segment.ms", DELETE, "ignored"))
+    assert alter(conversation, TOPIC, "a", *changes) == 0
+    assert shown(conversation, TOPIC, "a", "retention.ms") == ("7000", 4)
+    assert shown(conversation, TOPIC, "a", "segment.ms") == ("604800000", 5)
+    assert conversation.broker.topics["a"].settings == {}
+
+
+def test_lists_grow_and_shrink() -> None:
+    """A list is appended to and subtracted from; what it has twice comes once."""
+    conversation = Conversation()
+    conversation.create("a")
+    key = "cleanup.policy"
+    assert alter(conversation, TOPIC, "a", (key, APPEND, "compact,delete")) == 0
+    assert shown(conversation, TOPIC, "a", key) == ("delete,compact", 1)
+    assert alter(conversation, TOPIC, "a", (key, SUBTRACT, "delete")) == 0
+    assert shown(conversation, TOPIC, "a", key) == ("compact", 1)
+    assert conversation.broker.topics["a"].partitions[0].config.is_compacted
+    assert alter(conversation, TOPIC, "a", ("segment.ms", APPEND, "1")) == 40
+    assert alter(conversation, TOPIC, "a", ("no.such", APPEND, "1")) == 40
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "changes", "code"),
+    [
+        (TOPIC, "a", [("segment.ms", SET, "0")], 40),
+        (TOPIC, "a", [("segment.ms", SET, "soon")], 40),
+        (TOPIC, "a", [("no.such", SET, "1")], 40),
+        (
+            TOPIC,
+            "a",
+            [("min.compaction.lag.ms", SET, "2"), ("max.compaction.lag.ms", SET, "1")],
+            40,
+        ),
+        (TOPIC, "a", [("segment.ms", SET, None)], 42),
+        (TOPIC, "a", [("segment.ms", 4, "1")], 42),
+        (TOPIC, "a", [("segment.ms", SET, "1"), ("segment.ms", DELETE, None)], 42),
+        (TOPIC, "no-such", [("segment.ms", SET, "1")], 3),
+        (TOPIC, "no such", [("segment.ms", SET, "1")], 17),
+        (TOPIC, "", [("segment.ms", SET, "1")], 42),
+        (BROKER, "2", [("log.retention.ms", SET, "1")], 42),
+        (BROKER, "1", [("num.partitions", SET, "2")], 42),
+        (BROKER, "1", [("no.such", SET, "2")], 42),
+        (BROKER, "1", [("log.retention.ms", SET, "-5")], 42),
+        (BROKER, "1", [("log.segment.bytes", SET, "1")], 42),
+        (GROUP, "g", [("x", SET, "1")], 42),
+        (METRICS, "m", [("x", SET, "1")], 42),
+    ],
+)
+def test_a_bad_change_changes_nothing(
+    kind: int, name: str, changes: list[tuple[str, int, str | None]], code: int
+) -> None:
+    """A change that breaks a rule gets that rule's code, and the good ones beside it fall too."""
+    conversation = Conversation()
+    conversation.create("a", settings={"retention.ms": "5000"})
+    good = {TOPIC: "flush.ms", BROKER: "log.flush.interval.messages"}.get(kind, "y")
+    assert alter(conversation, kind, name, (good, SET, "1000"), *changes) == code
+    assert conversation.broker.topics["a"].settings == {"retention.ms": "5000"}
+    assert conversation.broker.dynamic_config.of_broker == {}
+
+
+def test_a_rehearsal_changes_nothing() -> None:
+    """With validate_only only the codes come, for topics and for the broker."""
+    conversation = Conversation()
+    conversation.create("a")
+    good, bad = ("retention.ms", SET, "5000"), ("retention.ms", SET, "x")
+    assert alter(conversation, TOPIC, "a", good, is_rehearsal=True) == 0
+    assert alter(conversation, TOPIC, "a", bad, is_rehearsal=True) == 40
+    assert replace(conversation, TOPIC, "a", {"retention.ms": "5000"}, is_rehearsal=True) == 0
+    change = ("log.retention.ms", SET, "5000")
+    assert alter(conversation, BROKER, "1", change, is_rehearsal=True) == 0
+    assert shown(conversation, TOPIC, "a", "retention.ms") == ("604800000", 5)
+
+
+def test_a_resource_that_comes_twice_is_invalid() -> None:
+    """A resource that comes twice is 42 both times."""
+    conversation = Conversation()
+    conversation.create("a")
+    change = {"name": "retention.ms", "config_operation": SET, "value": "1"}
+    resource = {"resource_type": TOPIC, "resource_name": "a", "configs": [change]}
+    answer = conversation.ask("IncrementalAlterConfigs", 1, resources=[resource, resource])
+    assert [result["error_code"] for result in answer["responses"]] == [42, 42]
+    assert conversation.broker.topics["a"].settings == {}
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_old_api_replaces_all_settings(version: int) -> None:
+    """AlterConfigs sets what it names and forgets the rest."""
+    conversation = Conversation()
+    conversation.create("a", settings={"retention.ms": "5000", "segment.ms": "60000"})
+    assert replace(conversation, TOPIC, "a", {"segment.ms": "70000"}, version=version) == 0
+    assert conversation.broker.topics["a"].settings == {"segment.ms": "70000"}
+    assert replace(conversation, TOPIC, "a", {"segment.ms": None}, version=version) == 42
+    assert replace(conversation, TOPIC, "a", {"segment.ms": "x"}, version=version) == 40
+    assert conversation.broker.topics["a"].settings == {"segment.ms": "70000"}
+
+
+# changing the broker
+
+
+def test_the_brokers_defaults_change_for_open_logs() -> None:
+    """A changed default holds for logs of topics without a setting of their own, old and new."""
+    conversation = Conversation({"log.retention.ms": "1000"})
+    conversation.create("own", settings={"retention.ms": "5"})
+    conversation.create("old")
+    topics = conversation.broker.topics
+    assert alter(conversation, BROKER, "", ("log.retention.ms", SET, "2000")) == 0
+    assert topics["old"].partitions[0].config.retention_ms == 2000
+    assert alter(conversation, BROKER, "1", ("log.retention.ms", SET, "3000")) == 0
+    conversation.create("new")
+    assert topics["own"].partitions[0].config.retention_ms == 5
+    assert topics["old"].partitions[0].config.retention_ms == 3000
+    assert topics["new"].partitions[0].config.retention_ms == 3000
+    entry = describe(conversation, TOPIC, "old", ["retention.ms"])["configs"]["retention.ms"]
+    assert entry["synonyms"] == [
+        {"name": "log.retention.ms", "value": "3000", "source": 2},
+        {"name": "log.retention.ms", "value": "2000", "source": 3},
+        {"name": "log.retention.ms", "value": "1000", "source": 4},
+        {"name": "log.retention.hours", "value": "168", "source": 5},
+    ]
+    assert alter(conversation, BROKER, "1", ("log.retention.ms", DELETE, None)) == 0
+    assert alter(conversation, BROKER, "", ("log.retention.ms", DELETE, None)) == 0
+    assert topics["old"].partitions[0].config.retention_ms == 1000
+
+
+def test_a_default_that_would_break_a_topic_is_refused() -> None:
+    """A default that does not go with a topic's own settings is refused, and nothing changes."""
+    conversation = Conversation()
+    conversation.create("a", settings={"min.compaction.lag.ms": "5000"})
+    change = ("log.cleaner.max.compaction.lag.ms", SET, "1000")
+    assert alter(conversation, BROKER, "1", change) == 42
+    assert conversation.broker.dynamic_config.of_broker == {}
+
+
+def test_the_brokers_changes_do_not_outlive_it() -> None:
+    """What was changed on the broker is gone when it starts again."""
+    conversation = Conversation()
+    alter(conversation, BROKER, "1", ("log.retention.ms", SET, "3000"))
+    conversation.restart()
+    assert shown(conversation, BROKER, "1", "log.retention.ms") == (None, 5)
