@@ -1,0 +1,167 @@
+"""
+How findings are written: for people, as Kafka's ``DumpLogSegments`` does, or as JSON lines.
+
+All three have the same facts under the same names in the same order. The text for people shows
+times as ISO-8601 and quotes keys and values; Kafka's text is kept for programs that read it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from logstore.tools.inspection.facts import (
+    Finding,
+    MaybeOffset,
+    Names,
+    Payload,
+    Problem,
+    Timestamp,
+    Value,
+)
+from logstore.tools.inspection.java_text import java_text
+from logstore.tools.inspection.times import iso_time
+
+Renderer = Callable[[Finding, str], str | None]
+_JAVA_BOOLEANS = {True: "true", False: "false"}
+
+
+def render_kafka(finding: Finding, path: str) -> str | None:
+    """Return the line or lines of ``DumpLogSegments`` for a finding, None where it prints none."""
+    del path
+    if isinstance(finding, Problem):
+        return None
+    fields = finding.fields
+    if finding.kind == "file":
+        start = fields.get("startingOffset")
+        suffix = "" if start is None else f"\nLog starting offset: {start}"
+        return f"Dumping {fields['file']}{suffix}"
+    if finding.kind == "empty":
+        return f"{fields['file']} is empty."
+    if finding.kind == "end":
+        return f"Found {fields['invalidBytes']} invalid bytes at the end of {fields['name']}"
+    pairs = [pair for name, value in fields.items() if (pair := _kafka_pair(name, value))]
+    return ("| " if finding.kind == "record" else "") + " ".join(pairs)
+
+
+def _kafka_pair(name: str, value: Value) -> str:
+    if isinstance(value, bool):
+        return f"{name}: {_JAVA_BOOLEANS[value]}"
+    if isinstance(value, Timestamp):
+        return f"{value.type or name}: {value.ms}"
+    if isinstance(value, MaybeOffset):
+        shown = "empty" if value.number is None else f"[{value.number}]"
+        return f"{name}: OptionalLong{'.' if value.number is None else ''}{shown}"
+    if isinstance(value, Names):
+        names = [header.encode("utf-8", "surrogateescape") for header, _ in value.headers]
+        return f"{name}: [{','.join(java_text(header) for header in names)}]"
+    if isinstance(value, Payload):
+        return "" if value.data is None else f"{name}: {java_text(value.data)}"
+    return f"{name}: {value}"
+
+
+def render_text(finding: Finding, path: str) -> str | None:
+    """Return a line for people; problems are said elsewhere, on stderr."""
+    del path
+    if isinstance(finding, Problem):
+        return None
+    fields = finding.fields
+    if finding.kind in ("file", "empty", "end"):
+        return render_kafka(finding, "")
+    pairs = [_text_pair(name, value) for name, value in fields.items()]
+    return ("| " if finding.kind == "record" else "") + " ".join(pairs)
+
+
+def _text_pair(name: str, value: Value) -> str:
+    if isinstance(value, Timestamp):
+        return f"{value.type or name}: {'none' if value.ms == -1 else iso_time(value.ms)}"
+    if isinstance(value, MaybeOffset):
+        return f"{name}: {'none' if value.number is None else value.number}"
+    if isinstance(value, Names):
+        return f"{name}: [{', '.join(quoted(_raw(header)) for header, _ in value.headers)}]"
+    if isinstance(value, Payload):
+        return f"{name}: {quoted(value.data)}"
+    return _kafka_pair(name, value)
+
+
+def quoted(data: bytes | None, characters_max: int | None = None) -> str:
+    """Return bytes as people can read them: a quoted text, 0x and hex digits, or null."""
+    if data is None:
+        return "null"
+    text = _text_of(data)
+    if text is None:
+        shown, rest = f"0x{data.hex()}", len(data)
+    else:
+        shown, rest = orjson.dumps(text).decode(), len(text)
+    if characters_max is not None and len(shown) > characters_max:
+        return f"{shown[:characters_max]}... ({rest} {'bytes' if text is None else 'characters'})"
+    return shown
+
+
+def render_json(finding: Finding, path: str) -> str:
+    """Return one JSON object; what is no text comes in base64, under ``<name>Base64``."""
+    if isinstance(finding, Problem):
+        problem = {"position": finding.position, "reason": finding.reason}
+        return _json({"kind": "problem", "file": finding.path, **problem})
+    line: dict[str, Any] = {"kind": finding.kind, "file": path}
+    for name, value in finding.fields.items():
+        if isinstance(value, Timestamp):
+            line[name] = None if value.ms == -1 else value.ms
+            if value.type is not None:
+                line["timestampType"] = value.type
+        elif isinstance(value, MaybeOffset):
+            line[name] = value.number
+        elif isinstance(value, Names):
+            line["headers"] = json_headers(value.headers)
+        elif isinstance(value, Payload):
+            line.update(json_bytes(name, value.data))
+        else:
+            line[name] = value
+    return _json(line)
+
+
+def json_headers(headers: tuple[tuple[str, bytes | None], ...]) -> list[dict[str, str | None]]:
+    """Return headers in order, as names repeat."""
+    return [
+        {**json_bytes("name", _raw(header)), **json_bytes("value", data)}
+        for header, data in headers
+    ]
+
+
+def json_bytes(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Return bytes as text under `name`, or in base64 under a name that says so."""
+    if data is None:
+        return {name: None}
+    text = _text_of(data)
+    if text is None:
+        return {f"{name}Base64": base64.b64encode(data).decode()}
+    return {name: text}
+
+
+def _raw(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _text_of(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _json(line: dict[str, Any]) -> str:
+    try:
+        return orjson.dumps(line).decode()
+    except TypeError:  # a path that is no UTF-8 is held in lone surrogates
+        return json.dumps(line, separators=(",", ":"))
+
+
+RENDERERS: dict[str, Renderer] = {
+    "text": render_text,
+    "kafka": render_kafka,
+    "json": render_json,
+}
