@@ -10,9 +10,8 @@ Source: ``CleanShutdownFileHandler``.
 
 from __future__ import annotations
 
+import json
 from typing import Any
-
-import orjson
 
 from logstore.host import FileSystem, read_file, write_file
 
@@ -31,16 +30,17 @@ def read_broker_epoch(fs: FileSystem, directory: str) -> int | None:
     if not fs.exists(path):
         return None
     try:
-        content: Any = orjson.loads(read_file(fs, path))
+        content: Any = json.loads(read_file(fs, path))
         epoch: Any = content["brokerEpoch"]
-    except (orjson.JSONDecodeError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError):
         return None
     return epoch if type(epoch) is int else None
 
 
 def write(fs: FileSystem, directory: str, broker_epoch: int = NO_BROKER_EPOCH) -> None:
     """Say durably that the directory was closed properly: the last write of all."""
-    content = orjson.dumps({"version": 0, "brokerEpoch": broker_epoch})
+    marker = {"version": 0, "brokerEpoch": broker_epoch}
+    content = json.dumps(marker, separators=(",", ":")).encode()
     write_file(fs, f"{directory}/{FILE_NAME}", content)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import attrs
-import orjson
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, read_file, write_file
@@ -36,12 +36,12 @@ def load_settings(fs: FileSystem, directory: str) -> dict[str, dict[str, str]]:
     if not fs.exists(path):
         return {}
     try:
-        found = orjson.loads(read_file(fs, path))
+        found = json.loads(read_file(fs, path))
         return {
             str(name): {str(key): str(value) for key, value in settings.items()}
             for name, settings in found["topics"].items()
         }
-    except (orjson.JSONDecodeError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise CorruptFileError(path, f"not a table of topic settings ({error})") from error
 
 
@@ -51,4 +51,4 @@ def save_settings(fs: FileSystem, directory: str, topics: Mapping[str, Topic]) -
     found = {topic.name: topic.settings for topic in topics.values() if topic.settings}
     if found or fs.exists(path):
         content = {"version": 1, "topics": found}
-        write_file(fs, path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        write_file(fs, path, json.dumps(content, indent=2).encode())
