@@ -70,7 +70,8 @@ class Group:
             group.roster.add(Member.restored(member, kept.protocol_name or ""))
         if kept.members:
             group.state = GroupState.STABLE
-            group.roster.leader_id = kept.leader_id
+            if kept.leader_id in group.roster:
+                group.roster.leader_id = kept.leader_id
         group.note_subscriptions()
         return group
 

@@ -38,6 +38,8 @@ class Member:
     is_new: bool = False
     awaiting_join: Later[Joined] | None = None
     awaiting_sync: Later[Synced] | None = None
+    #: by when a sign of life must come, on the monotonic clock; the timer may fire before
+    session_end_ms: float = 0
     session_timer: Timer | None = None
 
     @property

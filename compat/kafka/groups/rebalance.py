@@ -133,10 +133,18 @@ class Rebalance:
         )
 
     def reset_session(self, member: Member, timeout_ms: int | None = None) -> None:
-        """Expect the next sign of life within the session timeout from now."""
-        _cancel(member.session_timer)
+        """
+        Expect the next sign of life within the session timeout from now.
+
+        Signs of life are frequent, lapses are rare: a timer that is due before the session ends is
+        left alone, and looks again when it fires.
+        """
         delay_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
-        member.session_timer = self._surroundings.after(delay_ms, lambda: self._end_session(member))
+        member.session_end_ms = self._surroundings.monotonic_ms() + delay_ms
+        timer = member.session_timer
+        if timer is None or not timer.is_pending or timer.due_ms > member.session_end_ms:
+            _cancel(timer)
+            self._watch(member, delay_ms)
 
     # the steps
 
@@ -320,9 +328,19 @@ class Rebalance:
         self.remove(member_id)
         self._complete_if_nobody_is_missing()
 
+    def _watch(self, member: Member, delay_ms: float) -> None:
+        member.session_timer = self._surroundings.after(
+            delay_ms, lambda: self._look_at_session(member)
+        )
+
+    def _look_at_session(self, member: Member) -> None:
+        rest_ms = member.session_end_ms - self._surroundings.monotonic_ms()
+        if rest_ms > 0:
+            self._watch(member, rest_ms)
+        elif not member.is_excused:
+            self._end_session(member)
+
     def _end_session(self, member: Member) -> None:
-        if member.is_excused:
-            return
         _LOG.info("group %s: no sign of life from %s", self.group.group_id, member.member_id)
         self.remove(member.member_id)
         if self.group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):

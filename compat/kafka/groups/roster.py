@@ -32,7 +32,7 @@ class Roster:
     def __iter__(self) -> Iterator[Member]:
         return iter(list(self._members.values()))
 
-    def __contains__(self, member_id: str) -> bool:
+    def __contains__(self, member_id: object) -> bool:
         return member_id in self._members
 
     def __getitem__(self, member_id: str) -> Member:

@@ -42,6 +42,10 @@ class Surroundings:
         """Return the wall clock."""
         return self.timers.clock.wall_ms()
 
+    def monotonic_ms(self) -> float:
+        """Return the clock that timers run on."""
+        return self.timers.clock.monotonic_ms()
+
     def new_member_id(self, prefix: str) -> str:
         """Return a member id that nobody else has."""
         return f"{prefix}-{uuid.UUID(int=self.rng.getrandbits(128), version=4)}"
