@@ -10,7 +10,7 @@ An append takes three steps, the same on a leader, a replica, a restore and a co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import attrs
@@ -60,9 +60,13 @@ class FlushTask:
     offset: int
     directory: str | None
     fs: FileSystem
+    #: what a layout wants synced before the segments
+    first: Callable[[], None] | None = None
 
     def run(self) -> None:
         """Sync every segment, oldest first, then the names of new files."""
+        if self.first is not None:
+            self.first()
         for segment in self.segments:
             segment.flush()
         if self.directory is not None:

@@ -21,6 +21,7 @@ from logstore.segmented_log import FlushTask, SegmentedLog
 from logstore.segments.kafka.append_errors import RecordListTooLargeError
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
+from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_METADATA
 from logstore.segments.kafka.producer_restore import prune_snapshots, replay_producers
 from logstore.segments.kafka.producer_state import ProducerStates
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
@@ -71,6 +72,7 @@ class KafkaPartition:
         self.producers = ProducerStates()
         self.leader_epochs = LeaderEpochs.load(host.fs, files.directory)
         self.last_flush_ms = host.clock.monotonic_ms()
+        self._is_metadata_durable = True
         #: up to where a producer snapshot is on disk for sure; an empty log needs none
         self._snapshot_offset = 0
         files.witness = self._witness
@@ -173,11 +175,16 @@ class KafkaPartition:
 
     # writing
 
-    def become_leader(self, epoch: int) -> None:
-        """Lead in `epoch`: batches from now on carry it (``Partition.makeLeader``)."""
+    def become_leader(self, epoch: int, *, sync: bool = True) -> None:
+        """
+        Lead in `epoch`: batches from now on carry it (``Partition.makeLeader``).
+
+        Without `sync` the first flush makes it durable, together with the partition's metadata.
+        """
         self.leader_epoch = epoch
         if epoch > self.leader_epochs.latest_epoch:
-            self.leader_epochs.assign(epoch, self.end_offset)
+            self.leader_epochs.assign(epoch, self.end_offset, sync=sync)
+            self._is_metadata_durable = sync
 
     def append_produced(self, data: memoryview, now_ms: int) -> Appended:
         """
@@ -390,12 +397,26 @@ class KafkaPartition:
 
     def flush(self) -> None:
         """Make all appended so far durable."""
-        self.log.flush()
-        self.last_flush_ms = self.host.clock.monotonic_ms()
+        task = self.begin_flush()
+        task.run()
+        self.end_flush(task)
 
     def begin_flush(self) -> FlushTask:
         """Return what must be synced; run it in any thread, then :meth:`end_flush`."""
-        return self.log.begin_flush()
+        task = self.log.begin_flush()
+        if self._is_metadata_durable:
+            return task
+        self._is_metadata_durable = True
+        return attrs.evolve(task, first=self._sync_metadata)
+
+    def _sync_metadata(self) -> None:
+        """Sync what was written when the partition was created, before any data counts."""
+        self.leader_epochs.flush()
+        path = f"{self.files.directory}/{PARTITION_METADATA}"
+        if self.host.fs.exists(path):
+            file = self.host.fs.open(path)
+            file.sync()
+            file.close()
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that the task has run."""

@@ -280,8 +280,9 @@ class KafkaStore:
             partition = self._open_partition(
                 topic, index, recovery_point=None, log_start_offset=0, is_new=True
             )
-            partition.become_leader(0)
+            partition.become_leader(0, sync=False)
             topic.partitions[index] = partition
+        fs.sync_directory(self.directory)
 
     def delete_topic(self, topic: Topic) -> None:
         """Take the topic away: its directories get ``-delete`` names and go after a delay."""
