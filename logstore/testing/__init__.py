@@ -2,7 +2,8 @@
 What the store's own tests use, shipped: a simulated world, and contracts to hold a layout to.
 
 Needs no test framework. Start at :class:`SimulatedHost`; what its disk may do to data is written
-at the head of :mod:`logstore.testing.simulated_disk`.
+at the head of :mod:`logstore.testing.simulated_disk`. Who writes a layout starts at
+:mod:`logstore.testing.segment_contract`.
 """
 
 from logstore.testing.crash_points import (
@@ -26,8 +27,11 @@ from logstore.testing.power_loss import (
     PowerLoss,
     PowerLost,
 )
+from logstore.testing.recovery_contract import RecoveryContract
+from logstore.testing.segment_contract import SegmentContract
 from logstore.testing.simulated_disk import SimulatedDisk
 from logstore.testing.simulated_host import SimulatedHost
+from logstore.testing.witnessed_log import LogUnderTest, WitnessedLog
 
 __all__ = [
     "CORNERS",
@@ -42,12 +46,16 @@ __all__ = [
     "DiskJournal",
     "FailurePoint",
     "Kept",
+    "LogUnderTest",
     "ManualClock",
     "Operation",
     "PowerLoss",
     "PowerLost",
+    "RecoveryContract",
+    "SegmentContract",
     "SimulatedDisk",
     "SimulatedHost",
+    "WitnessedLog",
     "every_failure",
     "every_power_loss",
 ]

@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 
 from logstore.testing.disk_faults import FaultKind
+from logstore.testing.disk_journal import Operation
 from logstore.testing.power_loss import CORNERS, PowerLoss, PowerLost
 from logstore.testing.simulated_host import SimulatedHost
 
@@ -47,11 +48,11 @@ class CrashPoint:
     loss: PowerLoss
     #: the power went when nothing was left to do
     is_last: bool
+    #: what was done last, None if nothing was
+    last: Operation | None
 
     def __str__(self) -> str:
-        done = [o for o in self.host.fs.journal if o.kind not in ("note", "open", "lock")]
-        last = done[-2] if len(done) > 1 else "nothing"  # [-1] is the power loss
-        return f"power lost after {self.operation_count} operations, last {last}; {self.loss}"
+        return f"power lost after {self.operation_count} operations, last {self.last}; {self.loss}"
 
 
 @attrs.frozen
@@ -81,11 +82,12 @@ def every_power_loss(
     while not is_last:
         host = make_host()
         is_last = passes_through(workload, host, count)
+        done = [o for o in host.fs.journal if o.kind not in ("note", "open", "lock")]
         dice = (PowerLoss.random(count * random_losses + n) for n in range(random_losses))
         for loss in (*losses, *dice):
             fork = host.fork()
             fork.power_loss(loss)
-            yield CrashPoint(fork, count, loss, is_last)
+            yield CrashPoint(fork, count, loss, is_last, done[-1] if done else None)
         count += 1
 
 

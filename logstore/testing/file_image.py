@@ -29,20 +29,22 @@ class Change:
     def __deepcopy__(self, memo: object) -> Change:
         return self
 
-    def parts(self) -> Iterator[tuple[int, int]]:
+    def parts(self, sector_bytes: int) -> Iterator[tuple[int, int]]:
         """Yield what it changed as (start, stop), sector by sector; a cut hole is no change."""
         stretches = [(self.position, self.end)]
         if self.is_truncation:
             stretches = [(position, position + len(piece)) for position, piece in self.replaced]
         for start, end in stretches:
-            for sector in sectors_of(start, end):
-                first = sector * SECTOR_BYTES
-                yield max(start, first), min(end, first + SECTOR_BYTES)
+            while start < end:
+                stop = min(end, start // sector_bytes * sector_bytes + sector_bytes)
+                yield start, stop
+                start = stop
 
-
-def sectors_of(start: int, stop: int) -> range:
-    """Return the numbers of the sectors that ``[start, stop)`` touches."""
-    return range(start // SECTOR_BYTES, -(-stop // SECTOR_BYTES) if start < stop else 0)
+    def sectors(self, sector_bytes: int) -> range:
+        """Return the numbers of the sectors that it touches."""
+        if self.position == self.end:
+            return range(0)
+        return range(self.position // sector_bytes, -(-self.end // sector_bytes))
 
 
 class FileImage:
@@ -55,8 +57,9 @@ class FileImage:
     for each sector: it walks the log backwards and, at every sector, undoes until a coin says stop.
     """
 
-    def __init__(self, number: int, modified_ms: int) -> None:
+    def __init__(self, number: int, modified_ms: int, sector_bytes: int = SECTOR_BYTES) -> None:
         self.number = number
+        self._sector_bytes = sector_bytes
         self.modified_ms = modified_ms
         self.content = SparseBytes()
         self._changes: list[Change] = []
@@ -98,13 +101,23 @@ class FileImage:
 
     def sync(self) -> None:
         """Make the live content durable, but for pages that an earlier failed sync dropped."""
-        if self._dropped or self._dropped_size_bytes is not None:
+        if not self.is_synced:
             for change in self._changes:
-                for sector in sectors_of(change.position, change.end):
-                    self._dropped.pop(sector, None)
-                if change.size_before_bytes != change.size_after_bytes:
-                    self._dropped_size_bytes = None
+                self._redeem(change)
+            if self._dropped_size_bytes == self.content.size_bytes:
+                self._dropped_size_bytes = None
         self._changes.clear()
+
+    def _redeem(self, change: Change) -> None:
+        """Save, with the sectors of a change, what a failed sync had dropped of them."""
+        if self._dropped:
+            for sector in change.sectors(self._sector_bytes):
+                self._dropped.pop(sector, None)
+        size_bytes = self._dropped_size_bytes
+        if change.size_before_bytes != change.size_after_bytes:
+            self._dropped_size_bytes = None
+        elif size_bytes is not None and size_bytes < change.end <= self.content.size_bytes:
+            self._dropped_size_bytes = change.end  # writing a page back moves the size past it
 
     def drop_unsynced(self) -> None:
         """Mark dirty pages clean without writing them, as Linux does when fsync fails."""
@@ -113,16 +126,18 @@ class FileImage:
         size_bytes = self.durable_size_bytes
         durable = SparseBytes()
         durable.size_bytes = self.content.size_bytes
-        touched = {n for c in self._changes for n in sectors_of(c.position, c.end)}
+        touched = {n for c in self._changes for n in c.sectors(self._sector_bytes)}
         for sector in touched:
-            start = sector * SECTOR_BYTES
-            for position, piece in self.content.pieces(start, start + SECTOR_BYTES):
+            start = sector * self._sector_bytes
+            for position, piece in self.content.pieces(start, start + self._sector_bytes):
                 durable.write(position, piece)
         for change in reversed(self._changes):
             undo(durable, change, change.position, change.end)
         for sector in touched:
             # A sector that was dropped before keeps its older, still durable bytes.
-            self._dropped.setdefault(sector, durable.read(sector * SECTOR_BYTES, SECTOR_BYTES))
+            self._dropped.setdefault(
+                sector, durable.read(sector * self._sector_bytes, self._sector_bytes)
+            )
         self._dropped_size_bytes = size_bytes
         self._changes.clear()
 
@@ -139,8 +154,8 @@ class FileImage:
             size_bytes = max(last.size_before_bytes, cut)
         for sector, data in self._dropped.items():
             if sector not in kept:
-                self.content.erase(sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES)
-                self.content.write(sector * SECTOR_BYTES, data)
+                self.content.erase(sector * self._sector_bytes, (sector + 1) * self._sector_bytes)
+                self.content.write(sector * self._sector_bytes, data)
         self.content.resize(size_bytes)
         self._changes.clear()
         self._dropped.clear()
@@ -158,7 +173,9 @@ class FileImage:
         if change.size_after_bytes > change.size_before_bytes:
             # A long write reaches the medium in pieces, and the size follows them.
             between = rng.randrange(change.size_before_bytes, change.size_after_bytes)
-            options.append(max(change.size_before_bytes, between // SECTOR_BYTES * SECTOR_BYTES))
+            options.append(
+                max(change.size_before_bytes, between // self._sector_bytes * self._sector_bytes)
+            )
         return rng.choice(options)
 
     def _roll_back(self, data: Kept, rng: random.Random) -> set[int]:
@@ -166,7 +183,7 @@ class FileImage:
         if data is Kept.EVERYTHING:
             if not self._dropped:
                 return set()
-            return {n for c in self._changes for n in sectors_of(c.position, c.end)}
+            return {n for c in self._changes for n in c.sectors(self._sector_bytes)}
         if data is Kept.NOTHING:
             for change in reversed(self._changes):
                 undo(self.content, change, change.position, change.end)
@@ -176,10 +193,10 @@ class FileImage:
         kept_from = 1 << 62  # from here on, sectors are as a kept truncation left them, or later
         for change in reversed(self._changes):
             if change.is_truncation and rng.random() < chance:
-                kept_from = min(kept_from, change.position // SECTOR_BYTES)
+                kept_from = min(kept_from, change.position // self._sector_bytes)
                 continue
-            for start, stop in change.parts():
-                sector = start // SECTOR_BYTES
+            for start, stop in change.parts(self._sector_bytes):
+                sector = start // self._sector_bytes
                 if sector in kept or sector >= kept_from:
                     continue
                 if not change.is_truncation and rng.random() < chance:

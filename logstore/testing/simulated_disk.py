@@ -7,7 +7,7 @@ What survives a power loss (:meth:`SimulatedDisk.power_loss`), and what may not:
   512-byte sector of the file holds any one of the versions that it had since the last sync, each
   sector on its own. Writes are therefore torn at sector boundaries and reordered; a sector itself
   is written whole (disks promise 512 bytes), so that a tear inside of a sector happens only where a
-  test asks for it (``PowerLoss.torn``).
+  test asks for it (``PowerLoss.torn``). Tests with tiny files may ask for tiny sectors.
 - **The size is on its own too.** It is one of the sizes since the last sync, or lies between them
   on a sector boundary. A size that survives without its data shows zeros; data that survives
   without its size is cut off. Freed blocks of other files never shine through.
@@ -50,7 +50,7 @@ from logstore.testing.directory_tree import (
 )
 from logstore.testing.disk_faults import DiskFaults, Fault, FaultKind
 from logstore.testing.disk_journal import DiskJournal
-from logstore.testing.file_image import FileImage
+from logstore.testing.file_image import SECTOR_BYTES, FileImage
 from logstore.testing.power_loss import LOSE_UNSYNCED, PowerLoss, PowerLost
 from logstore.testing.simulated_file import SimulatedFile, SimulatedLock, raise_planned
 
@@ -60,8 +60,9 @@ NameChangeKind = Literal["rename", "remove", "make_directory", "remove_directory
 class SimulatedDisk:
     """A :class:`logstore.host.FileSystem`; the header of this module says what it simulates."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, sector_bytes: int = SECTOR_BYTES) -> None:
         self.clock = clock
+        self.sector_bytes = sector_bytes
         self.journal = DiskJournal()
         self.faults = DiskFaults()
         #: counts power losses and deaths of the process; handles of an earlier life are dead
@@ -270,7 +271,7 @@ class SimulatedDisk:
 
     def fork(self, clock: Clock) -> SimulatedDisk:
         """Return an equal disk that goes its own way; open files and locks stay with this one."""
-        twin = SimulatedDisk(clock)
+        twin = SimulatedDisk(clock, sector_bytes=self.sector_bytes)
         twin.journal = self.journal.copy()
         twin.faults, twin._tree = copy.deepcopy((self.faults, self._tree))
         twin.life = self.life
@@ -303,7 +304,7 @@ class SimulatedDisk:
         return node
 
     def _create(self, path: str) -> FileImage:
-        image = FileImage(self._names.next_number(), self.clock.wall_ms())
+        image = FileImage(self._names.next_number(), self.clock.wall_ms(), self.sector_bytes)
         binding = self._names.binding(path, image)
         self._count_operation(path, changes=True)
         self._names.bind(self.clock.wall_ms(), binding)

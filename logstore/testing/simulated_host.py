@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from logstore.host import Host
+from logstore.testing.file_image import SECTOR_BYTES
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.power_loss import LOSE_UNSYNCED, PowerLoss
 from logstore.testing.simulated_disk import SimulatedDisk
@@ -21,9 +22,16 @@ class SimulatedHost(Host):
     fs: SimulatedDisk
     clock: ManualClock
 
-    def __init__(self, seed: int = 0, *, clock: ManualClock | None = None) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        clock: ManualClock | None = None,
+        sector_bytes: int = SECTOR_BYTES,
+    ) -> None:
         clock = clock or ManualClock()
-        super().__init__(SimulatedDisk(clock), clock, random.Random(seed))
+        disk = SimulatedDisk(clock, sector_bytes=sector_bytes)
+        super().__init__(disk, clock, random.Random(seed))
 
     def power_loss(self, loss: PowerLoss = LOSE_UNSYNCED) -> None:
         """Lose power, and come back with what the medium holds."""

@@ -197,6 +197,24 @@ def test_a_dropped_page_is_saved_by_a_later_write(host: SimulatedHost, file: Fil
     assert content(unsynced) == b"a" * 2000
 
 
+def test_writing_everything_again_saves_everything(host: SimulatedHost, file: File) -> None:
+    """After a failed sync, writing the same bytes once more and syncing makes them durable."""
+    file.write(1000, b"b" * 2000)
+    host.fs.faults.fail_next_sync(errno.EIO)
+    with pytest.raises(OSError, match="Errno 5"):
+        file.sync()
+    for position in range(1000, 3000, 400):
+        fork = host.fork()
+        fork.power_loss(LOSE_UNSYNCED)
+        assert len(content(fork)) == max(2000, position)
+        assert content(fork)[1000:position] == b"b" * (position - 1000)
+        file.write(position, file.read(position, 400))
+        file.sync()
+    assert host.fs.unsynced_paths() == []
+    host.power_loss(LOSE_UNSYNCED)
+    assert content(host) == b"a" * 1000 + b"b" * 2000
+
+
 def test_a_bit_flips(host: SimulatedHost) -> None:
     """One bit of one byte differs, also after a power loss; flipping it again repairs it."""
     host.fs.flip("/log", 700, bit=1)

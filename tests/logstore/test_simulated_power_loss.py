@@ -152,6 +152,18 @@ def test_random_losses_tear_between_sectors(host: SimulatedHost) -> None:
     assert found == mixtures
 
 
+def test_sectors_may_be_tiny() -> None:
+    """With sectors of 4 bytes a write of 8 is torn in its middle."""
+    host = SimulatedHost(sector_bytes=4)
+    host.fs.open("/log", create=True).write(0, b"aaaaaaaa")
+    host.fs.open("/log").sync()
+    host.fs.sync_directory("/")
+    host.fs.open("/log").write(1, b"bbbbbb")
+    losses = map(PowerLoss.random, range(100))
+    found = {read_file(after(host, loss).fs, "/log") for loss in losses}
+    assert found == {b"aaaaaaaa", b"abbbaaaa", b"aaaabbba", b"abbbbbba"}
+
+
 def test_an_unsynced_cut_may_be_undone_behind_new_bytes(host: SimulatedHost) -> None:
     """Cut, append, lose power: the bytes cut off may stand behind the bytes appended."""
     file = host.fs.open("/data/log")
