@@ -89,12 +89,13 @@ class TestBroker:
         if self._thread is not None:
             self._thread.stop()
             self._thread = None
-        if self._broker is not None:
-            self._broker.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
-            self.directory = ""
+        if self._temporary is None:
+            self.broker.close()
+            return
+        self.broker.abandon()
+        self._temporary.cleanup()
+        self._temporary = None
+        self.directory = ""
 
     def __enter__(self) -> Self:
         return self.start()

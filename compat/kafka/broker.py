@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from logstore.compat.kafka.apis import load_all
 from logstore.compat.kafka.broker_settings import BrokerSettings
@@ -201,6 +202,12 @@ class Broker:
                 self.flusher.flush(partition)
 
     def close(self) -> None:
-        """Stop cleanly."""
+        """Stop cleanly; many partitions wait for the disk together."""
         self.groups.close()
-        self.store.close()
+        with ThreadPoolExecutor(8) as pool:
+            self.store.close(pool.map)
+
+    def abandon(self) -> None:
+        """Stop without a word to the disk: the data is thrown away."""
+        self.groups.close()
+        self.store.abandon()

@@ -469,9 +469,10 @@ class KafkaPartition:
             segment.config = config
 
     def close(self) -> None:
-        """Stop cleanly: flush, producer snapshot at the end, indexes trimmed."""
+        """Stop cleanly: all durable, producer snapshot at the end, indexes trimmed."""
         self.log.active.seal()
-        self.log.flush()
+        if self.log.recovery_point < self.end_offset:
+            self.flush()
         self.take_snapshot(sync=True)
         self.leader_epochs.flush()
         self.log.close()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
@@ -42,6 +42,11 @@ from logstore.segments.kafka.topic import Topic, load_settings, save_settings
 _log = logging.getLogger(__name__)
 LOCK_FILE = ".lock"
 Progress = Callable[[int, int, str], None]
+#: calls a function for every partition, like `map`
+Run = Callable[
+    [Callable[[KafkaPartition], "Exception | None"], list[KafkaPartition]],
+    "Iterable[Exception | None]",
+]
 
 
 @attrs.frozen
@@ -357,23 +362,23 @@ class KafkaStore:
             self._condemned.remove(entry)
             self.host.fs.remove_directory(entry[1])
 
-    def close(self) -> None:
+    def abandon(self) -> None:
+        """Let go of everything as it is: for a directory that goes away, or that is only read."""
+        for partition in self.partitions():
+            partition.log.close()
+        self._release_lock()
+
+    def close(self, run: Run = map) -> None:
         """
         Stop cleanly: everything durable, checkpoints, the clean marker, the lock.
 
-        If a partition cannot be closed the marker is not written, so the next start recovers.
+        `run` closes the partitions and may do many at once: closing waits for the disk. If a
+        partition cannot be closed the marker is not written, so the next start recovers.
         """
         if not self.options.is_writable:
-            for partition in self.partitions():
-                partition.log.close()
+            self.abandon()
             return
-        failures: list[Exception] = []
-        for partition in self.partitions():
-            try:
-                partition.close()
-            except (OSError, StorageError) as error:
-                _log.exception("%s-%s: could not be closed", partition.topic, partition.index)
-                failures.append(error)
+        failures = [failure for failure in run(_close, self.partitions()) if failure is not None]
         try:
             if not failures:
                 self.write_checkpoints()
@@ -396,6 +401,16 @@ class KafkaStore:
         if found is None or index not in found.partitions:
             raise MissingSegmentError(f"{self.directory}: there is no partition {topic}-{index}")
         return found.partitions[index]
+
+
+def _close(partition: KafkaPartition) -> Exception | None:
+    """Close one partition; return what kept that from succeeding."""
+    try:
+        partition.close()
+    except (OSError, StorageError) as error:
+        _log.exception("%s-%s: could not be closed", partition.topic, partition.index)
+        return error
+    return None
 
 
 def _is_known_directory(name: str) -> bool:

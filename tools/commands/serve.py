@@ -11,7 +11,6 @@ import resource
 import signal
 import sys
 import tempfile
-from typing import TYPE_CHECKING
 
 import click
 
@@ -21,9 +20,6 @@ from logstore.compat.server import Server
 from logstore.os_host import system_host
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.java_properties import parse_properties
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _KAFKA_PORT = 9092
 
@@ -72,10 +68,18 @@ def serve(
         click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
     _raise_file_limit()
     if directory is not None:
-        _serve(layout, os.path.abspath(directory), address, port, settings, is_json)
+        broker = Broker.open(system_host(), os.path.abspath(directory), settings)
+        try:
+            run_in_loop(_run(broker, layout, address, port, is_json))
+        finally:
+            broker.close()
         return
     with tempfile.TemporaryDirectory(prefix="logstore-", ignore_cleanup_errors=True) as temporary:
-        _serve(layout, temporary, address, port, settings, is_json)
+        broker = Broker.open(system_host(), temporary, settings)
+        try:
+            run_in_loop(_run(broker, layout, address, port, is_json))
+        finally:
+            broker.abandon()
 
 
 def _settings(properties_path: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
@@ -98,24 +102,7 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _serve(
-    layout: str,
-    directory: str,
-    address: str,
-    port: int,
-    settings: Mapping[str, str],
-    is_json: bool,
-) -> None:
-    broker = Broker.open(system_host(), directory, settings)
-    try:
-        run_in_loop(_run(broker, layout, directory, address, port, is_json))
-    finally:
-        broker.close()
-
-
-async def _run(
-    broker: Broker, layout: str, directory: str, address: str, port: int, is_json: bool
-) -> None:
+async def _run(broker: Broker, layout: str, address: str, port: int, is_json: bool) -> None:
     server = Server(broker)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -128,7 +115,7 @@ async def _run(
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
-    bootstrap = f"{address}:{broker.advertised_port}"
+    bootstrap, directory = f"{address}:{broker.advertised_port}", broker.store.directory
     if is_json:
         ready = {"bootstrap": bootstrap, "data": directory, "layout": layout, "pid": os.getpid()}
         click.echo(json.dumps(ready))
