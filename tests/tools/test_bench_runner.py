@@ -156,7 +156,7 @@ def test_every_figure_that_was_promised_has_a_cell() -> None:
     ]
     assert by_cell["1 x 100 B, one in flight"] == [1, 2 / 3]
     assert by_cell["process start to first ack"] == [350]
-    assert by_cell["TestBroker() in process"] == [50]
+    assert by_cell["TestBroker() until it answers"] == [50]
     librdkafka = [cell.name for cell in chosen(["librdkafka"])]
     assert len(set(librdkafka)) == 3 * 2 * 2 * 3
     assert all(by_cell[name] == [1, 2 / 3] for name in librdkafka)
