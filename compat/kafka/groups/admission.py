@@ -76,8 +76,9 @@ def _admit_new(group: Group, join: Join, later: Later[Joined]) -> None:
 
 def _admit_expected(group: Group, join: Join, later: Later[Joined]) -> None:
     if join.group_instance_id is not None:
-        # Only dynamic members are ever sent back for an id: this client mixes up two lives.
-        _refuse(group, later, join.member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
+        # Only dynamic members are ever sent back for an id: this client mixes up two lives. Kafka
+        # stumbles over it and answers so.
+        _refuse(group, later, NO_MEMBER_ID, ErrorCode.UNKNOWN_SERVER_ERROR)
         return
     _add(group, join, join.member_id, later)
 

@@ -172,7 +172,7 @@ class GroupMachine(RuleBasedStateMachine):
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             assert len(roster) > 0
             assert group.protocol_name is not None
-        members = [member.member_id for member in roster]
+        members: list[str | None] = [member.member_id for member in roster]
         assert roster.leader_id in (members or [None])
         assert roster.pending_syncs <= set(members)
 
