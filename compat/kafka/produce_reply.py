@@ -29,6 +29,13 @@ class ProduceReply:
         self._pieces = [self._count(topic_count)]
         self._appended: list[tuple[int, int]] = []
 
+    @classmethod
+    def continued(cls, version: int, head: bytes) -> ProduceReply:
+        """Return a reply whose :meth:`head` is known: one topic, open, for one partition."""
+        reply = cls(version, 1)
+        reply._pieces = [head]
+        return reply
+
     @property
     def has_appended(self) -> bool:
         """Tell whether something was written."""

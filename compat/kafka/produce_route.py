@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.kafka.framing import I32, read_uvarint
+from logstore.compat.kafka.produce_reply import ProduceReply
 
 if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition
@@ -30,13 +31,15 @@ class ProduceRoute:
     Where the requests of one connection go that start with `prefix`.
 
     Only requests with one topic and one partition have a route, and acks other than 0. When the
-    topic is deleted its `partitions` become empty, which ends the route.
+    topic is deleted its `partitions` become empty, which ends the route. `head` is what an answer
+    has before its one result, `start` the same with the header's tags, `tail` what follows.
     """
 
     version: int
     prefix: bytes
     partitions: dict[int, KafkaPartition]
     head: bytes
+    start: bytes
     tail: bytes
     answer: struct.Struct
     answer_bytes: int
@@ -49,9 +52,9 @@ class ProduceRoute:
         if version < 5:
             return None
         tail = _TAIL_V9 if version >= 9 else _TAIL_V8 if version == 8 else _TAIL_V5
-        head = b"\x00" + head if version >= 9 else head
-        answer = struct.Struct(f">ii{len(head)}sihqqq{len(tail)}s")
-        return cls(version, prefix, partitions, head, tail, answer, answer.size - 4)
+        start = b"\x00" + head if version >= 9 else head
+        answer = struct.Struct(f">ii{len(start)}sihqqq{len(tail)}s")
+        return cls(version, prefix, partitions, head, start, tail, answer, answer.size - 4)
 
     def split(
         self, data: memoryview, position: int
@@ -76,11 +79,15 @@ class ProduceRoute:
                 return None
         return partition, index, data[start:end]
 
+    def reply(self) -> ProduceReply:
+        """Return a reply that stands before the result of the one partition."""
+        return ProduceReply.continued(self.version, self.head)
+
     def succeeded(
         self, correlation_id: int, index: int, base_offset: int, time_ms: int, log_start: int
     ) -> bytes:
         """Return the whole response frame to an append that went well."""
         return self.answer.pack(
-            self.answer_bytes, correlation_id, self.head, index, 0, base_offset, time_ms,
+            self.answer_bytes, correlation_id, self.start, index, 0, base_offset, time_ms,
             log_start, self.tail,
         )  # fmt: skip

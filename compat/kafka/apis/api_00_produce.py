@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition
 
 _log = logging.getLogger(__name__)
-_INTERNAL = frozenset((b"__consumer_offsets", b"__transaction_state", b"__share_group_state"))
+_INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
 _ZSTD_SINCE = 7
+_IDS_SINCE = 13
 _CODEC_POSITION = 22  # the low byte of a batch's attributes
 
 
@@ -66,8 +67,12 @@ def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes
         return None
     try:
         done = partition.append_produced(records, broker.host.clock.wall_ms())
-    except (LogStoreError, OSError):
-        return None  # nothing was appended; the long way will say what is wrong
+    except (LogStoreError, OSError) as error:
+        # Told from here: the batch may be stamped by now, the long way would see another one.
+        reply = route.reply()
+        _refuse(reply, partition, index, error)
+        reply.close_topic()
+        return reply.frame(request.correlation_id)
     return route.succeeded(
         request.correlation_id,
         index,
@@ -91,14 +96,14 @@ def _by_parsing(
     reply = ProduceReply(version, topic_count)
     route: ProduceRoute | None = None
     for _ in range(topic_count):
-        key = bytes(reader.take(16)) if version >= 13 else reader.string() or b""
+        key = bytes(reader.take(16)) if version >= _IDS_SINCE else reader.string() or b""
         partition_count = reader.count()
-        partitions = (broker.by_id if version >= 13 else broker.by_name).get(key)
+        partitions = (broker.by_id if version >= _IDS_SINCE else broker.by_name).get(key)
         reply.open_topic(key, partition_count)
         if topic_count == partition_count == 1 and partitions is not None:
             prefix = bytes(request.data[request.position : reader.position])
             route = ProduceRoute.learn(version, prefix, partitions, reply.head())
-        topic_error = error or _topic_error(client, key, version, is_unknown=partitions is None)
+        topic_error = error or _topic_error(client, partitions)
         for _ in range(partition_count):
             _serve_partition(broker, reader, reply, partitions, topic_error)
         reader.tags()
@@ -124,9 +129,15 @@ def _serve_partition(
     index = reader.i32()
     records = reader.take(max(reader.length(4), 0))
     reader.tags()
-    partition = None if partitions is None or topic_error else partitions.get(index)
+    partition = None if partitions is None else partitions.get(index)
     if partition is None:
-        reply.fail(index, topic_error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        by_id = partitions is None and reply.version >= _IDS_SINCE
+        reply.fail(
+            index, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+        return
+    if topic_error:
+        reply.fail(index, topic_error)
         return
     if reply.version < _ZSTD_SINCE and _is_zstd(records):
         reply.fail(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -134,25 +145,30 @@ def _serve_partition(
     try:
         done = partition.append_produced(records, broker.host.clock.wall_ms())
     except (LogStoreError, OSError) as error:
-        code = code_of(error)
-        if code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR):
-            _log.error("%s-%s: %s", partition.topic, index, error)
-        reply.fail(index, code, error)
+        _refuse(reply, partition, index, error)
         return
     reply.succeed(index, done.base_offset, done.log_append_time_ms, partition.start_offset)
+
+
+def _refuse(
+    reply: ProduceReply, partition: KafkaPartition, index: int, error: LogStoreError | OSError
+) -> None:
+    """Add why a batch was not appended; what is no fault of the producer is logged too."""
+    code = code_of(error)
+    if code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR):
+        _log.error("%s-%s: %s", partition.topic, index, error)
+    reply.fail(index, code, error)
 
 
 def _is_zstd(records: memoryview) -> bool:
     return len(records) >= HEADER_BYTES and records[_CODEC_POSITION] & CODEC_MASK == Codec.ZSTD
 
 
-def _topic_error(client: Client, key: bytes, version: int, *, is_unknown: bool) -> int:
-    if is_unknown and version >= 13:
-        return ErrorCode.UNKNOWN_TOPIC_ID
-    if is_unknown:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if key in _INTERNAL and client.raw_client_id != _ADMIN:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION
+def _topic_error(client: Client, partitions: dict[int, KafkaPartition] | None) -> int:
+    """Return 17 for an internal topic, by its name also where the request names its id."""
+    for partition in (partitions or {}).values():
+        is_closed = partition.topic in _INTERNAL and client.raw_client_id != _ADMIN
+        return ErrorCode.INVALID_TOPIC_EXCEPTION if is_closed else 0
     return 0
 
 
