@@ -17,6 +17,7 @@ from logstore.errors import CorruptEntryError, WriteFailedError
 from logstore.host import Host
 from logstore.recovery import Recovery
 from logstore.segment import Draft, Extent, LogSegment
+from logstore.segments.kafka.batch_walk import walk_batches
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.offset_index import OffsetIndex
 from logstore.segments.kafka.record import decode_records
@@ -30,8 +31,6 @@ from logstore.segments.kafka.record_batch import (
 from logstore.segments.kafka.time_index import TimeIndex
 
 _RELATIVE_OFFSET_MAX = 2**31 - 1
-#: how much of the file one step of a scan reads; longer batches are read whole
-_SCAN_BYTES = 1024 * 1024
 #: how much is read to step over batch headers: more than an index interval and a header
 _WINDOW_BYTES = 8 * 1024
 _SPAN = struct.Struct(">qi11xi")  # baseOffset, batchLength, (epoch, magic, crc, attributes), delta
@@ -236,42 +235,11 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     def entries(self, position: int = 0, *, is_checked: bool = True) -> Iterator[RecordBatch]:
         """
-        Yield every batch from `position` on, reading the file in large steps.
+        Yield every batch from `position` on.
 
         CRCs are checked unless `is_checked` is False; CorruptEntryError at a bad batch.
         """
-        end = self.file.size()
-        while position < end:
-            data = memoryview(self.file.read(position, _SCAN_BYTES))
-            size_bytes = batch_size_bytes(data) if len(data) >= HEADER_BYTES else 0
-            if size_bytes > end - position:  # not to be read: a wrong length may say gigabytes
-                reason = f"a batch of {size_bytes} bytes is cut short after {end - position}"
-                raise CorruptEntryError(self.path, position, reason)
-            if size_bytes > len(data):
-                data = memoryview(self.file.read(position, size_bytes))
-            is_last = position + len(data) >= end
-            start = position
-            for batch in self._whole_batches(data, start, is_last=is_last, is_checked=is_checked):
-                yield batch
-                position += batch.size_bytes
-            if position == start:
-                return
-
-    def _whole_batches(
-        self, data: memoryview, start: int, *, is_last: bool, is_checked: bool
-    ) -> Iterator[RecordBatch]:
-        """Yield the batches in `data`; what is cut short is an error only at the file's end."""
-        index, size_bytes = 0, len(data)
-        while index < size_bytes:
-            left = size_bytes - index
-            if not is_last and (left < HEADER_BYTES or batch_size_bytes(data, index) > left):
-                return
-            try:
-                batch = parse_batch(data, index, self.path, is_checked=is_checked)
-            except CorruptEntryError as error:
-                raise CorruptEntryError(self.path, start + index, error.reason) from None
-            yield batch
-            index += batch.size_bytes
+        return walk_batches(self.file, self.path, position, is_checked=is_checked)
 
     def read_batches(
         self, offset: int, size_bytes_max: int, *, end_position: int, is_first_whole: bool
@@ -311,22 +279,19 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     def _scan(self) -> str | None:
         """Recover: as the core does, but the witness sees every good batch."""
-        witness = self.witness
+        witness, path = self.witness, self.path
+        position, next_offset = self.end_position, self.next_offset
+        offset_max = self.base_offset + _RELATIVE_OFFSET_MAX
         try:
-            for batch in self.entries():
-                position = self.end_position
-                if batch.base_offset < self.next_offset:
-                    return (
-                        f"{self.path}: position {position}: offset {batch.base_offset} goes back "
-                        f"below {self.next_offset}"
-                    )
-                if batch.last_offset - self.base_offset > _RELATIVE_OFFSET_MAX:
-                    return (
-                        f"{self.path}: position {position}: offset {batch.last_offset} is too far"
-                    )
-                self.end_position = position + batch.size_bytes
-                self.next_offset = batch.next_offset
+            for batch in walk_batches(self.file, path, position):
+                if batch.base_offset < next_offset:
+                    reason = f"offset {batch.base_offset} goes back below {next_offset}"
+                    return f"{path}: position {position}: {reason}"
+                if batch.last_offset > offset_max:
+                    return f"{path}: position {position}: offset {batch.last_offset} is too far"
                 self.observe(batch, position)
+                self.end_position = position = position + batch.size_bytes
+                self.next_offset = next_offset = batch.next_offset
                 if witness is not None:
                     witness(batch)
         except CorruptEntryError as error:
