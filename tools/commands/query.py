@@ -1,0 +1,152 @@
+"""``logstore query``: where an offset or a time is, and how the indexes lead there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+import orjson
+
+from logstore.errors import MissingSegmentError
+from logstore.host import FileSystem
+from logstore.os_host import system_host
+from logstore.segments.kafka.directory_name import DirectoryNameError, parse_directory_name
+from logstore.tools.inspection.explanation import Explanation, explain_offset, explain_time
+from logstore.tools.inspection.stored_partition import StoredPartition
+from logstore.tools.inspection.survey import is_partition, listed, log_starts
+from logstore.tools.inspection.times import iso_time, parse_time
+
+_NAMES_SHOWN = 10
+#: outcomes that answer the question
+_ANSWERED = {"found", "marker", "hole"}
+
+
+def time_ms(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Return ms since the epoch for the text of ``--time``."""
+    if value is None:
+        return None
+    try:
+        return parse_time(value)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{value!r} is neither ISO-8601, as 2023-11-14T22:13:20Z, nor ms since the epoch",
+            ctx=ctx,
+            param=param,
+        ) from None
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("directory", metavar="DIR")
+@click.option("--topic", metavar="NAME", help="The topic.")
+@click.option("--partition", "index", metavar="N", type=click.IntRange(0),
+              help="Its partition.")  # fmt: skip
+@click.option("--offset", metavar="N", type=click.IntRange(0), help="Look for this offset.")
+@click.option("--time", "asked_ms", metavar="TIME", callback=time_ms,
+              help="Look for the first record that is at least that young: ISO-8601 (UTC unless it "
+              "names a zone) or ms since the epoch.")  # fmt: skip
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
+def query(
+    directory: str,
+    topic: str | None,
+    index: int | None,
+    offset: int | None,
+    asked_ms: int | None,
+    is_json: bool,
+) -> None:
+    """
+    Ask where an offset or a time is in a partition, and how the indexes lead there.
+
+    DIR is a Kafka data directory; for one partition's own directory no topic is needed. Reads only
+    and takes no lock. Exits with 1 where there is no such record, or the way to it is damaged.
+
+    \b
+    Examples:
+      logstore query /var/lib/kafka --topic orders --partition 0 --offset 4711
+      logstore query /var/lib/kafka --topic orders --partition 0 --time 2023-11-14T22:15:00Z
+      logstore query /var/lib/kafka/orders-0 --time 1700000100000 --json | jq .batch
+    """
+    if (offset is None) == (asked_ms is None):
+        raise click.UsageError("say either --offset N or --time TIME")
+    partition = _find(system_host().fs, os.path.abspath(directory), topic, index)
+    if offset is not None:
+        explanation = explain_offset(partition, offset)
+    else:
+        assert asked_ms is not None, "one of the two is given"
+        explanation = explain_time(partition, asked_ms)
+    if is_json:
+        click.echo(orjson.dumps(_content(partition, offset, asked_ms, explanation)))
+    else:
+        click.echo(_headline(partition, offset, asked_ms))
+        for step in explanation.steps:
+            click.echo(f"  {step.name:<10} {step.sentence}")
+        click.echo(f"  {'answer':<10} {explanation.verdict}")
+    if explanation.outcome == "damaged":
+        click.echo(f"logstore: {explanation.verdict}", err=True)
+    if explanation.outcome not in _ANSWERED:
+        sys.exit(1)
+
+
+def _find(fs: FileSystem, directory: str, topic: str | None, index: int | None) -> StoredPartition:
+    entries = listed(fs, directory)
+    if is_partition(entries):
+        starts = log_starts(fs, directory)
+        partition = StoredPartition(fs, directory)
+        key = (partition.place.topic, partition.place.partition)
+        partition.start_offset = max(partition.start_offset, starts.get(key, 0))
+        asked = (key[0] if topic is None else topic, key[1] if index is None else index)
+        if asked != key:
+            raise MissingSegmentError(
+                f"{directory}: this is partition {partition.name}, not {asked[0]}-{asked[1]}"
+            )
+        return partition
+    if topic is None or index is None:
+        raise click.UsageError(
+            "say --topic NAME and --partition N, or name a partition's directory"
+        )
+    path = f"{directory}/{topic}-{index}"
+    if not fs.is_directory(path):
+        names = [entry.name for entry in entries if entry.is_directory and _is_live(entry.name)]
+        shown = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+        raise MissingSegmentError(
+            f"{directory}: there is no partition {topic}-{index}; "
+            + (f"there are {shown}" if names else "there is none at all")
+        )
+    start = log_starts(fs, directory).get((topic, index))
+    return StoredPartition(fs, path, log_start_offset=start)
+
+
+def _is_live(name: str) -> bool:
+    try:
+        return parse_directory_name(name).is_live
+    except DirectoryNameError:
+        return False
+
+
+def _headline(partition: StoredPartition, offset: int | None, asked_ms: int | None) -> str:
+    what = f"offset {offset}" if asked_ms is None else f"time {iso_time(asked_ms)} ({asked_ms})"
+    span = f"[{partition.start_offset}, {partition.end_offset})"
+    count = len(partition.segments)
+    return f"{what} in {partition.name}, which holds {span} in {count} segments"
+
+
+def _content(
+    partition: StoredPartition,
+    offset: int | None,
+    asked_ms: int | None,
+    explanation: Explanation,
+) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "directory": partition.directory,
+        "topic": partition.place.topic,
+        "partition": partition.place.partition if partition.place.partition >= 0 else None,
+        "start": partition.start_offset,
+        "end": partition.end_offset,
+        "asked": {"offset": offset} if asked_ms is None else {"timestamp": asked_ms},
+        "outcome": explanation.outcome,
+        "answer": explanation.verdict,
+    }
+    content.update({step.name: step.fields for step in explanation.steps})
+    content["explanation"] = [f"{step.name}: {step.sentence}" for step in explanation.steps]
+    return content
