@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from logstore.compat.kafka.broker_loggers import change_levels
 from logstore.compat.kafka.config_resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
@@ -107,19 +108,19 @@ def alter(
         _alter_topic(broker, resource.name, changes, is_replacing, is_rehearsal)
     elif resource.type == ResourceType.BROKER:
         _alter_broker(broker, resource.name, changes, is_replacing, is_rehearsal)
+    elif resource.type == ResourceType.BROKER_LOGGER and not is_replacing:
+        check_is_this_broker(broker, resource.name)
+        change_levels(changes, is_rehearsal=is_rehearsal)
     else:
         raise _refused(f"settings of resources of type {resource.type} cannot be changed here")
 
 
-def is_cluster_wide(broker: Broker, name: str) -> bool:
-    """Tell what a broker resource's name means: the cluster, or this broker (else refused)."""
-    if not name:
-        return True
+def check_is_this_broker(broker: Broker, name: str) -> None:
+    """Refuse the name of a broker resource that does not mean this broker (42)."""
     if not name.removeprefix("-").isdecimal():
         raise _refused(f"a broker is named by its number, not '{name}'")
     if int(name) != broker.node_id:
         raise _refused(f"this is broker {broker.node_id}, not {name}")
-    return False
 
 
 def _check_changes(changes: Sequence[Change]) -> None:
@@ -156,7 +157,9 @@ def _alter_topic(
 def _alter_broker(
     broker: Broker, name: str, changes: Sequence[Change], is_replacing: bool, is_rehearsal: bool
 ) -> None:
-    for_cluster = is_cluster_wide(broker, name)
+    for_cluster = not name
+    if not for_cluster:
+        check_is_this_broker(broker, name)
     config = broker.dynamic_config
     layer = config.of_cluster if for_cluster else config.of_broker
     own: Mapping[str, str] = {} if is_replacing else layer

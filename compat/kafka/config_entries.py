@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.kafka.broker_loggers import levels
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config_keys import ConfigKey, ConfigType, ConfigValue
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS, TOPIC_CONFIG_SYNONYMS
@@ -133,6 +134,14 @@ def cluster_entries(broker: Broker) -> list[ConfigEntry]:
             synonyms=(ConfigSynonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER),),
         )
         for name, value in sorted(broker.dynamic_config.of_cluster.items())
+    ]
+
+
+def logger_entries() -> list[ConfigEntry]:
+    """Return the levels of the broker's loggers, by name."""
+    return [
+        ConfigEntry(name, level, ConfigSource.BROKER_LOGGER, ConfigType.STRING)
+        for name, level in levels().items()
     ]
 
 

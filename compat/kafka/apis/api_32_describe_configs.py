@@ -6,7 +6,7 @@ DescribeConfigs (32): versions 1-4.
   whole cluster; another number is 42
 * a list of names restricts the answer (an empty one does not); unknown names are left out
 * client metrics: nobody has subscribed to any, so every subscription is empty
-* broker loggers and groups have no settings here: 42
+* broker loggers, by the broker's number: their levels; groups have no settings here: 42
 * 3 unknown topic, 17 not a name that a topic can have
 * v1: synonyms; v3: types and documentation; v4: flexible
 """
@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.kafka.config_changes import is_cluster_wide
+from logstore.compat.kafka.config_changes import check_is_this_broker
 from logstore.compat.kafka.config_entries import (
     ConfigEntry,
     broker_entries,
     cluster_entries,
+    logger_entries,
     topic_entries,
 )
 from logstore.compat.kafka.config_resources import ResourceType
@@ -79,8 +80,11 @@ def _result(
 def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
     if kind == ResourceType.TOPIC:
         return topic_entries(broker, _topic_settings(broker, name))
-    if kind == ResourceType.BROKER:
-        return cluster_entries(broker) if is_cluster_wide(broker, name) else broker_entries(broker)
+    if kind == ResourceType.BROKER and not name:
+        return cluster_entries(broker)
+    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        check_is_this_broker(broker, name)
+        return broker_entries(broker) if kind == ResourceType.BROKER else logger_entries()
     if kind == ResourceType.CLIENT_METRICS and name:
         return []
     raise RefusedRequestError(

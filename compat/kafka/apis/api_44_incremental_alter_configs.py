@@ -7,6 +7,7 @@ IncrementalAlterConfigs (44): versions 0-1. Changes single settings of topics an
   holds at once, for open segments too
 * broker, by its number, or an empty name for every broker: what can be changed while it runs,
   until it stops; 42 for the rest, as in Kafka
+* broker loggers: their levels
 * v1: flexible
 """
 

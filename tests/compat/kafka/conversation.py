@@ -21,6 +21,9 @@ _MODULES = {
     "Metadata": "metadata.metadata",
     "ApiVersions": "metadata.api_versions",
     "InitProducerId": "producer.transaction",
+    # not served, but spoken of in recordings
+    "AddPartitionsToTxn": "producer.transaction",
+    "EndTxn": "producer.transaction",
 }
 _KINDS = ("Request", "Response")
 

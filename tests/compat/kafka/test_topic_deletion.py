@@ -7,24 +7,29 @@ from typing import Any
 
 import pytest
 
-from logstore.compat.kafka.groups.offsets_log import CommittedOffset
 from tests.compat.kafka.conversation import DIRECTORY, Conversation
 
 NO_ID = uuid.UUID(int=0)
 STRANGER = uuid.UUID(int=7)
 
 
-def delete(conversation: Conversation, *topics: Any, version: int = 6) -> list[dict[str, Any]]:
+def delete(
+    conversation: Conversation,
+    *topics: str | uuid.UUID | tuple[str | None, uuid.UUID],
+    version: int = 6,
+) -> list[dict[str, Any]]:
     """Delete topics, given as names, ids or (name, id); return the results."""
     if version < 6:
         answer = conversation.ask("DeleteTopics", version, topic_names=list(topics), timeout_ms=1)
     else:
         states: list[dict[str, Any]] = []
         for topic in topics:
-            name, topic_id = topic if isinstance(topic, tuple) else (topic, NO_ID)
-            if isinstance(name, uuid.UUID):
-                name, topic_id = None, name
-            states.append({"name": name, "topic_id": topic_id})
+            if isinstance(topic, str):
+                states.append({"name": topic, "topic_id": NO_ID})
+            elif isinstance(topic, uuid.UUID):
+                states.append({"name": None, "topic_id": topic})
+            else:
+                states.append({"name": topic[0], "topic_id": topic[1]})
         answer = conversation.ask("DeleteTopics", version, topics=states, timeout_ms=1)
     results: list[dict[str, Any]] = answer["responses"]
     return results
@@ -80,8 +85,7 @@ def test_groups_forget_a_deleted_topic() -> None:
             {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": -1,
              "committed_metadata": ""}]}],
     )  # fmt: skip
-    committed: dict[tuple[str, int], CommittedOffset] = groups.fetch_offsets("g", None)[1]
-    assert list(committed) == [("a", 0)]
+    assert list(groups.fetch_offsets("g", None)[1]) == [("a", 0)]
     delete(conversation, "a")
     assert groups.fetch_offsets("g", None)[1] == {}
 

@@ -1,0 +1,334 @@
+"""What is asked about the cluster, its disks, leaders, producers, quotas and access rules."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from logstore.partition import Record as PlainRecord
+from logstore.segments.kafka.record import Record, encode_batch
+from tests.compat.kafka.conversation import DIRECTORY, HOST, PORT, Conversation
+
+NOW_MS = 1_700_000_000_000
+CLUSTER_OPERATIONS = {5, 7, 8, 9, 10, 11, 12}
+TOPIC_OPERATION_BITS = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
+
+
+# DescribeCluster
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_cluster_has_one_broker(version: int) -> None:
+    """Every version tells the cluster's id and its one broker, which is the controller."""
+    conversation = Conversation({"node.id": "7", "broker.rack": "shelf"})
+    answer = conversation.ask("DescribeCluster", version)
+    assert (answer["error_code"], answer["error_message"]) == (0, None)
+    assert answer["cluster_id"] == conversation.broker.cluster_id
+    assert answer["controller_id"] == 7
+    (broker,) = answer["brokers"]
+    assert broker.pop("is_fenced", False) is False
+    assert broker == {"broker_id": 7, "host": HOST, "port": PORT, "rack": "shelf"}
+    assert answer["authorized_operations"] is None
+    if version >= 1:
+        assert answer["endpoint_type"] == 1
+
+
+def test_operations_on_the_cluster_are_told_who_asks() -> None:
+    """Whoever asks is told all operations on the cluster."""
+    answer = Conversation().ask("DescribeCluster", 2, include_cluster_authorized_operations=True)
+    assert answer["authorized_operations"] == CLUSTER_OPERATIONS
+
+
+@pytest.mark.parametrize(("kind", "code"), [(2, 114), (0, 115), (3, 115)])
+def test_this_is_no_controller(kind: int, code: int) -> None:
+    """Asked as a controller the broker answers 114, as anything else 115."""
+    answer = Conversation().ask("DescribeCluster", 1, endpoint_type=kind)
+    assert (answer["error_code"], answer["brokers"]) == (code, [])
+    assert answer["error_message"]
+
+
+# DescribeLogDirs
+
+
+def sizes(answer: dict[str, Any]) -> dict[tuple[str, int], int]:
+    """Return the sizes of partitions in the only directory of an answer."""
+    (directory,) = answer["results"]
+    assert (directory["error_code"], directory["log_dir"]) == (0, DIRECTORY)
+    return {
+        (topic["name"], partition["partition_index"]): partition["partition_size"]
+        for topic in directory["topics"]
+        for partition in topic["partitions"]
+        if partition["offset_lag"] == 0 and not partition["is_future_key"]
+    }
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_log_directories_are_measured(version: int) -> None:
+    """Every version tells the bytes of each partition's batches, of all or of those asked for."""
+    conversation = Conversation()
+    conversation.create("a", 2)
+    conversation.create("b")
+    conversation.broker.topics["a"].partitions[1].append_records([PlainRecord(b"k", b"v", NOW_MS)])
+    size_bytes = len(encode_batch([Record(offset=0, timestamp_ms=NOW_MS, key=b"k", value=b"v")]))
+    answer = conversation.ask("DescribeLogDirs", version, topics=None)
+    assert sizes(answer) == {("a", 0): 0, ("a", 1): size_bytes, ("b", 0): 0}
+    if version >= 3:
+        assert answer["error_code"] == 0
+    some = [{"topic": "a", "partitions": [1, 5]}, {"topic": "no such", "partitions": [0]}]
+    answer = conversation.ask("DescribeLogDirs", version, topics=some)
+    assert sizes(answer) == {("a", 1): size_bytes}
+
+
+# reassignments and elections
+
+
+@pytest.mark.parametrize("topics", [None, [{"name": "a", "partition_indexes": [0]}]])
+def test_nothing_is_ever_reassigned(topics: list[dict[str, Any]] | None) -> None:
+    """No partition is being moved, whatever is asked."""
+    conversation = Conversation()
+    conversation.create("a")
+    answer = conversation.ask("ListPartitionReassignments", 0, topics=topics)
+    assert (answer["error_code"], answer["error_message"], answer["topics"]) == (0, None, [])
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_leaders_need_no_election(version: int) -> None:
+    """A partition that is named is 84, one that is not there 3; all at once: nothing to tell."""
+    conversation = Conversation()
+    conversation.create("a", 2)
+    asked = [{"topic": "a", "partitions": [0, 1, 2]}, {"topic": "b", "partitions": [0]}]
+    answer = conversation.ask("ElectLeaders", version, topic_partitions=asked)
+    found = {
+        (topic["topic"], result["partition_id"]): result["error_code"]
+        for topic in answer["replica_election_results"]
+        for result in topic["partition_result"]
+    }
+    assert found == {("a", 0): 84, ("a", 1): 84, ("a", 2): 3, ("b", 0): 3}
+    answer = conversation.ask("ElectLeaders", version, topic_partitions=None)
+    assert answer["replica_election_results"] == []
+
+
+def test_an_unknown_kind_of_election_is_invalid() -> None:
+    """An election that is neither preferred nor unclean is 42."""
+    assert Conversation().ask("ElectLeaders", 2, election_type=5)["error_code"] == 42
+
+
+# DescribeProducers
+
+
+def test_a_partitions_producers_are_listed() -> None:
+    """A producer is told with its last sequence, its time and its open transaction."""
+    conversation = Conversation()
+    conversation.create("a")
+    partition = conversation.broker.topics["a"].partitions[0]
+    for producer_id, is_transactional in ((5, False), (6, True)):
+        records = [Record(offset=index, timestamp_ms=NOW_MS, key=b"k", value=b"v")
+                   for index in range(3)]  # fmt: skip
+        batch = encode_batch(
+            records, producer_id=producer_id, producer_epoch=2, base_sequence=0,
+            is_transactional=is_transactional,
+        )  # fmt: skip
+        partition.append_produced(memoryview(batch), NOW_MS)
+    asked = [{"name": "a", "partition_indexes": [0, 1]}, {"name": "a b", "partition_indexes": [0]}]
+    answer = conversation.ask("DescribeProducers", 0, topics=asked)
+    known, unknown = answer["topics"][0]["partitions"]
+    assert known["error_code"] == 0
+    expected = {
+        "producer_epoch": 2,
+        "last_sequence": 2,
+        "last_timestamp": NOW_MS,
+        "coordinator_epoch": -1,
+    }
+    assert known["active_producers"] == [
+        {"producer_id": 5, "current_txn_start_offset": -1, **expected},
+        {"producer_id": 6, "current_txn_start_offset": 3, **expected},
+    ]
+    assert (unknown["error_code"], unknown["active_producers"]) == (3, [])
+    assert answer["topics"][1]["partitions"][0]["error_code"] == 17
+
+
+# ListConfigResources
+
+
+def resources(conversation: Conversation, version: int, *types: int) -> set[tuple[int, str]]:
+    """Return the (type, name) of resources of some types."""
+    fields = {"resource_types": list(types)} if version >= 1 else {}
+    answer = conversation.ask("ListConfigResources", version, **fields)
+    assert answer["error_code"] == 0
+    return {
+        (entry.get("resource_type", 16), entry["resource_name"])
+        for entry in answer["config_resources"]
+    }
+
+
+def test_resources_with_settings_are_listed() -> None:
+    """Topics, the broker and its loggers are listed by type; version 0 lists only metrics."""
+    conversation = Conversation({"node.id": "3"})
+    conversation.create("a")
+    conversation.create("b")
+    topics = {(2, "a"), (2, "b")}
+    assert resources(conversation, 1, 2) == topics
+    assert resources(conversation, 1, 4) == {(4, "3")}
+    assert resources(conversation, 1, 16, 32) == set()
+    assert resources(conversation, 1, 8) == {(8, "3")}
+    assert resources(conversation, 1) == topics | {(4, "3"), (8, "3")}
+    assert resources(conversation, 0) == set()
+
+
+def test_an_unknown_type_of_resource_is_35() -> None:
+    """A type of resource that Kafka does not have is 35."""
+    answer = Conversation().ask("ListConfigResources", 1, resource_types=[2, 3])
+    assert (answer["error_code"], answer["config_resources"]) == (35, [])
+
+
+# DescribeTopicPartitions
+
+
+def pages(conversation: Conversation, limit: int, *names: str) -> list[list[tuple[str, int]]]:
+    """Return the (topic, partition) of every page."""
+    found: list[list[tuple[str, int]]] = []
+    cursor: dict[str, Any] | None = None
+    while not found or cursor is not None:
+        answer = conversation.ask(
+            "DescribeTopicPartitions",
+            0,
+            topics=[{"name": name} for name in names],
+            response_partition_limit=limit,
+            cursor=cursor,
+        )
+        found.append(
+            [
+                (topic["name"], partition["partition_index"])
+                for topic in answer["topics"]
+                for partition in topic["partitions"]
+            ]
+        )
+        cursor = answer["next_cursor"]
+    return found
+
+
+def test_topics_are_described_in_pages() -> None:
+    """Pages end at the limit, inside of topics and between them, and go on where they ended."""
+    conversation = Conversation()
+    for name, count in (("b", 3), ("a", 2), ("c", 1)):
+        conversation.create(name, count)
+    everything = [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2), ("c", 0)]
+    assert pages(conversation, 2000) == [everything]
+    assert pages(conversation, 2) == [everything[0:2], everything[2:4], everything[4:6]]
+    assert pages(conversation, 4) == [everything[0:4], everything[4:6]]
+    assert pages(conversation, 0) == [[place] for place in everything]
+    assert pages(conversation, 2000, "c", "a") == [[("a", 0), ("a", 1), ("c", 0)]]
+
+
+def test_the_brokers_limit_counts_too() -> None:
+    """A page is never longer than max.request.partition.size.limit."""
+    conversation = Conversation({"max.request.partition.size.limit": "2"})
+    conversation.create("a", 3)
+    assert pages(conversation, 2000) == [[("a", 0), ("a", 1)], [("a", 2)]]
+
+
+def test_a_described_topic_has_all_there_is() -> None:
+    """A topic comes with its id, leader, replicas and operations; a missing one with its code."""
+    conversation = Conversation()
+    topic_id = conversation.create("__consumer_offsets")
+    asked = [{"name": "__consumer_offsets"}, {"name": "no-such"}, {"name": "a b"}]
+    answer = conversation.ask("DescribeTopicPartitions", 0, topics=asked)
+    internal, bad, missing = answer["topics"]
+    assert internal == {
+        "error_code": 0,
+        "name": "__consumer_offsets",
+        "topic_id": uuid.UUID(bytes=topic_id),
+        "is_internal": True,
+        "partitions": [
+            {
+                "error_code": 0,
+                "partition_index": 0,
+                "leader_id": 1,
+                "leader_epoch": 0,
+                "replica_nodes": [1],
+                "isr_nodes": [1],
+                "eligible_leader_replicas": [],
+                "last_known_elr": [],
+                "offline_replicas": [],
+            }
+        ],
+        "topic_authorized_operations": TOPIC_OPERATION_BITS,
+    }
+    assert (bad["name"], bad["error_code"]) == ("a b", 17)
+    assert (missing["name"], missing["error_code"]) == ("no-such", 3)
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [{"topic_name": "b", "partition_index": 0}, {"topic_name": "a", "partition_index": -1}],
+)
+def test_a_cursor_must_point_into_the_question(cursor: dict[str, Any]) -> None:
+    """A cursor outside of the asked topics, or before the first partition, is 42."""
+    conversation = Conversation()
+    conversation.create("a")
+    answer = conversation.ask("DescribeTopicPartitions", 0, topics=[{"name": "a"}], cursor=cursor)
+    assert [topic["error_code"] for topic in answer["topics"]] == [42]
+
+
+# access rules and quotas
+
+RULE = {
+    "resource_type": 2,
+    "resource_name": "a",
+    "principal": "User:x",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+}
+FILTER = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
+
+
+@pytest.mark.parametrize("version", range(1, 4))
+def test_there_is_no_authorizer(version: int) -> None:
+    """Access rules can be neither listed nor made nor removed: 54, as without an authorizer."""
+    conversation = Conversation()
+    answer = conversation.ask("DescribeAcls", version, **FILTER)
+    assert (answer["error_code"], answer["resources"]) == (54, [])
+    assert answer["error_message"]
+    answer = conversation.ask("CreateAcls", version, creations=[RULE, RULE])
+    assert [result["error_code"] for result in answer["results"]] == [54, 54]
+    answer = conversation.ask("DeleteAcls", version, filters=[FILTER])
+    assert [result["error_code"] for result in answer["filter_results"]] == [54]
+
+
+@pytest.mark.parametrize("version", range(2))
+@pytest.mark.parametrize(
+    ("components", "code"),
+    [
+        ([], 0),
+        ([("user", 0, "x"), ("client-id", 1, None)], 0),
+        ([("ip", 2, None)], 0),
+        ([("", 0, "x")], 42),
+        ([("user", 0, "x"), ("user", 1, None)], 42),
+        ([("user", 0, None)], 42),
+        ([("user", 1, "x")], 42),
+        ([("user", 3, None)], 42),
+        ([("ip", 2, None), ("user", 2, None)], 42),
+        ([("group", 0, "x")], 35),
+    ],
+)
+def test_there_are_no_quotas(
+    version: int, components: list[tuple[str, int, str | None]], code: int
+) -> None:
+    """A sound question about quotas finds none; another one gets the code that Kafka has for it."""
+    asked = [
+        {"entity_type": kind, "match_type": match_type, "match": match}
+        for kind, match_type, match in components
+    ]
+    answer = Conversation().ask("DescribeClientQuotas", version, components=asked, strict=False)
+    assert answer["error_code"] == code
+    assert answer["entries"] == (None if code else [])
