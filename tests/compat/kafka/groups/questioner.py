@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Sequence
 from typing import Any, cast
 
 from tests.compat.kafka.conversation import build, message_class, plain
@@ -88,7 +89,7 @@ class Questioner:
             fields = cast("dict[str, Any]", value)
             return {key: self._comparable(inner) for key, inner in fields.items() if key != "port"}
         if isinstance(value, list):
-            entries: list[Any] = value
+            entries = cast("Sequence[Any]", value)
             return sorted((self._comparable(inner) for inner in entries), key=_identity)
         if isinstance(value, bytes):
             value = value.decode("latin-1")

@@ -11,18 +11,22 @@ import pytest
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.coordinator import Commit
 from logstore.compat.kafka.groups.exchange import GroupProtocol, ListedGroup
+from logstore.compat.kafka.groups.memory_offsets_log import MemoryOffsetsLog
 from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,
+    GroupRecord,
     OffsetCommitKey,
     decode_key,
     decode_offset_commit_value,
 )
 from logstore.compat.kafka.groups.states import GroupState
+from logstore.errors import RejectedAppendError
 from tests.compat.kafka.groups.rehearsal import (
     COMPANY_MS,
     GROUP,
     SESSION_MS,
     Rehearsal,
+    answer_to,
 )
 
 NONE = ErrorCode.NONE
@@ -191,6 +195,22 @@ def test_a_commit_that_cannot_be_written_is_not_told_as_kept() -> None:
     assert stage.fetched() == 1
 
 
+class PickyLog(MemoryOffsetsLog):
+    """A log that finds fault with every record, as a too small ``max.message.bytes`` would."""
+
+    def append(self, group_id: str, records: list[GroupRecord]) -> None:
+        """Refuse the records for themselves."""
+        raise RejectedAppendError(f"{len(records)} records of {group_id} are too large")
+
+
+def test_a_record_that_is_refused_for_itself_is_the_servers_fault() -> None:
+    """Another coordinator would refuse it too, so the client is not sent to look for one."""
+    stage = Rehearsal(PickyLog())
+    assert stage.commit() == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert answer_to(stage.join()).error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert stage.groups.groups == {}
+
+
 # expiry
 
 
@@ -312,6 +332,15 @@ def test_offsets_in_use_cannot_be_deleted() -> None:
         ("never", 5): NONE,
     }
     assert (stage.fetched(("t", 0)), stage.fetched(("old", 0))) == (7, None)
+
+
+def test_offsets_are_not_deleted_while_that_cannot_be_written() -> None:
+    """With a full disk the whole request fails, and the offsets are still there."""
+    stage = Rehearsal()
+    stage.commit()
+    stage.log.is_full = True
+    assert stage.groups.delete_offsets(GROUP, [("t", 0)]) == (ErrorCode.NOT_COORDINATOR, {})
+    assert stage.fetched() == 7
 
 
 @pytest.mark.parametrize(
