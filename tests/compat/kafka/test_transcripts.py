@@ -26,15 +26,13 @@ STATELESS = {"ApiVersions", "Metadata", "DescribeCluster", "DescribeConfigs", "L
 
 def outline(value: Any, name: str = "") -> Any:
     """Return an answer with all that two brokers must have in common."""
-    if isinstance(value, dict):
-        fields: dict[str, Any] = value
-        return {key: outline(inner, key) for key, inner in fields.items()}
+    if hasattr(value, "items"):
+        return {key: outline(inner, key) for key, inner in value.items()}
     if name == "aborted_transactions":
         # Null or not depends on the reader; the list itself comes with transactions.
         return value is None
-    if isinstance(value, list):
-        entries: list[Any] = value
-        return [outline(inner) for inner in entries]
+    if hasattr(value, "append"):
+        return [outline(inner) for inner in value]
     if name in OWN:
         return type(value).__name__
     if name == "records":
