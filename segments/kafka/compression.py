@@ -112,12 +112,16 @@ def decompress(codec: Codec, data: Buffer, size_bytes_max: int = DECOMPRESSED_BY
 
 
 def looks_like(codec: Codec, data: Buffer) -> bool:
-    """Tell from the first few bytes whether `data` may be compressed with `codec`."""
+    """
+    Tell from the first few bytes whether `data` may be compressed with `codec`.
+
+    Raw snappy begins with nothing to be known by, so it is decompressed to be sure.
+    """
     head = bytes(memoryview(data)[:16])
     if codec is Codec.GZIP:
         return head.startswith(_GZIP_MAGIC)
     if codec is Codec.SNAPPY:
-        return head.startswith(_XERIAL_MAGIC) or _looks_like_raw_snappy(head)
+        return head.startswith(_XERIAL_MAGIC) or _is_raw_snappy(data)
     if codec is Codec.LZ4:
         return head.startswith(_LZ4_MAGIC)
     if codec is Codec.ZSTD:
@@ -208,13 +212,11 @@ def _decompress_snappy_block(block: bytes, size_bytes_max: int) -> bytes:
         raise CompressionError(f"snappy: {error}") from None
 
 
-def _looks_like_raw_snappy(head: bytes) -> bool:
-    """A raw block is its length, then a literal: nothing has come that could be copied."""
+def _is_raw_snappy(data: Buffer) -> bool:
     try:
-        size_bytes, position = decode_unsigned_varint(head, 0)
-    except VarintError:
+        return _decompress_snappy_block(bytes(data), DECOMPRESSED_BYTES_MAX) != b""
+    except (CompressionError, ValueError):
         return False
-    return size_bytes > 0 and position < len(head) and head[position] & 3 == 0
 
 
 # lz4

@@ -37,6 +37,7 @@ from logstore.segments.kafka.record_batch import (
     LOG_APPEND_TIME_BIT,
     MAGIC,
     NO_TIMESTAMP,
+    PREFIX_BYTES,
     RecordBatch,
     batch_size_bytes,
 )
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.config import LogConfig
 
 RECORDS_WALKED_MAX = 16
+_MESSAGE_BYTES_MIN = PREFIX_BYTES + 14  # the smallest message, one of magic 0
+_MAGIC_END = 17
 _NO_BOUND = 2**63 - 1
 
 
@@ -52,26 +55,21 @@ def parse_produced(data: memoryview, config: LogConfig) -> RecordBatch:
     """
     Return the one batch that `data` must hold, its header and CRC checked.
 
+    As in Kafka a batch that is cut short counts as none, and behind the one whole batch such a
+    piece is cut off (``ByteBufferLogInputStream``).
+
     Raises:
-        InvalidRecordError: not exactly one batch of magic 2 from a client.
-        CorruptMessageError: cut short, or the CRC is wrong.
+        InvalidRecordError: not exactly one whole batch of magic 2 from a client.
+        CorruptMessageError: the length or the CRC is wrong.
         MessageTooLargeError: above ``max.message.bytes``.
         UnsupportedCompressionError: an unknown codec.
 
     """
     size_bytes = len(data)
-    if size_bytes < HEADER_BYTES:
-        if size_bytes == 0:
-            raise InvalidRecordError("the request holds no record batch")
-        if size_bytes > 16 and data[16] != MAGIC:
-            raise InvalidRecordError(f"magic {data[16]}: only record batches of magic 2 are taken")
-        raise CorruptMessageError(f"{size_bytes} bytes are less than a batch header")
+    if size_bytes < HEADER_BYTES or batch_size_bytes(data) != size_bytes or data[16] != MAGIC:
+        data = _only_batch(data)
+        size_bytes = len(data)
     batch = RecordBatch(data, size_bytes)
-    if batch.magic != MAGIC:
-        raise InvalidRecordError(f"magic {batch.magic}: only record batches of magic 2 are taken")
-    stated_bytes = batch_size_bytes(data)
-    if stated_bytes != size_bytes:
-        _refuse_size(stated_bytes, size_bytes)
     if size_bytes > config.max_message_bytes:
         raise MessageTooLargeError(
             f"the batch has {size_bytes} bytes, max.message.bytes is {config.max_message_bytes}"
@@ -84,12 +82,33 @@ def parse_produced(data: memoryview, config: LogConfig) -> RecordBatch:
     return batch
 
 
-def _refuse_size(stated_bytes: int, size_bytes: int) -> None:
-    if stated_bytes < HEADER_BYTES:
-        raise CorruptMessageError(f"batch length {stated_bytes - 12} is less than a header takes")
-    if stated_bytes > size_bytes:
-        raise CorruptMessageError(f"a batch of {stated_bytes} bytes is cut short at {size_bytes}")
-    raise InvalidRecordError("a request holds exactly one record batch per partition")
+def _only_batch(data: memoryview) -> memoryview:
+    """Return the one whole batch of magic 2 at the start of `data`, or say what is wrong."""
+    batch_bytes = _whole_batch_bytes(data)
+    if batch_bytes is None:
+        raise InvalidRecordError(f"there is no whole record batch in {len(data)} bytes")
+    if data[16] != MAGIC:
+        raise InvalidRecordError(f"magic {data[16]}: only record batches of magic 2 are taken")
+    if batch_bytes < HEADER_BYTES:
+        raise CorruptMessageError(f"a batch of {batch_bytes} bytes has no room for its header")
+    if _whole_batch_bytes(data[batch_bytes:]) is not None:
+        raise InvalidRecordError("a request holds exactly one record batch per partition")
+    return data[:batch_bytes]
+
+
+def _whole_batch_bytes(data: memoryview) -> int | None:
+    """Return the size of the message set or batch that starts here, None if it is cut short."""
+    size_bytes = len(data)
+    if size_bytes < PREFIX_BYTES:
+        return None
+    batch_bytes = batch_size_bytes(data)
+    if batch_bytes < _MESSAGE_BYTES_MIN:
+        raise CorruptMessageError(f"batch length {batch_bytes - PREFIX_BYTES} is impossible")
+    if size_bytes < _MAGIC_END:
+        return None
+    if data[_MAGIC_END - 1] > MAGIC:
+        raise CorruptMessageError(f"magic {data[_MAGIC_END - 1]} does not exist")
+    return None if size_bytes < batch_bytes else batch_bytes
 
 
 def _check_header(batch: RecordBatch) -> None:

@@ -26,7 +26,7 @@ from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER
 from logstore.segments.kafka.compression import Codec
-from logstore.segments.kafka.record_batch import CODEC_MASK, HEADER_BYTES
+from logstore.segments.kafka.record_batch import CODEC_MASK, HEADER_BYTES, MAGIC
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
@@ -40,6 +40,7 @@ _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
 _ZSTD_SINCE = 7
 _IDS_SINCE = 13
+_MAGIC_POSITION = 16
 _CODEC_POSITION = 22  # the low byte of a batch's attributes
 
 
@@ -161,7 +162,11 @@ def _refuse(
 
 
 def _is_zstd(records: memoryview) -> bool:
-    return len(records) >= HEADER_BYTES and records[_CODEC_POSITION] & CODEC_MASK == Codec.ZSTD
+    return (
+        len(records) >= HEADER_BYTES
+        and records[_CODEC_POSITION] & CODEC_MASK == Codec.ZSTD
+        and records[_MAGIC_POSITION] == MAGIC
+    )
 
 
 def _topic_error(client: Client, partitions: dict[int, KafkaPartition] | None) -> int:

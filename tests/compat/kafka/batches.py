@@ -50,9 +50,9 @@ def altered(data: bytes, position: int, form: str, value: int, *, mend_crc: bool
     return bytes(changed)
 
 
-def old_message(magic: int) -> bytes:
+def old_message(magic: int, timestamp_ms: int = NOW_MS) -> bytes:
     """Return a message set of one message of magic 0 or 1, as clients of 2015 sent it."""
-    times = struct.pack(">q", NOW_MS) if magic else b""
+    times = struct.pack(">q", timestamp_ms) if magic else b""
     body = struct.pack(">bb", magic, 0) + times + struct.pack(">i", -1)
     body += struct.pack(">i", 40) + bytes(40)
     body = struct.pack(">I", 0) + body

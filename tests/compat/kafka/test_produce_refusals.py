@@ -1,0 +1,243 @@
+"""Produce: what is refused, with which code, whichever way the request takes."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import attrs
+import pytest
+
+from logstore.segments.kafka.compression import Codec
+from logstore.segments.kafka.record import Record, encode_batch
+from tests.compat.kafka.batches import (
+    ATTRIBUTES_POSITION,
+    CRC_POSITION,
+    LAST_DELTA_POSITION,
+    NOW_MS,
+    RECORD_COUNT_POSITION,
+    altered,
+    batch,
+    old_message,
+)
+from tests.compat.kafka.peer import Answer, Peer, a_broker
+
+GOOD = batch(b"a", b"b", timestamp_ms=NOW_MS)
+HOUR_MS = 3_600_000
+LENGTH_POSITION, MAGIC_POSITION, BASE_SEQUENCE_POSITION = 8, 16, 53
+MAX_TIMESTAMP_POSITION = 35
+CORRUPT, TOO_LARGE, LIST_TOO_LARGE, BAD_TIME, BAD_CODEC, BAD_RECORD = 2, 10, 18, 32, 76, 87
+
+
+@attrs.frozen
+class Bad:
+    """Record bytes that are refused with `code` by a topic with these settings."""
+
+    name: str
+    records: bytes | None
+    code: int
+    settings: dict[str, str] = attrs.field(factory=dict[str, str])
+
+
+def gzip_of(body: bytes) -> bytes:
+    """Return a batch of one record that calls itself gzip and has this body."""
+    header = batch(codec=Codec.GZIP)[:61]
+    return altered(header + body, LENGTH_POSITION, "i", 49 + len(body))
+
+
+BAD = (
+    Bad("null", None, BAD_RECORD),
+    Bad("empty", b"", BAD_RECORD),
+    Bad("two batches", GOOD + GOOD, BAD_RECORD),
+    Bad("magic 0", old_message(0), BAD_RECORD),
+    Bad("magic 1", old_message(1), BAD_RECORD),
+    Bad("magic 1 with a time", old_message(1, 4 << 24), BAD_RECORD),
+    Bad("magic 3", altered(GOOD, MAGIC_POSITION, "b", 3), CORRUPT),
+    Bad("wrong crc", altered(GOOD, CRC_POSITION, "I", 1, mend_crc=False), CORRUPT),
+    Bad("changed value", GOOD[:-2] + b"X" + GOOD[-1:], CORRUPT),
+    Bad("cut in the length", GOOD[:10], BAD_RECORD),
+    Bad("cut in the header", GOOD[:40], BAD_RECORD),
+    Bad("cut in the records", GOOD[:-1], BAD_RECORD),
+    Bad("garbage with an impossible length behind", GOOD + bytes(30), CORRUPT),
+    Bad("length of a few bytes", altered(GOOD, LENGTH_POSITION, "i", 5), CORRUPT),
+    Bad("length of half a header", altered(GOOD, LENGTH_POSITION, "i", 30), CORRUPT),
+    Bad("length below zero", altered(GOOD, LENGTH_POSITION, "i", -1), CORRUPT),
+    Bad("large for the topic", batch(bytes(300)), TOO_LARGE, {"max.message.bytes": "300"}),
+    Bad(
+        "large for a segment", batch(bytes(300)), LIST_TOO_LARGE, {"internal.segment.bytes": "300"}
+    ),
+    Bad("codec 5", altered(GOOD, ATTRIBUTES_POSITION, "h", 5), BAD_CODEC),
+    Bad("codec 7", altered(GOOD, ATTRIBUTES_POSITION, "h", 7), BAD_CODEC),
+    *[
+        Bad(f"not {codec.name}", altered(GOOD, ATTRIBUTES_POSITION, "h", codec), BAD_RECORD)
+        for codec in Codec
+        if codec not in (Codec.NONE, Codec.ZSTD)
+    ],
+    Bad(
+        "broken gzip", gzip_of(b"\x1f\x8b\x08" + bytes(20)), BAD_RECORD, {"compression.type": "lz4"}
+    ),
+    Bad("control batch", batch(is_control=True), BAD_RECORD),
+    Bad("no records", altered(GOOD, RECORD_COUNT_POSITION, "i", 0), BAD_RECORD),
+    Bad("records below zero", altered(GOOD, RECORD_COUNT_POSITION, "i", -2), BAD_RECORD),
+    Bad("more records said", altered(GOOD, RECORD_COUNT_POSITION, "i", 3), BAD_RECORD),
+    Bad("fewer records said", altered(GOOD, RECORD_COUNT_POSITION, "i", 1), BAD_RECORD),
+    Bad("last offset", altered(GOOD, LAST_DELTA_POSITION, "i", 7), BAD_RECORD),
+    Bad("base offset", altered(GOOD, 0, "q", 5), BAD_RECORD),
+    Bad(
+        "more records than there are",
+        altered(altered(GOOD, LAST_DELTA_POSITION, "i", 2), RECORD_COUNT_POSITION, "i", 3),
+        BAD_RECORD,
+    ),
+    Bad("producer without a sequence", batch(producer=(5, 0, -1)), BAD_RECORD),
+    Bad(
+        "append time that nobody gave",
+        altered(altered(GOOD, MAX_TIMESTAMP_POSITION, "q", -1), ATTRIBUTES_POSITION, "h", 8),
+        BAD_TIME,
+    ),
+    Bad(
+        "append time that is the broker's",
+        altered(GOOD, ATTRIBUTES_POSITION, "h", 8),
+        BAD_TIME,
+        {"message.timestamp.type": "LogAppendTime"},
+    ),
+    Bad("from the future", batch(timestamp_ms=NOW_MS + HOUR_MS + 1), BAD_TIME),
+    Bad("too old", batch(timestamp_ms=NOW_MS - HOUR_MS - 1), BAD_TIME),
+    Bad("no key", batch(key=None), BAD_RECORD, {"cleanup.policy": "compact"}),
+)
+#: that is what the tests about times are about
+TIMES = {
+    "message.timestamp.after.max.ms": str(HOUR_MS),
+    "message.timestamp.before.max.ms": str(HOUR_MS),
+}
+
+
+def settings_of(bad: Bad) -> dict[str, str]:
+    """Return the settings of the topic that refuses it."""
+    return {**TIMES, **bad.settings}
+
+
+@pytest.mark.parametrize("version", [3, 7, 8, 9, 13])
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
+def test_bad_records_are_refused(bad: Bad, version: int) -> None:
+    """The code is Kafka's and nothing is written, first and after requests that were good."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1, settings_of(bad))
+    name: Any = topic.name if version < 13 else uuid.UUID(bytes=topic.topic_id)
+    peer = Peer(broker)
+    answers: list[Answer] = []
+    for expected_end in (0, 2, 4):
+        answers.append(peer.produce([(name, [(0, bad.records)])], version=version))
+        assert topic.partitions[0].end_offset == expected_end
+        good = peer.produce([(name, [(0, GOOD)])], version=version)
+        assert (good.partition["error_code"], good.partition["base_offset"]) == (0, expected_end)
+
+    first, *others = [answer.partition for answer in answers]
+    assert (first["error_code"], first["base_offset"]) == (bad.code, -1)
+    assert others == [first, first]  # by the short way as by the long one
+    assert bool(first.get("error_message")) == (version >= 8)
+
+
+def test_what_is_not_zstd_is_refused() -> None:
+    """Data that call themselves zstd and are not are told from older versions' refusal of zstd."""
+    broker = a_broker()
+    broker.create_topic("t", 1)
+    data = altered(GOOD, ATTRIBUTES_POSITION, "h", Codec.ZSTD)
+    assert Peer(broker).produce([("t", [(0, data)])]).partition["error_code"] == BAD_RECORD
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_zstd_is_for_version_7_and_later(version: int) -> None:
+    """Older consumers may read what older producers write: below v7 zstd is 76."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1)
+    name: Any = topic.name if version < 13 else uuid.UUID(bytes=topic.topic_id)
+    peer = Peer(broker)
+    assert peer.produce([(name, [(0, GOOD)])], version=version).partition["error_code"] == 0
+    answer = peer.produce([(name, [(0, batch(codec=Codec.ZSTD))])], version=version)
+
+    assert answer.partition["error_code"] == (BAD_CODEC if version < 7 else 0)
+    assert topic.partitions[0].end_offset == (2 if version < 7 else 3)
+
+
+def test_what_follows_the_batch_and_is_none_is_cut_off() -> None:
+    """As in Kafka: a piece of a second batch is dropped, the first one is stored."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1)
+    peer = Peer(broker)
+    for tail in (b"garbage", GOOD[:-1], GOOD[:17], GOOD[:12]):
+        assert peer.produce([("t", [(0, GOOD + tail)])]).partition["error_code"] == 0
+
+    assert {entry.size_bytes for entry in topic.partitions[0].batches()} == {len(GOOD)}
+    assert topic.partitions[0].end_offset == 8
+
+
+def several(*ages_ms: int, keys: list[bytes | None] | None = None) -> bytes:
+    """Return a batch of records so old, with these keys."""
+    return bytes(
+        encode_batch(
+            [
+                Record(index, NOW_MS - age_ms, keys[index] if keys else b"k", b"v")
+                for index, age_ms in enumerate(ages_ms)
+            ]
+        )
+    )
+
+
+@pytest.mark.parametrize("version", [8, 9, 12])
+def test_every_bad_timestamp_is_named(version: int) -> None:
+    """With 32 come the indexes of all records at fault (KIP-467), and Kafka's sentence."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1, TIMES)
+    peer = Peer(broker)
+    old, new = HOUR_MS + 1, -HOUR_MS - 1
+    answer = peer.produce([("t", [(0, several(0, old, new, HOUR_MS, old))])], version=version)
+
+    assert answer.partition["error_code"] == BAD_TIME
+    assert [error["batch_index"] for error in answer.partition["record_errors"]] == [1, 2, 4]
+    assert all(error["batch_index_error_message"] for error in answer.partition["record_errors"])
+    assert answer.partition["error_message"] == (
+        "One or more records have been rejected due to invalid timestamp"
+    )
+    assert topic.partitions[0].end_offset == 0
+
+
+def test_the_bounds_of_timestamps_are_inclusive() -> None:
+    """A record exactly as old or as new as the topic allows is taken; so is one without time."""
+    broker = a_broker()
+    broker.create_topic("t", 1, TIMES)
+    peer = Peer(broker)
+    for data in (several(HOUR_MS, -HOUR_MS, 0), batch(timestamp_ms=-1)):
+        assert peer.produce([("t", [(0, data)])]).partition["error_code"] == 0
+
+
+def test_every_record_without_key_is_named() -> None:
+    """On a compacted topic 87 comes with the index of each record that has no key."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1, {"cleanup.policy": "compact,delete"})
+    data = several(0, 0, 0, 0, keys=[None, b"", b"k", None])
+    answer = Peer(broker).produce([("t", [(0, data)])])
+
+    assert answer.partition["error_code"] == BAD_RECORD
+    assert [error["batch_index"] for error in answer.partition["record_errors"]] == [0, 3]
+    assert topic.partitions[0].end_offset == 0
+
+
+def test_a_producer_may_not_pretend_to_be_the_broker_but_is_corrected() -> None:
+    """On a CreateTime topic the bit for LogAppendTime is taken out of a batch that has times."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1)
+    data = altered(GOOD, ATTRIBUTES_POSITION, "h", 8)
+    assert Peer(broker).produce([("t", [(0, data)])]).partition["error_code"] == 0
+
+    (entry,) = topic.partitions[0].batches()
+    assert (entry.is_log_append_time, entry.crc) == (False, entry.computed_crc())
+
+
+@pytest.mark.parametrize("version", [3, 9, 13])
+def test_a_partition_below_zero_is_unknown(version: int) -> None:
+    """Partition numbers are signed on the wire; there is no partition -1."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1)
+    name: Any = topic.name if version < 13 else uuid.UUID(bytes=topic.topic_id)
+    answer = Peer(broker).produce([(name, [(-1, GOOD), (2**31 - 1, GOOD)])], version=version)
+    assert [result["error_code"] for result in answer.by_topic[0]] == [3, 3]
