@@ -128,7 +128,7 @@ class DirectoryTree:
         if names is Kept.SOME:
             lost = self._pick_lost(rng)
         for change in reversed(lost):
-            for binding in reversed(change):
+            for binding in change:
                 put(binding, binding.before)
         self._unsynced = []
 

@@ -38,6 +38,17 @@ def test_there_is_a_point_before_and_after_every_operation() -> None:
     assert len({point.loss for point in points}) == len(CORNERS) + 2 * 23
 
 
+def test_every_loss_hits_a_world_of_its_own() -> None:
+    """At one point the losses differ in what they leave; none sees what another one lost."""
+    sizes: dict[object, int] = {}
+    for point in every_power_loss(workload):
+        assert len(point.host.fs.journal.matching("power_loss")) == 1
+        if point.operation_count == 3:  # created, name synced, one byte written
+            assert str(point.last) == "2: write /log [0, 1)"
+            sizes[point.loss] = point.host.fs.open("/log").size()
+    assert [sizes[loss] for loss in CORNERS] == [0, 1, 0, 1, 1, 0]
+
+
 def test_what_was_promised_is_there_at_every_point() -> None:
     """The honest workload keeps its promises, whatever is lost."""
     promised: list[int] = []

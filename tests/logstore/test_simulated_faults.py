@@ -197,6 +197,18 @@ def test_a_dropped_page_is_saved_by_a_later_write(host: SimulatedHost, file: Fil
     assert content(unsynced) == b"a" * 2000
 
 
+def test_what_was_dropped_twice_was_never_saved(host: SimulatedHost, file: File) -> None:
+    """Two failed syncs of one sector leave on the medium what was there before the first."""
+    for data in (b"b", b"c"):
+        file.write(0, data * 100)
+        host.fs.faults.fail_next_sync(errno.EIO)
+        with pytest.raises(OSError, match="Errno 5"):
+            file.sync()
+    file.sync()
+    host.power_loss(KEEP_EVERYTHING)
+    assert content(host) == b"a" * 2000
+
+
 def test_writing_everything_again_saves_everything(host: SimulatedHost, file: File) -> None:
     """After a failed sync, writing the same bytes once more and syncing makes them durable."""
     file.write(1000, b"b" * 2000)

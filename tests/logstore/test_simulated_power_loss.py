@@ -176,6 +176,20 @@ def test_an_unsynced_cut_may_be_undone_behind_new_bytes(host: SimulatedHost) -> 
     assert b"a" * 2000 in found
 
 
+def test_a_cut_that_survives_covers_older_writes(host: SimulatedHost) -> None:
+    """Write, cut away, lose power: a sector is old, written or cut, and no mixture of these."""
+    file = host.fs.open("/data/log")
+    file.write(100, b"b" * 100)
+    file.truncate(0)
+    versions = {
+        b"a" * 512,
+        b"a" * 100 + b"b" * 100 + b"a" * 312,
+        bytes(512),
+    }
+    found = {log_after(host, PowerLoss.random(seed))[:512] for seed in range(300)}
+    assert found == {*versions, b""}
+
+
 def test_a_synced_cut_stays(host: SimulatedHost) -> None:
     """Cut, sync, append, lose power: nothing of what was cut comes back."""
     file = host.fs.open("/data/log")
@@ -247,6 +261,37 @@ def test_changes_of_one_name_keep_their_order(host: SimulatedHost) -> None:
         lost = after(host, PowerLoss.random(seed))
         sizes = {entry.size_bytes for entry in lost.fs.list_directory("/data")}
         assert 2000 in sizes
+
+
+def test_a_file_renamed_twice_has_one_name(host: SimulatedHost) -> None:
+    """Whichever of two renames survives, the file has its first, second or third name alone."""
+    host.fs.rename("/data/log", "/data/log.1")
+    host.fs.rename("/data/log.1", "/data/log.2")
+    found = {tuple(names(after(host, PowerLoss.random(seed)))) for seed in range(100)}
+    assert found == {("log",), ("log.1",), ("log.2",)}
+
+
+def test_a_file_moved_into_a_new_directory_is_not_lost(host: SimulatedHost) -> None:
+    """The file does not survive in a directory that does not: it is still where it was."""
+    host.fs.make_directory("/data/x")
+    host.fs.rename("/data/log", "/data/x/log")
+    for seed in range(100):
+        lost = after(host, PowerLoss.random(seed))
+        assert lost.fs.exists("/data/log") != lost.fs.exists("/data/x/log")
+
+
+def test_what_a_durable_rename_builds_upon_is_durable(host: SimulatedHost) -> None:
+    """A name that was removed, used again and moved away durably does not come back."""
+    host.fs.make_directory("/data/x")
+    host.fs.sync_directory("/data")
+    host.fs.remove("/data/log")
+    host.fs.open("/data/log", create=True)
+    host.fs.rename("/data/log", "/data/x/log")
+    host.fs.sync_directory("/data/x")
+    for loss in ALL_LOSSES:
+        lost = after(host, loss)
+        assert names(lost) == ["x"]
+        assert read_file(lost.fs, "/data/x/log") == b""
 
 
 def test_a_directory_sync_takes_along_what_it_builds_upon(host: SimulatedHost) -> None:

@@ -81,6 +81,14 @@ def test_what_fits_fits_exactly(
             assert (copy.stored_bytes - sparse.stored_bytes <= free_bytes) is fits
 
 
+def test_what_fits_is_counted_across_chunks() -> None:
+    """A write over a chunk boundary takes from the same free bytes on both sides of it."""
+    sparse = SparseBytes()
+    sparse.write(0, b"x" * (CHUNK_BYTES - 10))
+    fitting = [sparse.fitting_bytes(CHUNK_BYTES - 20, 100, free) for free in (0, 5, 10, 50, 90)]
+    assert fitting == [10, 15, 20, 60, 100]
+
+
 def test_a_hole_is_free() -> None:
     """A gigabyte that was only announced takes next to no memory."""
     sparse = SparseBytes()
