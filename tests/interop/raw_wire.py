@@ -10,6 +10,7 @@ from typing import Self
 API_VERSIONS = 18
 PRODUCE = 0
 METADATA = 3
+OFFSET_COMMIT = 8
 TIMEOUT_SECONDS = 10
 CLOSED = "closed"
 
@@ -20,6 +21,7 @@ class Wire:
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), TIMEOUT_SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, data: bytes) -> None:
         """Send bytes as they are; a peer that has hung up already is fine."""
@@ -56,6 +58,10 @@ class Wire:
             data += piece
         return data
 
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
     def __enter__(self) -> Self:
         return self
 
@@ -65,7 +71,7 @@ class Wire:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._socket.close()
+        self.close()
 
 
 def request(api_key: int, version: int, body: bytes, correlation_id: int = 7) -> bytes:
@@ -98,6 +104,20 @@ def produce_error(bootstrap: str, payload: bytes) -> int | str:
     partitions, _, code = struct.unpack_from(">iih", answer, 10 + name_bytes)
     assert partitions == 1
     return int(code)
+
+
+def commit_request(group: str, topic: str, partition: int, offset: int) -> bytes:
+    """Return an OffsetCommit v2 request by nobody in particular, as admin tools send it."""
+    name = topic.encode()
+    body = struct.pack(f">h{len(group)}sihq", len(group), group.encode(), -1, 0, -1)
+    body += struct.pack(f">ih{len(name)}s", 1, len(name), name)
+    body += struct.pack(">iiqh", 1, partition, offset, -1)
+    return request(OFFSET_COMMIT, 2, body)
+
+
+def is_committed(answer: bytes | None) -> bool:
+    """Tell whether the answer to `commit_request` says that the offset is kept."""
+    return answer is not None and answer.endswith(struct.pack(">h", 0))
 
 
 def answers(bootstrap: str) -> bool:

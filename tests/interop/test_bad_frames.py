@@ -187,7 +187,9 @@ def damaged(frame: bytes, chance: random.Random) -> bytes:
     """Return a frame with some bytes changed, left out or put in."""
     data = bytearray(frame)
     for _ in range(chance.randrange(1, 4)):
-        position = chance.randrange(8, len(data)) if len(data) > 8 else 0
+        if len(data) <= 8:
+            break
+        position = chance.randrange(8, len(data))
         match chance.randrange(4):
             case 0:
                 data[position] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)])

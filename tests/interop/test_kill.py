@@ -13,11 +13,12 @@ from pathlib import Path
 import attrs
 import confluent_kafka
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.interop.clients import CODECS, settings
 from tests.interop.conftest import SETTINGS, new_topic
 from tests.interop.our_broker import OurBroker
+from tests.interop.raw_wire import Wire, commit_request, is_committed
 
 pytestmark = pytest.mark.interop
 
@@ -25,7 +26,7 @@ TOPIC = "under-load"
 GROUP = "readers"
 PARTITIONS = 4
 OUTSTANDING_MAX = 300
-COMMIT_EVERY = 100
+COMMIT_EVERY = 25
 LOAD_SECONDS_MAX = 0.6
 STARTUP_SECONDS_MAX = 0.4
 
@@ -85,7 +86,7 @@ def load_until_killed(
         settings(broker.bootstrap)
         | {"enable.idempotence": True, "acks": "all", "compression.type": codec, "linger.ms": 1}
     )
-    committer = Consumer(settings(broker.bootstrap) | {"group.id": GROUP})
+    committer = Wire(broker.bootstrap)
     killer = threading.Timer(
         chance.uniform(0, LOAD_SECONDS_MAX), broker.stop, kwargs={"kill": True}
     )
@@ -100,24 +101,19 @@ def load_until_killed(
                 on_delivery=ledger.acknowledge,
             )
             sent += 1
+            if sent % COMMIT_EVERY == 0:
+                commit(committer, ledger)
         producer.poll(0 if len(producer) < OUTSTANDING_MAX else 0.005)
-        if sent % COMMIT_EVERY == 0:
-            commit(committer, ledger)
     killer.join()
     producer.purge()
     producer.flush(5)
     committer.close()
 
 
-def commit(committer: Consumer, ledger: Ledger) -> None:
+def commit(wire: Wire, ledger: Ledger) -> None:
     """Commit one more than before; note it if the broker said yes."""
-    asked = [TopicPartition(TOPIC, 0, ledger.committed + 1)]
-    try:
-        answer = committer.commit(offsets=asked, asynchronous=False)
-    except KafkaException:
-        return
-    assert answer is not None
-    if all(one.error is None for one in answer):
+    wire.send_frame(commit_request(GROUP, TOPIC, 0, ledger.committed + 1))
+    if is_committed(wire.receive_frame()):
         ledger.committed += 1
 
 
@@ -128,52 +124,61 @@ def kill_while_starting(broker: OurBroker, chance: random.Random) -> None:
     broker.stop(kill=True)
 
 
-def read_partition(broker: OurBroker, partition: int, start: int) -> dict[int, bytes]:
-    """Return what stands in a partition from `start` on, by offset."""
-    consumer = Consumer(settings(broker.bootstrap) | {"group.id": "verifier", "check.crcs": True})
-    try:
-        where = TopicPartition(TOPIC, partition, start)
-        low, high = consumer.get_watermark_offsets(where, timeout=20) or (0, 0)
-        assert low == 0
-        assert high >= start, f"partition {partition} ends at {high}, {start} was seen before"
-        consumer.assign([where])
-        found: dict[int, bytes] = {}
-        while len(found) < high - start:
-            messages = consumer.consume(min(1000, high - start - len(found)), timeout=20)
-            assert messages, f"partition {partition}: nothing comes after {len(found)} records"
-            for message in messages:
-                assert message.error() is None, message.error()
-                offset, value = message.offset(), message.value()
-                assert offset is not None
-                assert isinstance(value, bytes)
-                found[offset] = value
-        assert sorted(found) == list(range(start, high)), "the offsets have no holes"
-        return found
-    finally:
-        consumer.close()
+def ends_of(consumer: Consumer, starts: dict[int, int]) -> dict[int, int]:
+    """Return where each partition ends now: never before what was seen already."""
+    ends: dict[int, int] = {}
+    for partition, start in starts.items():
+        marks = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=20)
+        assert marks is not None
+        assert marks[0] == 0
+        assert marks[1] >= start, f"partition {partition} ends at {marks[1]}, {start} was seen"
+        ends[partition] = marks[1]
+    return ends
+
+
+def read_between(
+    consumer: Consumer, starts: dict[int, int], ends: dict[int, int]
+) -> dict[tuple[int, int], bytes]:
+    """Return all values between these offsets, by partition and offset."""
+    consumer.assign([TopicPartition(TOPIC, one, offset) for one, offset in starts.items()])
+    wanted = {(one, offset) for one in starts for offset in range(starts[one], ends[one])}
+    found: dict[tuple[int, int], bytes] = {}
+    while len(found) < len(wanted):
+        messages = consumer.consume(min(1000, len(wanted) - len(found)), timeout=20)
+        assert messages, f"nothing comes after {len(found)} of {len(wanted)} records"
+        for message in messages:
+            assert message.error() is None, message.error()
+            partition, offset, value = message.partition(), message.offset(), message.value()
+            assert partition is not None
+            assert offset is not None
+            assert isinstance(value, bytes)
+            found[partition, offset] = value
+    assert found.keys() == wanted, "the offsets have no holes"
+    return found
 
 
 def verify(broker: OurBroker, ledger: Ledger, starts: dict[int, int]) -> dict[int, int]:
-    """Check all partitions from `starts` on; return where they end."""
-    ends: dict[int, int] = {}
-    names: list[bytes] = []
-    for partition, start in starts.items():
-        found = read_partition(broker, partition, start)
-        acknowledged = {
-            offset: value
-            for (where, offset), value in ledger.values.items()
-            if where == partition and offset >= start
-        }
-        lost = {offset for offset in acknowledged if found.get(offset) != acknowledged[offset]}
-        assert lost == set(), f"partition {partition}: acknowledged and lost or changed"
-        assert all(proves_itself(value) for value in found.values())
-        names += [value.split(b"|", 1)[0] for value in found.values()]
-        ends[partition] = start + len(found)
+    """Check all partitions from `starts` on, and the committed offset; return where they end."""
+    consumer = Consumer(
+        settings(broker.bootstrap)
+        | {"group.id": GROUP, "enable.auto.commit": False, "fetch.wait.max.ms": 50}
+    )
+    try:
+        ends = ends_of(consumer, starts)
+        found = read_between(consumer, starts, ends)
+        (committed,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=20)
+    finally:
+        consumer.close()
+    wrong = {
+        place
+        for place, value in ledger.values.items()
+        if place[1] >= starts[place[0]] and found.get(place) != value
+    }
+    assert wrong == set(), "acknowledged, and then lost or changed"
+    assert all(proves_itself(value) for value in found.values())
+    names = [value.split(b"|", 1)[0] for value in found.values()]
     assert len(names) == len(set(names)), "an idempotent producer's record stands there twice"
-    consumer = Consumer(settings(broker.bootstrap) | {"group.id": GROUP})
-    (found_commit,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=20)
-    consumer.close()
-    assert found_commit.offset >= ledger.committed
+    assert committed.offset >= ledger.committed
     return ends
 
 
