@@ -75,7 +75,7 @@ def check(broker: Broker, plan: TopicPlan) -> CheckedPlan:
         raise RefusedRequestError(ErrorCode.INVALID_REQUEST, f"{name} is not for clients to create")
     if name in broker.topics:
         raise RefusedRequestError(
-            ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic '{name}' already"
+            ErrorCode.TOPIC_ALREADY_EXISTS, f"a topic '{name}' already exists"
         )
     flaw = flaw_of(name)
     if flaw is not None:
