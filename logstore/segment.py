@@ -123,6 +123,10 @@ class LogSegment(ABC, Generic[EntryT]):
         self.recovery_point = base_offset
         self.end_position = 0
         self._file: File | None = None
+        #: a failed write left bytes behind the end that could not be cut off yet
+        self._has_debris = False
+        #: why a sync failed; the kernel may have dropped what it was to write
+        self._sync_failure: OSError | None = None
 
     # what every layout answers its own way
 
@@ -190,6 +194,8 @@ class LogSegment(ABC, Generic[EntryT]):
         if start != self.next_offset and not (self.may_skip_offsets and start > self.next_offset):
             raise OffsetMismatchError(self.path, start, self.next_offset)
         position = self.end_position
+        if self._has_debris:
+            self._clear_debris()
         try:
             (self._file or self.file).write(position, entry.data)
         except OSError as error:
@@ -201,13 +207,24 @@ class LogSegment(ABC, Generic[EntryT]):
 
     def _undo_write(self, position: int, error: OSError) -> None:
         """Cut off what a failed write left behind, so that the next one finds a clean end."""
+        self._has_debris = True
         try:
-            self.file.truncate(position)
-        except OSError as second:
-            error.add_note(f"and the file could not be cut back to {position}: {second}")
+            self._clear_debris()
+        except WriteFailedError as second:
+            error.add_note(str(second))
         raise WriteFailedError(
             f"{self.path}: position {position}: {error.strerror or error}; nothing was appended"
         ) from error
+
+    def _clear_debris(self) -> None:
+        try:
+            self.file.truncate(self.end_position)
+        except OSError as error:
+            raise WriteFailedError(
+                f"{self.path}: what a failed write left behind position {self.end_position} "
+                f"cannot be cut off: {error.strerror or error}"
+            ) from error
+        self._has_debris = False
 
     def read(self, offset: int, size_bytes_max: int, end_position: int | None = None) -> Extent:
         """
@@ -244,9 +261,27 @@ class LogSegment(ABC, Generic[EntryT]):
         self.forget(offset)
 
     def flush(self) -> None:
-        """Make everything appended so far durable: data first, then what was observed."""
+        """
+        Make everything appended so far durable: data first, then what was observed.
+
+        Raises:
+            WriteFailedError: a sync failed, now or before. A kernel reports lost writes once and
+                then forgets them, so no later sync of this file can be believed; open it anew.
+
+        """
+        if self._sync_failure is not None:
+            raise WriteFailedError(
+                f"{self.path}: an earlier sync failed ({self._sync_failure}); what was written "
+                "since the recovery point may be lost: stop, check the disk and recover"
+            ) from self._sync_failure
+        if self._has_debris:
+            self._clear_debris()
         next_offset = self.next_offset
-        self.file.sync()
+        try:
+            self.file.sync()
+        except OSError as error:
+            self._sync_failure = error
+            raise
         self.sync_observations()
         self.recovery_point = next_offset
 
@@ -266,13 +301,13 @@ class LogSegment(ABC, Generic[EntryT]):
         found_bytes = self.file.size()
         self.next_offset, self.end_position = self.base_offset, 0
         reason = self._scan()
+        self.recovery_point = min(self.recovery_point, self.next_offset)
         dropped_bytes = found_bytes - self.end_position
         if dropped_bytes <= 0:
             return Recovery(self.next_offset, found_bytes)
         aside = self._keep_aside(found_bytes)
         self.file.truncate(self.end_position)
         self.file.sync()  # before anyone appends: a cut undone later would hide the new entries
-        self.recovery_point = min(self.recovery_point, self.next_offset)
         reason = reason or f"{self.path}: position {self.end_position}: an entry is cut short"
         return Recovery(self.next_offset, found_bytes, dropped_bytes, reason, aside)
 
@@ -281,8 +316,9 @@ class LogSegment(ABC, Generic[EntryT]):
         try:
             for entry in self.entries():
                 position = self.end_position
-                if entry.base_offset < self.next_offset:
-                    return f"{self.path}: position {position}: offset {entry.base_offset} goes back"
+                start, expected = entry.base_offset, self.next_offset
+                if start < expected or (start > expected and not self.may_skip_offsets):
+                    return f"{self.path}: position {position}: offset {start}, not {expected}"
                 self.end_position = position + entry.size_bytes
                 self.next_offset = entry.next_offset
                 self.observe(entry, position)
@@ -300,6 +336,7 @@ class LogSegment(ABC, Generic[EntryT]):
         copy.write(0, tail)
         copy.sync()
         copy.close()
+        self.fs.sync_directory(path.rpartition("/")[0])
         return (path,)
 
     def close(self) -> None:

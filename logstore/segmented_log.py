@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import attrs
 from sortedcontainers import SortedDict
 
-from logstore.errors import MissingSegmentError, OffsetOutOfRangeError, RejectedAppendError
+from logstore.errors import (
+    MissingSegmentError,
+    OffsetOutOfRangeError,
+    RejectedAppendError,
+    StorageError,
+    WriteFailedError,
+)
 from logstore.recovery import Recovery
 from logstore.segment import Draft, Entry, Extent, LogSegment
 from logstore.span import Span
@@ -58,6 +64,7 @@ class FlushTask:
 
     segments: tuple[LogSegment[Any], ...]
     offset: int
+    names: int
     directory: str | None
     fs: FileSystem
     #: what a layout wants synced before the segments
@@ -97,8 +104,10 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         self.family = family
         self.segments: SortedDict[int, SegmentT] = SortedDict()
         self.active: SegmentT
-        self._names_are_durable = True
         bases = family.base_offsets()
+        #: counts changes of file names; those up to `_durable_names` survive a power loss
+        self._names = 1
+        self._durable_names = 1 if bases and recovery_point is None else 0
         for base_offset in bases:
             is_active = base_offset == bases[-1]
             self.segments[base_offset] = family.open(base_offset, is_active=is_active)
@@ -170,22 +179,31 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         An empty active segment is replaced, not left behind.
         """
         old = self.active
-        old.seal()
-        base_offset = max(old.next_offset, base_offset or 0)
-        if old.end_position == 0:
+        try:
+            old.seal()
+            new = self.family.create(max(old.next_offset, base_offset or 0))
+        except (OSError, StorageError) as error:
+            old.resume()
+            raise WriteFailedError(f"{self.family.directory}: cannot roll: {error}") from error
+        if old.end_position == 0 and old.base_offset != new.base_offset:
             self._drop(old)
-        return self._add(self.family.create(base_offset))
+        return self._add(new)
 
     def _add(self, segment: SegmentT) -> SegmentT:
         self.segments[segment.base_offset] = segment
         self.active = segment
-        self._names_are_durable = False
+        self._names += 1
         return segment
 
     def _drop(self, segment: SegmentT) -> None:
+        """
+        Remove a segment, durably before the next one goes.
+
+        If a power loss brought back one of several that were removed, the log would have a gap.
+        """
         del self.segments[segment.base_offset]
         self.family.remove(segment)
-        self._names_are_durable = False
+        self.family.fs.sync_directory(self.family.directory)
 
     # reading
 
@@ -229,15 +247,15 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
             self.active = self.segments.values()[-1]
         self.active.resume()
         self.active.truncate(offset)
-        self.family.fs.sync_directory(self.family.directory)
         self.recovery_point = min(self.recovery_point, offset)
 
     def restart(self, offset: int) -> None:
         """Remove everything and continue, empty, at `offset`."""
-        for segment in list(self.segments.values()):
+        for segment in reversed(list(self.segments.values())):
             self._drop(segment)
         self._add(self.family.create(offset))
         self.family.fs.sync_directory(self.family.directory)
+        self._durable_names = self._names
         self.recovery_point = offset
 
     def retain(self, policy: RetentionPolicy, now_ms: int, start_offset: int) -> list[SegmentT]:
@@ -257,12 +275,12 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         """Return what must be synced for all appended so far to be durable."""
         floor = max(self.segments.bisect_right(self.recovery_point) - 1, 0)
         pending = tuple(self.segments.values()[floor:])
-        directory = None if self._names_are_durable else self.family.directory
-        self._names_are_durable = True
-        return FlushTask(pending, self.next_offset, directory, self.family.fs)
+        directory = self.family.directory if self._names > self._durable_names else None
+        return FlushTask(pending, self.next_offset, self._names, directory, self.family.fs)
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that `task` has run."""
+        self._durable_names = max(self._durable_names, task.names)
         self.recovery_point = max(self.recovery_point, min(task.offset, self.next_offset))
 
     def flush(self) -> None:
@@ -275,8 +293,8 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         """
         Check every segment that may hold data past the recovery point.
 
-        After the first damaged segment all later ones go: what follows a gap was never part of an
-        acknowledged prefix.
+        After the first damaged segment, or a gap in a log that has none, all later segments go:
+        what follows was never part of an acknowledged prefix.
         """
         floor = max(self.segments.bisect_right(self.recovery_point) - 1, 0)
         outcome = Recovery(self.next_offset)
@@ -284,17 +302,29 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         while unchecked:
             segment = unchecked.pop(0)
             outcome = outcome.joined(segment.recover())
-            if not outcome.is_clean:
-                for lost in unchecked:
-                    self._drop(lost)
-                    outcome = attrs.evolve(
-                        outcome, dropped_bytes=outcome.dropped_bytes + lost.end_position
-                    )
+            if not unchecked:
+                break
+            following = unchecked[0].base_offset
+            has_gap = not segment.may_skip_offsets and following != segment.next_offset
+            if has_gap or not outcome.is_clean:
+                reason = f"{segment.path} ends at {segment.next_offset}, the next is {following}"
+                outcome = self._drop_recovering(unchecked, outcome, reason)
                 break
         self.active = self.segments.values()[-1]
         self.active.resume()
         self.recovery_point = min(self.recovery_point, self.next_offset)
         return attrs.evolve(outcome, next_offset=self.next_offset)
+
+    def _drop_recovering(self, lost: list[SegmentT], outcome: Recovery, reason: str) -> Recovery:
+        """Drop segments behind damage, newest first; return the outcome with them counted."""
+        dropped_bytes = sum(segment.end_position for segment in lost)
+        for segment in reversed(lost):
+            self._drop(segment)
+        return attrs.evolve(
+            outcome,
+            dropped_bytes=outcome.dropped_bytes + dropped_bytes,
+            reason=outcome.reason or reason,
+        )
 
     def close(self) -> None:
         """Give every file handle back."""

@@ -26,7 +26,7 @@ from struct import Struct
 from typing import ClassVar, TypeVar
 
 from logstore.errors import CorruptFileError, OffsetError
-from logstore.host import FileSystem
+from logstore.host import File, FileSystem
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 TEMPORARY_SUFFIXES = (".deleted", ".cleaned", ".swap")
@@ -90,6 +90,7 @@ class SparseIndex(ABC):
         "_cache",
         "_entries",
         "_fs",
+        "_has_lost_pages",
         "_is_in_shape",
         "_is_synced",
         "_size_bytes",
@@ -118,6 +119,7 @@ class SparseIndex(ABC):
         self._written_bytes = 0  # active: how much of the entries the file has
         self._is_in_shape = False  # active: the file is at full size, zeros past what was written
         self._is_synced = True
+        self._has_lost_pages = False  # sealed: a sync failed, so the file is to be written anew
         self._size_bytes: int | None = None  # sealed: used length, None until somebody looked
         self._zero_tail = False
 
@@ -216,8 +218,7 @@ class SparseIndex(ABC):
             if self._written_bytes == start:  # otherwise entries were cut off meanwhile
                 self._written_bytes = used_bytes
             if sync:
-                file.sync()
-                self._is_synced = True
+                self._sync(file)
         finally:
             file.close()
 
@@ -351,9 +352,21 @@ class SparseIndex(ABC):
     def _sync_sealed(self) -> None:
         file = self._fs.open(self.path)
         try:
-            file.sync()
+            if self._has_lost_pages:
+                file.write(0, self.data())
+            self._sync(file)
         finally:
             file.close()
+
+    def _sync(self, file: File) -> None:
+        """Sync; after a failure the kernel has forgotten the pages, so all are written again."""
+        try:
+            file.sync()
+        except OSError:
+            self._has_lost_pages = True
+            self._written_bytes = 0
+            raise
+        self._has_lost_pages = False
         self._is_synced = True
 
     def _without_zero_tail(self, data: bytes) -> bytes:

@@ -14,25 +14,7 @@ _GAPS = "recovery passes over a gap between two files, and removals may come bac
 _SYNC = "after a failed sync the next one succeeds though the kernel dropped the pages"
 
 #: law -> what in the core breaks it. Strict: a law that is kept again must leave this table.
-KNOWN_GAPS = {
-    "test_a_failed_directory_sync_promises_nothing": _NAMES,
-    "test_a_failed_flush_promises_nothing": _NAMES,
-    "test_a_flush_covers_what_an_earlier_process_wrote": _NAMES,
-    "test_a_lost_write_is_noticed": _NAMES,
-    "test_every_single_failure_of_cuts_and_removals": _NAMES,
-    "test_random_lives": _NAMES,
-    "test_a_second_power_loss_soon_after_recovery": _GAPS,
-    "test_every_power_loss_during_appends": _GAPS,
-    "test_every_power_loss_during_cuts": _GAPS,
-    "test_every_power_loss_during_recovery": _GAPS,
-    "test_every_power_loss_during_retention": _GAPS,
-    "test_recovery_is_idempotent": _GAPS,
-    "test_dropped_pages_are_not_promised": _SYNC,
-    "test_a_misdirected_write_is_noticed": "recovery accepts holes in logs that have none",
-    "test_a_part_that_cannot_be_cut_back_is_no_entry": "the cut is not tried again",
-    "test_every_single_failure_of_appends_and_flushes": "a failed roll leaves a sealed segment",
-    "test_what_is_cut_is_kept_aside": "the name of the file kept aside is not synced",
-}
+KNOWN_GAPS: dict[str, str] = {}
 #: laws of the table that these keep all the same: files without indexes; logs that may have holes
 KEPT = {
     ("TestFixedUnits", "test_every_single_failure_of_appends_and_flushes"),
