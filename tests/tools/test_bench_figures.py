@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.tools.bench.figures import Bar, Metric, Row, percentile, ratio_by_round
+from logstore.tools.bench.figures import Bar, Metric, Row, percentile, ratios_by_round
 
 
 def row(
@@ -47,14 +47,16 @@ def test_a_percentile_is_the_smallest_sample_that_covers_its_share(
 
 def test_ratios_are_taken_within_each_round() -> None:
     """A machine that slows down to a tenth after the first round changes no ratio."""
-    assert ratio_by_round([100, 20, 10], [50, 10, 5]) == 2
-    assert ratio_by_round([30, 10, 90], [10, 10, 10]) == 3
+    slowing = row(None, [100, 20, 10], [50, 10, 5])
+    assert (slowing.ratios, slowing.ratio) == ([2, 2, 2], 2)
+    assert row(None, [30, 10, 90], [10, 10, 10]).ratio == 3
 
 
 def test_rounds_that_only_one_had_do_not_count() -> None:
     """A ratio needs both; without any common round there is none."""
-    assert ratio_by_round([4, 1000], [2]) == 2
-    assert ratio_by_round([4], []) is None
+    assert ratios_by_round([4, 1000], [2]) == [2]
+    assert ratios_by_round([4, 9], [0, 3]) == [3]
+    assert row(None, [4], []).ratio is None
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,16 @@ def test_the_table_says_what_was_reached(tmp_path: Path) -> None:
     assert cells == ["scenario", "cell", "MB/s", "300", "200", "1.50x", ">= 2x", "FAIL"]
 
 
+def test_the_table_says_how_far_the_rounds_went_apart(tmp_path: Path) -> None:
+    """A ratio near its bar is read differently when the rounds disagree."""
+    figures = {"ours": [300.0, 200.0, 100.0], "kafka": [100.0, 100.0, 100.0]}
+    outcome, _, _ = outcome_of(tmp_path, figures, 3)
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(table(outcome, ["ours", "kafka"]))
+    assert "2.00x (1.00-3.00)" in captured.get()
+
+
 def test_the_json_holds_every_sample(tmp_path: Path) -> None:
     """Programs get the samples, medians, ratio and verdict, and the failures."""
     figures: Figures = {"ours": [300.0, BenchError("gone")], "kafka": [100.0, 200.0]}

@@ -21,15 +21,14 @@ def percentile(sorted_samples: Sequence[float], share: float) -> float:
     return sorted_samples[max(rank, 1) - 1]
 
 
-def ratio_by_round(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
+def ratios_by_round(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     """
-    Return the median of ours/theirs taken within each round, or None without a common round.
+    Return ours/theirs of every round that both had.
 
-    Within a round both ran minutes apart at most, so that a machine that slows down over the run
-    does not favour either.
+    Within a round both ran seconds apart, so that a machine that slows down over the run favours
+    neither.
     """
-    ratios = [mine / other for mine, other in zip(ours, theirs, strict=False) if other]
-    return statistics.median(ratios) if ratios else None
+    return [mine / other for mine, other in zip(ours, theirs, strict=False) if other]
 
 
 @attrs.frozen
@@ -94,13 +93,18 @@ class Row:
         return statistics.median(samples) if samples else None
 
     @property
-    def ratio(self) -> float | None:
-        """Subject to baseline, round by round, then the median."""
+    def ratios(self) -> list[float]:
+        """Subject to baseline, round by round; empty where one of them is missing."""
         if self.baseline is None or self.subject is None:
-            return None
-        return ratio_by_round(
+            return []
+        return ratios_by_round(
             self.samples.get(self.subject, []), self.samples.get(self.baseline, [])
         )
+
+    @property
+    def ratio(self) -> float | None:
+        """The median of the ratios."""
+        return statistics.median(self.ratios) if self.ratios else None
 
     @property
     def verdict(self) -> bool | None:

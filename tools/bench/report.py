@@ -52,12 +52,20 @@ def table(outcome: Outcome, targets: Sequence[str]) -> Table:
             row.cell if before != (row.scenario, row.cell) else "",
             row.metric.unit,
             *(_cell(row.median(name)) for name in targets),
-            "" if row.ratio is None else f"{row.ratio:.2f}x",
+            _ratio(row),
             "" if row.metric.bar is None else row.metric.bar.text(row.metric.unit.split()[0]),
             {True: "[green]pass[/]", False: "[red]FAIL[/]", None: ""}[row.verdict],
         )
         before = (row.scenario, row.cell)
     return made
+
+
+def _ratio(row: Row) -> str:
+    """Return the median ratio, and from where to where it went where there were several rounds."""
+    if row.ratio is None:
+        return ""
+    span = f" ({min(row.ratios):.2f}-{max(row.ratios):.2f})" if len(row.ratios) > 1 else ""
+    return f"{row.ratio:.2f}x{span}"
 
 
 def _cell(value: float | None) -> str:
@@ -96,6 +104,7 @@ def _row_as_json(row: Row, targets: Sequence[str]) -> dict[str, object]:
         "samples": row.samples,
         "median": {name: row.median(name) for name in targets},
         "ratio": row.ratio,
+        "ratios": row.ratios,
         "bar": None if row.metric.bar is None else row.metric.bar.text(row.metric.unit.split()[0]),
         "passed": row.verdict,
     }

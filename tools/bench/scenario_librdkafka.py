@@ -8,7 +8,7 @@ from functools import cache
 
 import attrs
 
-from logstore.tools.bench.cells import Cell, Meter, topic_on
+from logstore.tools.bench.cells import CLIENT_BUSY, Cell, Meter, topic_on
 from logstore.tools.bench.client import Connection, end_offsets
 from logstore.tools.bench.figures import Bar, Metric
 from logstore.tools.bench.frames import BenchError, text_values
@@ -75,6 +75,7 @@ def _cell(size: str, acks: str, partitions: str, codec: str) -> Cell:
             Metric("records_per_s", "records/s", Bar("ratio", ">=", 1)),
             Metric("cpu_us", "us CPU/record", Bar("ratio", "<=", 2 / 3)),
             Metric("mb_per_s", "MB/s", is_shown=False),
+            CLIENT_BUSY,
         ),
         Mix(SIZES[size], ACKS[acks], PARTITIONS[partitions], codec),
     )
