@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import TracebackType
 from typing import Self
 
 START_SECONDS_MAX = 30
@@ -98,10 +99,15 @@ class OurBroker:
 
     def stop(self, kill: bool = False) -> None:
         """End it by SIGTERM, which must be clean, or by SIGKILL; fine if it does not run."""
-        process, self._process = self._process, None
-        if process is None:
+        if self._process is None:
             return
-        process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        self.wait(kill=kill)
+
+    def wait(self, kill: bool = False) -> None:
+        """Return once it has ended, clean unless it was killed."""
+        process, self._process = self._process, None
+        assert process is not None, "it does not run"
         try:
             status = process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
@@ -113,3 +119,14 @@ class OurBroker:
                 process.stdout.close()
         if not kill:
             assert status == 0, f"exit status {status}: {self.log.read_text(errors='replace')}"
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop(kill=error is not None)
