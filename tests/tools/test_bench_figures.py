@@ -19,7 +19,7 @@ def row(
 ) -> Row:
     """Return a row with these samples."""
     samples = {"ours": ours, "kafka": kafka}
-    present = {name: values for name, values in samples.items() if values}
+    present = {name: dict(enumerate(values, 1)) for name, values in samples.items() if values}
     return Row("scenario", "cell", Metric("rate", "MB/s", bar), present, subject, baseline)
 
 
@@ -54,8 +54,8 @@ def test_ratios_are_taken_within_each_round() -> None:
 
 def test_rounds_that_only_one_had_do_not_count() -> None:
     """A ratio needs both; without any common round there is none."""
-    assert ratios_by_round([4, 1000], [2]) == [2]
-    assert ratios_by_round([4, 9], [0, 3]) == [3]
+    assert ratios_by_round({1: 1000, 2: 4}, {2: 2, 3: 1}) == [2]
+    assert ratios_by_round({1: 4, 2: 9}, {1: 0, 2: 3}) == [3]
     assert row(None, [4], []).ratio is None
 
 

@@ -67,7 +67,7 @@ def test_targets_take_turns_within_each_round(tmp_path: Path) -> None:
     assert taken == ["ours", "kafka"] * 3
     assert [turn.round for turn in said] == [1, 1, 2, 2, 3, 3]
     (row,) = outcome.rows
-    assert row.samples == {"ours": [8, 30, 4], "kafka": [4, 10, 1]}
+    assert row.samples == {"ours": {1: 8, 2: 30, 3: 4}, "kafka": {1: 4, 2: 10, 3: 1}}
     assert (row.ratio, row.verdict, outcome.missed) == (3, True, [])
 
 
@@ -79,7 +79,8 @@ def test_a_failing_turn_is_noted_and_the_run_goes_on(tmp_path: Path) -> None:
     (failure,) = outcome.failures
     assert (failure.turn.round, failure.turn.target) == (1, "ours")
     assert failure.error == "BenchError: no such topic"
-    assert outcome.rows[0].samples["ours"] == [3]
+    assert outcome.rows[0].samples["ours"] == {2: 3}
+    assert outcome.rows[0].ratios == [1.5]
 
 
 def test_nothing_is_left_on_the_disk(tmp_path: Path) -> None:
@@ -217,7 +218,7 @@ def test_the_json_holds_every_sample(tmp_path: Path) -> None:
         orjson.dumps(as_json(outcome, ["ours", "kafka"], rounds=2, seconds=1.5))
     )
     (row,) = document["rows"]
-    assert row["samples"] == {"ours": [300], "kafka": [100, 200]}
+    assert row["samples"] == {"ours": [300, None], "kafka": [100, 200]}
     assert (row["ratio"], row["bar"], row["passed"]) == (3, ">= 2x", True)
     assert document["failures"][0]["error"] == "BenchError: gone"
     assert document["machine"]["cpus"] >= 1

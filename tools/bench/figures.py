@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -21,14 +21,14 @@ def percentile(sorted_samples: Sequence[float], share: float) -> float:
     return sorted_samples[max(rank, 1) - 1]
 
 
-def ratios_by_round(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+def ratios_by_round(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
     """
-    Return ours/theirs of every round that both had.
+    Return ours/theirs of every round that both had; samples by the round's number.
 
     Within a round both ran seconds apart, so that a machine that slows down over the run favours
     neither.
     """
-    return [mine / other for mine, other in zip(ours, theirs, strict=False) if other]
+    return [ours[number] / theirs[number] for number in ours if theirs.get(number)]
 
 
 @attrs.frozen
@@ -74,7 +74,7 @@ class Metric:
 @attrs.frozen
 class Row:
     """
-    One figure of one cell over all rounds and targets; samples by target, one a round.
+    One figure of one cell over all rounds and targets; samples by target, then by round.
 
     The `subject` is held against the bar, at the side of the `baseline`. There is no subject where
     only the baseline itself is measured.
@@ -83,14 +83,14 @@ class Row:
     scenario: str
     cell: str
     metric: Metric
-    samples: dict[str, list[float]]
+    samples: Mapping[str, Mapping[int, float]]
     subject: str | None
     baseline: str | None
 
     def median(self, target: str) -> float | None:
         """Return the median over the rounds of one target, None where it has no samples."""
         samples = self.samples.get(target)
-        return statistics.median(samples) if samples else None
+        return statistics.median(samples.values()) if samples else None
 
     @property
     def ratios(self) -> list[float]:
@@ -98,7 +98,7 @@ class Row:
         if self.baseline is None or self.subject is None:
             return []
         return ratios_by_round(
-            self.samples.get(self.subject, []), self.samples.get(self.baseline, [])
+            self.samples.get(self.subject, {}), self.samples.get(self.baseline, {})
         )
 
     @property

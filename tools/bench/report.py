@@ -75,13 +75,13 @@ def _cell(value: float | None) -> str:
 def as_json(
     outcome: Outcome, targets: Sequence[str], *, rounds: int, seconds: float
 ) -> dict[str, object]:
-    """Return everything that was measured, every sample of it, as plain values."""
+    """Return everything that was measured, a sample or null for every round, as plain values."""
     return {
         "machine": machine(),
         "targets": list(targets),
         "rounds": rounds,
         "seconds": seconds,
-        "rows": [_row_as_json(row, targets) for row in outcome.rows],
+        "rows": [_row_as_json(row, targets, rounds) for row in outcome.rows],
         "failures": [
             {
                 "round": failure.turn.round,
@@ -95,13 +95,16 @@ def as_json(
     }
 
 
-def _row_as_json(row: Row, targets: Sequence[str]) -> dict[str, object]:
+def _row_as_json(row: Row, targets: Sequence[str], rounds: int) -> dict[str, object]:
     return {
         "scenario": row.scenario,
         "cell": row.cell,
         "figure": row.metric.name,
         "unit": row.metric.unit,
-        "samples": row.samples,
+        "samples": {
+            name: [row.samples.get(name, {}).get(number) for number in range(1, rounds + 1)]
+            for name in targets
+        },
         "median": {name: row.median(name) for name in targets},
         "ratio": row.ratio,
         "ratios": row.ratios,

@@ -65,7 +65,7 @@ class Run:
         self._rounds = rounds
         self._seconds = seconds
         self._say = say
-        self._samples: dict[tuple[int, str, str], list[float]] = {}
+        self._samples: dict[tuple[int, str, str], dict[int, float]] = {}
         self._failures: list[Failure] = []
 
     def turns(self) -> list[Turn]:
@@ -121,7 +121,7 @@ class Run:
             return
         at = self._cells.index(turn.cell)
         for name, value in figures.items():
-            self._samples.setdefault((at, name, target.name), []).append(value)
+            self._samples.setdefault((at, name, target.name), {})[turn.round] = value
 
     def _rows(self) -> list[Row]:
         subject, baseline = contestants([target.name for target in self._targets])
