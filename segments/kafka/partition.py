@@ -13,7 +13,7 @@ import attrs
 
 from logstore.errors import OffsetOutOfRangeError, RejectedAppendError
 from logstore.host import Host
-from logstore.partition import AppendResult, Header
+from logstore.partition import AppendResult
 from logstore.partition import Record as PlainRecord
 from logstore.recovery import Recovery
 from logstore.segment import Extent
@@ -22,10 +22,10 @@ from logstore.segments.kafka.append_errors import RecordListTooLargeError
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
 from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_METADATA
+from logstore.segments.kafka.plain_records import from_batches, to_batch
 from logstore.segments.kafka.producer_restore import prune_snapshots, replay_producers
 from logstore.segments.kafka.producer_state import ProducerStates
-from logstore.segments.kafka.record import Record, decode_records, encode_batch
-from logstore.segments.kafka.record_batch import NO_TIMESTAMP, RecordBatch
+from logstore.segments.kafka.record_batch import HEADER_BYTES, NO_TIMESTAMP, RecordBatch
 from logstore.segments.kafka.segment import KafkaSegment, TimestampedOffset
 from logstore.segments.kafka.segment_files import SNAPSHOT, SegmentFiles
 from logstore.segments.kafka.validation import parse_produced, validated
@@ -287,20 +287,10 @@ class KafkaPartition:
 
     def append_records(self, records: Iterable[PlainRecord]) -> AppendResult:
         """Append records as one batch of the topic's codec; offsets are assigned here."""
-        batch_records = [
-            Record(
-                offset=index,
-                timestamp_ms=record.timestamp_ms,
-                key=record.key,
-                value=record.value,
-                headers=tuple((header.name, header.value) for header in record.headers),
-            )
-            for index, record in enumerate(records)
-        ]
-        if not batch_records:
+        batch = to_batch(records)
+        if len(batch) == HEADER_BYTES:
             raise RejectedAppendError(f"{self.topic}-{self.index}: there is nothing to append")
-        data = encode_batch(batch_records)
-        result = self.append_produced(memoryview(data), self.host.clock.wall_ms())
+        result = self.append_produced(memoryview(batch), self.host.clock.wall_ms())
         return AppendResult(result.base_offset, result.last_offset + 1)
 
     # reading
@@ -360,16 +350,7 @@ class KafkaPartition:
         """Return up to `count_max` records from `offset` on; markers are left out."""
         if not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRangeError(offset, self.span)
-        found: list[PlainRecord] = []
-        for batch in self.batches(offset):
-            if batch.is_control:
-                continue
-            for record in decode_records(batch.data):
-                if record.offset >= offset:
-                    found.append(_plain(record))
-                    if len(found) == count_max:
-                        return found
-        return found
+        return from_batches(self.batches(offset), offset, count_max)
 
     def find_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """Return the first readable record that is at least that young."""
@@ -482,8 +463,3 @@ class KafkaPartition:
 def _floor(bases: list[int], offset: int) -> int:
     """Return the greatest base offset at or below `offset`, or the first."""
     return max((base for base in bases if base <= offset), default=bases[0])
-
-
-def _plain(record: Record) -> PlainRecord:
-    headers = tuple(Header(name, value) for name, value in record.headers)
-    return PlainRecord(record.key, record.value, record.timestamp_ms, headers, record.offset)

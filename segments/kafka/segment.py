@@ -247,13 +247,16 @@ class KafkaSegment(LogSegment[RecordBatch]):
         """
         Return the bytes from the batch that holds `offset` on, never past `end_position`.
 
-        With `is_first_whole` the first batch is there in full, however large it is.
+        With `is_first_whole` the first batch is there in full, however large it is; without, there
+        is nothing where it does not fit (``ReplicaManager.readFromLog``, fetch version 3 on).
         """
         position = self.locate(offset)
         available = end_position - position
         size_bytes = min(available, size_bytes_max)
-        if is_first_whole and size_bytes < available:
-            size_bytes = max(size_bytes, batch_size_bytes(self.file.read(position, 12)))
+        if size_bytes < available:
+            first_bytes = batch_size_bytes(self.file.read(position, 12))
+            if first_bytes > size_bytes:
+                size_bytes = first_bytes if is_first_whole else 0
         return Extent(self.file, position, max(0, min(size_bytes, available)))
 
     def find_timestamp(self, timestamp_ms: int, start_offset: int) -> TimestampedOffset | None:
