@@ -77,10 +77,11 @@ class Testimony:
     """
     What happened to a log, hence what it may and must hold.
 
-    After a recovery it holds a run of `entries` that starts at or below `start_offset_max` and
-    reaches at least to `promised_offset`. The run has no hole; where the layout allows holes, one
-    may be at or above `promised_offset`, between two files of which the first came through short:
-    nothing in such a format tells it from a compacted log.
+    After a recovery it holds a run of `entries` with everything in it that was promised: what ends
+    at or below `promised_offset` and starts at or above `start_offset_max`. The run has no hole.
+    Two things are not promised, because nothing in the files tells that they happened: where the
+    layout allows holes, one may be at or above `promised_offset`, between two files of which the
+    first came through short; and an oldest file may be gone whose name was never flushed.
     """
 
     #: all that was ever offered to the log and not cut off again, oldest first
