@@ -332,3 +332,18 @@ def test_there_are_no_quotas(
     answer = Conversation().ask("DescribeClientQuotas", version, components=asked, strict=False)
     assert answer["error_code"] == code
     assert answer["entries"] == (None if code else [])
+
+
+@pytest.mark.parametrize("users", [None, []])
+def test_nobody_has_credentials(users: list[dict[str, str]] | None) -> None:
+    """Asked for all users the broker knows none."""
+    answer = Conversation().ask("DescribeUserScramCredentials", 0, users=users)
+    assert (answer["error_code"], answer["results"]) == (0, [])
+
+
+def test_a_named_user_has_no_credentials() -> None:
+    """A user that is named is 91, one that is named twice 92, each once in the answer."""
+    users = [{"name": "x"}, {"name": "y"}, {"name": "y"}]
+    answer = Conversation().ask("DescribeUserScramCredentials", 0, users=users)
+    found = [(result["user"], result["error_code"]) for result in answer["results"]]
+    assert found == [("x", 91), ("y", 92)]
