@@ -187,7 +187,9 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
             raise WriteFailedError(f"{self.family.directory}: cannot roll: {error}") from error
         if old.end_position == 0 and old.base_offset != new.base_offset:
             self._drop(old)
-        return self._add(new)
+        self._add(new)
+        self.recovery_point = max(self.recovery_point, self.start_offset)
+        return new
 
     def _add(self, segment: SegmentT) -> SegmentT:
         self.segments[segment.base_offset] = segment
@@ -275,6 +277,8 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         """Return what must be synced for all appended so far to be durable."""
         floor = max(self.segments.bisect_right(self.recovery_point) - 1, 0)
         pending = tuple(self.segments.values()[floor:])
+        for segment in pending:
+            segment.settle()
         directory = self.family.directory if self._names > self._durable_names else None
         return FlushTask(pending, self.next_offset, self._names, directory, self.family.fs)
 
