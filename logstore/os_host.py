@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import contextlib
 import fcntl
 import os
 import random
@@ -150,7 +151,8 @@ class SystemFileSystem:
 
     def remove_directory(self, path: str) -> None:
         """Remove a directory with all that is in it; fine if it is not there."""
-        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
 
     def sync_directory(self, path: str) -> None:
         """Make creations, renames and removals in the directory durable."""

@@ -260,6 +260,15 @@ class LogSegment(ABC, Generic[EntryT]):
         self.recovery_point = min(self.recovery_point, offset)
         self.forget(offset)
 
+    def settle(self) -> None:
+        """
+        Cut off what a failed write left behind the end, before the end is made durable.
+
+        To be called where appends are made: a flush may run beside them.
+        """
+        if self._has_debris:
+            self._clear_debris()
+
     def flush(self) -> None:
         """
         Make everything appended so far durable: data first, then what was observed.
@@ -274,8 +283,6 @@ class LogSegment(ABC, Generic[EntryT]):
                 f"{self.path}: an earlier sync failed ({self._sync_failure}); what was written "
                 "since the recovery point may be lost: stop, check the disk and recover"
             ) from self._sync_failure
-        if self._has_debris:
-            self._clear_debris()
         next_offset = self.next_offset
         try:
             self.file.sync()

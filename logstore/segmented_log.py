@@ -75,7 +75,11 @@ class FlushTask:
         if self.first is not None:
             self.first()
         for segment in self.segments:
-            segment.flush()
+            try:
+                segment.flush()
+            except (OSError, WriteFailedError):
+                if not segment.is_removed:  # by a retention beside this: it promises nothing now
+                    raise
         if self.directory is not None:
             self.fs.sync_directory(self.directory)
 
@@ -204,6 +208,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         If a power loss brought back one of several that were removed, the log would have a gap.
         """
         del self.segments[segment.base_offset]
+        segment.is_removed = True
         self.family.remove(segment)
         self.family.fs.sync_directory(self.family.directory)
 
