@@ -105,11 +105,39 @@ def _topic_entry(
 
 def broker_entries(broker: Broker) -> list[ConfigEntry]:
     """Return every setting of the broker, by name."""
-    return [_broker_entry(broker, key) for _, key in sorted(BROKER_CONFIG_KEYS.items())]
+    facts = _facts(broker)
+    return [
+        _broker_entry(broker, key, facts.get(name))
+        for name, key in sorted(BROKER_CONFIG_KEYS.items())
+    ]
 
 
-def _broker_entry(broker: Broker, key: ConfigKey) -> ConfigEntry:
+def _facts(broker: Broker) -> dict[str, str]:
+    """Return what is so for the running broker, whatever its settings say."""
+    address = f"PLAINTEXT://{broker.advertised_host}:{broker.advertised_port}"
+    return {
+        "advertised.listeners": address,
+        "broker.id": str(broker.node_id),
+        "listeners": address,
+        "log.dirs": broker.store.directory,
+        "node.id": str(broker.node_id),
+    }
+
+
+def _broker_entry(broker: Broker, key: ConfigKey, fact: str | None) -> ConfigEntry:
     synonyms = tuple(_synonyms(broker, _FAMILIES.get(key.name, (key.name,)), key.name))
+    if fact is not None:
+        source = ConfigSource.STATIC_BROKER
+        defaults = [one for one in synonyms if one.source is ConfigSource.DEFAULT]
+        return ConfigEntry(
+            key.name,
+            fact,
+            source,
+            key.type,
+            key.doc,
+            is_read_only=True,
+            synonyms=(ConfigSynonym(key.name, fact, source), *defaults),
+        )
     is_sensitive = key.type is ConfigType.PASSWORD
     return ConfigEntry(
         key.name,

@@ -12,7 +12,7 @@ import pytest
 
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
-from tests.compat.kafka.conversation import Conversation, message_class
+from tests.compat.kafka.conversation import DIRECTORY, HOST, PORT, Conversation, message_class
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -165,6 +165,16 @@ def test_the_broker_shows_its_settings() -> None:
         {"name": "log.retention.minutes", "value": "5", "source": 4},
         {"name": "log.retention.hours", "value": "168", "source": 5},
     ]
+
+
+def test_the_broker_shows_where_it_really_is() -> None:
+    """Address, data directory and number are shown as they are, not as the settings have them."""
+    conversation = Conversation({"listeners": "PLAINTEXT://elsewhere:1", "node.id": "3"})
+    address = f"PLAINTEXT://{HOST}:{PORT}"
+    assert shown(conversation, BROKER, "3", "listeners") == (address, 4)
+    assert shown(conversation, BROKER, "3", "advertised.listeners") == (address, 4)
+    assert shown(conversation, BROKER, "3", "log.dirs") == (DIRECTORY, 4)
+    assert shown(conversation, BROKER, "3", "broker.id") == ("3", 4)
 
 
 def test_the_cluster_shows_only_what_was_changed() -> None:
