@@ -13,6 +13,8 @@ The files of one partition: names, creation, opening, and removal in two steps.
 
 from __future__ import annotations
 
+import logging
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -26,6 +28,7 @@ from logstore.segments.kafka.time_index import TimeIndex
 
 IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)
 
+_log = logging.getLogger(__name__)
 LOG = ".log"
 INDEX = ".index"
 TIME_INDEX = ".timeindex"
@@ -159,10 +162,10 @@ class SegmentFiles:
         segment.end_position = self._found[offset_file_name(base_offset, LOG)]
         segment.created_ms = self.host.clock.wall_ms()
         if not is_active:
-            following = self._bases[self._bases.index(base_offset) + 1]
+            following = self._bases[bisect_right(self._bases, base_offset)]
             segment.next_offset = segment.recovery_point = following
+            segment.load_times()  # also below the recovery point of a log that is recovered
             if self.is_clean:
-                segment.load_times()
                 self._mend_index(segment)
         elif self.is_clean:
             self._mend_index(segment)
@@ -190,8 +193,12 @@ class SegmentFiles:
         name = offset_file_name(segment.base_offset, INDEX)
         if name not in self._found and self.is_writable and segment.end_position:
             segment.resume()
-            segment.recover()
+            outcome = segment.recover()
             segment.seal()
+            _log.warning(
+                "%s: had no %s; rebuilt up to offset %s, %s bytes were cut off: %s",
+                segment.path, name, outcome.next_offset, outcome.dropped_bytes, outcome.reason,
+            )  # fmt: skip
 
     def remove(self, segment: KafkaSegment) -> None:
         """Rename the segment's files to ``.deleted``; :meth:`purge` removes them later."""
