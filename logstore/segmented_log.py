@@ -10,7 +10,7 @@ An append takes three steps, the same on a leader, a replica, a restore and a co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import attrs
@@ -63,6 +63,8 @@ class FlushTask:
     """The flush of all that was appended up to `offset`; `run` may be called in any thread."""
 
     segments: tuple[LogSegment[Any], ...]
+    #: the log's own table: who is not there any more was removed
+    live: Mapping[int, LogSegment[Any]]
     offset: int
     names: int
     directory: str | None
@@ -78,8 +80,8 @@ class FlushTask:
             try:
                 segment.flush()
             except (OSError, WriteFailedError):
-                if not segment.is_removed:  # by a retention beside this: it promises nothing now
-                    raise
+                if self.live.get(segment.base_offset) is segment:
+                    raise  # otherwise a retention has removed it: it promises nothing any more
         if self.directory is not None:
             self.fs.sync_directory(self.directory)
 
@@ -208,7 +210,6 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         If a power loss brought back one of several that were removed, the log would have a gap.
         """
         del self.segments[segment.base_offset]
-        segment.is_removed = True
         self.family.remove(segment)
         self.family.fs.sync_directory(self.family.directory)
 
@@ -285,7 +286,9 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         for segment in pending:
             segment.settle()
         directory = self.family.directory if self._names > self._durable_names else None
-        return FlushTask(pending, self.next_offset, self._names, directory, self.family.fs)
+        return FlushTask(
+            pending, self.segments, self.next_offset, self._names, directory, self.family.fs
+        )
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that `task` has run."""

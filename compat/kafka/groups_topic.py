@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.groups.offsets_log import OFFSETS_TOPIC, GroupRecord
 from logstore.compat.kafka.groups.partitioning import partition_of
+from logstore.errors import WriteFailedError
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
 
 if TYPE_CHECKING:
@@ -49,6 +50,18 @@ class GroupsTopic:
             ]
         )
         self._partition(group_id).append_produced(memoryview(data), now_ms)
+        self._flush_due()
+
+    def _flush_due(self) -> None:
+        """Flush here and now if ``flush.messages`` asks for it: the caller answers right away."""
+        for partition in self._broker.flusher.take_due():
+            try:
+                partition.flush()
+            except OSError as error:
+                raise WriteFailedError(
+                    f"{partition.topic}-{partition.index}: {error.strerror}; what was written "
+                    "may not survive a power loss"
+                ) from error
 
     def replay(self) -> Iterator[GroupRecord]:
         """Yield every record of every partition in order."""

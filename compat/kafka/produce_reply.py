@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import I16, I32, framed, uvarint
 from logstore.segments.kafka.append_errors import InvalidRecordError
+
+if TYPE_CHECKING:
+    from logstore.segments.kafka.partition import KafkaPartition
 
 _RESULT = struct.Struct(">ihqqq")  # index, error, base offset, append time, log start offset
 _RESULT_V3 = struct.Struct(">ihqq")
@@ -27,7 +31,7 @@ class ProduceReply:
         self.worst = 0
         self._is_flexible = version >= 9
         self._pieces = [self._count(topic_count)]
-        self._appended: list[tuple[int, int]] = []
+        self._appended: list[tuple[int, KafkaPartition]] = []
 
     @classmethod
     def continued(cls, version: int, head: bytes) -> ProduceReply:
@@ -57,9 +61,10 @@ class ProduceReply:
         if self._is_flexible:
             self._pieces.append(b"\x00")
 
-    def succeed(self, index: int, base_offset: int, time_ms: int, log_start: int) -> None:
+    def succeed(self, partition: KafkaPartition, base_offset: int, time_ms: int) -> None:
         """Add the result of an append that went well."""
-        self._appended.append((len(self._pieces), index))
+        index, log_start = partition.index, partition.start_offset
+        self._appended.append((len(self._pieces), partition))
         if self.version < 5:
             self._pieces.append(_RESULT_V3.pack(index, 0, base_offset, time_ms))
             return
@@ -71,10 +76,13 @@ class ProduceReply:
         self.worst = self.worst or code
         self._pieces.append(self._failure(index, code, error))
 
-    def retract(self, error: BaseException) -> None:
-        """Turn every success into a storage error: what was appended may not be durable."""
-        for piece, index in self._appended:
-            self._pieces[piece] = self._failure(index, ErrorCode.KAFKA_STORAGE_ERROR, error)
+    def retract(self, partition: KafkaPartition, error: BaseException) -> None:
+        """Turn its successes into storage errors: what was appended may not be durable."""
+        for piece, appended_to in self._appended:
+            if appended_to is partition:
+                self._pieces[piece] = self._failure(
+                    partition.index, ErrorCode.KAFKA_STORAGE_ERROR, error
+                )
 
     def frame(self, correlation_id: int) -> bytes:
         """Return the whole frame."""

@@ -387,7 +387,6 @@ class KafkaPartition:
         task = self.log.begin_flush()
         if self._is_metadata_durable:
             return task
-        self._is_metadata_durable = True
         return attrs.evolve(task, first=self._sync_metadata)
 
     def _sync_metadata(self) -> None:
@@ -401,6 +400,7 @@ class KafkaPartition:
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that the task has run."""
+        self._is_metadata_durable = True
         self.log.end_flush(task)
         self.last_flush_ms = self.host.clock.monotonic_ms()
 

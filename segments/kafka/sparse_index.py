@@ -12,7 +12,8 @@ Its life:
   segments run out of maps before they run out of memory.
 
 No handle outlives a call, so thousands of indexes cost no descriptors.
-Not thread-safe, but for one thing: a flush in a thread of its own may run beside appends.
+Not thread-safe, but for one thing: a flush in a thread of its own may run beside appends and
+beside the roll that seals the index.
 
 Source: ``storage.internals.log.AbstractIndex``.
 """
@@ -23,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator
 from struct import Struct
+from threading import Lock
 from typing import ClassVar, TypeVar
 
 from logstore.errors import CorruptFileError, OffsetError
@@ -93,7 +95,9 @@ class SparseIndex(ABC):
         "_has_lost_pages",
         "_is_in_shape",
         "_is_synced",
+        "_lock",
         "_size_bytes",
+        "_write_count",
         "_written_bytes",
         "_zero_tail",
         "base_offset",
@@ -122,6 +126,8 @@ class SparseIndex(ABC):
         self._has_lost_pages = False  # sealed: a sync failed, so the file is to be written anew
         self._size_bytes: int | None = None  # sealed: used length, None until somebody looked
         self._zero_tail = False
+        self._write_count = 0
+        self._lock = Lock()  # of a flush against a roll; not held over a sync
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -199,45 +205,51 @@ class SparseIndex(ABC):
             if sync and not self._is_synced:
                 self._sync_sealed()
             return
-        used_bytes = len(entries)
-        start = self._written_bytes
-        if self._is_in_shape and start == used_bytes and (self._is_synced or not sync):
+        is_written = self._is_in_shape and self._written_bytes == len(entries)
+        if is_written and (self._is_synced or not sync):
             return
-        # A copy, because a view would forbid appends while another thread writes it.
-        tail = bytes(entries[start:used_bytes])
         file = self._fs.open(self.path, create=True)
         try:
-            if not self._is_in_shape:
-                file.truncate(start)  # what stood behind was cut off, or is another log's
-                file.truncate(self.bytes_max)
-                self._is_in_shape = True
-                self._is_synced = False
-            if tail:
-                self._is_synced = False
-                file.write(start, tail)
-            if self._written_bytes == start:  # otherwise entries were cut off meanwhile
-                self._written_bytes = used_bytes
+            self._write_entries(file, entries)
             if sync:
                 self._sync(file)
         finally:
             file.close()
 
+    def _write_entries(self, file: File, entries: bytearray) -> None:
+        """Give the active file its size and what it lacks of `entries`."""
+        with self._lock:
+            if self._entries is not entries:
+                return  # sealed since: the file is written and trimmed
+            if not self._is_in_shape:
+                file.truncate(self._written_bytes)  # what stood behind was cut off, or is another's
+                file.truncate(self.bytes_max)
+                self._is_in_shape = True
+                self._note_write()
+            # A copy, because a view would forbid appends while this thread writes it.
+            tail = bytes(entries[self._written_bytes :])
+            if tail:
+                self._note_write()
+                file.write(self._written_bytes, tail)
+                self._written_bytes += len(tail)
+
     def seal(self) -> None:
         """Write what is missing, trim the file to what is used, and let go of the memory."""
-        entries = self._entries
-        if entries is None:
-            return
-        self._is_in_shape = False
-        self._is_synced = False
-        file = self._fs.open(self.path, create=True)
-        try:
-            file.truncate(self._written_bytes)
-            if self._written_bytes < len(entries):
-                file.write(self._written_bytes, entries[self._written_bytes :])
-        finally:
-            file.close()
-        self._size_bytes = self._written_bytes = len(entries)
-        self._entries = None
+        with self._lock:
+            entries = self._entries
+            if entries is None:
+                return
+            self._is_in_shape = False
+            self._note_write()
+            file = self._fs.open(self.path, create=True)
+            try:
+                file.truncate(self._written_bytes)
+                if self._written_bytes < len(entries):
+                    file.write(self._written_bytes, entries[self._written_bytes :])
+            finally:
+                file.close()
+            self._size_bytes = self._written_bytes = len(entries)
+            self._entries = None
 
     def close(self) -> None:
         """Seal an active index; let go of the memory of a sealed one."""
@@ -360,14 +372,22 @@ class SparseIndex(ABC):
 
     def _sync(self, file: File) -> None:
         """Sync; after a failure the kernel has forgotten the pages, so all are written again."""
+        write_count = self._write_count
         try:
             file.sync()
         except OSError:
-            self._has_lost_pages = True
-            self._written_bytes = 0
+            with self._lock:
+                self._has_lost_pages = True
+                self._written_bytes = 0
             raise
-        self._has_lost_pages = False
-        self._is_synced = True
+        with self._lock:
+            if self._write_count == write_count:  # what came later is not covered
+                self._has_lost_pages = False
+                self._is_synced = True
+
+    def _note_write(self) -> None:
+        self._write_count += 1
+        self._is_synced = False
 
     def _without_zero_tail(self, data: bytes) -> bytes:
         """

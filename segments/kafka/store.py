@@ -103,7 +103,7 @@ class KafkaStore:
             if not self.options.is_writable:
                 raise ForeignDirectoryError(f"{directory}: there is no such directory")
             try:
-                fs.make_directory(directory)
+                self._make_directory()
             except OSError as error:
                 raise ForeignDirectoryError(
                     f"{directory}: cannot be created: {error.strerror}; name a directory "
@@ -122,6 +122,17 @@ class KafkaStore:
                 f"{directory}/{entry.name}: does not belong into a Kafka data directory; "
                 "name an empty directory, or one that Kafka wrote"
             )
+
+    def _make_directory(self) -> None:
+        """Create the directory and what is missing above it, so that a power loss keeps both."""
+        fs, path = self.host.fs, self.directory
+        parents: list[str] = []
+        while path and not fs.exists(path):
+            path = path.rstrip("/").rpartition("/")[0]
+            parents.append(path or ("/" if self.directory.startswith("/") else "."))
+        fs.make_directory(self.directory)
+        for parent in parents:
+            fs.sync_directory(parent)
 
     def _take_lock(self) -> None:
         path = f"{self.directory}/{LOCK_FILE}"

@@ -14,6 +14,7 @@ Read and written by hand: no object per record, no copy of record bytes.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -148,7 +149,7 @@ def _serve_partition(
     except (LogStoreError, OSError) as error:
         _refuse(reply, partition, index, error)
         return
-    reply.succeed(index, done.base_offset, done.log_append_time_ms, partition.start_offset)
+    reply.succeed(partition, done.base_offset, done.log_append_time_ms)
 
 
 def _refuse(
@@ -191,16 +192,16 @@ def _after_flush(broker: Broker, request: RawRequest, reply: ProduceReply) -> La
     later: Later[list[Chunk]] = Later()
     waiting = len(due)
 
-    def flushed(failure: BaseException | None) -> None:
+    def flushed(partition: KafkaPartition, failure: BaseException | None) -> None:
         nonlocal waiting
         waiting -= 1
         if failure is not None:
-            reply.retract(failure)
+            reply.retract(partition, failure)
         if waiting == 0:
             later.answer([reply.frame(request.correlation_id)])
 
     for partition in due:
-        broker.flusher.flush(partition, flushed)
+        broker.flusher.flush(partition, partial(flushed, partition))
     return later
 
 
