@@ -151,9 +151,11 @@ class SimulatedDisk:
 
     def remove_directory(self, path: str) -> None:
         """Remove a directory with all that is in it, name by name; fine if it is not there."""
-        node = self._find(path)
-        if not isinstance(node, DirectoryImage):
+        node = self._names.find(path)
+        if node is None:
             return
+        if not isinstance(node, DirectoryImage):
+            raise os_error(errno.ENOTDIR, path)
         for name in sorted(node.entries):
             below = f"{path.rstrip('/')}/{name}"
             if isinstance(node.entries[name], DirectoryImage):
