@@ -156,9 +156,14 @@ class Broker:
     # producers
 
     def _first_free_producer_id(self) -> int:
-        """Return an id above all that the store has seen (Kafka hands out blocks of 1,000)."""
-        seen = [e.producer_id for p in self.store.partitions() for e in p.producers]
-        return (max(seen) // 1000 + 1) * 1000 if seen else 0
+        """
+        Return an id from which on nobody has one: a random one, in Kafka's blocks of 1,000.
+
+        An id may live on in a producer that has not written yet, so nothing on disk tells of it.
+        Were it given out again after a restart, the second producer's first batch would pass for
+        a retry of the other's: acknowledged, and lost. Below 2^53 every client can represent it.
+        """
+        return self.host.rng.getrandbits(42) * 1000
 
     def new_producer_id(self) -> int:
         """Return a producer id that nobody has."""

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from logstore.segments.kafka.record import Record, encode_batch
 from tests.compat.kafka.conversation import Conversation, message_class
 
 VERSIONS = range(6)
+NOW_MS = 1_700_000_000_000
 
 
 def asked(version: int, **fields: Any) -> dict[str, Any]:
@@ -64,3 +66,21 @@ def test_an_old_id_does_not_matter_without_transactions() -> None:
     answer = conversation.ask("InitProducerId", 4, **asked(4, producer_id=first, producer_epoch=0))
     assert answer["error_code"] == 0
     assert answer["producer_id"] != first
+
+
+def test_an_id_is_not_given_out_again_after_a_restart() -> None:
+    """A producer with an id from before a restart and one from after it are two producers."""
+    conversation = Conversation()
+    conversation.create("a")
+    records = [Record(offset=0, timestamp_ms=NOW_MS, key=None, value=b"v")]
+    offsets: list[int] = []
+    producer_ids: list[int] = []
+    for _ in range(2):
+        producer_ids.append(conversation.ask("InitProducerId", 4, **asked(4))["producer_id"])
+        conversation.restart()
+    for producer_id in producer_ids:
+        batch = encode_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        partition = conversation.broker.topics["a"].partitions[0]
+        offsets.append(partition.append_produced(memoryview(batch), NOW_MS).base_offset)
+    assert offsets == [0, 1]
+    assert all(0 <= producer_id < 2**53 for producer_id in producer_ids)
