@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.apis import load_all
 from logstore.compat.kafka.broker_settings import BrokerSettings
@@ -21,6 +21,9 @@ from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.store import KafkaStore, Progress, StoreOptions
 from logstore.segments.kafka.topic import Topic
+
+if TYPE_CHECKING:
+    import uuid
 
 load_all()
 
@@ -110,7 +113,7 @@ class Broker:
 
     def topic_by_id(self, topic_id: bytes | uuid.UUID) -> Topic | None:
         """Return the topic of that id."""
-        key = topic_id.bytes if isinstance(topic_id, uuid.UUID) else topic_id
+        key = topic_id if isinstance(topic_id, bytes) else topic_id.bytes
         return self.store.topics_by_id.get(key)
 
     def partition(self, topic: str, index: int) -> KafkaPartition | None:

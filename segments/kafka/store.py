@@ -10,7 +10,6 @@ order: flush, producer snapshots, checkpoints, and the clean marker last of all.
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 
 import attrs
@@ -31,6 +30,7 @@ from logstore.segments.kafka.directory_name import (
     is_skipped_directory,
     parse_directory_name,
 )
+from logstore.segments.kafka.kafka_uuid import random_uuid
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.meta_properties import MetaProperties
 from logstore.segments.kafka.partition import KafkaPartition
@@ -218,7 +218,7 @@ class KafkaStore:
         return topic
 
     def _new_id(self) -> bytes:
-        return uuid.UUID(int=self.host.rng.getrandbits(128), version=4).bytes
+        return random_uuid(self.host.rng)
 
     def _enter(self, topic: Topic) -> None:
         self.topics_by_name[topic.name] = topic
