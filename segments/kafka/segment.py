@@ -208,7 +208,16 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self._newest_base_offset = _NOWHERE
         if self.end_position == 0:
             self._first_timestamp_ms = None
+        self._reload_times()
+
+    def _reload_times(self) -> None:
+        """Find the largest timestamp anew: the time index says it only up to its last entry."""
         self.load_times()
+        position = self.offset_index.lookup(self.max_timestamp_offset)[1]
+        for batch in self.entries(position, is_checked=False):
+            if batch.max_timestamp_ms > self.max_timestamp_ms:
+                self.max_timestamp_ms = batch.max_timestamp_ms
+                self.max_timestamp_offset = batch.last_offset
 
     def reset_observations(self) -> None:
         """Empty both indexes before a recovery fills them."""
