@@ -417,7 +417,7 @@ class KafkaPartition:
         if offset > self.end_offset or offset < 0:
             raise OffsetOutOfRangeError(offset, self.span)
         self.start_offset = max(self.start_offset, offset)
-        self.leader_epochs.truncate_from_start(self.start_offset)
+        self.leader_epochs.truncate_from_start(self.start_offset, sync=True)
         return self.start_offset
 
     def retain(self) -> int:
@@ -427,7 +427,7 @@ class KafkaPartition:
         )
         if gone:
             self.start_offset = max(self.start_offset, self.log.start_offset)
-            self.leader_epochs.truncate_from_start(self.start_offset)
+            self.leader_epochs.truncate_from_start(self.start_offset, sync=True)
             for segment in gone:
                 self.files.remove_snapshot(segment.base_offset)
         return len(gone)
@@ -435,7 +435,7 @@ class KafkaPartition:
     def truncate(self, offset: int) -> None:
         """Remove all that reaches to `offset` or above (``UnifiedLog.truncateTo``)."""
         self.log.truncate(offset)
-        self.leader_epochs.truncate_from_end(offset)
+        self.leader_epochs.truncate_from_end(offset, sync=True)
         self.start_offset = min(self.start_offset, offset)
         self._prune_snapshots()
         self.producers.clear()
