@@ -7,6 +7,7 @@ the producer's sequence, write, take note. With one replica the high watermark i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 import attrs
@@ -30,6 +31,8 @@ from logstore.segments.kafka.segment import KafkaSegment, TimestampedOffset
 from logstore.segments.kafka.segment_files import SNAPSHOT, SegmentFiles
 from logstore.segments.kafka.validation import parse_produced, validated
 from logstore.span import Span
+
+_log = logging.getLogger(__name__)
 
 
 @attrs.define(slots=True)
@@ -272,7 +275,10 @@ class KafkaPartition:
 
     def _rolled(self) -> None:
         """Take the producer snapshot of the new segment's base; ask for a flush of the old ones."""
-        self.take_snapshot()
+        try:
+            self.take_snapshot()
+        except OSError as error:  # derived: without it the next start replays more of the log
+            _log.warning("%s: no producer snapshot: %s", self.files.directory, error)
         if self.on_roll is not None:
             self.on_roll(self)
 
