@@ -16,17 +16,24 @@ from typing import Generic, TypeVar
 from logstore.host import Clock
 
 AnswerT = TypeVar("AnswerT")
+_HEAP_SIZE_MIN = 1000
 
 
 class Later(Generic[AnswerT]):
-    """One answer that is not known yet. The first answer counts; later ones are ignored."""
+    """
+    One answer that is not known yet. The first answer counts; later ones are ignored.
 
-    __slots__ = ("_answer", "_listener", "done")
+    If finding the answer went wrong, :meth:`fail` says so instead.
+    """
+
+    __slots__ = ("_answer", "_failure", "_listener", "_on_failure", "done")
 
     def __init__(self) -> None:
         self.done = False
         self._answer: AnswerT | None = None
+        self._failure: Exception | None = None
         self._listener: Callable[[AnswerT], None] | None = None
+        self._on_failure: Callable[[Exception], None] | None = None
 
     def answer(self, answer: AnswerT) -> None:
         """Say what the answer is; whoever waits is told at once."""
@@ -38,13 +45,33 @@ class Later(Generic[AnswerT]):
         else:
             self._listener(answer)
 
-    def then(self, listener: Callable[[AnswerT], None]) -> None:
-        """Call `listener` with the answer, now if it is known already."""
-        assert self._listener is None, "an answer has one listener"
-        self._listener = listener
+    def fail(self, error: Exception) -> None:
+        """Say that there will be no answer, and why; without a listener for that, raise it."""
         if self.done:
+            return
+        self.done = True
+        self._failure = error
+        if self._listener is not None:
+            self._tell_failure(error)
+
+    def then(
+        self,
+        listener: Callable[[AnswerT], None],
+        on_failure: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """Call `listener` with the answer, or `on_failure`; now if it is known already."""
+        assert self._listener is None, "an answer has one listener"
+        self._listener, self._on_failure = listener, on_failure
+        if self._failure is not None:
+            self._tell_failure(self._failure)
+        elif self.done:
             assert self._answer is not None, "an answer is never None"
             listener(self._answer)
+
+    def _tell_failure(self, error: Exception) -> None:
+        if self._on_failure is None:
+            raise error
+        self._on_failure(error)
 
 
 class Timer:
@@ -77,7 +104,7 @@ class Timers:
     Pending calls by due time, on the host's monotonic clock.
 
     `on_earlier` is called when a new timer becomes the next one due, so that a server that sleeps
-    until the old one can shorten its sleep.
+    until the old one can shorten its sleep. Cancelled calls are cleared away in time.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -85,14 +112,27 @@ class Timers:
         self.on_earlier: Callable[[float], None] | None = None
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
+        self._size_max = _HEAP_SIZE_MIN
+
+    def __len__(self) -> int:
+        """Return how many calls are kept; some may be cancelled."""
+        return len(self._heap)
 
     def after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
         """Call `call` once `delay_ms` from now have passed."""
+        if len(self._heap) >= self._size_max:
+            self._clear_away()
         timer = Timer(self.clock.monotonic_ms() + delay_ms, call)
         heapq.heappush(self._heap, (timer.due_ms, next(self._order), timer))
         if self._heap[0][2] is timer and self.on_earlier is not None:
             self.on_earlier(timer.due_ms)
         return timer
+
+    def _clear_away(self) -> None:
+        """Drop cancelled calls: those of long polls that were answered early are many."""
+        self._heap = [entry for entry in self._heap if entry[2].is_pending]
+        heapq.heapify(self._heap)
+        self._size_max = max(_HEAP_SIZE_MIN, 2 * len(self._heap))
 
     def next_due_ms(self) -> float | None:
         """Return when the next pending call is due, or None."""

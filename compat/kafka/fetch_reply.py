@@ -85,7 +85,8 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
             head.append(b"\x00")
     if version >= 12:
         head.append(b"\x00")
-    chunks.append(b"".join(head))
+    if head:
+        chunks.append(b"".join(head))
     size_bytes = sum(c.size_bytes if isinstance(c, Extent) else len(c) for c in chunks)
     chunks[0] = I32.pack(size_bytes)
     _take_note(session, found)

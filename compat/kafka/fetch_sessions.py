@@ -6,11 +6,15 @@ Incremental fetch sessions (KIP-227): a fetcher names its partitions once, then 
 ======================  =================================================================
 (any, -1)               full fetch, no session; closes the one named
 (any, 0)                full fetch that opens a session; closes the one named
-(id, n > 0)             incremental: topics listed are new or changed, forgotten ones go
+(id, n)                 incremental: topics listed are new or changed, forgotten ones go
+(unknown, n)            error 70, FETCH_SESSION_ID_NOT_FOUND
+(id, not the next n)    error 71, INVALID_FETCH_SESSION_EPOCH
+(id of names, n)        from version 13 on, which has ids, error 106; and the other way round
 ======================  =================================================================
 
 Epochs count requests and wrap from 2^31-1 to 1. A full cache gives no session (id 0), which is
-always allowed: the client then sends full fetches.
+always allowed: the client then sends full fetches. Incremental answers leave out what has not
+changed; partitions that had data are served last next time.
 """
 
 from __future__ import annotations
@@ -59,8 +63,10 @@ class FetchSession:
     last_used_ms: float = 0.0
 
     def rotate(self, key: PartitionKey) -> None:
-        """Serve this partition last next time, since it had data now."""
-        self.partitions[key] = self.partitions.pop(key)
+        """Serve this partition, if it is still wanted, last next time: it had data now."""
+        wanted = self.partitions.pop(key, None)
+        if wanted is not None:
+            self.partitions[key] = wanted
 
 
 class FetchSessions:
@@ -104,14 +110,18 @@ class FetchSessions:
         *,
         uses_ids: bool,
     ) -> FetchSession | ErrorCode:
-        """Apply an incremental request to its session; return it, or why not."""
+        """
+        Apply an incremental request to its session; return it, or why not.
+
+        A session that wants nothing any more is closed, as in Kafka.
+        """
         session = self._sessions.get(session_id)
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        if session.uses_ids != uses_ids:
-            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         if epoch != session.next_epoch:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        if session.uses_ids != uses_ids:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.next_epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
         session.last_used_ms = self._host.clock.monotonic_ms()
         for wanted in changed:
@@ -122,4 +132,6 @@ class FetchSessions:
                 known.renew(wanted)
         for key in forgotten:
             session.partitions.pop(key, None)
+        if not session.partitions:
+            self.close(session_id)
         return session

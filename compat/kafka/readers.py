@@ -7,9 +7,12 @@ a pipeline of appends costs one look and not one each.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 from logstore.segments.kafka.partition import KafkaPartition
+
+_log = logging.getLogger(__name__)
 
 
 class Readers:
@@ -19,6 +22,7 @@ class Readers:
         self._waiting: dict[KafkaPartition, dict[int, Callable[[], None]]] = {}
         self._touched: dict[KafkaPartition, None] = {}
         self._next_id = 0
+        self._is_waking = False
 
     def wait(
         self, partitions: Iterable[KafkaPartition], wake: Callable[[], None]
@@ -46,12 +50,32 @@ class Readers:
         self._touched[partition] = None
 
     def wake(self) -> None:
-        """Ask everybody who waits for a partition that was appended to."""
-        while self._touched:
-            touched, self._touched = self._touched, {}
-            for partition in touched:
-                for wake in list(self._waiting.get(partition, {}).values()):
-                    wake()
+        """
+        Ask everybody who waits for a partition that was appended to.
+
+        Who is asked may append in turn, and wakes others from here, not from within.
+        """
+        if self._is_waking or not self._touched:
+            return
+        self._is_waking = True
+        try:
+            while self._touched:
+                touched, self._touched = self._touched, {}
+                for partition in touched:
+                    self._ask(partition)
+        finally:
+            self._is_waking = False
+
+    def _ask(self, partition: KafkaPartition) -> None:
+        waiting = self._waiting.get(partition, {})
+        for ticket in list(waiting):
+            wake = waiting.get(ticket)
+            if wake is None:
+                continue  # left meanwhile
+            try:
+                wake()
+            except Exception:  # noqa: BLE001 - one reader's fault is not the appender's
+                _log.exception("a reader of %s-%s failed", partition.topic, partition.index)
 
     def abandon(self, partition: KafkaPartition) -> None:
         """Wake everybody who waits for a partition that is going away."""

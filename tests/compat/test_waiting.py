@@ -151,3 +151,38 @@ def test_timers_fire_in_the_order_in_which_they_are_due(
     assert (None if next_due_ms is None else next_due_ms - clock.monotonic_ms()) == (
         rest[0][0] - waited_ms if rest else None
     )
+
+
+def test_a_failure_is_told_instead_of_an_answer() -> None:
+    """Now or later, once; without a listener for failures it is raised where it is said."""
+    heard: list[object] = []
+    error = RuntimeError("nothing to be found")
+    early: Later[str] = Later()
+    early.then(heard.append, heard.append)
+    early.fail(error)
+    early.answer("too late")
+    late: Later[str] = Later()
+    late.fail(error)
+    late.then(heard.append, heard.append)
+    assert heard == [error, error]
+
+    nobody: Later[str] = Later()
+    nobody.then(heard.append)
+    with pytest.raises(RuntimeError, match="nothing to be found"):
+        nobody.fail(error)
+    assert len(heard) == 2
+
+
+def test_cancelled_timers_are_cleared_away() -> None:
+    """Many cancelled calls that are due in an hour take no memory; pending ones stay."""
+    clock = ManualClock()
+    timers = Timers(clock)
+    made: list[int] = []
+    for number in range(20_000):
+        timer = timers.after(3_600_000 - number, partial(made.append, number))
+        if number % 100:
+            timer.cancel()
+    assert len(timers) <= 1000
+    clock.advance(3_600_000)
+    assert timers.run() == 200
+    assert made == list(range(19_900, -1, -100))

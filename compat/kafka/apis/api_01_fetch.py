@@ -38,7 +38,7 @@ _PARTITION_V5 = struct.Struct(">iqqi")
 _PARTITION_V9 = struct.Struct(">iiqqi")
 _PARTITION_V12 = struct.Struct(">iiqiqi")
 _READ_COMMITTED = 1
-_FINAL_EPOCH = -1
+_INITIAL_EPOCH, _FINAL_EPOCH = 0, -1
 
 
 @attrs.define(slots=True, eq=False)
@@ -127,7 +127,7 @@ def _enter_session(broker: Broker, query: Query) -> int:
     """Close, open or continue the session that the request names; return an error code."""
     sessions = broker.fetch_sessions
     uses_ids = query.version >= 13
-    if query.session_epoch <= 0:
+    if query.session_epoch in (_INITIAL_EPOCH, _FINAL_EPOCH):
         sessions.close(query.session_id)
         if query.session_epoch != _FINAL_EPOCH and query.wanted:
             query.session = sessions.open(query.wanted, uses_ids=uses_ids)
@@ -141,7 +141,7 @@ def _enter_session(broker: Broker, query: Query) -> int:
     )
     if isinstance(session, ErrorCode):
         return session
-    query.session = session
+    query.session = session if session.partitions else None
     return 0
 
 
@@ -156,7 +156,7 @@ def _look(broker: Broker, query: Query, wanted: list[FetchPartition]) -> tuple[l
         if result.extent is not None:
             total_bytes += result.extent.size_bytes
         has_error = has_error or result.error != 0 or result.diverging is not None
-    is_final = has_error or total_bytes >= max(query.bytes_min, 0)
+    is_final = has_error or total_bytes >= max(min(query.bytes_min, budget), 0)
     return found, is_final
 
 
@@ -181,8 +181,11 @@ def _read(
     end, stable = partition.end_offset, partition.last_stable_offset
     found = Found(wanted, 0, end, stable, partition.start_offset)
     if wanted.last_fetched_epoch >= 0:
-        found.diverging = _divergence(partition, wanted)
-        if found.diverging is not None:
+        end_of_epoch = partition.leader_epochs.end_offset_for(wanted.last_fetched_epoch, end)
+        if end_of_epoch[0] < 0 or wanted.fetch_offset < partition.start_offset:
+            return _out_of_range(partition, wanted)
+        if end_of_epoch[0] < wanted.last_fetched_epoch or end_of_epoch[1] < wanted.fetch_offset:
+            found.diverging = end_of_epoch  # the fetcher's log leaves ours there (KIP-595)
             return found
     if budget <= 0 and not is_first:
         return found
@@ -194,20 +197,14 @@ def _read(
             is_first_whole=is_first,
         )
     except OffsetOutOfRangeError:
-        return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, partition.start_offset)
+        return _out_of_range(partition, wanted)
     except (LogStoreError, OSError) as error:
         return Found(wanted, code_of(error))
     return found
 
 
-def _divergence(partition: KafkaPartition, wanted: FetchPartition) -> tuple[int, int] | None:
-    """Return (epoch, end offset) where the fetcher's log leaves ours (KIP-595)."""
-    epoch, end = partition.leader_epochs.end_offset_for(
-        wanted.last_fetched_epoch, partition.end_offset
-    )
-    if epoch < 0 or (epoch == wanted.last_fetched_epoch and end >= wanted.fetch_offset):
-        return None
-    return epoch, end
+def _out_of_range(partition: KafkaPartition, wanted: FetchPartition) -> Found:
+    return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, partition.start_offset)
 
 
 def _wait(broker: Broker, query: Query, wanted: list[FetchPartition]) -> Later[list[Chunk]]:
@@ -219,11 +216,21 @@ def _wait(broker: Broker, query: Query, wanted: list[FetchPartition]) -> Later[l
     def look_again(*, is_over: bool = False) -> None:
         if later.done:
             return
-        found, is_final = _look(broker, query, wanted)
-        if is_final or is_over:
-            timer.cancel()
-            forget()
-            later.answer(encode(query, found))
+        try:
+            found, is_final = _look(broker, query, wanted)
+            if not (is_final or is_over):
+                return
+            answer = encode(query, found)
+        except Exception as error:  # noqa: BLE001 - a fault of ours ends this wait, and no other
+            leave()
+            later.fail(error)
+        else:
+            leave()
+            later.answer(answer)
+
+    def leave() -> None:
+        timer.cancel()
+        forget()
 
     forget = broker.readers.wait(watched, look_again)
     timer = broker.timers.after(query.max_wait_ms, lambda: look_again(is_over=True))
