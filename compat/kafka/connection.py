@@ -97,10 +97,8 @@ class KafkaConnection:
         except (FrameError, MalformedRequestError, struct.error, IndexError, ValueError) as error:
             _log.info("closing the connection of %s: %s", self.client.host, error)
             self.is_closing = True
-        except Exception:  # noqa: BLE001 - logged with its traceback
-            # A fault of ours in one request must not take the broker down with it.
-            _log.exception("closing the connection of %s", self.client.host)
-            self.is_closing = True
+        except Exception as error:  # noqa: BLE001 - logged with its traceback
+            self._break_off(error)
         self.broker.wake_readers()
 
     def _handle(self, frame: memoryview) -> None:
@@ -165,14 +163,29 @@ class KafkaConnection:
             self.is_waiting = False
             if self._is_lost:
                 return
-            self.output += encode(answer)
+            try:
+                self.output += encode(answer)
+            except Exception as error:  # noqa: BLE001 - logged; whoever answers is not to blame
+                self._break_off(error)
             if not is_here:
                 self._serve()
                 if self.on_output is not None:
                     self.on_output()
 
-        later.then(answered)
+        def failed(error: Exception) -> None:
+            self.is_waiting = False
+            if not self._is_lost:
+                self._break_off(error)
+                if self.on_output is not None:
+                    self.on_output()
+
+        later.then(answered, failed)
         is_here = False
+
+    def _break_off(self, error: Exception) -> None:
+        """Close: a fault of ours in one request must not take the broker down with it."""
+        _log.error("closing the connection of %s", self.client.host, exc_info=error)
+        self.is_closing = True
 
     def _refuse_version(self, key: int, version: int, correlation_id: int) -> None:
         """Answer an ApiVersions of the future in version 0; hang up on everything else."""
