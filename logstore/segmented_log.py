@@ -255,6 +255,8 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
             self.active = self.segments.values()[-1]
         self.active.resume()
         self.active.truncate(offset)
+        if self.active.may_skip_offsets:
+            self.active.next_offset = offset  # also where that lies in a hole between segments
         self.recovery_point = min(self.recovery_point, offset)
 
     def restart(self, offset: int) -> None:
