@@ -165,13 +165,20 @@ class KafkaSegment(LogSegment[RecordBatch]):
             return False
         if self.next_offset + draft.offset_count - 1 - self.base_offset > _RELATIVE_OFFSET_MAX:
             return False
-        return position == 0 or not self._is_aged(draft.max_timestamp_ms)
+        if position == 0:
+            return True
+        first_ms = self._first_timestamp_ms
+        if first_ms is not None and first_ms >= 0:
+            # Data is measured by its own time, not by when it came.
+            age_ms = draft.max_timestamp_ms - first_ms
+            return age_ms <= self.config.segment_ms_max - self.jitter_ms
+        return not self._is_aged(draft.max_timestamp_ms)
 
     def _is_aged(self, timestamp_ms: int) -> bool:
         first_ms = self._first_timestamp_ms
         if first_ms is None:
             first_ms = self._load_first_timestamp()
-        if first_ms >= 0:  # data is measured by its own time, not by when it came
+        if first_ms >= 0:
             waited_ms = timestamp_ms - first_ms
         else:
             waited_ms = self._clock.wall_ms() - self.created_ms
@@ -208,16 +215,24 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self._newest_base_offset = _NOWHERE
         if self.end_position == 0:
             self._first_timestamp_ms = None
-        self._reload_times()
+        self.find_times()
 
-    def _reload_times(self) -> None:
-        """Find the largest timestamp anew: the time index says it only up to its last entry."""
+    def find_times(self) -> None:
+        """
+        Find the largest timestamp where the time index may lack its last entry.
+
+        So it is after a truncation, and where a power loss took what was not synced of the index.
+        (Kafka: ``readLargestTimestamp``.)
+        """
         self.load_times()
         position = self.offset_index.lookup(self.max_timestamp_offset)[1]
-        for batch in self.entries(position, is_checked=False):
-            if batch.max_timestamp_ms > self.max_timestamp_ms:
-                self.max_timestamp_ms = batch.max_timestamp_ms
-                self.max_timestamp_offset = batch.last_offset
+        try:
+            for batch in self.entries(position, is_checked=False):
+                if batch.max_timestamp_ms > self.max_timestamp_ms:
+                    self.max_timestamp_ms = batch.max_timestamp_ms
+                    self.max_timestamp_offset = batch.last_offset
+        except CorruptEntryError:
+            return  # for recovery to judge, or for whoever reads there
 
     def reset_observations(self) -> None:
         """Empty both indexes before a recovery fills them."""

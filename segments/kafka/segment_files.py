@@ -164,9 +164,11 @@ class SegmentFiles:
         if not is_active:
             following = self._bases[bisect_right(self._bases, base_offset)]
             segment.next_offset = segment.recovery_point = following
-            segment.load_times()  # also below the recovery point of a log that is recovered
             if self.is_clean:
+                segment.load_times()
                 self._mend_index(segment)
+            else:
+                segment.find_times()  # below the recovery point the data is safe, not the index
         elif self.is_clean:
             self._mend_index(segment)
             segment.load_end(is_lenient=not self.is_writable)
