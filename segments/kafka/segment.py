@@ -7,13 +7,14 @@ carry no checksum and are rebuilt after an unclean stop.
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import attrs
 
-from logstore.errors import CorruptEntryError, WriteFailedError
+from logstore.errors import CorruptEntryError, OffsetError, WriteFailedError
 from logstore.host import Host
 from logstore.recovery import Recovery
 from logstore.segment import Draft, Extent, LogSegment
@@ -30,6 +31,7 @@ from logstore.segments.kafka.record_batch import (
 )
 from logstore.segments.kafka.time_index import TimeIndex
 
+_log = logging.getLogger(__name__)
 _RELATIVE_OFFSET_MAX = 2**31 - 1
 #: how much is read to step over batch headers: more than an index interval and a header
 _WINDOW_BYTES = 8 * 1024
@@ -233,6 +235,21 @@ class KafkaSegment(LogSegment[RecordBatch]):
                     self.max_timestamp_offset = batch.last_offset
         except CorruptEntryError:
             return  # for recovery to judge, or for whoever reads there
+
+    def save_times(self) -> None:
+        """Give a sealed time index the last entry that it lacks, durably."""
+        index = self.time_index
+        if self.max_timestamp_ms <= index.last_entry[0]:
+            return
+        index.resume()
+        try:
+            index.maybe_append(
+                self.max_timestamp_ms, self.max_timestamp_offset, skip_full_check=True
+            )
+        except OffsetError as error:  # garbage, which Kafka leaves as it is, too
+            _log.warning("%s", error)
+        index.seal()
+        index.flush(sync=True)
 
     def reset_observations(self) -> None:
         """Empty both indexes before a recovery fills them."""

@@ -169,6 +169,8 @@ class SegmentFiles:
                 self._mend_index(segment)
             else:
                 segment.find_times()  # below the recovery point the data is safe, not the index
+                if self.is_writable:
+                    segment.save_times()
         elif self.is_clean:
             self._mend_index(segment)
             segment.load_end(is_lenient=not self.is_writable)
