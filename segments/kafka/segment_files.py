@@ -168,9 +168,7 @@ class SegmentFiles:
                 segment.load_times()
                 self._mend_index(segment)
             else:
-                segment.find_times()  # below the recovery point the data is safe, not the index
-                if self.is_writable:
-                    segment.save_times()
+                self._seal_again(segment)
         elif self.is_clean:
             self._mend_index(segment)
             segment.load_end(is_lenient=not self.is_writable)
@@ -203,6 +201,25 @@ class SegmentFiles:
                 "%s: had no %s; rebuilt up to offset %s, %s bytes were cut off: %s",
                 segment.path, name, outcome.next_offset, outcome.dropped_bytes, outcome.reason,
             )  # fmt: skip
+
+    def _seal_again(self, segment: KafkaSegment) -> None:
+        """
+        Finish the indexes of a sealed segment where a power loss undid that.
+
+        Below the recovery point the data is safe and nobody looks at it again, but its indexes may
+        have been sealed after their last sync: they lack the last entry, or stand at full size with
+        zeros behind, which the next start would take for entries.
+        """
+        segment.find_times()
+        if not self.is_writable:
+            return
+        for index in (segment.offset_index, segment.time_index):
+            name = offset_file_name(segment.base_offset, index.EXTENSION)
+            if self._found.get(name, 0) != index.size_bytes:
+                index.resume()
+                index.seal()
+                index.flush(sync=True)
+        segment.save_times()
 
     def remove(self, segment: KafkaSegment) -> None:
         """Rename the segment's files to ``.deleted``; :meth:`purge` removes them later."""
