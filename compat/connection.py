@@ -70,7 +70,9 @@ class FrameBuffer:
         if pending < _LENGTH_BYTES:
             return BUFFER_BYTES_MIN
         length: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
-        frame_bytes = _LENGTH_BYTES + min(length, self.frame_bytes_max)
+        frame_bytes = _LENGTH_BYTES + length
+        if length > self.frame_bytes_max:
+            frame_bytes = 0  # next_frame() refuses it; it gets no memory
         return max(BUFFER_BYTES_MIN, frame_bytes, pending + pending // 2 + 1)
 
     def _move(self, capacity: int) -> None:
@@ -84,6 +86,10 @@ class FrameBuffer:
         """Say that `count` bytes now stand in the memory that :meth:`writable` returned."""
         self._end += count
         self._was_filled = self._end == len(self._buffer)
+
+    def clear(self) -> None:
+        """Forget what has arrived: nobody will take it any more."""
+        self._start = self._end = 0
 
     def next_frame(self) -> memoryview | None:
         """

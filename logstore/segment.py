@@ -93,7 +93,11 @@ class Draft(Protocol[EntryT_co]):
 
 @attrs.frozen
 class Extent:
-    """A run of bytes in one file, to be read or handed to a socket."""
+    """
+    A run of bytes in one file, to be read or handed to a socket.
+
+    It can be read for as long as it is kept, also if its segment is removed meanwhile.
+    """
 
     file: File
     position: int
@@ -347,7 +351,9 @@ class LogSegment(ABC, Generic[EntryT]):
         return (path,)
 
     def close(self) -> None:
-        """Give the file handle back; the next use opens it again."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """
+        Let go of the file handle; the next use opens it again.
+
+        It is not closed by force: an extent that is still on its way to a slow reader keeps it.
+        """
+        self._file = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import attrs
@@ -149,7 +149,7 @@ def produce_fields(topics: Topics, version: int, acks: int) -> dict[str, Any]:
 
 
 def fetch_fields(
-    topics: list[tuple[Any, list[Mapping[str, Any]]]],
+    topics: Sequence[tuple[Any, Sequence[Mapping[str, Any]]]],
     version: int,
     *,
     forgotten: list[tuple[Any, list[int]]] | None = None,

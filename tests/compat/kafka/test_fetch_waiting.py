@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.broker import Broker
-from logstore.compat.kafka.readers import Readers
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import batch
@@ -259,51 +258,3 @@ def test_long_polls_leave_no_timers_behind() -> None:
         stage.produce()
         peer.answers()
     assert len(stage.broker.timers) < 1500
-
-
-class TestReaders:
-    """The register by itself."""
-
-    def test_a_reader_is_asked_once_for_many_appends(self) -> None:
-        """Between two looks any number of appends count as one."""
-        stage = Stage()
-        readers = Readers()
-        asked: list[str] = []
-        readers.wait([stage.log(0), stage.log(1)], lambda: asked.append("first"))
-        readers.wait([stage.log(1)], lambda: asked.append("second"))
-        for index in (0, 1, 0, 1):
-            stage.log(index).append_produced(memoryview(bytearray(ONE)), 1_700_000_000_000)
-        assert asked == []
-        readers.wake()
-        assert sorted(asked) == ["first", "first", "second"]  # once a partition
-        readers.wake()
-        assert len(asked) == 3
-
-    def test_who_has_left_is_not_asked(self) -> None:
-        """Also if it left while the others were being asked; leaving twice is fine."""
-        stage = Stage()
-        readers = Readers()
-        asked: list[int] = []
-        leave = readers.wait([stage.log(), stage.log()], lambda: asked.append(1))
-        leave()
-        leave()
-        readers.wait([stage.log()], lambda: leaves[0]())
-        leaves = [readers.wait([stage.log()], lambda: asked.append(2))]
-        stage.log().append_produced(memoryview(bytearray(ONE)), 1_700_000_000_000)
-        readers.wake()
-        assert asked == []
-
-    def test_a_reader_that_fails_harms_nobody(self) -> None:
-        """The one who appended goes on, and the other readers are asked."""
-        stage = Stage()
-        readers = Readers()
-        asked: list[int] = []
-
-        def fail() -> None:
-            raise RuntimeError("a fault of ours")
-
-        readers.wait([stage.log()], fail)
-        readers.wait([stage.log()], lambda: asked.append(1))
-        stage.log().append_produced(memoryview(bytearray(ONE)), 1_700_000_000_000)
-        readers.wake()
-        assert asked == [1]
