@@ -68,6 +68,8 @@ class KafkaConnection:
         """Serve every whole request that has arrived, until one must wait."""
         self._frames.received(count)
         self._serve()
+        if self.is_closing:
+            self._frames.clear()
 
     def feed(self, data: bytes) -> list[Chunk]:
         """Receive `data` and take out what is to be sent: for tests, which have no socket."""
