@@ -1,0 +1,368 @@
+"""
+A partition against a list of batches: whatever happens to it, it holds what the list holds.
+
+The machine appends, reads, rolls, truncates, deletes and retains, flushes, stops cleanly, dies and
+loses power, on a simulated disk, in any order. After each step the log must read as the list does;
+after a power loss it may have lost what was never flushed, and nothing else.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import attrs
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from logstore.errors import OffsetOutOfRangeError, WriteFailedError
+from logstore.segments.kafka.compression import Codec
+from logstore.segments.kafka.config import LogConfig
+from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.record import Record, decode_records, encode_batch
+from logstore.segments.kafka.record_batch import RecordBatch
+from logstore.segments.kafka.segment_files import SegmentFiles
+from logstore.testing import PowerLoss, SimulatedHost
+
+DIRECTORY = "/data/t-0"
+START_MS = 1_700_000_000_000
+CONFIG = LogConfig(
+    segment_bytes=700,
+    index_interval_bytes=150,
+    segment_index_bytes=60,
+    segment_ms=60_000,
+    retention_bytes=1500,
+    retention_ms=-1,
+    file_delete_delay_ms=0,
+    message_timestamp_after_max_ms=2**62,
+)
+
+
+@attrs.frozen
+class StoredBatch:
+    """A batch as it must stand in the log."""
+
+    data: bytes
+
+    @property
+    def header(self) -> RecordBatch:
+        """Its header."""
+        return RecordBatch(self.data, len(self.data))
+
+
+class PartitionMachine(RuleBasedStateMachine):
+    """`batches` is the list; `end` may lie above its last batch after a truncation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.host = SimulatedHost(seed=1)
+        self.host.fs.make_directory(DIRECTORY)
+        self.host.fs.sync_directory("/data")
+        self.host.fs.sync_directory("/")
+        self.batches: list[StoredBatch] = []
+        self.start = 0
+        self.end = 0
+        self.durable = 0
+        self.checkpoint = 0  # recovery point and log start as the store's checkpoints have them
+        self.start_checkpoint = 0
+        self.partition = self.open()
+
+    def open(self, recovery_point: int | None = None) -> KafkaPartition:
+        """Open the partition; `recovery_point` after an unclean stop."""
+        files = SegmentFiles(self.host, DIRECTORY, CONFIG, is_clean=recovery_point is None)
+        return KafkaPartition(
+            self.host,
+            files,
+            "t",
+            0,
+            recovery_point=recovery_point,
+            log_start_offset=self.start_checkpoint,
+        )
+
+    # writing
+
+    @initialize()
+    def lead(self) -> None:
+        """A leader is elected, and the new directory made durable, as a store does it."""
+        self.partition.become_leader(0)
+        self.partition.flush()
+
+    @rule(
+        sizes=st.lists(st.integers(0, 60), min_size=1, max_size=5),
+        delay_ms=st.integers(-500, 30_000),
+        codec=st.sampled_from([Codec.NONE, Codec.NONE, Codec.LZ4, Codec.GZIP]),
+        producer_id=st.sampled_from([-1, -1, 7, 8]),
+    )
+    def append(self, sizes: list[int], delay_ms: int, codec: Codec, producer_id: int) -> None:
+        """A producer's batch goes to the end, with the offsets that come next."""
+        data = self.produced(sizes, delay_ms, codec, producer_id)
+        appended = self.partition.append_produced(memoryview(bytearray(data)), START_MS)
+        assert (appended.base_offset, appended.is_duplicate) == (self.end, False)
+        self.expect(data)
+        assert appended.last_offset == self.end - 1
+
+    @rule(sizes=st.lists(st.integers(0, 60), min_size=1, max_size=4), free=st.integers(0, 400))
+    def append_on_a_full_disk(self, sizes: list[int], free: int) -> None:
+        """It is appended whole, or refused and nothing of it remains."""
+        data = self.produced(sizes, 0, Codec.NONE, -1)
+        self.host.fs.fill_up(free)
+        try:
+            self.partition.append_produced(memoryview(bytearray(data)), START_MS)
+        except WriteFailedError:
+            assert self.partition.end_offset == self.end
+        else:
+            self.expect(data)
+        finally:
+            self.host.fs.faults.clear()
+
+    def produced(self, sizes: list[int], delay_ms: int, codec: Codec, producer_id: int) -> bytes:
+        """Return a batch as a client sends it."""
+        timestamp_ms = START_MS + len(self.batches) * 1000 + delay_ms
+        records = [
+            Record(offset=index, timestamp_ms=timestamp_ms + index, value=b"v" * size)
+            for index, size in enumerate(sizes)
+        ]
+        sequence = -1
+        if producer_id >= 0:
+            known = self.partition.producers.get(producer_id)
+            sequence = 0 if known is None else known.last_sequence + 1
+        return bytes(
+            encode_batch(
+                records,
+                codec=codec,
+                producer_id=producer_id,
+                producer_epoch=0 if producer_id >= 0 else -1,
+                base_sequence=sequence,
+            )
+        )
+
+    def expect(self, produced: bytes) -> None:
+        """Add a batch to the list, stamped as a leader stamps it."""
+        data = bytearray(produced)
+        struct.pack_into(">q", data, 0, self.end)
+        struct.pack_into(">i", data, 12, self.partition.leader_epoch)
+        self.batches.append(StoredBatch(bytes(data)))
+        self.end = self.batches[-1].header.next_offset
+
+    @rule()
+    def roll(self) -> None:
+        """A new segment changes nothing that can be read."""
+        self.partition.log.roll()
+
+    @precondition(lambda self: self.end > 0)
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        """What reaches to an offset or above is gone; the log goes on there."""
+        offset = data.draw(st.integers(max(0, self.start - 2), self.end + 1), label="offset")
+        self.partition.truncate(offset)
+        if offset < self.end:
+            first = self.partition.log.start_offset
+            self.batches = [b for b in self.batches if b.header.next_offset <= offset]
+            if not self.batches or first == offset:
+                self.batches = [b for b in self.batches if b.header.base_offset >= first]
+            self.end = offset
+            self.start = min(self.start, offset)
+            self.durable = min(self.durable, offset)
+        self.write_checkpoints()  # as Kafka does after a truncation
+
+    @rule(data=st.data())
+    def delete_records(self, data: st.DataObject) -> None:
+        """The log start moves up; nothing below it can be read."""
+        offset = data.draw(st.integers(self.start, self.end), label="offset")
+        assert self.partition.delete_records(offset) == max(self.start, offset)
+        self.start = max(self.start, offset)
+
+    @rule()
+    def retain(self) -> None:
+        """The oldest segments go while what remains without them is large enough."""
+        sizes = [
+            (segment.base_offset, segment.end_position)
+            for segment in self.partition.log.segments.values()
+        ]
+        bases = [base for base, _ in sizes]
+        gone = 0
+        while gone + 1 < len(bases) and bases[gone + 1] <= self.start:
+            gone += 1
+        total = sum(size for _, size in sizes[gone:])
+        while (
+            gone < len(sizes)
+            and total - CONFIG.retention_bytes >= sizes[gone][1]
+            and not (gone == len(sizes) - 1 and sizes[gone][1] == 0)
+        ):
+            total -= sizes[gone][1]
+            gone += 1
+        assert self.partition.retain() == gone
+        if gone:
+            first = bases[gone] if gone < len(bases) else self.end
+            self.start = max(self.start, first)
+        self.host.clock.advance(1)
+        self.partition.files.purge()
+
+    @rule()
+    def flush(self) -> None:
+        """Everything appended so far is durable from now on."""
+        self.partition.flush()
+        self.durable = self.end
+        assert self.partition.log.recovery_point == self.end
+
+    @rule()
+    def write_checkpoints(self) -> None:
+        """The store notes recovery point and log start from time to time."""
+        self.checkpoint = self.partition.log.recovery_point
+        self.start_checkpoint = self.partition.start_offset
+
+    # stopping
+
+    @rule()
+    def stop_cleanly(self) -> None:
+        """After a clean stop all is there, and nothing had to be recovered."""
+        self.partition.close()
+        self.durable = self.end
+        self.write_checkpoints()
+        self.partition = self.open()
+        assert self.partition.recovery is None
+        self.take_over()
+
+    @rule()
+    def die(self) -> None:
+        """The process vanishes: all that was written is there, checked and not cut."""
+        self.host.fs.process_death()
+        self.recover(self.end)
+        assert self.partition.recovery is not None
+        assert self.partition.recovery.is_clean
+
+    @rule(tail=st.binary(min_size=1, max_size=200))
+    def die_with_a_torn_tail(self, tail: bytes) -> None:
+        """What a half write left at the end is cut, kept aside, and reported."""
+        active = self.partition.log.active
+        path, size_bytes = active.path, active.end_position
+        self.host.fs.process_death()
+        file = self.host.fs.open(path, create=True)
+        file.write(file.size(), tail)
+        file.close()
+        self.recover(self.end)
+        recovery = self.partition.recovery
+        assert recovery is not None
+        assert recovery.dropped_bytes == len(tail)
+        assert recovery.reason
+        assert f"position {size_bytes}" in recovery.reason
+        if any(tail):
+            (kept,) = recovery.kept_aside
+            file = self.host.fs.open(kept, writable=False)
+            assert file.read(0, file.size()) == tail
+            self.host.fs.remove(kept)
+
+    @rule(loss=st.integers(0, 2**16).map(PowerLoss.random) | st.just(PowerLoss()))
+    def lose_power(self, loss: PowerLoss) -> None:
+        """What was flushed is there; of the rest whole batches, or nothing."""
+        self.host.power_loss(loss)
+        self.recover(self.durable)
+
+    def recover(self, kept_offset: int) -> None:
+        """Open after a crash that must keep every batch below `kept_offset`."""
+        self.partition = self.open(self.checkpoint)
+        found = {bytes(batch.data) for batch in self.partition.batches()}
+        survivors = [batch for batch in self.batches if batch.data in found]
+        lost = [batch for batch in self.readable() if batch.data not in found]
+        assert [b for b in lost if b.header.next_offset <= kept_offset] == []
+        self.batches = survivors
+        self.take_over()
+        self.partition.flush()
+        self.durable = self.end
+        self.write_checkpoints()
+
+    def take_over(self) -> None:
+        """
+        Take over where the opened log starts and ends.
+
+        An end without a batch behind it (after a truncation) is forgotten at a stop. A log start
+        that no checkpoint has yet is, too; what was deleted may then be back.
+        """
+        start, end = self.partition.start_offset, self.partition.end_offset
+        last = self.batches[-1].header.next_offset if self.batches else 0
+        assert last <= end <= self.end
+        assert self.start_checkpoint <= start <= max(self.start, last, end)
+        self.start, self.end = start, end
+        self.durable = min(self.durable, end)
+
+    # what must always hold
+
+    def readable(self) -> list[StoredBatch]:
+        """Return the batches of the list that reach above the log start."""
+        return [batch for batch in self.batches if batch.header.next_offset > self.start]
+
+    @invariant()
+    def offsets_agree(self) -> None:
+        """Start, end and recovery point are where the list has them."""
+        assert (self.partition.start_offset, self.partition.end_offset) == (self.start, self.end)
+        log = self.partition.log
+        assert log.start_offset <= log.recovery_point <= log.next_offset
+        assert log.recovery_point <= max(self.durable, log.start_offset)
+
+    @invariant()
+    def batches_agree(self) -> None:
+        """Every readable batch is in the log, in order, byte for byte."""
+        found = [bytes(batch.data) for batch in self.partition.batches()]
+        assert found == [batch.data for batch in self.readable()]
+
+    @rule(data=st.data(), size_bytes_max=st.integers(1, 2000), is_first_whole=st.booleans())
+    def read(self, data: st.DataObject, size_bytes_max: int, is_first_whole: bool) -> None:
+        """A read returns bytes from the batch that holds the offset on, whole if so asked."""
+        offset = data.draw(st.integers(self.start, self.end), label="offset")
+        extent = self.partition.read(offset, size_bytes_max, is_first_whole=is_first_whole)
+        rest = [b.data for b in self.batches if b.header.last_offset >= offset]
+        found = b"" if extent is None else extent.read()
+        assert b"".join(rest).startswith(found)
+        assert len(found) <= max(size_bytes_max, len(rest[0]) if rest and is_first_whole else 0)
+        if rest and is_first_whole:
+            assert len(found) >= len(rest[0])
+
+    @rule(data=st.data())
+    def read_outside(self, data: st.DataObject) -> None:
+        """Below the log start and above the log end nothing can be read."""
+        outside = st.just(self.end + 1)
+        if self.start > 0:
+            outside |= st.integers(0, self.start - 1)
+        offset = data.draw(outside, label="offset")
+        with pytest.raises(OffsetOutOfRangeError):
+            self.partition.read(offset, 100)
+
+    @rule(data=st.data(), count_max=st.integers(1, 10))
+    def read_records(self, data: st.DataObject, count_max: int) -> None:
+        """Records come in order from an offset on, none left out."""
+        offset = data.draw(st.integers(self.start, self.end), label="offset")
+        wanted = [record for record in self.records() if record.offset >= offset][:count_max]
+        found = self.partition.read_records(offset, count_max)
+        assert [(r.offset, r.timestamp_ms, r.value) for r in found] == [
+            (r.offset, r.timestamp_ms, r.value) for r in wanted
+        ]
+
+    @rule(data=st.data())
+    def find_time(self, data: st.DataObject) -> None:
+        """The first record at least that young is the one that a walk over the list finds."""
+        stamps = [record.timestamp_ms for record in self.records()] or [START_MS]
+        asked = data.draw(st.sampled_from(stamps), label="timestamp") + data.draw(
+            st.integers(-1, 1), label="delta"
+        )
+        wanted = next((r.offset for r in self.records() if r.timestamp_ms >= asked), None)
+        assert self.partition.offset_for_timestamp(asked) == wanted
+
+    def records(self) -> list[Record]:
+        """Return the readable records of the list."""
+        return [
+            record
+            for batch in self.readable()
+            for record in decode_records(batch.data)
+            if record.offset >= self.start
+        ]
+
+
+TestPartition = PartitionMachine.TestCase
+TestPartition.settings = settings(stateful_step_count=30, report_multiple_bugs=False)
