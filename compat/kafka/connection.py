@@ -21,6 +21,7 @@ from logstore.compat.kafka.framing import (
     framed,
     skip_tags,
 )
+from logstore.compat.kafka.null_fields import find_null
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
 from logstore.compat.waiting import Later
 
@@ -154,6 +155,9 @@ class KafkaConnection:
             raise MalformedRequestError(
                 f"{api.name} v{version} cannot be decoded: {error!r}"
             ) from error
+        null = find_null(request, version)
+        if null is not None:
+            raise MalformedRequestError(f"{api.name} v{version}: {null} must not be null")
         assert api.handle is not None, "an API has one kind of handler"
         return api.handle(self.broker, self.client, request)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.damage import damaged
 from tests.interop.conftest import Broker
 from tests.interop.our_broker import OurBroker
 from tests.interop.raw_wire import API_VERSIONS, METADATA, PRODUCE, Wire, answers, ask, request
@@ -183,25 +184,6 @@ def recorded_frames(golden: Path) -> list[bytes]:
     return frames
 
 
-def damaged(frame: bytes, chance: random.Random) -> bytes:
-    """Return a frame with some bytes changed, left out or put in."""
-    data = bytearray(frame)
-    for _ in range(chance.randrange(1, 4)):
-        if len(data) <= 8:
-            break
-        position = chance.randrange(8, len(data))
-        match chance.randrange(4):
-            case 0:
-                data[position] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)])
-            case 1:
-                del data[position:]
-            case 2:
-                data[position:position] = chance.randbytes(chance.randrange(1, 9))
-            case _:
-                data[position : position + 4] = chance.choice([b"\x7f\xff\xff\xff", b"\xff" * 4])
-    return bytes(data)
-
-
 def test_damaged_requests_of_real_clients(ours: OurBroker, golden: Path) -> None:
     """Recorded requests of five clients, damaged in many ways: no handler breaks over them."""
     chance = random.Random(4)
@@ -210,7 +192,7 @@ def test_damaged_requests_of_real_clients(ours: OurBroker, golden: Path) -> None
     assert len(frames) > 300
     for frame in frames * 3:
         with Wire(ours.bootstrap) as wire:
-            wire.send_frame(damaged(frame, chance))
+            wire.send_frame(damaged(frame, chance, first=8))
             wire.finish()
     assert answers(ours.bootstrap)
     assert "Traceback" not in ours.log.read_text(errors="replace")[logged:]

@@ -1,0 +1,318 @@
+"""
+Every decoder against damaged input: it answers, or it raises one of our own errors, and in time.
+
+`./dev test` does this for a few seconds, always with the same damages; `./dev fuzz SECONDS` for as
+long as you like, with new ones each time. A failure names the seed and the input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+
+from logstore.compat.kafka.broker import Broker
+from logstore.compat.kafka.groups.offsets_log import (
+    decode_group_metadata_value,
+    decode_key,
+    decode_offset_commit_value,
+)
+from logstore.compat.kafka.groups.subscription import subscribed_topics
+from logstore.errors import LogStoreError
+from logstore.host import FileSystem
+from logstore.segments.kafka.checkpoints import read_offset_checkpoint
+from logstore.segments.kafka.compression import Codec, compress, decompress
+from logstore.segments.kafka.directory_name import parse_directory_name
+from logstore.segments.kafka.java_properties import parse_properties
+from logstore.segments.kafka.leader_epochs import LeaderEpochs
+from logstore.segments.kafka.meta_properties import MetaProperties
+from logstore.segments.kafka.partition_metadata import PartitionMetadata
+from logstore.segments.kafka.producer_snapshot import decode_snapshot
+from logstore.segments.kafka.record import check_structure, decode_records
+from logstore.segments.kafka.record_batch import iterate_batches
+from logstore.segments.kafka.store import KafkaStore, StoreOptions
+from logstore.testing.simulated_host import SimulatedHost
+from tests.damage import damaged
+
+GOLDEN = Path(__file__).resolve().parent / "golden"
+DATA = GOLDEN / "kafka-4.3" / "data"
+ASKED_SECONDS = float(os.environ.get("LOGSTORE_FUZZ_SECONDS", "0"))
+USUAL_SECONDS = 0.3
+STEP_SECONDS_MAX = 5.0
+OUTPUT_BYTES_MAX = 16 << 20
+DIRECTORY = "/data"
+
+
+@attrs.frozen
+class Decoder:
+    """Something that reads bytes, and honest examples of what it reads."""
+
+    name: str
+    read: Callable[[bytes], object]
+    examples: Callable[[], list[bytes]]
+
+
+def golden_files(pattern: str) -> Callable[[], list[bytes]]:
+    """Return a function that reads all golden files of a name."""
+
+    def read() -> list[bytes]:
+        found = sorted(DATA.glob(pattern))
+        return [data for path in found if 0 < len(data := path.read_bytes()) < 100_000]
+
+    return read
+
+
+def golden_batches() -> list[bytes]:
+    """Return single record batches, in all codecs."""
+    return [
+        bytes(batch.data)
+        for data in golden_files("*/*.log")()
+        for batch in iterate_batches(memoryview(bytearray(data)))
+    ][::3]
+
+
+def group_records(key_version: int) -> list[tuple[bytes, bytes]]:
+    """Return keys and values of a kind: 1 are committed offsets, 2 is what a group looks like."""
+    (log,) = (DATA / "__consumer_offsets-0").glob("*.log")
+    pairs = [
+        (record.key, record.value)
+        for batch in iterate_batches(memoryview(bytearray(log.read_bytes())))
+        if not batch.is_control
+        for record in decode_records(batch.data)
+    ]
+    return [
+        (bytes(key), bytes(value))
+        for key, value in pairs
+        if key and value and int.from_bytes(key[:2]) == key_version
+    ]
+
+
+def group_keys() -> list[bytes]:
+    """Return keys of both kinds."""
+    return [key for version in (1, 2) for key, _ in group_records(version)]
+
+
+def committed_offsets() -> list[bytes]:
+    """Return values of committed offsets."""
+    return [value for _, value in group_records(1)]
+
+
+def group_metadata() -> list[bytes]:
+    """Return values that say what a group looks like."""
+    return [value for _, value in group_records(2)]
+
+
+def subscriptions() -> list[bytes]:
+    """Return what members said that they subscribe to."""
+    groups = [decode_group_metadata_value(value) for value in group_metadata()]
+    return [member.subscription for group in groups for member in group.members]
+
+
+def compressed(codec: Codec) -> Callable[[], list[bytes]]:
+    """Return a function that compresses texts of several sizes."""
+    return lambda: [compress(codec, b"fuzz me, " * count) for count in (1, 20, 5000)]
+
+
+def reads_file(name: str, read: Callable[[FileSystem, str], object]) -> Callable[[bytes], object]:
+    """Return a decoder of bytes from a reader of a file in a directory."""
+
+    def decode(data: bytes) -> object:
+        host = SimulatedHost()
+        host.fs.make_directory(DIRECTORY)
+        write(host, f"{DIRECTORY}/{name}", data)
+        return read(host.fs, DIRECTORY)
+
+    return decode
+
+
+def write(host: SimulatedHost, path: str, data: bytes) -> None:
+    """Put a file onto the simulated disk."""
+    file = host.fs.open(path, create=True)
+    file.write(0, data)
+    file.close()
+
+
+def decode_all_batches(data: bytes) -> object:
+    """Walk over a segment's bytes, and into every batch's records."""
+    found: list[object] = []
+    for batch in iterate_batches(memoryview(bytearray(data))):
+        if batch.codec == Codec.NONE:
+            check_structure(batch.data)
+        found += decode_records(batch.data, size_bytes_max=OUTPUT_BYTES_MAX)
+    return found
+
+
+def read_recovery_points(fs: FileSystem, directory: str) -> object:
+    """Read the checkpoint of recovery points in a directory."""
+    return read_offset_checkpoint(fs, f"{directory}/{CHECKPOINT}")
+
+
+CHECKPOINT = "recovery-point-offset-checkpoint"
+DECODERS = (
+    Decoder("record batches", decode_all_batches, golden_batches),
+    Decoder("producer snapshot", decode_snapshot, golden_files("*/*.snapshot")),
+    Decoder(
+        "offset checkpoint",
+        reads_file(
+            CHECKPOINT, lambda fs, where: read_offset_checkpoint(fs, f"{where}/{CHECKPOINT}")
+        ),
+        golden_files(CHECKPOINT),
+    ),
+    Decoder(
+        "leader epochs",
+        reads_file("leader-epoch-checkpoint", LeaderEpochs.load),
+        golden_files("*/leader-epoch-checkpoint"),
+    ),
+    Decoder(
+        "meta.properties",
+        reads_file("meta.properties", MetaProperties.read),
+        golden_files("meta.properties"),
+    ),
+    Decoder(
+        "partition.metadata",
+        reads_file("partition.metadata", PartitionMetadata.read),
+        golden_files("*/partition.metadata"),
+    ),
+    Decoder(
+        "properties",
+        lambda data: parse_properties(data.decode("latin-1")),
+        golden_files("meta.properties"),
+    ),
+    Decoder(
+        "directory name",
+        lambda data: parse_directory_name(data.decode("latin-1")),
+        lambda: [path.name.encode() for path in DATA.iterdir() if path.is_dir()],
+    ),
+    Decoder("group key", decode_key, group_keys),
+    Decoder("group metadata", decode_group_metadata_value, group_metadata),
+    Decoder("committed offset", decode_offset_commit_value, committed_offsets),
+    Decoder("subscription", lambda data: subscribed_topics([data]), subscriptions),
+    *(
+        Decoder(
+            f"{codec.name.lower()} blob",
+            partial(decompress, codec, size_bytes_max=OUTPUT_BYTES_MAX),
+            compressed(codec),
+        )
+        for codec in (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+    ),
+)
+
+
+def rounds(share: int = 1) -> Iterator[tuple[int, random.Random]]:
+    """Yield a seed and its chance until this test's share of the time is over."""
+    seconds = ASKED_SECONDS / (len(DECODERS) + 2) if ASKED_SECONDS else USUAL_SECONDS
+    first = random.SystemRandom().randrange(1 << 48) if ASKED_SECONDS else 0
+    deadline = time.monotonic() + seconds * share
+    seed = first
+    while time.monotonic() < deadline or seed == first:
+        yield seed, random.Random(seed)
+        seed += 1
+
+
+def attempt(seed: int, data: bytes, work: Callable[[], object]) -> None:
+    """Do the work; anything but an answer or an error of ours, in time, fails the test."""
+    began = time.monotonic()
+    try:
+        work()
+    except LogStoreError:
+        pass
+    except Exception as error:
+        raise AssertionError(f"seed {seed}: {error!r} over {data[:2000].hex()}") from error
+    seconds = time.monotonic() - began
+    assert seconds < STEP_SECONDS_MAX, f"seed {seed}: {seconds} s over {data[:2000].hex()}"
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("decoder", DECODERS, ids=lambda decoder: decoder.name)
+def test_decoders_survive_damage(decoder: Decoder) -> None:
+    """Honest bytes are read; damaged ones are read or refused, never answered by a crash."""
+    examples = decoder.examples()
+    assert examples
+    for example in examples:
+        decoder.read(example)
+    for seed, chance in rounds():
+        data = damaged(chance.choice(examples), chance)
+        attempt(seed, data, partial(decoder.read, data))
+
+
+def recorded_frames() -> list[bytes]:
+    """Return what real clients once sent, a frame each."""
+    frames: list[bytes] = []
+    for file in sorted((GOLDEN / "wire").glob("*.jsonl")):
+        events = [json.loads(line) for line in file.read_text().splitlines()]
+        frames += [bytes.fromhex(event["hex"]) for event in events if event["from"] == "client"]
+    return frames
+
+
+@pytest.mark.timeout(0)
+def test_the_broker_survives_damaged_requests(caplog: pytest.LogCaptureFixture) -> None:
+    """A damaged request is answered, or its connection closed; no handler breaks over it."""
+    frames = recorded_frames()
+    broker = Broker.open(SimulatedHost(), DIRECTORY, {"offsets.topic.num.partitions": "1"})
+    connection = broker.connect("127.0.0.1")
+    for seed, chance in rounds(share=4):
+        frame = chance.choice(frames)
+        if chance.random() < 0.8:
+            frame = damaged(frame, chance, first=chance.choice((0, 8)))
+        sent = len(frame).to_bytes(4, "big") + frame
+        attempt(seed, frame, partial(connection.feed, sent))
+        broken = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert broken == [], f"seed {seed}: {frame[:2000].hex()}\n{caplog.text}"
+        if connection.is_closing or connection.is_waiting:
+            connection.lost()
+            connection = broker.connect("127.0.0.1")
+    broker.close()
+
+
+PARTITIONS = ("plain-0", "codec-mixed-0", "idempotent-0", "shapes-0", "delete-records-0")
+
+
+def stored(partition: str) -> dict[str, bytes]:
+    """Return the files of a small data directory by their paths."""
+    paths = [path for path in DATA.iterdir() if path.is_file()] + list((DATA / partition).iterdir())
+    return {str(path.relative_to(DATA)): path.read_bytes() for path in paths}
+
+
+def read_everything(files: dict[str, bytes]) -> None:
+    """Open a store over these files, and read it by offset and by time."""
+    host = SimulatedHost()
+    for name, data in files.items():
+        path = f"{DIRECTORY}/{name}"
+        host.fs.make_directory(path.rpartition("/")[0])
+        write(host, path, data)
+    store = KafkaStore(host, DIRECTORY, StoreOptions())
+    try:
+        for partition in store.partitions():
+            for timestamp_ms in (0, 1_700_000_500_000):
+                partition.find_timestamp(timestamp_ms)
+            partition.find_max_timestamp()
+            for batch in partition.batches():
+                decode_records(batch.data, size_bytes_max=OUTPUT_BYTES_MAX)
+    finally:
+        store.close()
+
+
+@pytest.mark.timeout(0)
+def test_a_store_survives_damaged_files() -> None:
+    """Whatever happened to one file, after either kind of stop: it opens, or says why not."""
+    directories = [stored(partition) for partition in PARTITIONS]
+    for files in directories:
+        read_everything(files)
+    for seed, chance in rounds(share=4):
+        files = dict(chance.choice(directories))
+        if chance.random() < 0.5:
+            del files[".kafka_cleanshutdown"]
+        name = chance.choice(sorted(files))
+        if chance.random() < 0.1:
+            del files[name]
+        else:
+            files[name] = damaged(files[name], chance)
+        about = f"{name}: {sorted(files)}".encode()
+        attempt(seed, about, partial(read_everything, files))
