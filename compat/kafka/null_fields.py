@@ -13,7 +13,8 @@ from typing import Any
 
 def find_null(message: Any, version: int) -> str | None:
     """Return the name of a field that is null and must not be, or None where all is well."""
-    for name, is_nullable, is_struct, is_struct_array in _fields(type(message), version):
+    kind: Any = type(message)
+    for name, is_nullable, is_struct, is_struct_array in _fields(kind, version):
         value = getattr(message, name)
         if value is None:
             if not is_nullable:
