@@ -57,7 +57,7 @@ class SystemFile:
     def write(self, position: int, data: Buffer) -> None:
         """Write all of `data` at `position`, or raise."""
         written = os.pwrite(self._descriptor, data, position)
-        size_bytes = memoryview(data).nbytes
+        size_bytes = len(data) if type(data) is memoryview else memoryview(data).nbytes
         while written < size_bytes:
             rest = memoryview(data)[written:]
             written += os.pwrite(self._descriptor, rest, position + written)

@@ -9,6 +9,7 @@ in flexible versions followed by tagged fields; the client id keeps its i16 leng
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from logstore.errors import LogStoreError
 
@@ -124,6 +125,32 @@ class Reader:
         if count > len(self.data) - self.position:
             raise MalformedRequestError(f"an array of {count} entries does not fit the request")
         return max(count, 0)
+
+    def batches(self, count: int) -> Iterator[tuple[int, memoryview]]:
+        """
+        Read the partitions of a produced topic: (number, record bytes; none for null) each.
+
+        The position is in front of the next partition whenever one is handed out.
+        """
+        data, position, size_max = self.data, self.position, len(self.data)
+        is_flexible = self.is_flexible
+        for _ in range(count):
+            index: int = I32.unpack_from(data, position)[0]
+            if is_flexible:
+                size_bytes, position = read_uvarint(data, position + 4)
+                size_bytes -= 1
+            else:
+                size_bytes, position = I32.unpack_from(data, position + 4)[0], position + 8
+            end = position + size_bytes if size_bytes > 0 else position
+            if end > size_max:
+                raise MalformedRequestError(
+                    f"{size_bytes} record bytes at {position} are cut short"
+                )
+            records, position = data[position:end], end
+            if is_flexible:
+                position = position + 1 if data[position] == 0 else skip_tags(data, position)
+            self.position = position
+            yield index, records
 
     def tags(self) -> None:
         """Skip tagged fields, if the version has them."""

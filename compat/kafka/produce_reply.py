@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition
 
 _RESULT = struct.Struct(">ihqqq")  # index, error, base offset, append time, log start offset
+_SUCCESS_V9 = struct.Struct(">ihqqq3s").pack
 _RESULT_V3 = struct.Struct(">ihqq")
 _NO_ERRORS_V8 = struct.pack(">ih", 0, -1)
 _NO_ERRORS_V9 = b"\x01\x00\x00"  # no record errors, no message, no tags
@@ -64,12 +65,15 @@ class ProduceReply:
     def succeed(self, partition: KafkaPartition, base_offset: int, time_ms: int) -> None:
         """Add the result of an append that went well."""
         index, log_start = partition.index, partition.start_offset
-        self._appended.append((len(self._pieces), partition))
-        if self.version < 5:
-            self._pieces.append(_RESULT_V3.pack(index, 0, base_offset, time_ms))
-            return
-        tail = b"" if self.version < 8 else _NO_ERRORS_V9 if self._is_flexible else _NO_ERRORS_V8
-        self._pieces.append(_RESULT.pack(index, 0, base_offset, time_ms, log_start) + tail)
+        pieces = self._pieces
+        self._appended.append((len(pieces), partition))
+        if self._is_flexible:
+            pieces.append(_SUCCESS_V9(index, 0, base_offset, time_ms, log_start, _NO_ERRORS_V9))
+        elif self.version < 5:
+            pieces.append(_RESULT_V3.pack(index, 0, base_offset, time_ms))
+        else:
+            tail = b"" if self.version < 8 else _NO_ERRORS_V8
+            pieces.append(_RESULT.pack(index, 0, base_offset, time_ms, log_start) + tail)
 
     def fail(self, index: int, code: int, error: BaseException | None = None) -> None:
         """Add the result of a batch that was refused."""

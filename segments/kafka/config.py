@@ -103,6 +103,11 @@ class LogConfig:
         )
 
     @cached_property
+    def takes_batches_as_they_are(self) -> bool:
+        """Tell whether a well-formed batch goes into the log without a change or a look inside."""
+        return not (self.needs_every_record or self.is_log_append_time or self._codec is not None)
+
+    @cached_property
     def segment_ms_max(self) -> int:
         """
         Time that one segment's records may span.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from logstore.errors import OffsetOutOfRangeError, RejectedAppendError
+from logstore.flush import NEVER
 from logstore.host import Host
 from logstore.partition import AppendResult
 from logstore.partition import Record as PlainRecord
@@ -29,7 +30,7 @@ from logstore.segments.kafka.producer_state import ProducerStates
 from logstore.segments.kafka.record_batch import HEADER_BYTES, NO_TIMESTAMP, RecordBatch
 from logstore.segments.kafka.segment import KafkaSegment, TimestampedOffset
 from logstore.segments.kafka.segment_files import SNAPSHOT, SegmentFiles
-from logstore.segments.kafka.validation import parse_produced, validated
+from logstore.segments.kafka.validation import accepted
 from logstore.span import Span
 
 _log = logging.getLogger(__name__)
@@ -199,7 +200,7 @@ class KafkaPartition:
 
         """
         config = self.config
-        batch = validated(parse_produced(data, config), config, now_ms)
+        batch = accepted(data, config, now_ms)
         log = self.log
         active = log.active
         if batch.size_bytes > config.segment_bytes:
@@ -217,7 +218,8 @@ class KafkaPartition:
         log.append(batch)
         if batch.producer_id >= 0:
             self._note_producer(batch)
-        self._appended(config)
+        if config.flush_messages != NEVER or self.on_append is not None:
+            self._appended(config)
         return Appended(
             start,
             start + batch.last_offset_delta,

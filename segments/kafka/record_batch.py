@@ -40,7 +40,7 @@ DELETE_HORIZON_BIT = 0x40
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _PREFIX = struct.Struct(">qi")
 _BASE_OFFSET = struct.Struct(">q")
-_LEADER_EPOCH = struct.Struct(">i")
+_STAMP = struct.Struct(">qii")  # base offset, length, leader epoch
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _MAX_TIMESTAMP = struct.Struct(">q")
@@ -65,6 +65,7 @@ class RecordBatch:
         "data",
         "last_offset_delta",
         "leader_epoch",
+        "length_bytes",
         "magic",
         "max_timestamp_ms",
         "producer_epoch",
@@ -74,6 +75,7 @@ class RecordBatch:
     )
 
     base_offset: int
+    length_bytes: int
     leader_epoch: int
     magic: int
     crc: int
@@ -89,7 +91,7 @@ class RecordBatch:
     def __init__(self, data: memoryview | bytes | bytearray, size_bytes: int) -> None:
         (
             self.base_offset,
-            _,
+            self.length_bytes,
             self.leader_epoch,
             self.magic,
             self.crc,
@@ -162,11 +164,12 @@ class RecordBatch:
 
     def stamped(self, base_offset: int, leader_epoch: int | None = None) -> RecordBatch:
         """Write base offset (and leader epoch) into `data`; return this same batch."""
-        _BASE_OFFSET.pack_into(self.data, 0, base_offset)
-        self.base_offset = base_offset
-        if leader_epoch is not None:
-            _LEADER_EPOCH.pack_into(self.data, 12, leader_epoch)
+        if leader_epoch is None:
+            _BASE_OFFSET.pack_into(self.data, 0, base_offset)
+        else:
+            _STAMP.pack_into(self.data, 0, base_offset, self.length_bytes, leader_epoch)
             self.leader_epoch = leader_epoch
+        self.base_offset = base_offset
         return self
 
     def restamp_time(self, max_timestamp_ms: int, *, is_log_append_time: bool) -> None:

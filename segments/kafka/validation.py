@@ -49,6 +49,43 @@ RECORDS_WALKED_MAX = 16
 _MESSAGE_BYTES_MIN = PREFIX_BYTES + 14  # the smallest message, one of magic 0
 _MAGIC_END = 17
 _NO_BOUND = 2**63 - 1
+_CRC_START = 21
+#: attributes that make a leader look closer
+_UNUSUAL = LOG_APPEND_TIME_BIT | CONTROL_BIT
+
+
+def accepted(data: memoryview, config: LogConfig, now_ms: int) -> RecordBatch:
+    """
+    Return the produced batch as it enters the log.
+
+    The usual batch of a usual topic passes one look at its header; all others, and those that are
+    to be refused, go the long way of :func:`parse_produced` and :func:`validated`.
+
+    Raises:
+        RejectedAppendError: as those two do.
+
+    """
+    size_bytes = len(data)
+    if size_bytes <= HEADER_BYTES or not config.takes_batches_as_they_are:
+        return validated(parse_produced(data, config), config, now_ms)
+    batch = RecordBatch(data, size_bytes)
+    count, attributes = batch.record_count, batch.attributes
+    is_usual = (
+        batch.length_bytes == size_bytes - PREFIX_BYTES
+        and size_bytes <= config.max_message_bytes
+        and batch.magic == MAGIC
+        and batch.base_offset == 0
+        and 0 < count == batch.last_offset_delta + 1
+        and not attributes & _UNUSUAL
+        and (batch.producer_id < 0 or batch.base_sequence >= 0)
+        and batch.max_timestamp_ms <= now_ms + config.message_timestamp_after_max_ms
+        and crc32c(data[_CRC_START:]) == batch.crc
+    )
+    if not is_usual:
+        return validated(parse_produced(data, config), config, now_ms)
+    if attributes & CODEC_MASK or count > 1 or not _is_one_short_record(data, size_bytes):
+        _check_records(batch)
+    return batch
 
 
 def parse_produced(data: memoryview, config: LogConfig) -> RecordBatch:
@@ -146,14 +183,7 @@ def validated(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch
         _check_timestamps(batch, config, now_ms)
     if config.needs_every_record or codec != config.target_codec(codec):
         return _rebuilt(batch, config, now_ms)
-    if codec:
-        if not looks_like(Codec(codec), batch.data[HEADER_BYTES:]):
-            raise InvalidRecordError(f"the records are not {Codec(codec).name.lower()} data")
-    elif not _is_one_short_record(batch):
-        try:
-            check_structure(batch.data, records_max=RECORDS_WALKED_MAX)
-        except CorruptRecordError as error:
-            raise InvalidRecordError(str(error)) from error
+    _check_records(batch)
     if config.is_log_append_time:
         batch.restamp_time(now_ms, is_log_append_time=True)
     elif batch.attributes & LOG_APPEND_TIME_BIT:
@@ -161,14 +191,29 @@ def validated(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch
     return batch
 
 
-def _is_one_short_record(batch: RecordBatch) -> bool:
-    """Tell at a glance that one record, with a length of two varint bytes, fills the batch."""
-    if batch.record_count != 1 or batch.size_bytes < HEADER_BYTES + 2:
+def _check_records(batch: RecordBatch) -> None:
+    """Check what can be told of the records without visiting all of them."""
+    codec = batch.attributes & CODEC_MASK
+    if codec > Codec.ZSTD:
+        raise UnsupportedCompressionError(f"codec {codec} is unknown")
+    if codec:
+        if not looks_like(Codec(codec), batch.data[HEADER_BYTES:]):
+            raise InvalidRecordError(f"the records are not {Codec(codec).name.lower()} data")
+        return
+    try:
+        check_structure(batch.data, records_max=RECORDS_WALKED_MAX)
+    except CorruptRecordError as error:
+        raise InvalidRecordError(str(error)) from error
+
+
+def _is_one_short_record(data: memoryview, size_bytes: int) -> bool:
+    """Tell at a glance that a record whose length takes two bytes fills the rest of the batch."""
+    if size_bytes < HEADER_BYTES + 2:
         return False
-    low, high = batch.data[HEADER_BYTES], batch.data[HEADER_BYTES + 1]
+    low, high = data[HEADER_BYTES], data[HEADER_BYTES + 1]
     length = (low & 0x7F | high << 7) >> 1  # zig-zag of a positive number
     is_whole = low & 0x81 == 0x80 and high < 0x80
-    return is_whole and HEADER_BYTES + 2 + length == batch.size_bytes
+    return is_whole and HEADER_BYTES + 2 + length == size_bytes
 
 
 def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:

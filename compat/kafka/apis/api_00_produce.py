@@ -94,7 +94,7 @@ def _by_parsing(
     acks = reader.i16()
     reader.i32()
     error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
-    topic_count = reader.count()
+    topic_count, now_ms = reader.count(), broker.host.clock.wall_ms()
     reply = ProduceReply(version, topic_count)
     route: ProduceRoute | None = None
     for _ in range(topic_count):
@@ -106,8 +106,14 @@ def _by_parsing(
             prefix = bytes(request.data[request.position : reader.position])
             route = ProduceRoute.learn(version, prefix, partitions, reply.head())
         topic_error = error or _topic_error(client, partitions)
-        for _ in range(partition_count):
-            _serve_partition(broker, reader, reply, partitions, topic_error)
+        for index, records in reader.batches(partition_count):
+            partition = None if partitions is None else partitions.get(index)
+            if partition is None:
+                _refuse_unknown(reply, index, is_topic_known=partitions is not None)
+            elif topic_error:
+                reply.fail(index, topic_error)
+            else:
+                _append(partition, records, reply, now_ms)
         reader.tags()
         reply.close_topic()
     if acks == 0:
@@ -120,34 +126,24 @@ def _by_parsing(
     return [reply.frame(request.correlation_id)]
 
 
-def _serve_partition(
-    broker: Broker,
-    reader: Reader,
-    reply: ProduceReply,
-    partitions: dict[int, KafkaPartition] | None,
-    topic_error: int,
+def _refuse_unknown(reply: ProduceReply, index: int, *, is_topic_known: bool) -> None:
+    is_by_id = not is_topic_known and reply.version >= _IDS_SINCE
+    reply.fail(
+        index, ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
+
+
+def _append(
+    partition: KafkaPartition, records: memoryview, reply: ProduceReply, now_ms: int
 ) -> None:
     """Append one partition's batch and add the result to the reply."""
-    index = reader.i32()
-    records = reader.take(max(reader.length(4), 0))
-    reader.tags()
-    partition = None if partitions is None else partitions.get(index)
-    if partition is None:
-        by_id = partitions is None and reply.version >= _IDS_SINCE
-        reply.fail(
-            index, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-        return
-    if topic_error:
-        reply.fail(index, topic_error)
-        return
     if reply.version < _ZSTD_SINCE and _is_zstd(records):
-        reply.fail(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        reply.fail(partition.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         return
     try:
-        done = partition.append_produced(records, broker.host.clock.wall_ms())
+        done = partition.append_produced(records, now_ms)
     except (LogStoreError, OSError) as error:
-        _refuse(reply, partition, index, error)
+        _refuse(reply, partition, partition.index, error)
         return
     reply.succeed(partition, done.base_offset, done.log_append_time_ms)
 
