@@ -10,28 +10,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, cast
 
+from logstore.errors import LogStoreError
 from logstore.segment import Extent
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk, Connection
     from logstore.compat.waiting import Timers
 
+_log = logging.getLogger(__name__)
+
 #: the part of a file run that is read into memory when the kernel's buffer is full
 _CHUNK_BYTES = 256 * 1024
 _SEND_BUFFER_BYTES = 1024 * 1024
+#: turns of the loop that a stop takes, so that nobody who is hung up on stays untold
+_GOODBYES_MAX = 5
+
+
+#: does (work, done): blocking work somewhere, then `done` with what it raised
+Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
 
 
 class Service(Protocol):
     """What a server serves: makes a connection per peer, has timers, offloads blocking work."""
 
     timers: Timers
-    offload: Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
+    offload: Offload
 
     def connect(self, peer_host: str) -> Connection:
         """Return the sans-IO side of a new connection."""
@@ -83,6 +93,8 @@ class _Peer(asyncio.BufferedProtocol):
 
     def hang_up(self) -> None:
         """Drop the peer at once."""
+        self._descriptor = -1  # the number may soon be that of another file
+        self._connection.output.clear()
         self._transport.abort()
 
     def _on_output(self) -> None:
@@ -93,11 +105,13 @@ class _Peer(asyncio.BufferedProtocol):
     def _steer(self) -> None:
         """Read only while the connection can take more; hang up when it is done."""
         connection = self._connection
-        if connection.is_closing:
-            if not connection.output:
-                self._transport.close()
+        if self._descriptor < 0:
             return
-        wanted = not (connection.is_waiting or self._is_blocked)
+        if connection.is_closing and not connection.output:
+            self._descriptor = -1
+            self._transport.close()
+            return
+        wanted = not (connection.is_waiting or connection.is_closing or self._is_blocked)
         if wanted != self._is_reading:
             self._is_reading = wanted
             if wanted:
@@ -119,20 +133,25 @@ class _Peer(asyncio.BufferedProtocol):
     def _send(self) -> None:
         """Send chunks in order until all are gone or the kernel takes no more."""
         output = self._connection.output
-        while output and not self._is_blocked:
-            chunk = output[0]
-            if isinstance(chunk, Extent):
-                rest = self._send_extent(chunk)
-                if rest is not None:
-                    output[0] = rest
-                    continue
-                output.pop(0)
-            else:
-                count = next(
-                    (i for i, c in enumerate(output) if isinstance(c, Extent)), len(output)
-                )
-                self._send_bytes(output[:count])
-                del output[:count]
+        try:
+            while output and not self._is_blocked:
+                chunk = output[0]
+                if isinstance(chunk, Extent):
+                    rest = self._send_extent(chunk)
+                    if rest is None:
+                        del output[0]
+                    else:
+                        output[0] = rest
+                else:
+                    count = next(
+                        (i for i, c in enumerate(output) if isinstance(c, Extent)), len(output)
+                    )
+                    self._send_bytes(output[:count])
+                    del output[:count]
+        except (OSError, EOFError, LogStoreError) as error:
+            # The peer is gone, or the file cannot be read: what was promised cannot be kept.
+            _log.info("hanging up on a peer: %s", error)
+            self.hang_up()
         if self._is_blocked:
             self._steer()
 
@@ -144,15 +163,11 @@ class _Peer(asyncio.BufferedProtocol):
             sent = os.write(self._descriptor, data)
         except BlockingIOError:
             sent = 0
-        except OSError:
-            self._transport.abort()
-            self._connection.output.clear()
-            return
         if sent < len(data):
             self._transport.write(memoryview(data)[sent:])
 
     def _send_extent(self, extent: Extent) -> Extent | None:
-        """Send by the kernel alone if it can; return what is left to send."""
+        """Send by the kernel alone if it can; return what is left to send, None for nothing."""
         position, size_bytes = extent.position, extent.size_bytes
         source = extent.file.fileno()
         if source is not None:
@@ -165,16 +180,11 @@ class _Peer(asyncio.BufferedProtocol):
                     size_bytes -= sent
             except BlockingIOError:
                 pass
-            except OSError:
-                self._transport.abort()
-                self._connection.output.clear()
-                return Extent(extent.file, position, 0)
         if size_bytes == 0:
             return None
         data = extent.file.read(position, min(size_bytes, _CHUNK_BYTES))
-        if not data:  # the file was cut under the reader: the promised length cannot be kept
-            self._transport.abort()
-            return None
+        if not data:
+            raise EOFError(f"the file ends {size_bytes} bytes before what was promised")
         self._transport.write(data)
         left = size_bytes - len(data)
         return Extent(extent.file, position + len(data), left) if left else None
@@ -194,14 +204,15 @@ class Server:
         self._wake: asyncio.TimerHandle | None = None
         self._workers = ThreadPoolExecutor(4, thread_name_prefix="logstore-io")
         self._loop: asyncio.AbstractEventLoop
+        self._offload_before: Offload
 
     async def start(self, host: str, port: int) -> int:
         """Listen; return the port (chosen by the system where `port` is 0)."""
         self._loop = asyncio.get_running_loop()
-        self.service.offload = self._offload
         self._listener = await self._loop.create_server(
             lambda: _Peer(self), host, port, backlog=1024, reuse_address=True
         )
+        self._offload_before, self.service.offload = self.service.offload, self._offload
         self.service.timers.on_earlier = lambda _: self._sleep()
         self._sleep()
         return int(self._listener.sockets[0].getsockname()[1])
@@ -218,7 +229,10 @@ class Server:
 
     def _run_timers(self) -> None:
         self._wake = None
-        self.service.timers.run()
+        try:
+            self.service.timers.run()
+        except Exception:  # noqa: BLE001 - logged; the other timers must go on
+            _log.exception("a timer failed")
         self._sleep()
 
     def _offload(
@@ -238,12 +252,16 @@ class Server:
         self._workers.submit(run)
 
     async def stop(self) -> None:
-        """Stop listening and hang up on everybody."""
+        """Stop listening and hang up on everybody; the service is as it was before the start."""
+        if self._listener is None:
+            return
+        self._listener.close()
+        self.service.timers.on_earlier = None
         if self._wake is not None:
             self._wake.cancel()
-        if self._listener is not None:
-            self._listener.close()
-        for peer in list(self.peers):
-            peer.hang_up()
-        await asyncio.sleep(0)
+        self.service.offload = self._offload_before
         self._workers.shutdown(wait=True)
+        for _ in range(_GOODBYES_MAX):  # some may just have been accepted
+            for peer in list(self.peers):
+                peer.hang_up()
+            await asyncio.sleep(0)
