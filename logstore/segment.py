@@ -126,6 +126,8 @@ class LogSegment(ABC, Generic[EntryT]):
         self.next_offset = base_offset
         self.recovery_point = base_offset
         self.end_position = 0
+        #: a segment of a log that is only read asks for no right to write
+        self.is_writable = True
         self._file: File | None = None
         #: a failed write left bytes behind the end that could not be cut off yet
         self._has_debris = False
@@ -177,7 +179,7 @@ class LogSegment(ABC, Generic[EntryT]):
     def file(self) -> File:
         """The data file, opened at first use."""
         if self._file is None:
-            self._file = self.fs.open(self.path)
+            self._file = self.fs.open(self.path, writable=self.is_writable)
         return self._file
 
     @property

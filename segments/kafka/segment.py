@@ -280,6 +280,8 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
         CRCs are checked unless `is_checked` is False; CorruptEntryError at a bad batch.
         """
+        if self.end_position == 0 and not self.is_writable:
+            return iter(())  # there may be no file at all
         return walk_batches(self.file, self.path, position, is_checked=is_checked)
 
     def read_batches(

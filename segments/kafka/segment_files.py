@@ -35,12 +35,17 @@ TIME_INDEX = ".timeindex"
 TRANSACTION_INDEX = ".txnindex"
 SNAPSHOT = ".snapshot"
 DELETED = ".deleted"
+_DIGITS = 20
 _DERIVED = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 
 def offset_file_name(offset: int, extension: str) -> str:
     """Return the name under which a file of that (base) offset stands."""
     return f"{offset:020d}{extension}"
+
+
+def _is_offset(stem: str) -> bool:
+    return len(stem) == _DIGITS and stem.isascii() and stem.isdigit()
 
 
 class SegmentFiles:
@@ -89,7 +94,7 @@ class SegmentFiles:
         self._bases = sorted(
             int(name.removesuffix(LOG))
             for name in self._found
-            if name.endswith(LOG) and name.removesuffix(LOG).isdigit()
+            if name.endswith(LOG) and _is_offset(name.removesuffix(LOG))
         )
         self._drop_orphans()
 
@@ -98,7 +103,7 @@ class SegmentFiles:
         bases = set(self._bases)
         for name in list(self._found):
             stem, _, extension = name.partition(".")
-            if f".{extension}" in _DERIVED and stem.isdigit() and int(stem) not in bases:
+            if f".{extension}" in _DERIVED and _is_offset(stem) and int(stem) not in bases:
                 del self._found[name]
                 if self.is_writable:
                     self.fs.remove(f"{self.directory}/{name}")
@@ -116,11 +121,15 @@ class SegmentFiles:
         return sorted(
             int(name.removesuffix(SNAPSHOT))
             for name in self._found
-            if name.endswith(SNAPSHOT) and name.removesuffix(SNAPSHOT).isdigit()
+            if name.endswith(SNAPSHOT) and _is_offset(name.removesuffix(SNAPSHOT))
         )
 
     def create(self, base_offset: int) -> KafkaSegment:
-        """Create an empty segment; files of that name that are left over lose their content."""
+        """
+        Create an empty segment; files of that name that are left over lose their content.
+
+        A log that is only read gets one without files.
+        """
         config, fs = self.config, self.fs
         segment = self._segment(
             base_offset,
@@ -133,18 +142,25 @@ class SegmentFiles:
                 cache=self._cache,
             ),
         )  # fmt: skip
-        file = fs.open(segment.path, create=True)
-        if file.size():
-            file.truncate(0)
-        file.close()
+        if self.is_writable:
+            self._start_file(segment.path)
         segment.created_ms = self.host.clock.wall_ms()
         segment.jitter_ms = config.roll_policy.draw_jitter_ms(self.host.rng)
         return segment
+
+    def _start_file(self, path: str) -> None:
+        file = self.fs.open(path, create=True)
+        try:
+            if file.size():
+                file.truncate(0)
+        finally:
+            file.close()
 
     def _segment(self, base_offset: int, index: OffsetIndex, times: TimeIndex) -> KafkaSegment:
         path = self.path(base_offset, LOG)
         segment = KafkaSegment(self.host, path, base_offset, self.config, index, times)
         segment.witness = self.witness
+        segment.is_writable = self.is_writable
         return segment
 
     def open(self, base_offset: int, *, is_active: bool) -> KafkaSegment:
