@@ -13,34 +13,32 @@ from typing import Any
 
 def find_null(message: Any, version: int) -> str | None:
     """Return the name of a field that is null and must not be, or None where all is well."""
-    kind: Any = type(message)
-    for name, is_nullable, is_struct, is_struct_array in _fields(kind, version):
+    for name, is_nullable, is_struct, is_array in _fields(message.__class__, version):
         value = getattr(message, name)
         if value is None:
             if not is_nullable:
                 return name
         elif is_struct:
-            found = find_null(value, version)
-            if found is not None:
-                return f"{name}.{found}"
-        elif is_struct_array:
-            for entry in value:
+            entries = value if is_array else (value,)
+            for entry in entries:
                 found = find_null(entry, version)
                 if found is not None:
                     return f"{name}.{found}"
+        elif is_array and None in value:
+            return f"{name}[{value.index(None)}]"
     return None
 
 
 @cache
 def _fields(kind: Any, version: int) -> list[tuple[str, bool, bool, bool]]:
-    """Return (name, is nullable, is a struct, is an array of structs) of what is on the wire."""
+    """Return (name, may be null, holds structs, is an array) of what is on the wire."""
     return [
         (
             field.name,
-            # the library reads the uuid of zeros as None
+            # The library reads the uuid of zeros as None.
             field.type_str == "uuid" or bool(field.nullable_for_version_q(version)),
-            bool(field.is_struct()),
-            bool(field.is_struct_array()),
+            bool(field.is_struct() or field.is_struct_array()),
+            bool(field.is_struct_array() or (field.is_array() and field.type_str != "[]uuid")),
         )
         for field in kind._struct.untagged_fields(version)
     ]

@@ -30,6 +30,8 @@ def walk_batches(
 
     """
     end = file.size()
+    if position < 0:
+        _refuse(path, position, "a damaged index leads to a place before the file")
     while position < end:
         data = memoryview(_read_step(file, path, position, end))
         index, available = 0, len(data)

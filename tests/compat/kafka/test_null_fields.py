@@ -39,6 +39,13 @@ def request(api: str, version: int, fields: Mapping[str, Any]) -> Any:
             {"group_id": "g", "topics": [{"name": "t", "partitions": None}]},
             "topics.partitions",
         ),
+        (
+            "ListGroups",
+            5,
+            {"states_filter": ["Empty", None], "types_filter": []},
+            "states_filter[1]",
+        ),
+        ("DescribeTopicPartitions", 0, {"topics": [], "cursor": None}, None),
         ("OffsetCommit", 8, {"group_id": "g", "topics": []}, None),
         ("Metadata", 9, {"topics": None}, None),
         # A topic asked for by name has the uuid of zeros, which the library reads as None.
