@@ -276,29 +276,56 @@ class KafkaStore:
     def create_topic(
         self, name: str, partition_count: int, settings: Mapping[str, str] | None = None
     ) -> Topic:
-        """Create a topic with partitions ``[0, partition_count)``; its name must be free."""
+        """
+        Create a topic with partitions ``[0, partition_count)``; its name must be free.
+
+        Raises:
+            ConfigError: a setting has a value that is not allowed.
+            OSError: the disk refused. Either way nothing of the topic remains.
+
+        """
         assert name not in self.topics_by_name, f"topic {name} exists"
         topic = Topic(name, self._new_id(), dict(settings or {}))
         self.config_of(topic)  # settings are checked before anything stands on disk
-        self._enter(topic)
         self.add_partitions(topic, partition_count)
-        if topic.settings:
-            save_settings(self.host.fs, self.directory, self.topics_by_name)
+        self._enter(topic)
+        try:
+            if topic.settings:
+                save_settings(self.host.fs, self.directory, self.topics_by_name)
+        except OSError:
+            del self.topics_by_name[name], self.topics_by_id[topic.topic_id]
+            self._undo_partitions(topic, 0, partition_count)
+            raise
         return topic
 
     def add_partitions(self, topic: Topic, partition_count: int) -> None:
-        """Grow the topic to so many partitions."""
-        fs = self.host.fs
-        for index in range(len(topic.partitions), partition_count):
-            path = f"{self.directory}/{topic.name}-{index}"
-            fs.make_directory(path)
-            PartitionMetadata(topic.topic_id).write(fs, path, sync=False)
-            partition = self._open_partition(
-                topic, index, recovery_point=None, log_start_offset=0, is_new=True
-            )
-            partition.become_leader(0, sync=False)
-            topic.partitions[index] = partition
-        fs.sync_directory(self.directory)
+        """Grow the topic to so many partitions, or leave it as it is and raise OSError."""
+        count = len(topic.partitions)
+        try:
+            for index in range(count, partition_count):
+                topic.partitions[index] = self._create_partition(topic, index)
+            self.host.fs.sync_directory(self.directory)
+        except OSError:
+            self._undo_partitions(topic, count, partition_count)
+            raise
+
+    def _create_partition(self, topic: Topic, index: int) -> KafkaPartition:
+        path = f"{self.directory}/{topic.name}-{index}"
+        self.host.fs.make_directory(path)
+        PartitionMetadata(topic.topic_id).write(self.host.fs, path, sync=False)
+        partition = self._open_partition(
+            topic, index, recovery_point=None, log_start_offset=0, is_new=True
+        )
+        partition.become_leader(0, sync=False)
+        return partition
+
+    def _undo_partitions(self, topic: Topic, start: int, end: int) -> None:
+        """Take partitions away that could not all be created."""
+        for index in range(start, end):
+            partition = topic.partitions.pop(index, None)
+            if partition is not None:
+                partition.log.close()
+            self.host.fs.remove_directory(f"{self.directory}/{topic.name}-{index}")
 
     def delete_topic(self, topic: Topic) -> None:
         """Take the topic away: its directories get ``-delete`` names and go after a delay."""
