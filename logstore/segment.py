@@ -201,7 +201,7 @@ class LogSegment(ABC, Generic[EntryT]):
             raise OffsetMismatchError(self.path, start, self.next_offset)
         position = self.end_position
         if self._has_debris:
-            self.clear_debris()
+            self._clear_debris()
         try:
             (self._file or self.file).write(position, entry.data)
         except OSError as error:
@@ -215,17 +215,14 @@ class LogSegment(ABC, Generic[EntryT]):
         """Cut off what a failed write left behind, so that the next one finds a clean end."""
         self._has_debris = True
         try:
-            self.clear_debris()
+            self._clear_debris()
         except WriteFailedError as second:
             error.add_note(str(second))
         raise WriteFailedError(
             f"{self.path}: position {position}: {error.strerror or error}; nothing was appended"
         ) from error
 
-    def clear_debris(self) -> None:
-        """Cut off what a failed write left; WriteFailedError if that cannot be done yet."""
-        if not self._has_debris:
-            return
+    def _clear_debris(self) -> None:
         try:
             self.file.truncate(self.end_position)
             self.file.sync()  # once the log rolls nobody syncs this file again

@@ -186,7 +186,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         """
         old = self.active
         try:
-            old.clear_debris()
+            old.settle()
             old.seal()
             new = self.family.create(max(old.next_offset, base_offset or 0))
         except (OSError, StorageError) as error:
