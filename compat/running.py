@@ -7,12 +7,14 @@ import contextlib
 import errno
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import uvloop
 
 from logstore.compat.server import Server, Service
 from logstore.errors import LogStoreError
+
+ResultT = TypeVar("ResultT")
 
 
 class AddressError(LogStoreError):
@@ -68,6 +70,7 @@ class ServerThread:
         self._started.wait()
         if self._failure is not None:
             self._thread.join()
+            self._thread = None
             raise self._failure
 
     def _run(self, host: str, port: int) -> None:
@@ -82,25 +85,34 @@ class ServerThread:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         server = Server(self._service)
-        self._on_port(await listen(server, host, port))
-        self._started.set()
-        await self._stopping.wait()
-        await server.stop()
+        found_port = await listen(server, host, port)
+        try:
+            self._on_port(found_port)
+            self._started.set()
+            await self._stopping.wait()
+        finally:
+            await server.stop()
 
-    def call(self, work: Callable[[], Any]) -> Any:
-        """Run `work` in the loop's thread; return what it returns, raise what it raises."""
+    def call(self, work: Callable[[], ResultT]) -> ResultT:
+        """
+        Run `work` in the loop's thread; return what it returns, raise what it raises.
+
+        To be called in any other thread.
+        """
         assert self._loop is not None, "the server runs"
 
-        async def run() -> Any:
+        async def run() -> ResultT:
             return work()
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     def stop(self) -> None:
-        """Hang up on everybody and end the thread."""
+        """Hang up on everybody and end the thread; raise what ended it before, if anything."""
         if self._thread is None or self._loop is None or self._stopping is None:
             return
         with contextlib.suppress(RuntimeError):  # the loop has ended by itself
             self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
         self._thread = None
+        if self._failure is not None:
+            raise self._failure

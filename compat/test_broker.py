@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.running import ServerThread
 from logstore.host import Host
 from logstore.os_host import system_host
+
+ResultT = TypeVar("ResultT")
 
 #: what a test wants otherwise than a production broker
 TEST_SETTINGS: Mapping[str, str] = {
@@ -66,17 +68,31 @@ class TestBroker:
         """What clients call ``bootstrap.servers``."""
         return f"127.0.0.1:{self.port}"
 
+    def call(self, work: Callable[[], ResultT]) -> ResultT:
+        """Run `work` in the broker's thread; return what it returns, raise what it raises."""
+        assert self._thread is not None, "the broker runs only within the with statement"
+        return self._thread.call(work)
+
     def start(self) -> Self:
-        """Open the store and serve it."""
+        """
+        Open the store and serve it.
+
+        Raises:
+            ConfigError: a setting has a value that is not allowed.
+            StorageError: the directory cannot be served.
+            AddressError: the port is taken.
+
+        """
+        assert self._broker is None, "the broker runs already"
         if not self.directory:
             self._temporary = tempfile.TemporaryDirectory(prefix="logstore-")
             self.directory = self._temporary.name
-        self._broker = Broker.open(self._host, self.directory, self._settings)
-        self._thread = ServerThread(self._broker, self._advertise)
         try:
+            self._broker = Broker.open(self._host, self.directory, self._settings)
+            self._thread = ServerThread(self._broker, self._advertise)
             self._thread.start("127.0.0.1", self._wanted_port)
         except BaseException:
-            self._broker.close()
+            self.stop()
             raise
         return self
 
@@ -85,17 +101,25 @@ class TestBroker:
         self.broker.start_housekeeping()
 
     def stop(self) -> None:
-        """Stop cleanly; a temporary directory goes away."""
-        if self._thread is not None:
-            self._thread.stop()
-            self._thread = None
-        if self._temporary is None:
-            self.broker.close()
+        """Stop cleanly; a temporary directory goes away. Fine if it does not run."""
+        thread, self._thread = self._thread, None
+        broker, self._broker = self._broker, None
+        try:
+            if thread is not None:
+                thread.stop()
+        finally:
+            self._close(broker)
+
+    def _close(self, broker: Broker | None) -> None:
+        temporary, self._temporary = self._temporary, None
+        if temporary is None:
+            if broker is not None:
+                broker.close()
             return
-        self.broker.abandon()
-        self._temporary.cleanup()
-        self._temporary = None
         self.directory = ""
+        with temporary:
+            if broker is not None:
+                broker.abandon()
 
     def __enter__(self) -> Self:
         return self.start()

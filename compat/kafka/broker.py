@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 from logstore.compat.kafka.groups_topic import GroupsTopic
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.waiting import Timers
+from logstore.errors import LogStoreError
 from logstore.host import Host
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.partition import KafkaPartition
@@ -25,6 +27,7 @@ from logstore.segments.kafka.topic import Topic
 if TYPE_CHECKING:
     import uuid
 
+_log = logging.getLogger(__name__)
 load_all()
 
 
@@ -91,7 +94,12 @@ class Broker:
         options = StoreOptions(
             node_id=config.node_id, log_defaults=given.topic_defaults(), progress=progress
         )
-        return cls(host, KafkaStore(host, directory, options), config)
+        store = KafkaStore(host, directory, options)
+        try:
+            return cls(host, store, config)
+        except BaseException:
+            store.abandon()  # lets go of the lock
+            raise
 
     def connect(self, peer_host: str) -> KafkaConnection:
         """Return the sans-IO side of a new connection."""
@@ -194,11 +202,16 @@ class Broker:
         self._every(min(config.log_flush_scheduler_interval_ms, 1000), self.flush_by_time)
 
     def _every(self, interval_ms: int, call: Callable[[], object]) -> None:
-        def run() -> None:
-            call()
-            self.timers.after(interval_ms, run)
+        pause_ms = max(interval_ms, 1)  # 0 would be over and over again
 
-        self.timers.after(interval_ms, run)
+        def run() -> None:
+            self.timers.after(pause_ms, run)
+            try:
+                call()
+            except (LogStoreError, OSError) as error:  # a disk may be full now and not later
+                _log.error("%s: %s", self.store.directory, error)
+
+        self.timers.after(pause_ms, run)
 
     def flush_by_time(self) -> None:
         """Flush every partition whose ``flush.ms`` has passed with data not yet durable."""
@@ -211,9 +224,11 @@ class Broker:
 
     def close(self) -> None:
         """Stop cleanly; many partitions wait for the disk together."""
-        self.groups.close()
-        with ThreadPoolExecutor(8) as pool:
-            self.store.close(pool.map)
+        try:
+            self.groups.close()
+        finally:
+            with ThreadPoolExecutor(8) as pool:
+                self.store.close(pool.map)
 
     def abandon(self) -> None:
         """Stop without a word to the disk: the data is thrown away."""
