@@ -101,8 +101,8 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.end_position = self.file.size()
         self.next_offset = self.base_offset
         position = self.offset_index.last_entry[1]
-        if position > self.end_position:
-            position = 0  # an index of another log; the walk takes longer without it
+        if not 0 <= position <= self.end_position:
+            position = 0  # a damaged index, or one of another log; the walk takes longer without it
         for base_offset, start, size_bytes, last_delta in self._spans(position):
             self.next_offset = base_offset + last_delta + 1
             position = start + size_bytes
@@ -119,6 +119,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
     def _spans(self, position: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield (base offset, position, size, last offset delta) of each batch; no CRC check."""
         end = self.end_position
+        position = max(0, position)  # a damaged index may say anything
         window, window_start = b"", position
         while position + HEADER_BYTES <= end:
             index = position - window_start
