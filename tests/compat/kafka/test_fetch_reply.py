@@ -175,7 +175,16 @@ KEYS = [(b"t", index) for index in range(3)]
         ({"extent": extent(0, 1)}, True),
         ({"extent": extent(0, 0)}, False),
     ],
-    ids=str,
+    ids=[
+        "nothing",
+        "last stable offset",
+        "high watermark",
+        "log start",
+        "error",
+        "diverging",
+        "records",
+        "no records",
+    ],
 )
 def test_an_incremental_answer_names_what_is_news(change: dict[str, Any], is_news: bool) -> None:
     """Records, an error, a new high watermark or log start, a diverging epoch; nothing else."""
