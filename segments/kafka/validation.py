@@ -184,6 +184,11 @@ def validated(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch
     if config.needs_every_record or codec != config.target_codec(codec):
         return _rebuilt(batch, config, now_ms)
     _check_records(batch)
+    return _timed(batch, config, now_ms)
+
+
+def _timed(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
+    """Return the batch with the timestamp type that the topic has."""
     if config.is_log_append_time:
         batch.restamp_time(now_ms, is_log_append_time=True)
     elif batch.attributes & LOG_APPEND_TIME_BIT:
@@ -280,9 +285,7 @@ def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
     codec = config.target_codec(batch.codec)
     in_order = [record.offset for record in records] == list(range(len(records)))
     if codec == batch.codec and in_order:
-        if config.is_log_append_time:
-            batch.restamp_time(now_ms, is_log_append_time=True)
-        return batch
+        return _timed(batch, config, now_ms)
     data = encode_batch(
         [attrs.evolve(record, offset=index) for index, record in enumerate(records)],
         codec=Codec(codec),
@@ -292,9 +295,7 @@ def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
         is_transactional=batch.is_transactional,
         level=config.compression_level(codec),
     )
-    rebuilt = RecordBatch(memoryview(data), len(data))
-    if config.is_log_append_time:
-        rebuilt.restamp_time(now_ms, is_log_append_time=True)
+    rebuilt = _timed(RecordBatch(memoryview(data), len(data)), config, now_ms)
     if rebuilt.size_bytes > config.max_message_bytes:
         raise MessageTooLargeError(
             f"recompressed, the batch has {rebuilt.size_bytes} bytes, "
