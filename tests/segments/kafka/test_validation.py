@@ -42,7 +42,7 @@ def produced(records: list[Record], codec: Codec = Codec.NONE) -> bytearray:
     return encode_batch(records, codec=codec)
 
 
-def with_field(data: bytes, layout: str, position: int, value: int) -> bytearray:
+def with_field(data: bytes | bytearray, layout: str, position: int, value: int) -> bytearray:
     """Return a batch with one header field changed and its CRC made right."""
     changed = bytearray(data)
     struct.pack_into(layout, changed, position, value)
