@@ -72,7 +72,7 @@ found_things = st.lists(
         }
     ),
     max_size=6,
-    unique_by=lambda fields: fields["place"],
+    unique_by=lambda fields: str(fields["place"]),
 )
 
 
