@@ -164,10 +164,14 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
 
     # writing
 
-    def reserve(self, draft: Draft[EntryT]) -> int:
-        """Roll if the draft does not fit; return the offset at which it will start."""
+    def reserve(self, draft: Draft[EntryT], base_offset: int | None = None) -> int:
+        """
+        Roll if the draft does not fit; return the offset at which it will start.
+
+        Where its offset is known already and leaves a hole, a new segment starts at `base_offset`.
+        """
         if not self.active.has_room_for(draft):
-            self.roll()
+            self.roll(base_offset)
             if not self.active.has_room_for(draft):
                 raise RejectedAppendError(
                     f"{self.active.path}: {draft.size_bytes} bytes do not fit into an empty segment"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
-from logstore.errors import OffsetOutOfRangeError, RejectedAppendError
+from logstore.errors import OffsetMismatchError, OffsetOutOfRangeError, RejectedAppendError
 from logstore.flush import NEVER
 from logstore.host import Host
 from logstore.partition import AppendResult
@@ -28,7 +28,11 @@ from logstore.segments.kafka.plain_records import from_batches, to_batch
 from logstore.segments.kafka.producer_restore import prune_snapshots, replay_producers
 from logstore.segments.kafka.producer_state import ProducerStates
 from logstore.segments.kafka.record_batch import HEADER_BYTES, NO_TIMESTAMP, RecordBatch
-from logstore.segments.kafka.segment import KafkaSegment, TimestampedOffset
+from logstore.segments.kafka.segment import (
+    RELATIVE_OFFSET_MAX,
+    KafkaSegment,
+    TimestampedOffset,
+)
 from logstore.segments.kafka.segment_files import SNAPSHOT, SegmentFiles
 from logstore.segments.kafka.validation import accepted
 from logstore.span import Span
@@ -249,6 +253,9 @@ class KafkaPartition:
             OffsetMismatchError: it starts below the log's end.
 
         """
+        active = self.log.active
+        if batch.base_offset < active.next_offset:
+            raise OffsetMismatchError(active.path, batch.base_offset, active.next_offset)
         if batch.size_bytes > self.config.segment_bytes:
             raise RecordListTooLargeError(
                 f"the batch has {batch.size_bytes} bytes, "
@@ -256,8 +263,9 @@ class KafkaPartition:
             )
         if batch.leader_epoch > self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(batch.leader_epoch, batch.base_offset)
-        active = self.log.active
-        self.log.reserve(batch)
+        if batch.last_offset - active.base_offset > RELATIVE_OFFSET_MAX:
+            self.log.roll(batch.base_offset)
+        self.log.reserve(batch, batch.base_offset)
         if self.log.active is not active:
             self._rolled()
         self.log.append(batch)
@@ -430,9 +438,12 @@ class KafkaPartition:
 
     def retain(self) -> int:
         """Remove the segments that retention gives up; return how many."""
+        active = self.log.active
         gone = self.log.retain(
             self.config.retention_policy, self.host.clock.wall_ms(), self.start_offset
         )
+        if self.log.active is not active:
+            self._rolled()
         if gone:
             self.start_offset = max(self.start_offset, self.log.start_offset)
             self.leader_epochs.truncate_from_start(self.start_offset, sync=True)

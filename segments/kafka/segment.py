@@ -32,7 +32,7 @@ from logstore.segments.kafka.record_batch import (
 from logstore.segments.kafka.time_index import TimeIndex
 
 _log = logging.getLogger(__name__)
-_RELATIVE_OFFSET_MAX = 2**31 - 1
+RELATIVE_OFFSET_MAX = 2**31 - 1
 #: how much is read to step over batch headers: more than an index interval and a header
 _WINDOW_BYTES = 8 * 1024
 _SPAN = struct.Struct(">qi11xi")  # baseOffset, batchLength, (epoch, magic, crc, attributes), delta
@@ -166,7 +166,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         position = self.end_position
         if position + draft.size_bytes > self.config.segment_bytes or self._is_index_full:
             return False
-        if self.next_offset + draft.offset_count - 1 - self.base_offset > _RELATIVE_OFFSET_MAX:
+        if self.next_offset + draft.offset_count - 1 - self.base_offset > RELATIVE_OFFSET_MAX:
             return False
         if position == 0:
             return True
@@ -328,7 +328,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         """Recover: as the core does, but the witness sees every good batch."""
         witness, path = self.witness, self.path
         position, next_offset = self.end_position, self.next_offset
-        offset_max = self.base_offset + _RELATIVE_OFFSET_MAX
+        offset_max = self.base_offset + RELATIVE_OFFSET_MAX
         try:
             for batch in walk_batches(self.file, path, position):
                 if batch.base_offset < next_offset:
