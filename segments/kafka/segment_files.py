@@ -130,23 +130,22 @@ class SegmentFiles:
 
         A log that is only read gets one without files.
         """
-        config, fs = self.config, self.fs
         segment = self._segment(
             base_offset,
-            OffsetIndex.create(
-                fs, self.path(base_offset, INDEX), base_offset, config.segment_index_bytes,
-                cache=self._cache,
-            ),
-            TimeIndex.create(
-                fs, self.path(base_offset, TIME_INDEX), base_offset, config.segment_index_bytes,
-                cache=self._cache,
-            ),
-        )  # fmt: skip
+            self._new_index(OffsetIndex, base_offset, INDEX),
+            self._new_index(TimeIndex, base_offset, TIME_INDEX),
+        )
         if self.is_writable:
             self._start_file(segment.path)
         segment.created_ms = self.host.clock.wall_ms()
-        segment.jitter_ms = config.roll_policy.draw_jitter_ms(self.host.rng)
+        segment.jitter_ms = self.config.roll_policy.draw_jitter_ms(self.host.rng)
         return segment
+
+    def _new_index(self, kind: type[IndexT], base_offset: int, extension: str) -> IndexT:
+        path, bytes_max = self.path(base_offset, extension), self.config.segment_index_bytes
+        if self.is_writable:
+            return kind.create(self.fs, path, base_offset, bytes_max, cache=self._cache)
+        return kind.open(self.fs, path, base_offset, bytes_max, cache=self._cache, size_bytes=0)
 
     def _start_file(self, path: str) -> None:
         file = self.fs.open(path, create=True)

@@ -27,6 +27,7 @@ from logstore.segments.kafka.config import LogConfig, parse_topic_configs
 from logstore.segments.kafka.directory_name import (
     DirectoryNameError,
     PartitionDirectory,
+    Role,
     is_skipped_directory,
     parse_directory_name,
 )
@@ -197,6 +198,8 @@ class KafkaStore:
             raise ForeignDirectoryError(
                 f"{self.directory}/{name}: {error}; a data directory holds partitions only"
             ) from error
+        if place.role is Role.DELETE and self.options.is_writable:
+            self._condemned.append((self.host.clock.monotonic_ms(), f"{self.directory}/{name}"))
         return place if place.is_live else None
 
     def _checkpoint(self, name: str) -> dict[tuple[str, int], int]:
