@@ -72,7 +72,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; an expected failure is one line and exit code 1."""
     try:
-        cli()
+        cli(prog_name="logstore")
     except LogStoreError as error:
         click.echo(f"logstore: {error}", err=True)
         sys.exit(1)

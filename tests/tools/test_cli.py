@@ -1,0 +1,145 @@
+"""The command line: what there is, how it is found, and how failures are told."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from typing import Any
+
+import click
+import pytest
+
+from logstore import __version__
+from logstore.errors import LogStoreError
+from logstore.tools import cli as cli_module
+from logstore.tools.cli import COMMANDS, SUMMARIES, cli
+from tests.tools.command_line import CommandLine
+
+SECONDS_MAX = 30
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``logstore`` as a process."""
+    return subprocess.run(
+        [sys.executable, "-m", "logstore.tools.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def command(name: str) -> click.Command:
+    """Return a command of the group."""
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found
+
+
+def test_help_lists_every_command(logstore: CommandLine) -> None:
+    """With one sentence each, in the order of the table."""
+    outcome = logstore("--help")
+    assert outcome.exit_code == 0
+    assert list(SUMMARIES) == list(COMMANDS)
+    positions = [outcome.out.index(f"  {name} ") for name in COMMANDS]
+    assert positions == sorted(positions)
+    words = " ".join(outcome.out.split())
+    assert [summary for summary in SUMMARIES.values() if summary not in words] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(logstore: CommandLine, name: str) -> None:
+    """What it does, what it takes, and a line to copy."""
+    for flag in ("--help", "-h"):
+        outcome = logstore(name, flag)
+        assert (outcome.exit_code, outcome.err) == (0, "")
+        assert outcome.out.startswith(f"Usage: logstore {name}")
+    assert f"logstore {name}" in outcome.out.partition("\n")[2]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_explained(name: str) -> None:
+    """No option without a sentence."""
+    options = [one for one in command(name).params if isinstance(one, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+
+
+def test_help_costs_no_imports() -> None:
+    """A command is imported when it is asked for, so that help and completion are quick."""
+    code = (
+        "import sys, logstore.tools.cli as c\n"
+        "sys.argv = ['logstore', '--help']\n"
+        "try: c.main()\n"
+        "except SystemExit: pass\n"
+        "print([m for m in sys.modules if m.startswith(('logstore.compat', 'logstore.segments', "
+        "'kafka', 'asyncio', 'uvloop'))])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=True,
+    )
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_version_is_that_of_the_distribution(logstore: CommandLine) -> None:
+    """`-V` and `--version` say it."""
+    for flag in ("-V", "--version"):
+        outcome = logstore(flag)
+        assert (outcome.exit_code, outcome.out) == (0, f"logstore, version {__version__}\n")
+    assert importlib.metadata.version("logstore-segments") == __version__
+
+
+@pytest.mark.parametrize(
+    "arguments", [("frobnicate",), ("serve", "--frobnicate"), ("ls", "a", "b")]
+)
+def test_wrong_use_is_exit_code_2(logstore: CommandLine, arguments: tuple[str, ...]) -> None:
+    """Nothing on stdout, and where to find help."""
+    outcome = logstore(*arguments)
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert "--help" in outcome.err
+    assert "Error: " in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (LogStoreError("disk.log: position 7: bad"), "logstore: disk.log: position 7: bad"),
+        (FileNotFoundError(2, "No such file", "x.log"), "logstore: x.log: No such file"),
+        (OSError("something else"), "logstore: something else"),
+    ],
+)
+def test_an_expected_failure_is_one_line(
+    logstore: CommandLine, monkeypatch: pytest.MonkeyPatch, error: Exception, line: str
+) -> None:
+    """On stderr, with exit code 1 and no traceback."""
+
+    def fail(**_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli_module, "cli", fail)
+    outcome = logstore("serve")
+    assert (outcome.exit_code, outcome.out, outcome.err) == (1, "", f"{line}\n")
+
+
+def test_the_entry_point_is_installed() -> None:
+    """`logstore` runs the same thing as `python -m logstore.tools.cli`."""
+    (entry,) = importlib.metadata.entry_points(group="console_scripts", name="logstore")
+    assert entry.load() is cli_module.main
+
+
+def test_shells_can_complete() -> None:
+    """Commands, and options of commands."""
+    script = run(_LOGSTORE_COMPLETE="bash_source")
+    assert "_logstore_completion" in script.stdout
+    found = run(_LOGSTORE_COMPLETE="bash_complete", COMP_WORDS="logstore se", COMP_CWORD="1")
+    assert found.stdout.splitlines() == ["plain,serve"]
+    found = run(
+        _LOGSTORE_COMPLETE="bash_complete", COMP_WORDS="logstore serve --js", COMP_CWORD="2"
+    )
+    assert found.stdout.splitlines() == ["plain,--json"]
