@@ -31,7 +31,14 @@ QUICK_SECONDS = 0.6
 
 @click.group()
 def bench() -> None:
-    """Measure brokers from outside, beside the original."""
+    """
+    Measure brokers from outside, beside the original.
+
+    \b
+    Examples:
+      logstore bench kafka --quick
+      logstore bench kafka --help
+    """
 
 
 @bench.command(
