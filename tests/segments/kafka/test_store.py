@@ -208,7 +208,11 @@ def test_loading_tells_how_far_it_is(host: SimulatedHost) -> None:
     store.create_topic("t", 3)
     store.close()
     told: list[tuple[int, int, str]] = []
-    KafkaStore(host, DATA, StoreOptions(progress=lambda *step: told.append(step)))
+
+    def note(done: int, total: int, name: str) -> None:
+        told.append((done, total, name))
+
+    KafkaStore(host, DATA, StoreOptions(progress=note))
     assert told == [(0, 3, "t-0"), (1, 3, "t-1"), (2, 3, "t-2"), (3, 3, "")]
 
 
