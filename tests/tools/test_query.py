@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from logstore.os_host import system_host
+from logstore.partition import Record
 from logstore.segments.kafka.record import decode_records
+from logstore.segments.kafka.store import KafkaStore
 from logstore.tools.inspection.explanation import Explanation, explain_offset, explain_time
 from logstore.tools.inspection.stored_partition import StoredPartition
 from logstore.tools.inspection.survey import log_starts
@@ -201,6 +203,23 @@ def test_a_compaction_hole_is_explained(logstore: CommandLine) -> None:
         outcome = logstore("query", DATA / "compacted-0", "--offset", offset)
         assert outcome.exit_code == 0
         assert outcome.lines[-1].startswith(f"  answer     {answer}")
+
+
+def test_a_running_brokers_records_are_found_without_its_index(
+    tmp_path: Path, logstore: CommandLine
+) -> None:
+    """What is appended but not flushed has no index on disk yet; the walk finds it all the same."""
+    store = KafkaStore(system_host(), str(tmp_path / "live"))
+    partition = store.create_topic("t", 1, {"index.interval.bytes": "0"}).partitions[0]
+    for number in range(5):
+        partition.append_records([Record(None, b"v%d" % number, 1700000000000 + number)])
+    outcome = logstore("query", tmp_path / "live" / "t-0", "--time", 1700000000003)
+    assert outcome.exit_code == 0
+    assert outcome.lines[0].endswith("in t-0, which holds [0, 5) in 1 segment")
+    missing = "is not on disk (a broker may still have it in memory)"
+    assert [missing in line for line in outcome.lines] == [False, False, True, True, *[False] * 4]
+    assert outcome.lines[-1] == "  answer     offset 3"
+    store.close()
 
 
 def test_damage_on_the_way_is_named(tmp_path: Path, logstore: CommandLine) -> None:

@@ -128,7 +128,8 @@ def _headline(partition: StoredPartition, offset: int | None, asked_ms: int | No
     what = f"offset {offset}" if asked_ms is None else f"time {iso_time(asked_ms)} ({asked_ms})"
     span = f"[{partition.start_offset}, {partition.end_offset})"
     count = len(partition.segments)
-    return f"{what} in {partition.name}, which holds {span} in {count} segments"
+    segments = "1 segment" if count == 1 else f"{count} segments"
+    return f"{what} in {partition.name}, which holds {span} in {segments}"
 
 
 def _content(

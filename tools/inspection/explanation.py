@@ -146,7 +146,7 @@ def _add_index_lookup(found: Explanation, segment: StoredSegment, offset: int) -
     slot = bisect_right(entries, offset, key=itemgetter(0)) - 1
     fields: Fields = {"entryCount": len(entries), "slot": None, "offset": None, "position": 0}
     if slot < 0:
-        why = "is empty" if not entries else f"starts with offset {entries[0][0]}"
+        why = f"starts with offset {entries[0][0]}" if entries else _nothing(segment.has_index)
         found.add("index", fields, f"{why}: the walk starts at position 0")
         return 0
     entry_offset, position = entries[slot]
@@ -160,6 +160,10 @@ def _add_index_lookup(found: Explanation, segment: StoredSegment, offset: int) -
     return position
 
 
+def _nothing(has_index: bool) -> str:
+    return "is empty" if has_index else "is not on disk (a broker may still have it in memory)"
+
+
 def _add_time_lookup(found: Explanation, segment: StoredSegment, timestamp_ms: int) -> int:
     """Say which time index entry is the last one not above the time; return its offset."""
     entries = list(segment.time_index.entries())
@@ -167,7 +171,7 @@ def _add_time_lookup(found: Explanation, segment: StoredSegment, timestamp_ms: i
     fields: Fields = {"entryCount": len(entries), "slot": None, "timestamp": None}
     fields["offset"] = segment.base_offset
     if slot < 0:
-        why = "is empty" if not entries else f"starts with {iso_time(entries[0][0])}"
+        why = f"starts with {iso_time(entries[0][0])}" if entries else _nothing(segment.has_index)
         found.add("timeindex", fields, f"{why}: nothing is known to be older")
         return segment.base_offset
     entry_ms, offset = entries[slot]

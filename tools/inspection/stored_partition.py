@@ -61,6 +61,7 @@ class StoredSegment:
         self.name = offset_file_name(base_offset, LOG)
         self.path = f"{directory}/{self.name}"
         self.size_bytes = sizes[self.name]
+        self.has_index = offset_file_name(base_offset, INDEX) in sizes
         self.has_transaction_index = offset_file_name(base_offset, TRANSACTION_INDEX) in sizes
         self.offset_index = OffsetIndex.open(
             fs, f"{directory}/{offset_file_name(base_offset, INDEX)}", base_offset, 0,
