@@ -230,11 +230,13 @@ class SegmentFiles:
             return
         for index in (segment.offset_index, segment.time_index):
             name = offset_file_name(segment.base_offset, index.EXTENSION)
-            if self._found.get(name, 0) != index.size_bytes:
+            found_bytes = self._found.get(name, 0)
+            if found_bytes != index.size_bytes or found_bytes % index.ENTRY.size:
                 index.resume()
                 index.seal()
                 index.flush(sync=True)
-        segment.save_times()
+        if offset_file_name(segment.base_offset, TIME_INDEX) in self._found:
+            segment.save_times()  # a missing one was not lost that way; Kafka leaves it empty
 
     def remove(self, segment: KafkaSegment) -> None:
         """Rename the segment's files to ``.deleted``; :meth:`purge` removes them later."""

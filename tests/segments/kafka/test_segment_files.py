@@ -208,7 +208,7 @@ def test_after_a_crash_a_sealed_segment_still_knows_its_times(host: SimulatedHos
     assert (segment.max_timestamp_ms, segment.max_timestamp_offset) == (T + 5, 5)
 
 
-@pytest.mark.parametrize("lost", ["last entry", "trim", "all"])
+@pytest.mark.parametrize("lost", ["last entry", "half of it", "trim", "all"])
 def test_indexes_whose_sealing_a_power_loss_undid_are_sealed_again(
     host: SimulatedHost, lost: str
 ) -> None:
@@ -217,15 +217,16 @@ def test_indexes_whose_sealing_a_power_loss_undid_are_sealed_again(
     index, times = f"{DIRECTORY}/{0:020d}.index", f"{DIRECTORY}/{0:020d}.timeindex"
     whole = read_file(host.fs, index), read_file(host.fs, times)
     if lost != "trim":
-        shorter = whole[1][:-12] if lost == "last entry" else b""
-        write_file(host.fs, times, shorter)
-    if lost != "last entry":
+        shorter = {"last entry": whole[1][:-12], "half of it": whole[1][:-5], "all": b""}
+        write_file(host.fs, times, shorter[lost])
+    if lost in ("trim", "all"):
         for path in (index, times):
             host.fs.open(path).truncate(240)
     files_of(host, is_clean=False).open(0, is_active=False)
     found = read_file(host.fs, index), read_file(host.fs, times)
     assert found[0] == whole[0]
     assert found[1][-12:] == whole[1][-12:]
+    assert len(found[1]) % 12 == 0
     host.power_loss()
     again = files_of(host).open(0, is_active=False)
     assert (again.max_timestamp_ms, again.max_timestamp_offset) == (T + 5, 5)
