@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -337,3 +339,16 @@ def test_json_lines_survive_a_path_that_is_no_text(
     assert outcome.exit_code == 0
     assert [json.loads(line)["kind"] for line in outcome.lines] == ["file", *["entry"] * 3]
     assert logstore("dump", target / source.name).exit_code == 0
+
+
+def test_a_reader_that_has_seen_enough_gets_no_complaint(golden: Path) -> None:
+    """Piped into ``head`` the command ends without a word about a broken pipe."""
+    logs = sorted(str(path) for path in (golden / "kafka-4.3/data").glob("*/*.log"))
+    command = [sys.executable, "-m", "logstore.tools.cli", "dump", "--records", *logs]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(7) == b"Dumping"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

@@ -120,6 +120,8 @@ def _dump_one(
                 _complain(finding, out)
             elif finding.kind == "batch":
                 progress.move_to(before + _end_position(finding))
+    except BrokenPipeError:
+        raise  # nobody reads on: no fault of the file
     except OSError as error:
         problem_count += 1
         reason = f"{error.strerror or error}; name a file that you may read"
