@@ -80,6 +80,10 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def ids(self) -> list[int]:
+        """Return the ids of all sessions, oldest first."""
+        return list(self._sessions)
+
     def close(self, session_id: int) -> None:
         """Forget a session, if it is there."""
         self._sessions.pop(session_id, None)

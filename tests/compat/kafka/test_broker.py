@@ -1,0 +1,255 @@
+"""One broker without sockets: its tables, its periodic work, its beginning and its end."""
+
+from __future__ import annotations
+
+import errno
+import uuid
+
+import pytest
+
+from logstore.compat.kafka.broker import Broker, run_at_once
+from logstore.errors import LockedError, StorageError, WriteFailedError
+from logstore.segments.kafka.config_keys import ConfigError
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.kafka.batches import NOW_MS, batch
+from tests.compat.kafka.conversation import DIRECTORY
+from tests.compat.kafka.peer import Peer, a_broker
+
+CLEAN_MARKER = f"{DIRECTORY}/.kafka_cleanshutdown"
+MINUTE_MS = 60_000
+
+
+def append(broker: Broker, topic: str = "t", index: int = 0, count: int = 1) -> None:
+    """Append records past the protocol."""
+    partition = broker.partition(topic, index)
+    assert partition is not None
+    for _ in range(count):
+        partition.append_produced(memoryview(bytearray(batch(bytes(100)))), NOW_MS)
+
+
+def read(host: SimulatedHost, name: str) -> str:
+    """Return a text file of the data directory."""
+    file = host.fs.open(f"{DIRECTORY}/{name}")
+    return file.read(0, file.size()).decode()
+
+
+def let_pass(host: SimulatedHost, broker: Broker, delay_ms: float) -> None:
+    """Turn the clock in steps of a second and run what is due."""
+    while delay_ms > 0:
+        host.clock.advance(min(delay_ms, 1000))
+        delay_ms -= 1000
+        broker.timers.run()
+
+
+class TestTopics:
+    """Who is found under which name."""
+
+    def test_a_topic_is_found_by_name_and_by_id(self) -> None:
+        """In all tables, from its creation to its deletion."""
+        broker = a_broker()
+        topic = broker.create_topic("größe", 2)
+        assert broker.topics["größe"] is topic
+        assert broker.topic_by_id(topic.topic_id) is topic
+        assert broker.topic_by_id(uuid.UUID(bytes=topic.topic_id)) is topic
+        assert broker.by_name["größe".encode()] is topic.partitions
+        assert broker.by_id[topic.topic_id] is topic.partitions
+        assert broker.partition("größe", 1) is topic.partitions[1]
+        assert (broker.partition("größe", 2), broker.partition("x", 0)) == (None, None)
+        broker.delete_topic(topic)
+        assert (broker.topics, broker.by_name, broker.by_id) == ({}, {}, {})
+        assert broker.topic_by_id(topic.topic_id) is None
+        assert topic.partitions == {}
+
+    def test_a_restart_fills_the_tables(self) -> None:
+        """From what stands in the directory."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        topic_id = broker.create_topic("t", 3, {"retention.ms": "1"}).topic_id
+        broker.close()
+        again = a_broker(host)
+        assert sorted(again.by_name[b"t"]) == sorted(again.by_id[topic_id]) == [0, 1, 2]
+        assert again.topics["t"].settings == {"retention.ms": "1"}
+        assert again.cluster_id == broker.cluster_id
+
+    def test_partitions_that_are_added_keep_the_promises_of_the_others(self) -> None:
+        """Their appends are flushed where the topic asks for it, and found by the tables."""
+        broker = a_broker()
+        topic = broker.create_topic("t", 1, {"flush.messages": "1"})
+        broker.add_partitions(topic, 3)
+        assert sorted(broker.by_name[b"t"]) == [0, 1, 2]
+        answer = Peer(broker).produce([("t", [(2, batch())])])
+        assert answer.partition["error_code"] == 0
+        assert topic.partitions[2].log.recovery_point == 1
+
+    def test_partitions_found_at_the_start_are_flushed_too(self) -> None:
+        """flush.messages holds for them as for new ones."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        broker.create_topic("t", 1, {"flush.messages": "1"})
+        broker.close()
+        again = a_broker(host)
+        assert Peer(again).produce([("t", [(0, batch())])]).partition["error_code"] == 0
+        assert again.topics["t"].partitions[0].log.recovery_point == 1
+
+
+class TestHousekeeping:
+    """What happens by itself."""
+
+    def test_checkpoints_are_written_in_their_intervals(self) -> None:
+        """High watermarks every five seconds, recovery points and log starts every minute."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        broker.create_topic("t", 1)
+        broker.start_housekeeping()
+        append(broker, count=3)
+        let_pass(host, broker, 4999)
+        assert not host.fs.exists(f"{DIRECTORY}/replication-offset-checkpoint")
+        let_pass(host, broker, 1)
+        assert read(host, "replication-offset-checkpoint") == "0\n1\nt 0 3\n"
+        assert not host.fs.exists(f"{DIRECTORY}/recovery-point-offset-checkpoint")
+        log = broker.topics["t"].partitions[0]
+        log.flush()
+        log.delete_records(2)
+        let_pass(host, broker, MINUTE_MS - 5000)
+        assert read(host, "recovery-point-offset-checkpoint") == "0\n1\nt 0 3\n"
+        assert read(host, "log-start-offset-checkpoint") == "0\n1\nt 0 2\n"
+
+    def test_intervals_are_settings(self) -> None:
+        """Also one of 0, which does not mean all the time."""
+        host = SimulatedHost()
+        broker = a_broker(host, replica_high_watermark_checkpoint_interval_ms=0)
+        broker.start_housekeeping()
+        host.clock.advance(1)
+        assert broker.timers.run() == 1
+        assert host.fs.exists(f"{DIRECTORY}/replication-offset-checkpoint")
+
+    def test_retention_and_removal_happen_in_time(self) -> None:
+        """Old segments go at the next check, their files and those of topics after a delay."""
+        host = SimulatedHost()
+        broker = a_broker(host, log_retention_check_interval_ms=10_000)
+        broker.create_topic(
+            "t", 1, {"internal.segment.bytes": "200", "retention.bytes": "200",
+                     "file.delete.delay.ms": "5000"},
+        )  # fmt: skip
+        gone = broker.create_topic("gone", 1, {"file.delete.delay.ms": "3000"})
+        broker.start_housekeeping()
+        append(broker, count=4)
+        broker.delete_topic(gone)
+        let_pass(host, broker, 10_000)
+        log = broker.topics["t"].partitions[0]
+        assert (log.start_offset, log.end_offset) == (2, 4)
+        names = [entry.name for entry in host.fs.list_directory(f"{DIRECTORY}/t-0")]
+        assert any(name.endswith(".deleted") for name in names)
+        let_pass(host, broker, 6000)
+        names = [entry.name for entry in host.fs.list_directory(f"{DIRECTORY}/t-0")]
+        assert not any(name.endswith(".deleted") for name in names)
+        directories = [e.name for e in host.fs.list_directory(DIRECTORY) if e.is_directory]
+        assert directories == ["t-0"]
+
+    def test_what_fails_once_is_tried_again(self, caplog: pytest.LogCaptureFixture) -> None:
+        """A full disk ends no periodic work: it is logged, and all goes on when there is room."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        broker.create_topic("t", 1)
+        broker.start_housekeeping()
+        host.fs.faults.fail_next("open", errno.ENOSPC, path="*checkpoint*", count=None)
+        let_pass(host, broker, 2 * MINUTE_MS)
+        assert "checkpoint" in caplog.text
+        host.fs.faults.clear()
+        let_pass(host, broker, MINUTE_MS)
+        assert read(host, "recovery-point-offset-checkpoint") == "0\n1\nt 0 0\n"
+        assert read(host, "replication-offset-checkpoint") == "0\n1\nt 0 0\n"
+
+
+class TestLife:
+    """Opening and closing."""
+
+    def test_a_stop_leaves_a_clean_directory(self) -> None:
+        """With the marker, which goes when the next one opens."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        broker.create_topic("t", 1)
+        append(broker)
+        assert not host.fs.exists(CLEAN_MARKER)
+        broker.close()
+        assert host.fs.exists(CLEAN_MARKER)
+        again = a_broker(host)
+        assert again.store.was_clean
+        assert not host.fs.exists(CLEAN_MARKER)
+
+    def test_a_stop_that_fails_leaves_no_marker(self) -> None:
+        """The next start recovers; the lock is free for it."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        broker.create_topic("t", 1)
+        append(broker)
+        host.fs.faults.fail_next_sync(errno.EIO, path="*/t-0/*.log")
+        with pytest.raises((OSError, WriteFailedError)):
+            broker.close()
+        assert not host.fs.exists(CLEAN_MARKER)
+        host.fs.faults.clear()
+        again = a_broker(host)
+        assert not again.store.was_clean
+
+    def test_an_abandoned_broker_lets_go(self) -> None:
+        """Without a marker; the directory can be opened at once."""
+        host = SimulatedHost()
+        a_broker(host).abandon()
+        assert not host.fs.exists(CLEAN_MARKER)
+        a_broker(host)
+
+    def test_two_brokers_cannot_share_a_directory(self) -> None:
+        """Until the first one has closed."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        with pytest.raises(LockedError, match=r"/data/\.lock: another broker"):
+            a_broker(host)
+        broker.close()
+        a_broker(host)
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [("num.partitions", "0"), ("log.cleanup.policy", "burn"), ("fetch.max.bytes", "1e3")],
+    )
+    def test_a_bad_setting_touches_nothing(self, key: str, value: str) -> None:
+        """It is refused before the directory is made."""
+        host = SimulatedHost()
+        with pytest.raises(ConfigError, match=f"{key} = {value!r}"):
+            Broker.open(host, DIRECTORY, {key: value})
+        assert not host.fs.exists(DIRECTORY)
+
+    def test_an_opening_that_fails_lets_go_of_the_lock(self) -> None:
+        """Whatever it was: here the log of the groups cannot be read."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        broker.create_topic("__consumer_offsets", 1)
+        append(broker, "__consumer_offsets")
+        broker.close()
+        host.fs.faults.fail_next("read", errno.EIO, path="*__consumer_offsets-0/*.log", count=None)
+        with pytest.raises((OSError, StorageError)):
+            a_broker(host)
+        host.fs.faults.clear()
+        a_broker(host)
+
+    def test_node_and_cluster_are_those_of_the_directory(self) -> None:
+        """The node id is a setting, the cluster id is made once."""
+        host = SimulatedHost()
+        broker = a_broker(host, node_id=7)
+        assert broker.node_id == 7
+        broker.close()
+        again = a_broker(host, node_id=7)
+        assert again.cluster_id == broker.cluster_id != ""
+        assert a_broker(SimulatedHost(5)).cluster_id != broker.cluster_id
+
+
+def test_work_without_a_server_is_done_at_once() -> None:
+    """And its end is told, with the error if there was one."""
+    ends: list[BaseException | None] = []
+    done: list[str] = []
+
+    def fail() -> None:
+        raise OSError(errno.EIO, "no disk")
+
+    run_at_once(lambda: done.append("work"), ends.append)
+    run_at_once(fail, ends.append)
+    assert (done, ends[0], type(ends[1])) == (["work"], None, OSError)
