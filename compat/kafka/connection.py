@@ -194,8 +194,8 @@ class KafkaConnection:
         self.is_closing = True
 
     def _refuse_version(self, key: int, version: int, correlation_id: int) -> None:
-        """Answer an ApiVersions of the future in version 0; hang up on everything else."""
-        if key == _API_VERSIONS and version >= 0:
+        """Answer an ApiVersions of another time in version 0; hang up on everything else."""
+        if key == _API_VERSIONS:
             self.output.append(self.broker.unsupported_api_versions(correlation_id))
             return
         _log.info("closing the connection of %s: API %s v%s", self.client.host, key, version)

@@ -120,11 +120,11 @@ class Reader:
         return None if size_bytes < 0 else bytes(self.take(size_bytes))
 
     def count(self) -> int:
-        """Read an array's length; null counts as 0. More entries than bytes left is refused."""
+        """Read an array's length. Null, and more entries than bytes are left, are refused."""
         count = self.length(4)
-        if count > len(self.data) - self.position:
+        if not 0 <= count <= len(self.data) - self.position:
             raise MalformedRequestError(f"an array of {count} entries does not fit the request")
-        return max(count, 0)
+        return count
 
     def batches(self, count: int) -> Iterator[tuple[int, memoryview]]:
         """

@@ -108,12 +108,13 @@ def test_bytes_are_signed(value: int) -> None:
 
 @pytest.mark.parametrize("is_flexible", [False, True])
 def test_an_array_has_no_more_entries_than_bytes(is_flexible: bool) -> None:
-    """A count that cannot be true is refused before a loop begins; null counts as none."""
+    """A count that cannot be true is refused before a loop begins, and so is null."""
     lie = uvarint(100_001) if is_flexible else struct.pack(">i", 100_000)
     with pytest.raises(MalformedRequestError, match="100000 entries"):
         Reader(memoryview(lie + bytes(99)), 0, is_flexible=is_flexible).count()
     null = b"\0" if is_flexible else struct.pack(">i", -1)
-    assert Reader(memoryview(null), 0, is_flexible=is_flexible).count() == 0
+    with pytest.raises(MalformedRequestError, match="-1 entries"):
+        Reader(memoryview(null), 0, is_flexible=is_flexible).count()
 
 
 @pytest.mark.parametrize("size_bytes", [-1, -(2**31), 5, 2**31])
