@@ -59,7 +59,7 @@ class Serving:
                 self.process.kill()
                 self.out, self.err = self.process.communicate()
                 raise
-        return self.process.returncode
+        return self.process.wait()
 
     def __exit__(
         self,
