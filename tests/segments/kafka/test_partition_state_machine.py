@@ -31,6 +31,8 @@ from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.testing import PowerLoss, SimulatedHost
 
+pytestmark = pytest.mark.timeout(900)  # of a long run; the usual one takes seconds
+
 DIRECTORY = "/data/t-0"
 START_MS = 1_700_000_000_000
 CONFIG = LogConfig(
