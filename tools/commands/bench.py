@@ -29,7 +29,7 @@ SECONDS = 2.0
 QUICK_SECONDS = 0.6
 
 
-@click.group()
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def bench() -> None:
     """
     Measure brokers from outside, beside the original.
