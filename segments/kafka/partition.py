@@ -339,7 +339,8 @@ class KafkaPartition:
             return None
         segment: KafkaSegment | None = active
         if offset < active.base_offset:
-            segment = log.find(offset)
+            # A truncation may have left a hole in front of the first segment.
+            segment = log.find(offset) or log.segments.peekitem(0)[1]
         while segment is not None and segment.base_offset < end:
             position = segment.end_position
             if end < segment.next_offset:

@@ -244,6 +244,19 @@ def test_a_read_goes_on_behind_a_hole_at_the_end_of_a_segment(host: SimulatedHos
     assert RecordBatch(extent.read(), extent.size_bytes).base_offset == 10
 
 
+def test_a_read_in_front_of_the_first_segment_goes_on_in_it(host: SimulatedHost) -> None:
+    """Where a truncation emptied the log and it goes on higher up, the start leads there."""
+    partition = open_partition(host)
+    partition.append_produced(batch_of(3), NOW_MS)
+    partition.truncate(1)
+    partition.log.roll()
+    fill(partition, 1)
+    extent = partition.read(0, 1)
+    assert extent is not None
+    assert RecordBatch(extent.read(), extent.size_bytes).base_offset == 1
+    assert [r.offset for r in partition.read_records(0, 5)] == [1]
+
+
 def test_the_youngest_record_is_found(host: SimulatedHost) -> None:
     """The largest timestamp need not be the last; of an empty log there is none."""
     partition = open_partition(host)
