@@ -68,7 +68,7 @@ steps = st.lists(
         acks=st.sampled_from([1, 1, 1, -1, 0, 3]),
         is_deletion=st.sampled_from([False] * 9 + [True]),
     ),
-    max_size=20,
+    max_size=12,
 )
 
 
