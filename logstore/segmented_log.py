@@ -260,8 +260,9 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
             self.active = self.segments.values()[-1]
         self.active.resume()
         self.active.truncate(offset)
-        if self.active.may_skip_offsets:
-            self.active.next_offset = offset  # also where that lies in a hole between segments
+        if self.active.may_skip_offsets and self.active.next_offset < offset:
+            self.active.next_offset = offset  # it lies in a hole behind the segment
+            self.active.forget(offset)
         self.recovery_point = min(self.recovery_point, offset)
 
     def restart(self, offset: int) -> None:

@@ -463,6 +463,22 @@ def test_truncation_takes_epochs_and_producers_along(host: SimulatedHost) -> Non
     assert (again.base_offset, again.is_duplicate) == (2, False)
 
 
+def test_a_truncation_into_a_hole_behind_a_segment_ends_there(host: SimulatedHost) -> None:
+    """The log goes on at the offset asked for, and nothing below it is found at or above it."""
+    partition = open_partition(host)
+    fill(partition, 1)
+    partition.log.roll(5)
+    fill(partition, 1)
+    partition.truncate(3)
+    assert (partition.start_offset, partition.end_offset) == (0, 3)
+    assert [batch.base_offset for batch in partition.batches(1)] == []
+    extent = partition.read(1, 100)
+    assert extent is not None
+    assert extent.size_bytes == 0
+    assert partition.append_produced(batch_of(), NOW_MS).base_offset == 3
+    assert [batch.base_offset for batch in partition.batches(1)] == [3]
+
+
 def test_new_settings_hold_at_once(host: SimulatedHost) -> None:
     """A smaller segment size rolls the open segment at the next append."""
     partition = open_partition(host)
