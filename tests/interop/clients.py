@@ -240,13 +240,14 @@ class KafkaPython:
             heartbeat_interval_ms=200,
             fetch_max_wait_ms=100,
             max_poll_records=records_max,
-            # Its leader may hand out partitions before it has heard of a new topic's; then it
-            # rejoins once it has.
+            # Where it did not, it is to notice soon.
             metadata_max_age_ms=1000,
         )
         if group is None:
             consumer.assign([TopicPartition(topic, 0)])
         else:
+            # As a group's leader it hands out what it knows of; it had better know the topic.
+            consumer.partitions_for_topic(topic)
             consumer.subscribe([topic])
         return _KafkaPythonConsumer(consumer)
 
