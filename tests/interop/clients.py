@@ -240,14 +240,12 @@ class KafkaPython:
             heartbeat_interval_ms=200,
             fetch_max_wait_ms=100,
             max_poll_records=records_max,
-            # Where it did not, it is to notice soon.
-            metadata_max_age_ms=1000,
+            metadata_max_age_ms=1000,  # to notice soon what it did not know as a group's leader
         )
         if group is None:
             consumer.assign([TopicPartition(topic, 0)])
         else:
-            # As a group's leader it hands out what it knows of; it had better know the topic.
-            consumer.partitions_for_topic(topic)
+            consumer.partitions_for_topic(topic)  # so that it knows the topic from the start
             consumer.subscribe([topic])
         return _KafkaPythonConsumer(consumer)
 

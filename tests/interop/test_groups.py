@@ -33,7 +33,7 @@ class Member:
         try:
             consumer = self._client.consumer(*self._arguments)
             while not self._stop.is_set():
-                records = consumer.poll(0.05)
+                records = consumer.poll(0.5)
                 if records:  # at once: what is not committed is read again after a rebalance
                     consumer.commit()
                 self.records += records
