@@ -8,32 +8,31 @@ from typing import TYPE_CHECKING
 from logstore.testing.directory_tree import os_error
 from logstore.testing.disk_faults import Fault, FaultKind
 from logstore.testing.file_image import FileImage
+from logstore.testing.simulated_drive import SimulatedDrive, raise_planned
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from logstore.testing.simulated_disk import SimulatedDisk
-
 
 class SimulatedFile:
     """
-    A :class:`logstore.host.File` on a :class:`SimulatedDisk`.
+    A :class:`logstore.host.File` on a :class:`SimulatedDrive`.
 
     Follows its file through renames and removal. After a power loss or the death of the process
     the handle is dead: everything but ``close`` raises ``OSError(EIO)``.
     """
 
-    __slots__ = ("_disk", "_image", "_is_open", "_is_writable", "_life", "path")
+    __slots__ = ("_drive", "_image", "_is_open", "_is_writable", "_life", "path")
 
     def __init__(
-        self, disk: SimulatedDisk, path: str, image: FileImage, *, is_writable: bool
+        self, drive: SimulatedDrive, path: str, image: FileImage, *, is_writable: bool
     ) -> None:
         self.path = path
-        self._disk = disk
+        self._drive = drive
         self._image = image
         self._is_writable = is_writable
         self._is_open = True
-        self._life = disk.life
+        self._life = drive.life
 
     def size(self) -> int:
         """Return the length in bytes."""
@@ -43,7 +42,7 @@ class SimulatedFile:
     def read(self, position: int, size_bytes: int) -> bytes:
         """Return up to `size_bytes` from `position`; fewer only where the file ends."""
         self._check()
-        self._disk.look("read", self.path)
+        self._drive.look("read", self.path)
         if position < 0 or size_bytes < 0:
             raise os_error(errno.EINVAL, self.path)
         return self._image.content.read(position, size_bytes)
@@ -68,7 +67,7 @@ class SimulatedFile:
         if fault is not None:
             code = fault.code
             view = view[: fault.partial_bytes]
-        free_bytes = self._disk.free_bytes
+        free_bytes = self._drive.free_bytes
         if free_bytes is not None:
             fitting = self._image.content.fitting_bytes(position, len(view), free_bytes)
             if fitting < len(view):
@@ -77,7 +76,7 @@ class SimulatedFile:
         if len(view):
             self._image.write(position, view)
             self._changed()
-        self._disk.journal.record("write", self.path, self._image.number, position, len(view))
+        self._drive.journal.record("write", self.path, self._image.number, position, len(view))
         if code is not None:
             raise os_error(code, self.path)
 
@@ -89,7 +88,7 @@ class SimulatedFile:
         raise_planned(self._begin("truncate"), self.path)
         self._image.truncate(size_bytes)
         self._changed()
-        self._disk.journal.record("truncate", self.path, self._image.number, size_bytes)
+        self._drive.journal.record("truncate", self.path, self._image.number, size_bytes)
 
     def sync(self) -> None:
         """Return once data and size survive a power loss (unless the disk lies)."""
@@ -98,9 +97,9 @@ class SimulatedFile:
         if fault is not None and fault.drops_unsynced:
             self._image.drop_unsynced()
         raise_planned(fault, self.path)
-        if not self._disk.faults.sync_lies:
+        if not self._drive.faults.sync_lies:
             self._image.sync()
-        self._disk.journal.record("sync", self.path, self._image.number)
+        self._drive.journal.record("sync", self.path, self._image.number)
 
     def fileno(self) -> int | None:
         """Return None: there is no descriptor."""
@@ -113,40 +112,34 @@ class SimulatedFile:
     def _check(self, *, changes: bool = False) -> None:
         if not self._is_open or (changes and not self._is_writable):
             raise os_error(errno.EBADF, self.path)
-        if self._life != self._disk.life:
+        if self._life != self._drive.life:
             raise os_error(errno.EIO, self.path)
 
     def _begin(self, kind: FaultKind) -> Fault | None:
-        return self._disk.begin(kind, self.path)
+        return self._drive.begin(kind, self.path)
 
     def _changed(self) -> None:
-        self._image.modified_ms = self._disk.clock.wall_ms()
+        self._image.modified_ms = self._drive.clock.wall_ms()
 
     def _write_elsewhere(self, fault: Fault, position: int, data: memoryview) -> None:
         """Let the file grow as it should, and the bytes go where they should not, or nowhere."""
         size_bytes = max(self._image.content.size_bytes, position + len(data))
         self._image.truncate(size_bytes)
         self._changed()
-        self._disk.journal.record("write", self.path, self._image.number, position, len(data))
+        self._drive.journal.record("write", self.path, self._image.number, position, len(data))
         if fault.target is not None:
-            self._disk.damage(fault.target, position, bytes(data))
+            self._drive.damage(fault.target, position, bytes(data))
         elif fault.shift_bytes:
-            self._disk.damage(self.path, position + fault.shift_bytes, bytes(data))
+            self._drive.damage(self.path, position + fault.shift_bytes, bytes(data))
 
 
 class SimulatedLock:
     """A held lock; the power loss and the death of the process release it."""
 
-    def __init__(self, disk: SimulatedDisk, file: int) -> None:
-        self._disk = disk
+    def __init__(self, drive: SimulatedDrive, file: int) -> None:
+        self._drive = drive
         self._file = file
 
     def release(self) -> None:
         """Let others in."""
-        self._disk.unlock(self._file, self)
-
-
-def raise_planned(fault: Fault | None, path: str) -> None:
-    """Raise what the fault says, if there is one."""
-    if fault is not None and fault.code is not None:
-        raise os_error(fault.code, path)
+        self._drive.unlock(self._file, self)
