@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.apis import load_all
-from logstore.compat.kafka.broker_settings import BrokerSettings
+from logstore.compat.kafka.configs.dynamic import DynamicConfig
+from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
-from logstore.compat.kafka.dynamic_config import DynamicConfig
 from logstore.compat.kafka.fetch_sessions import FetchSessions
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
-from logstore.compat.kafka.groups_topic import GroupsTopic
+from logstore.compat.kafka.groups.topic import GroupsTopic
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
@@ -58,7 +58,7 @@ class Broker:
         self.readers = Readers()
         self.flusher = Flusher(lambda: self.offload)
         self.fetch_sessions = FetchSessions(host)
-        self.node_id: int = config.node_id
+        self.node_id = store.node_id
         self.cluster_id = store.meta.cluster_id if store.meta is not None else ""
         self.advertised_host = "127.0.0.1"
         self.advertised_port = 0

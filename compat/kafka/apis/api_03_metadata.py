@@ -31,8 +31,8 @@ from logstore.compat.kafka.authorized_operations import (
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.registry import RawRequest, register
-from logstore.compat.kafka.topic_creation import create_automatically
-from logstore.compat.kafka.topic_names import INTERNAL_TOPICS, flaw_of
+from logstore.compat.kafka.topics.creation import create_automatically
+from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
 from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
 

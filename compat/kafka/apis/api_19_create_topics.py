@@ -1,7 +1,7 @@
 """
 CreateTopics (19): versions 2-7.
 
-* the rules stand in ``topic_creation``; one refused topic does not hold the others up
+* the rules stand in ``topics.creation``; one refused topic does not hold the others up
 * a name that comes twice is 42, once in the answer; too many partitions in one request are 44 for
   all of its topics
 * v4: -1 partitions and replicas mean the broker's defaults
@@ -16,11 +16,11 @@ import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.kafka.config_entries import settings_of_created
+from logstore.compat.kafka.configs.entries import settings_of_created
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.registry import register
-from logstore.compat.kafka.topic_creation import BROKER_DEFAULT, PARTITIONS_MAX, TopicPlan, check
+from logstore.compat.kafka.topics.creation import BROKER_DEFAULT, PARTITIONS_MAX, TopicPlan, check
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:

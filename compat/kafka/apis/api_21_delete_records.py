@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import refusal_of
 from logstore.compat.kafka.registry import register
-from logstore.compat.kafka.topic_names import INTERNAL_TOPICS
+from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:

@@ -16,19 +16,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.kafka.config_changes import check_is_this_broker
-from logstore.compat.kafka.config_entries import (
+from logstore.compat.kafka.configs.changes import check_is_this_broker
+from logstore.compat.kafka.configs.entries import (
     ConfigEntry,
     broker_entries,
     cluster_entries,
     logger_entries,
     topic_entries,
 )
-from logstore.compat.kafka.config_resources import ResourceType
+from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.registry import register
-from logstore.compat.kafka.topic_names import flaw_of
+from logstore.compat.kafka.topics.names import flaw_of
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse

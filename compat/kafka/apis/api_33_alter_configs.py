@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.config_changes import Change, Operation, Resource, alter_all
+from logstore.compat.kafka.configs.changes import Change, Operation, Resource, alter_all
 from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:

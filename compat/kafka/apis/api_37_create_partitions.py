@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.registry import register
-from logstore.compat.kafka.topic_creation import PARTITIONS_MAX, check_assignment
+from logstore.compat.kafka.topics.creation import PARTITIONS_MAX, check_assignment
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.registry import register
-from logstore.compat.kafka.topic_names import flaw_of
+from logstore.compat.kafka.topics.names import flaw_of
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.transactions import (

@@ -19,7 +19,7 @@ import attrs
 from logstore.compat.kafka.authorized_operations import TOPIC_OPERATIONS, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.registry import register
-from logstore.compat.kafka.topic_names import INTERNAL_TOPICS, flaw_of
+from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.topics import (

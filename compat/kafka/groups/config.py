@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
-    from logstore.compat.kafka.broker_settings import BrokerSettings
+    from logstore.compat.kafka.configs.settings import BrokerSettings
 
 
 @attrs.frozen

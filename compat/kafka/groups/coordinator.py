@@ -41,7 +41,7 @@ from logstore.compat.waiting import Later, Timer, Timers
 from logstore.host import Host
 
 if TYPE_CHECKING:
-    from logstore.compat.kafka.broker_settings import BrokerSettings
+    from logstore.compat.kafka.configs.settings import BrokerSettings
 
 
 @attrs.frozen

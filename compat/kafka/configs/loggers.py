@@ -17,7 +17,7 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 if TYPE_CHECKING:
-    from logstore.compat.kafka.config_changes import Change
+    from logstore.compat.kafka.configs.changes import Change
 
 ROOT = "root"
 _PACKAGE = "logstore"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.kafka.broker_loggers import levels
+from logstore.compat.kafka.configs.loggers import levels
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config_keys import ConfigKey, ConfigType, ConfigValue
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS, TOPIC_CONFIG_SYNONYMS

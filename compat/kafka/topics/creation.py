@@ -16,7 +16,7 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.compat.kafka.topic_names import (
+from logstore.compat.kafka.topics.names import (
     GROUPS_TOPIC,
     METADATA_TOPIC,
     TRANSACTIONS_TOPIC,

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from logstore.compat.kafka.broker_loggers import change_levels
-from logstore.compat.kafka.config_resources import ResourceType
+from logstore.compat.kafka.configs.loggers import change_levels
+from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
-from logstore.compat.kafka.topic_names import flaw_of
+from logstore.compat.kafka.topics.names import flaw_of
 from logstore.errors import LogStoreError
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config import parse_topic_configs

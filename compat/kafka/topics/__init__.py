@@ -1,0 +1,1 @@
+"""Topics: which names they may have, and the rules of creating them."""
