@@ -63,6 +63,8 @@ class Broker:
         self.advertised_host = "127.0.0.1"
         self.advertised_port = 0
         self.request_bytes_max: int = config.socket_request_max_bytes
+        #: how long a server lets connections be on which nothing moves; negative: for ever
+        self.idle_ms_max: int = config.connections_max_idle_ms
         self.next_producer_id = self._first_free_producer_id()
         #: partitions by the topic name's UTF-8 bytes, and by the topic id's 16 bytes
         self.by_name: dict[bytes, dict[int, KafkaPartition]] = {}
@@ -191,13 +193,14 @@ class Broker:
     # running
 
     def start_housekeeping(self) -> None:
-        """Start the periodic work: checkpoints, flushes by time, retention, delayed deletion."""
+        """Start the periodic work: checkpoints, flushes by time, and whatever has had its time."""
         config = self.config
         self._every(config.log_flush_offset_checkpoint_interval_ms, self.store.write_checkpoints)
         self._every(
             config.replica_high_watermark_checkpoint_interval_ms, self.store.write_high_watermarks
         )
         self._every(config.log_retention_check_interval_ms, self.store.retain)
+        self._every(config.producer_id_expiration_check_interval_ms, self.expire_producers)
         self._every(1000, self.store.purge)
         self._every(min(config.log_flush_scheduler_interval_ms, 1000), self.flush_by_time)
 
@@ -221,6 +224,13 @@ class Broker:
             unflushed = partition.end_offset - partition.log.recovery_point
             if partition.config.flush_policy.is_due_by_time(unflushed, waited_ms):
                 self.flusher.flush(partition)
+
+    def expire_producers(self) -> None:
+        """Forget, partition by partition, the producers that have been silent for too long."""
+        now_ms = self.host.clock.wall_ms()
+        expiration_ms = self.dynamic_config.integer("producer.id.expiration.ms")
+        for partition in self.store.partitions():
+            partition.producers.expire(now_ms, expiration_ms)
 
     def close(self) -> None:
         """Stop cleanly; many partitions wait for the disk together."""

@@ -3,7 +3,8 @@ Broker settings that are changed while the broker runs, over those that it was s
 
 They live as long as the broker. What has an effect are the settings that give topics their
 defaults (``log.retention.ms``, ``message.max.bytes`` ...): every open log uses the new value at
-once. Sizes of thread pools and the like may be changed as in Kafka, but nothing here has them.
+once; and those that are asked for whenever they matter (``producer.id.expiration.ms``). Sizes of
+thread pools and the like may be changed as in Kafka, but nothing here has them.
 
 Source: ``DynamicBrokerConfig``, ``DynamicLogConfig``.
 """
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 #: the main name of every broker setting that is a topic setting's default
 _LOG_DEFAULTS = frozenset(family[0].name for family in TOPIC_CONFIG_SYNONYMS.values())
 
+#: looked up with :meth:`DynamicConfig.integer` at every use
+_ASKED_FOR = frozenset({"producer.id.expiration.ms"})
+
 _WITHOUT_EFFECT = frozenset(
     {
         "background.threads",
@@ -43,10 +47,11 @@ _WITHOUT_EFFECT = frozenset(
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
         "num.replica.fetchers",
-        "producer.id.expiration.ms",
         "transaction.partition.verification.enable",
     }
 )
+
+_CHANGEABLE = _LOG_DEFAULTS | _ASKED_FOR | _WITHOUT_EFFECT
 
 
 class DynamicConfig:
@@ -65,7 +70,7 @@ class DynamicConfig:
 
     def is_dynamic(self, name: str) -> bool:
         """Tell whether the setting can be changed while the broker runs."""
-        return name in BROKER_CONFIG_KEYS and (name in _LOG_DEFAULTS or name in _WITHOUT_EFFECT)
+        return name in BROKER_CONFIG_KEYS and name in _CHANGEABLE
 
     def value_of(self, name: str) -> str | None:
         """Return the text of the strongest layer; Kafka's default if there is none."""
@@ -73,6 +78,12 @@ class DynamicConfig:
             if name in layer:
                 return layer[name]
         return BROKER_CONFIG_KEYS[name].default
+
+    def integer(self, name: str) -> int:
+        """Return the value in force of a setting that is a whole number and not null."""
+        value = BROKER_CONFIG_KEYS[name].parse(self.value_of(name))
+        assert isinstance(value, int), f"{name} is {value!r}, no whole number"
+        return value
 
     def replace(
         self, settings: Mapping[str, str], *, is_cluster_wide: bool, is_rehearsal: bool = False

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from logstore.segments.kafka.broker_config import BrokerConfig
+from logstore.segments.kafka.config_keys import ConfigError
 
 _MINUTE_MS = 60_000
 #: fields that are not simply Kafka's name with underscores: (Kafka's name, factor)
@@ -24,6 +25,7 @@ class BrokerSettings:
     node_id: int
     broker_rack: str | None
     auto_create_topics_enable: bool
+    connections_max_idle_ms: int
     default_replication_factor: int
     delete_topic_enable: bool
     fetch_max_bytes: int
@@ -41,12 +43,20 @@ class BrokerSettings:
     offsets_retention_ms: int
     offsets_topic_num_partitions: int
     offsets_topic_segment_bytes: int
+    producer_id_expiration_check_interval_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
     socket_request_max_bytes: int
 
     @classmethod
     def of(cls, config: BrokerConfig) -> BrokerSettings:
-        """Return the typed view of `config`."""
+        """
+        Return the typed view of `config`.
+
+        Raises:
+            ConfigError: two settings contradict each other.
+
+        """
+        _check_idle(config)
         values: dict[str, Any] = {"given": config}
         for field in attrs.fields(cls):
             if field.name != "given":
@@ -56,3 +66,13 @@ class BrokerSettings:
         if values["node_id"] < 0:
             values["node_id"] = 1
         return cls(**values)
+
+
+def _check_idle(config: BrokerConfig) -> None:
+    """Insist on idle connections outliving the pause of failed logins, as ``KafkaConfig`` does."""
+    name, pause_name = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
+    idle_ms, pause_ms = config.integer(name), config.integer(pause_name)
+    if 0 <= idle_ms <= pause_ms:
+        raise ConfigError(
+            name, str(idle_ms), f"must be more than {pause_name}, {pause_ms}, or negative for never"
+        )

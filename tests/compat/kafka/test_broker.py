@@ -17,6 +17,7 @@ from tests.compat.kafka.peer import Peer, a_broker
 
 CLEAN_MARKER = f"{DIRECTORY}/.kafka_cleanshutdown"
 MINUTE_MS = 60_000
+DAY_MS = 86_400_000
 
 
 def append(broker: Broker, topic: str = "t", index: int = 0, count: int = 1) -> None:
@@ -25,6 +26,32 @@ def append(broker: Broker, topic: str = "t", index: int = 0, count: int = 1) -> 
     assert partition is not None
     for _ in range(count):
         partition.append_produced(memoryview(bytearray(batch(bytes(100)))), NOW_MS)
+
+
+def append_as(
+    broker: Broker,
+    *,
+    producer_id: int,
+    index: int = 0,
+    timestamp_ms: int = NOW_MS,
+    is_transactional: bool = False,
+) -> None:
+    """Append a producer's first batch to topic "t", past the protocol."""
+    data = batch(
+        timestamp_ms=timestamp_ms,
+        producer=(producer_id, 0, 0),
+        is_transactional=is_transactional,
+    )
+    partition = broker.partition("t", index)
+    assert partition is not None
+    partition.append_produced(memoryview(bytearray(data)), timestamp_ms)
+
+
+def producers(broker: Broker, index: int) -> list[int]:
+    """Return the ids of the producers that a partition of topic "t" remembers."""
+    partition = broker.partition("t", index)
+    assert partition is not None
+    return [entry.producer_id for entry in partition.producers]
 
 
 def read(host: SimulatedHost, name: str) -> str:
@@ -160,6 +187,46 @@ class TestHousekeeping:
         assert read(host, "recovery-point-offset-checkpoint") == "0\n1\nt 0 0\n"
         assert read(host, "replication-offset-checkpoint") == "0\n1\nt 0 0\n"
 
+    def test_producers_silent_for_a_day_are_forgotten(self) -> None:
+        """Of every partition, at the next check (each ten minutes); the others stay."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        broker.create_topic("t", 2)
+        broker.start_housekeeping()
+        for index in (0, 1):
+            append_as(broker, producer_id=7, index=index)
+        host.clock.advance(DAY_MS - 1)
+        append_as(broker, producer_id=8, timestamp_ms=NOW_MS + DAY_MS - 1)
+        broker.timers.run()
+        assert (producers(broker, 0), producers(broker, 1)) == ([7, 8], [7])
+        host.clock.advance(10 * MINUTE_MS - 1)
+        broker.timers.run()
+        assert (producers(broker, 0), producers(broker, 1)) == ([7, 8], [7])
+        host.clock.advance(1)
+        broker.timers.run()
+        assert (producers(broker, 0), producers(broker, 1)) == ([8], [])
+
+    def test_how_long_producers_are_remembered_are_settings(self) -> None:
+        """The time may be changed on a running broker; an open transaction is never forgotten."""
+        host = SimulatedHost()
+        broker = a_broker(
+            host, producer_id_expiration_ms=9000, producer_id_expiration_check_interval_ms=2000
+        )
+        broker.create_topic("t", 1)
+        broker.start_housekeeping()
+        append_as(broker, producer_id=7)
+        append_as(broker, producer_id=8, is_transactional=True)
+        let_pass(host, broker, 9999)
+        assert producers(broker, 0) == [7, 8]
+        let_pass(host, broker, 1)
+        assert producers(broker, 0) == [8]
+        append_as(broker, producer_id=9, timestamp_ms=NOW_MS + 10_000)
+        broker.dynamic_config.replace({"producer.id.expiration.ms": "3000"}, is_cluster_wide=False)
+        let_pass(host, broker, 2000)
+        assert producers(broker, 0) == [8, 9]
+        let_pass(host, broker, 2000)
+        assert producers(broker, 0) == [8]
+
 
 class TestLife:
     """Opening and closing."""
@@ -209,7 +276,12 @@ class TestLife:
 
     @pytest.mark.parametrize(
         ("key", "value"),
-        [("num.partitions", "0"), ("log.cleanup.policy", "burn"), ("fetch.max.bytes", "1e3")],
+        [
+            ("num.partitions", "0"),
+            ("log.cleanup.policy", "burn"),
+            ("fetch.max.bytes", "1e3"),
+            ("connections.max.idle.ms", "100"),  # as short as the pause after a failed login
+        ],
     )
     def test_a_bad_setting_touches_nothing(self, key: str, value: str) -> None:
         """It is refused before the directory is made."""
