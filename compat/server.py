@@ -17,10 +17,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, cast
 
+from logstore.compat.listener import Listener
 from logstore.errors import LogStoreError
 from logstore.segment import Extent
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from logstore.compat.connection import Chunk, Connection
     from logstore.compat.waiting import Timers
 
@@ -28,6 +31,8 @@ _log = logging.getLogger(__name__)
 
 #: the part of a file run that is read into memory when the kernel's buffer is full
 _CHUNK_BYTES = 256 * 1024
+#: a run of a file up to which a copy is cheaper than a system call more
+_SHORT_RUN_BYTES_MAX = 16 * 1024
 _SEND_BUFFER_BYTES = 1024 * 1024
 #: turns of the loop that a stop takes, so that nobody who is hung up on stays untold
 _GOODBYES_MAX = 5
@@ -135,19 +140,15 @@ class _Peer(asyncio.BufferedProtocol):
         output = self._connection.output
         try:
             while output and not self._is_blocked:
-                chunk = output[0]
-                if isinstance(chunk, Extent):
-                    rest = self._send_extent(chunk)
-                    if rest is None:
-                        del output[0]
-                    else:
-                        output[0] = rest
+                data = _taken(output)
+                if data is not None:
+                    self._send_bytes(data)
+                    continue
+                rest = self._send_extent(cast("Extent", output[0]))
+                if rest is None:
+                    del output[0]
                 else:
-                    count = next(
-                        (i for i, c in enumerate(output) if isinstance(c, Extent)), len(output)
-                    )
-                    self._send_bytes(output[:count])
-                    del output[:count]
+                    output[0] = rest
         except (OSError, EOFError, LogStoreError) as error:
             # The peer is gone, or the file cannot be read: what was promised cannot be kept.
             _log.info("hanging up on a peer: %s", error)
@@ -155,16 +156,15 @@ class _Peer(asyncio.BufferedProtocol):
         if self._is_blocked:
             self._steer()
 
-    def _send_bytes(self, chunks: list[Chunk]) -> None:
-        data = cast(
-            "bytes", chunks[0] if len(chunks) == 1 else b"".join(cast("list[bytes]", chunks))
-        )
+    def _send_bytes(self, data: Buffer) -> None:
+        """Write what the kernel takes at once; the transport keeps the rest."""
+        view = memoryview(data)
         try:
-            sent = os.write(self._descriptor, data)
+            sent = os.write(self._descriptor, view)
         except BlockingIOError:
             sent = 0
-        if sent < len(data):
-            self._transport.write(memoryview(data)[sent:])
+        if sent < len(view):
+            self._transport.write(view[sent:])
 
     def _send_extent(self, extent: Extent) -> Extent | None:
         """Send by the kernel alone if it can; return what is left to send, None for nothing."""
@@ -190,6 +190,41 @@ class _Peer(asyncio.BufferedProtocol):
         return Extent(extent.file, position + len(data), left) if left else None
 
 
+def _taken(output: list[Chunk]) -> Buffer | None:
+    """
+    Take from the front of `output` what goes out in one write; None if a long run comes first.
+
+    Short runs of files are read and go with the bytes around them: a write costs more than a read,
+    and every write wakes the peer.
+    """
+    first = output[0]
+    if len(output) == 1 and not isinstance(first, Extent):
+        output.clear()
+        return first
+    pieces: list[Buffer] = []
+    size_bytes = 0
+    for chunk in output:
+        if isinstance(chunk, Extent):
+            if chunk.size_bytes > _SHORT_RUN_BYTES_MAX:
+                break
+            pieces.append(_read_whole(chunk))
+            size_bytes += chunk.size_bytes
+        else:
+            pieces.append(chunk)
+            size_bytes += len(chunk)
+        if size_bytes > _CHUNK_BYTES:
+            break
+    del output[: len(pieces)]
+    return b"".join(pieces) if pieces else None
+
+
+def _read_whole(extent: Extent) -> bytes:
+    data = extent.read()
+    if len(data) < extent.size_bytes:
+        raise EOFError(f"{extent.file.path} ends before what was promised of it")
+    return data
+
+
 class Server:
     """
     Listens, and drives every connection of one service on one event loop.
@@ -200,7 +235,7 @@ class Server:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.peers: set[_Peer] = set()
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._wake: asyncio.TimerHandle | None = None
         self._workers = ThreadPoolExecutor(4, thread_name_prefix="logstore-io")
         self._loop: asyncio.AbstractEventLoop
@@ -209,13 +244,11 @@ class Server:
     async def start(self, host: str, port: int) -> int:
         """Listen; return the port (chosen by the system where `port` is 0)."""
         self._loop = asyncio.get_running_loop()
-        self._listener = await self._loop.create_server(
-            lambda: _Peer(self), host, port, backlog=1024, reuse_address=True
-        )
+        self._listener = await Listener.open(host, port, lambda: _Peer(self))
         self._offload_before, self.service.offload = self.service.offload, self._offload
         self.service.timers.on_earlier = lambda _: self._sleep()
         self._sleep()
-        return int(self._listener.sockets[0].getsockname()[1])
+        return self._listener.port
 
     def _sleep(self) -> None:
         """Wake when the next timer is due."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 import attrs
 
@@ -211,7 +211,7 @@ class LogSegment(ABC, Generic[EntryT]):
         self.observe(entry, position)
         return position
 
-    def _undo_write(self, position: int, error: OSError) -> None:
+    def _undo_write(self, position: int, error: OSError) -> NoReturn:
         """Cut off what a failed write left behind, so that the next one finds a clean end."""
         self._has_debris = True
         try:

@@ -137,8 +137,12 @@ class Reader:
         for _ in range(count):
             index: int = I32.unpack_from(data, position)[0]
             if is_flexible:
-                size_bytes, position = read_uvarint(data, position + 4)
-                size_bytes -= 1
+                low, high = data[position + 4], data[position + 5]
+                if low >= 0x80 > high:  # most batches are between 127 bytes and 16 KiB
+                    size_bytes, position = (high << 7) + low - 0x81, position + 6
+                else:
+                    size_bytes, position = read_uvarint(data, position + 4)
+                    size_bytes -= 1
             else:
                 size_bytes, position = I32.unpack_from(data, position + 4)[0], position + 8
             end = position + size_bytes if size_bytes > 0 else position

@@ -32,7 +32,8 @@ class ProduceReply:
         self.worst = 0
         self._is_flexible = version >= 9
         self._pieces = [self._count(topic_count)]
-        self._appended: list[tuple[int, KafkaPartition]] = []
+        #: by the place of its result among the pieces
+        self._appended: dict[int, KafkaPartition] = {}
 
     @classmethod
     def continued(cls, version: int, head: bytes) -> ProduceReply:
@@ -66,7 +67,7 @@ class ProduceReply:
         """Add the result of an append that went well."""
         index, log_start = partition.index, partition.start_offset
         pieces = self._pieces
-        self._appended.append((len(pieces), partition))
+        self._appended[len(pieces)] = partition
         if self._is_flexible:
             pieces.append(_SUCCESS_V9(index, 0, base_offset, time_ms, log_start, _NO_ERRORS_V9))
         elif self.version < 5:
@@ -82,7 +83,7 @@ class ProduceReply:
 
     def retract(self, partition: KafkaPartition, error: BaseException) -> None:
         """Turn its successes into storage errors: what was appended may not be durable."""
-        for piece, appended_to in self._appended:
+        for piece, appended_to in self._appended.items():
             if appended_to is partition:
                 self._pieces[piece] = self._failure(
                     partition.index, ErrorCode.KAFKA_STORAGE_ERROR, error

@@ -205,21 +205,15 @@ class KafkaPartition:
         """
         config = self.config
         batch = accepted(data, config, now_ms)
-        log = self.log
-        active = log.active
-        if batch.size_bytes > config.segment_bytes:
-            raise RecordListTooLargeError(
-                f"the batch has {batch.size_bytes} bytes, a segment holds {config.segment_bytes}"
-            )
-        start = log.reserve(batch)
-        if log.active is not active:
-            self._rolled()
+        active = self.log.active
+        if not active.has_room_for(batch):
+            active = self._make_room(batch)
         if batch.producer_id >= 0:
             original = self._check_sequence(batch)
             if original is not None:
                 return original
-        batch.stamped(start, self.leader_epoch)
-        log.append(batch)
+        start = active.next_offset
+        active.append(batch.stamped(start, self.leader_epoch))
         if batch.producer_id >= 0:
             self._note_producer(batch)
         if config.flush_messages != NEVER or self.on_append is not None:
@@ -229,6 +223,17 @@ class KafkaPartition:
             start + batch.last_offset_delta,
             now_ms if config.is_log_append_time else NO_TIMESTAMP,
         )
+
+    def _make_room(self, batch: RecordBatch) -> KafkaSegment:
+        """Roll for a batch that the active segment has no room for; return the new one."""
+        if batch.size_bytes > self.config.segment_bytes:
+            raise RecordListTooLargeError(
+                f"the batch has {batch.size_bytes} bytes, "
+                f"a segment holds {self.config.segment_bytes}"
+            )
+        self.log.reserve(batch)
+        self._rolled()
+        return self.log.active
 
     def _check_sequence(self, batch: RecordBatch) -> Appended | None:
         """Return the offsets of the first time if the batch is a duplicate."""

@@ -163,8 +163,8 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     def has_room_for(self, draft: Draft[RecordBatch]) -> bool:
         """Apply every roll rule of Kafka's ``LogSegment.shouldRoll``."""
-        position = self.end_position
-        if position + draft.size_bytes > self.config.segment_bytes or self._is_index_full:
+        position, config = self.end_position, self.config
+        if position + draft.size_bytes > config.segment_bytes or self._is_index_full:
             return False
         if self.next_offset + draft.offset_count - 1 - self.base_offset > RELATIVE_OFFSET_MAX:
             return False
@@ -174,7 +174,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         if first_ms is not None and first_ms >= 0:
             # Data is measured by its own time, not by when it came.
             age_ms = draft.max_timestamp_ms - first_ms
-            return age_ms <= self.config.segment_ms_max - self.jitter_ms
+            return age_ms <= config.segment_ms_max - self.jitter_ms
         return not self._is_aged(draft.max_timestamp_ms)
 
     def _is_aged(self, timestamp_ms: int) -> bool:
@@ -191,6 +191,22 @@ class KafkaSegment(LogSegment[RecordBatch]):
         batch = self.decode(0)
         self._first_timestamp_ms = NO_TIMESTAMP if batch is None else batch.max_timestamp_ms
         return self._first_timestamp_ms
+
+    def append(self, entry: RecordBatch) -> int:
+        """Append as any segment does; the usual case in one step, it is the broker's hot path."""
+        start = entry.base_offset
+        file = self._file
+        if file is None or self._has_debris or start < self.next_offset:
+            return super().append(entry)
+        position = self.end_position
+        try:
+            file.write(position, entry.data)
+        except OSError as error:
+            self._undo_write(position, error)
+        self.end_position = position + entry.size_bytes
+        self.next_offset = start + entry.last_offset_delta + 1
+        self.observe(entry, position)
+        return position
 
     def observe(self, entry: RecordBatch, position: int) -> None:
         """Fold one batch into both indexes (Kafka: the second half of ``LogSegment.append``)."""

@@ -1,0 +1,105 @@
+"""
+The listening sockets of a server.
+
+libuv takes one new connection a turn of its loop, and a turn of a busy loop serves everybody who
+is there already: of some hundred clients that come at once, the last would wait for seconds. Here
+all that wait in the backlog are taken in one go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+
+_log = logging.getLogger(__name__)
+
+_BACKLOG = 1024
+#: what the system may be out of for a while; others who are connected are served on
+_SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+_SHORTAGE_SECONDS = 1.0
+
+
+class Listener:
+    """Accepts connections on every address of one host name and gives each a protocol."""
+
+    def __init__(
+        self, sockets: list[socket.socket], connect: Callable[[], asyncio.BufferedProtocol]
+    ) -> None:
+        self._sockets = sockets
+        self._connect = connect
+        #: what clients connect to
+        self.port: int = sockets[0].getsockname()[1]
+        self._loop = asyncio.get_running_loop()
+        #: handshakes under way; the loop itself keeps only weak references to them
+        self._greeting: set[asyncio.Task[None]] = set()
+        for one in sockets:
+            self._loop.add_reader(one.fileno(), self._accept, one)
+
+    @classmethod
+    async def open(
+        cls, host: str, port: int, connect: Callable[[], asyncio.BufferedProtocol]
+    ) -> Listener:
+        """
+        Listen; `port` 0 lets the system choose one, the same for every address.
+
+        Raises:
+            OSError: an address cannot be had.
+
+        """
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        sockets: list[socket.socket] = []
+        try:
+            for family, address in dict.fromkeys((info[0], info[4]) for info in found):
+                chosen = port or (sockets[0].getsockname()[1] if sockets else 0)
+                sockets.append(
+                    socket.create_server((address[0], chosen), family=family, backlog=_BACKLOG)
+                )
+                sockets[-1].setblocking(False)
+        except OSError:
+            for one in sockets:
+                one.close()
+            raise
+        return cls(sockets, connect)
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Take everybody who waits."""
+        for _ in range(_BACKLOG):
+            try:
+                peer, _ = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno not in _SHORTAGES:
+                    raise
+                _log.error("cannot accept a connection: %s; trying again soon", error)
+                self._loop.remove_reader(listening.fileno())
+                self._loop.call_later(_SHORTAGE_SECONDS, self._resume, listening)
+                return
+            peer.setblocking(False)
+            task = self._loop.create_task(self._greet(peer))
+            self._greeting.add(task)
+            task.add_done_callback(self._greeting.discard)
+
+    async def _greet(self, peer: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._connect, peer)
+        except OSError as error:
+            _log.info("a peer left before it was served: %s", error)
+            peer.close()
+
+    def _resume(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            self._loop.add_reader(listening.fileno(), self._accept, listening)
+
+    def close(self) -> None:
+        """Accept nobody any more."""
+        sockets, self._sockets = self._sockets, []
+        for one in sockets:
+            self._loop.remove_reader(one.fileno())
+            one.close()

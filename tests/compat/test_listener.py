@@ -1,0 +1,109 @@
+"""The listening sockets: everybody who waits is taken at once, shortages pass."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+import uvloop
+
+from logstore.compat.listener import Listener
+
+TURNS = 8
+
+
+class Noted(asyncio.BufferedProtocol):
+    """Counts those who were connected."""
+
+    connected = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take note."""
+        Noted.connected += 1
+        transport.close()
+
+
+@pytest.fixture(autouse=True)
+def nobody_yet() -> Iterator[None]:
+    """Start counting anew."""
+    Noted.connected = 0
+    return
+
+
+def test_all_who_wait_are_taken_in_one_go() -> None:
+    """Fifty clients that came while the loop was busy are connected within a few of its turns."""
+
+    async def main() -> int:
+        listener = await Listener.open("127.0.0.1", 0, Noted)
+        with ExitStack() as stack:
+            for _ in range(50):
+                stack.enter_context(socket.create_connection(("127.0.0.1", listener.port)))
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            listener.close()
+        return Noted.connected
+
+    assert uvloop.run(main()) == 50
+
+
+def test_every_address_of_a_name_has_the_same_port() -> None:
+    """A client of `localhost` finds the broker whichever address it tries."""
+
+    async def main() -> set[int]:
+        listener = await Listener.open("localhost", 0, Noted)
+        reached: set[int] = set()
+        for info in socket.getaddrinfo("localhost", listener.port, type=socket.SOCK_STREAM):
+            with socket.socket(info[0], info[1]) as client:
+                client.connect(info[4])
+                reached.add(client.getpeername()[1])
+        listener.close()
+        return reached | {listener.port}
+
+    assert len(uvloop.run(main())) == 1
+
+
+def test_a_taken_address_leaves_nothing_open() -> None:
+    """The system's error is passed on."""
+
+    async def main() -> None:
+        first = await Listener.open("127.0.0.1", 0, Noted)
+        try:
+            with pytest.raises(OSError, match="in use") as caught:
+                await Listener.open("127.0.0.1", first.port, Noted)
+            assert caught.value.errno == errno.EADDRINUSE
+        finally:
+            first.close()
+
+    uvloop.run(main())
+
+
+def test_out_of_descriptors_the_others_are_served_on_and_new_ones_come_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A shortage does not end the server: who waits in the backlog is taken once it is over."""
+    monkeypatch.setattr("logstore.compat.listener._SHORTAGE_SECONDS", 0.0)
+    real, failures = socket.socket.accept, [errno.EMFILE, errno.ENFILE]
+
+    def accept(self: socket.socket) -> tuple[socket.socket, object]:
+        if failures:
+            raise OSError(failures.pop(), "out of descriptors")
+        return real(self)
+
+    monkeypatch.setattr(socket.socket, "accept", accept)
+
+    async def main() -> int:
+        listener = await Listener.open("127.0.0.1", 0, Noted)
+        with socket.create_connection(("127.0.0.1", listener.port)):
+            for _ in range(1000):
+                if Noted.connected:
+                    break
+                await asyncio.sleep(0.001)
+        listener.close()
+        return Noted.connected
+
+    assert uvloop.run(main()) == 1
+    assert not failures
