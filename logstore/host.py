@@ -76,6 +76,14 @@ class DirectoryEntry:
     size_bytes: int
 
 
+@attrs.frozen
+class VolumeSpace:
+    """The size of a volume, and how much of it this process may still fill."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class FileSystem(Protocol):
     """What the store needs of a file system."""
 
@@ -121,6 +129,10 @@ class FileSystem(Protocol):
 
     def modified_ms(self, path: str) -> int:
         """Return when the file was last written, in ms since the epoch."""
+        ...
+
+    def volume_space(self, path: str) -> VolumeSpace:
+        """Return the space of the volume that the file or directory is on."""
         ...
 
     def lock(self, path: str) -> Lock:

@@ -11,7 +11,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from logstore.host import DirectoryEntry, Host
+from logstore.host import DirectoryEntry, Host, VolumeSpace
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -165,6 +165,14 @@ class SystemFileSystem:
     def modified_ms(self, path: str) -> int:
         """Return when the file was last written, in ms since the epoch."""
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def volume_space(self, path: str) -> VolumeSpace:
+        """Return what Java's ``FileStore`` calls total and usable: without what is root's alone."""
+        volume = os.statvfs(path)
+        return VolumeSpace(
+            total_bytes=volume.f_blocks * volume.f_frsize,
+            usable_bytes=volume.f_bavail * volume.f_frsize,
+        )
 
     def lock(self, path: str) -> SystemLock:
         """Take the exclusive record lock on `path` or raise BlockingIOError."""

@@ -19,6 +19,7 @@ FaultKind = Literal[
     "remove_directory",
     "sync_directory",
     "list_directory",
+    "volume_space",
     "lock",
 ]
 

@@ -36,11 +36,14 @@ from __future__ import annotations
 import errno
 from typing import Literal
 
-from logstore.host import Clock, DirectoryEntry
+from logstore.host import Clock, DirectoryEntry, VolumeSpace
 from logstore.testing.directory_tree import Binding, DirectoryImage, Node, os_error, parts_of
 from logstore.testing.file_image import FileImage
 from logstore.testing.simulated_drive import SimulatedDrive, raise_planned
 from logstore.testing.simulated_file import SimulatedFile, SimulatedLock
+
+#: the size of a disk that was given none
+UNLIMITED_BYTES = 1 << 50
 
 NameChangeKind = Literal["rename", "remove", "make_directory", "remove_directory"]
 
@@ -152,6 +155,15 @@ class SimulatedDisk(SimulatedDrive):
         if node is None:
             raise os_error(errno.ENOENT, path)
         return node.modified_ms
+
+    def volume_space(self, path: str) -> VolumeSpace:
+        """Return the disk's capacity (a pebibyte where it is not limited), and what is left."""
+        self.look("volume_space", path)
+        if self._names.find(path) is None:
+            raise os_error(errno.ENOENT, path)
+        capacity_bytes = self.faults.capacity_bytes
+        total_bytes = UNLIMITED_BYTES if capacity_bytes is None else capacity_bytes
+        return VolumeSpace(total_bytes, max(0, total_bytes - self.used_bytes))
 
     def lock(self, path: str) -> SimulatedLock:
         """Take the exclusive lock on `path` (created if missing) or raise BlockingIOError."""

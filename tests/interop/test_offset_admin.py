@@ -121,6 +121,7 @@ def test_log_directories_show_sizes(broker: Broker, admin: Any, filled: TopicPar
         for topic in directory["topics"]
         for one in topic["partitions"]
     }
+    assert 0 < directory["usable_bytes"] <= directory["total_bytes"]
     logs = (broker.data / f"{filled.topic}-0").glob("*.log")
     assert sizes[filled.topic, 0] == sum(log.stat().st_size for log in logs) > 0
 

@@ -350,6 +350,16 @@ def test_modified_ms_is_the_wall_clock(world: World) -> None:
         world.fs.modified_ms(f"{world.root}/missing")
 
 
+def test_a_volume_has_a_size(world: World) -> None:
+    """Files take of it what they hold, whichever path on it is asked; no path, no volume."""
+    path = world.make("a", bytes(100_000))
+    space = world.fs.volume_space(world.root)
+    assert 100_000 <= space.usable_bytes + 100_000 <= space.total_bytes
+    assert world.fs.volume_space(path).total_bytes == space.total_bytes
+    with pytest.raises(FileNotFoundError):
+        world.fs.volume_space(f"{world.root}/no such")
+
+
 def test_a_lock_is_exclusive(world: World) -> None:
     """While a lock is held a second one is BlockingIOError; once released it is to be had."""
     path = f"{world.root}/.lock"
@@ -402,6 +412,18 @@ def other_process_locks(path: str) -> bool:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0 or "BlockingIOError" in run.stderr, run.stderr
     return run.returncode == 0
+
+
+def test_a_system_volume_is_that_of_df(tmp_path: Path) -> None:
+    """Total and usable bytes are the numbers that people are shown."""
+    done = subprocess.run(
+        ["df", "--block-size=1", "--output=size,avail", str(tmp_path)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    total_bytes, usable_bytes = map(int, done.stdout.splitlines()[1].split())
+    space = system_host().fs.volume_space(str(tmp_path))
+    assert space.total_bytes == total_bytes
+    assert abs(space.usable_bytes - usable_bytes) < total_bytes // 10  # others write meanwhile
 
 
 def test_a_system_lock_keeps_other_processes_out(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from logstore.host import File, read_file
+from logstore.host import File, VolumeSpace, read_file
 from logstore.testing import KEEP_EVERYTHING, LOSE_UNSYNCED, SimulatedHost
 from logstore.testing.disk_faults import FaultKind
 
@@ -52,6 +52,7 @@ def test_every_kind_of_operation_can_fail(host: SimulatedHost, file: File) -> No
         "remove_directory": lambda: fs.remove_directory("/full"),
         "sync_directory": lambda: fs.sync_directory("/"),
         "list_directory": lambda: fs.list_directory("/"),
+        "volume_space": lambda: fs.volume_space("/log"),
         "lock": lambda: fs.lock("/.lock"),
     }
     assert sorted(calls) == sorted(get_args(FaultKind))
@@ -106,6 +107,18 @@ def test_a_full_disk_takes_what_fits(host: SimulatedHost, file: File) -> None:
     file.write(2000, b"d" * 100)
     assert host.fs.free_bytes == 0
     assert content(host)[2000:] == b"d" * 100
+
+
+def test_a_volume_is_as_large_as_its_capacity(host: SimulatedHost, file: File) -> None:
+    """Its space is what may be stored at all; what the files take is missing from the rest."""
+    host.fs.fill_up(free_bytes=100)
+    assert host.fs.volume_space("/log") == VolumeSpace(2100, 100)
+    file.write(2000, b"b" * 60)
+    assert host.fs.volume_space("/") == VolumeSpace(2100, 40)
+    host.fs.faults.capacity_bytes = 1000
+    assert host.fs.volume_space("/") == VolumeSpace(1000, 0)
+    host.fs.faults.clear()
+    assert host.fs.volume_space("/") == VolumeSpace(1 << 50, (1 << 50) - 2060)
 
 
 def test_holes_need_no_room(host: SimulatedHost, file: File) -> None:

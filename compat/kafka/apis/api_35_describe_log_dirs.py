@@ -4,13 +4,18 @@ DescribeLogDirs (35): versions 1-5. The one data directory and the size of its p
 * topics null: all partitions; otherwise those asked for that there are
 * a size is that of the data files, without indexes; nothing lags and nothing moves
 * v2: flexible; v3: an error of the whole answer
-* v4: size of the volume: -1, not known; v5: cordoned directories: never
+* v4: size of the volume and what of it is free; v5: cordoned directories: never
+* a volume that cannot be measured: the directory is answered with -1, and without partitions
+
+Source: ``ReplicaManager.describeLogDirs``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Any
 
+from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
@@ -21,6 +26,10 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition
 
 
+_log = logging.getLogger(__name__)
+_LONG_MAX = 2**63 - 1
+
+
 def handle(
     broker: Broker, client: Client, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
@@ -28,8 +37,22 @@ def handle(
     from kafka.protocol.admin.cluster import DescribeLogDirsResponse
 
     del client
-    directory_class = DescribeLogDirsResponse.DescribeLogDirsResult
-    topic_class = directory_class.DescribeLogDirsTopic
+    directory = DescribeLogDirsResponse.DescribeLogDirsResult(
+        version=request.API_VERSION, log_dir=broker.store.directory, **_measured(broker, request)
+    )
+    return DescribeLogDirsResponse(version=request.API_VERSION, results=[directory])
+
+
+def _measured(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, Any]:
+    """Return what is told of the directory besides its name."""
+    from kafka.protocol.admin.cluster import DescribeLogDirsResponse
+
+    try:
+        space = broker.host.fs.volume_space(broker.store.directory)
+    except OSError as error:
+        _log.error("%s: the volume cannot be measured: %s", broker.store.directory, error)
+        return {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "topics": []}
+    topic_class = DescribeLogDirsResponse.DescribeLogDirsResult.DescribeLogDirsTopic
     topics = [
         topic_class(
             name=name,
@@ -46,10 +69,11 @@ def handle(
         for name, partitions in _asked(broker, request).items()
         if partitions
     ]
-    directory = directory_class(
-        version=request.API_VERSION, log_dir=broker.store.directory, topics=topics
-    )
-    return DescribeLogDirsResponse(version=request.API_VERSION, results=[directory])
+    return {
+        "topics": topics,
+        "total_bytes": min(space.total_bytes, _LONG_MAX),
+        "usable_bytes": min(space.usable_bytes, _LONG_MAX),
+    }
 
 
 def size_bytes(partition: KafkaPartition) -> int:

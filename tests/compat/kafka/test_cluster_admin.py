@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import uuid
 from typing import Any
 
@@ -79,6 +80,41 @@ def test_log_directories_are_measured(version: int) -> None:
     some = [{"topic": "a", "partitions": [1, 5]}, {"topic": "no such", "partitions": [0]}]
     answer = conversation.ask("DescribeLogDirs", version, topics=some)
     assert sizes(answer) == {("a", 1): size_bytes}
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_the_volume_is_measured(version: int) -> None:
+    """From version 4 on its size and what is free of it, before that nothing of it."""
+    conversation = Conversation()
+    disk = conversation.host.fs
+    disk.fill_up(free_bytes=5000)
+    (directory,) = conversation.ask("DescribeLogDirs", version, topics=[])["results"]
+    if version >= 4:
+        assert directory["total_bytes"] == disk.used_bytes + 5000
+        assert directory["usable_bytes"] == 5000
+    else:
+        assert {"total_bytes", "usable_bytes"} & set(directory) == set()
+
+
+def test_sizes_beyond_counting_are_cut() -> None:
+    """A volume of more than 2^63 - 1 bytes has as many as the field can say."""
+    conversation = Conversation()
+    conversation.host.fs.faults.capacity_bytes = 1 << 70
+    (directory,) = conversation.ask("DescribeLogDirs", 4, topics=[])["results"]
+    assert directory["total_bytes"] == directory["usable_bytes"] == (1 << 63) - 1
+
+
+def test_a_volume_that_cannot_be_measured_is_an_error() -> None:
+    """The directory is answered with -1 and without partitions, and is well the next time."""
+    conversation = Conversation()
+    conversation.create("a")
+    conversation.host.fs.faults.fail_next("volume_space", errno.EIO)
+    answer = conversation.ask("DescribeLogDirs", 4, topics=None)
+    (directory,) = answer["results"]
+    assert answer["error_code"] == 0
+    assert (directory["error_code"], directory["log_dir"]) == (-1, DIRECTORY)
+    assert (directory["topics"], directory["total_bytes"]) == ([], -1)
+    assert sizes(conversation.ask("DescribeLogDirs", 4, topics=None)) == {("a", 0): 0}
 
 
 # reassignments and elections
