@@ -58,7 +58,7 @@ class Broker:
         self.readers = Readers()
         self.flusher = Flusher(lambda: self.offload)
         self.fetch_sessions = FetchSessions(host)
-        self.node_id: int = config.node_id
+        self.node_id = store.node_id
         self.cluster_id = store.meta.cluster_id if store.meta is not None else ""
         self.advertised_host = "127.0.0.1"
         self.advertised_port = 0

@@ -21,7 +21,7 @@ import random
 
 import attrs
 
-from logstore.errors import CorruptFileError
+from logstore.errors import CorruptFileError, ForeignDirectoryError
 from logstore.host import FileSystem, read_file, write_file
 from logstore.segments.kafka.java_properties import (
     PropertiesError,
@@ -90,6 +90,26 @@ class MetaProperties:
             )
         except UuidTextError as error:
             raise CorruptFileError(path, f"directory.id: {error}") from None
+
+    def check_node_id(self, directory: str, node_id: int) -> None:
+        """
+        Make sure that `directory`, which has this file, is not another node's than `node_id`.
+
+        A file that names no node (version 0) is anybody's.
+
+        Source: ``MetaPropertiesEnsemble.verify``.
+
+        Raises:
+            ForeignDirectoryError: it is another node's.
+
+        """
+        if self.node_id is not None and self.node_id != node_id:
+            key = "node.id" if self.version else "broker.id"
+            raise ForeignDirectoryError(
+                f"{directory}/{FILE_NAME}: {key} is {self.node_id}, but this broker is to be node "
+                f"{node_id}; to serve this data set node.id={self.node_id} or leave it out, for a "
+                "new node name an empty directory"
+            )
 
     def write(self, fs: FileSystem, directory: str, wall_ms: int, *, sync: bool = True) -> None:
         """Replace the file; `wall_ms` is the time for its comment."""

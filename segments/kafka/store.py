@@ -42,6 +42,8 @@ from logstore.segments.kafka.topic import Topic, load_settings, save_settings
 
 _log = logging.getLogger(__name__)
 LOCK_FILE = ".lock"
+#: of a directory that names none
+DEFAULT_NODE_ID = 1
 Progress = Callable[[int, int, str], None]
 #: calls a function for every partition, like `map`
 Run = Callable[
@@ -55,12 +57,13 @@ class StoreOptions:
     """
     How to open a store.
 
-    `log_defaults` are the broker's settings for topics, by Kafka's topic config names; `progress`
-    is told (done, all, name) while partitions load.
+    `node_id` is the node that the directory must belong to; without it, it is the node that the
+    directory names. `log_defaults` are the broker's settings for topics, by Kafka's topic config
+    names; `progress` is told (done, all, name) while partitions load.
     """
 
     is_writable: bool = True
-    node_id: int = 1
+    node_id: int | None = None
     log_defaults: Mapping[str, str] = attrs.field(factory=dict[str, str])
     progress: Progress | None = None
 
@@ -70,7 +73,8 @@ class KafkaStore:
     All topics of one data directory. Implements :class:`logstore.partition.Store`.
 
     Raises, on opening:
-        ForeignDirectoryError: it is not a Kafka data directory, or cannot be used at all.
+        ForeignDirectoryError: it is not a Kafka data directory, another node's, or cannot be used
+            at all.
         LockedError: another broker has it.
         CorruptFileError: a file in it cannot be understood.
     """
@@ -155,11 +159,15 @@ class KafkaStore:
 
     def _load_meta(self) -> MetaProperties | None:
         fs, directory = self.host.fs, self.directory
+        wanted = self.options.node_id
         if fs.exists(f"{directory}/{META_PROPERTIES}"):
-            return MetaProperties.read(fs, directory)
+            meta = MetaProperties.read(fs, directory)
+            if wanted is not None:
+                meta.check_node_id(directory, wanted)
+            return meta
         if not self.options.is_writable:
             return None
-        meta = MetaProperties.generate(self.options.node_id, self.host.rng)
+        meta = MetaProperties.generate(DEFAULT_NODE_ID if wanted is None else wanted, self.host.rng)
         meta.write(fs, directory, self.host.clock.wall_ms())
         return meta
 
@@ -261,6 +269,13 @@ class KafkaStore:
                 ", ".join(outcome.kept_aside) or "no file: they were never written",
             )  # fmt: skip
         return partition
+
+    @property
+    def node_id(self) -> int:
+        """The node that the directory belongs to."""
+        if self.meta is not None and self.meta.node_id is not None:
+            return self.meta.node_id
+        return DEFAULT_NODE_ID if self.options.node_id is None else self.options.node_id
 
     # topics
 

@@ -270,6 +270,17 @@ class TestRefusals:
             self.check("--data", tmp_path, words=(f"{tmp_path}/.lock", "another broker", "stop it"))
             produce(serving.bootstrap, b"v")
 
+    def test_a_directory_of_another_node(self, tmp_path: Path) -> None:
+        """The line names the file, both nodes and what to do; who names no node may serve it."""
+        with Serving("--json", "--data", tmp_path):
+            pass
+        self.check(
+            "--set", "node.id=7", "--data", tmp_path,
+            words=(f"{tmp_path}/meta.properties", "node.id is 1", "node 7", "set node.id=1"),
+        )  # fmt: skip
+        with Serving("--json", "--data", tmp_path, "--set", "node.id=1"):
+            pass
+
     def test_a_directory_of_something_else(self, tmp_path: Path) -> None:
         """The line names what does not belong there; nothing is added or removed."""
         (tmp_path / "thesis.txt").write_text("the only copy")

@@ -19,10 +19,14 @@ _RENAMED = {
 
 @attrs.frozen
 class BrokerSettings:
-    """Kafka's settings of the same names, dots for underscores; `given` has all of them."""
+    """
+    Kafka's settings of the same names, dots for underscores; `given` has all of them.
+
+    `node_id` is None where it was not given: then the data directory says it.
+    """
 
     given: BrokerConfig
-    node_id: int
+    node_id: int | None
     broker_rack: str | None
     auto_create_topics_enable: bool
     connections_max_idle_ms: int
@@ -57,15 +61,24 @@ class BrokerSettings:
 
         """
         _check_idle(config)
-        values: dict[str, Any] = {"given": config}
+        values: dict[str, Any] = {"given": config, "node_id": _given_node_id(config)}
         for field in attrs.fields(cls):
-            if field.name != "given":
+            if field.name not in values:
                 name, factor = _RENAMED.get(field.name, (field.name.replace("_", "."), None))
                 value = config[name]
                 values[field.name] = value * factor if factor and isinstance(value, int) else value
-        if values["node_id"] < 0:
-            values["node_id"] = 1
         return cls(**values)
+
+
+def _given_node_id(config: BrokerConfig) -> int | None:
+    """Return the node id that was set, under its name or the older one; a negative one is none."""
+    names = [name for name in ("node.id", "broker.id") if name in config.settings]
+    found = {name: number for name in names if (number := config.integer(name)) >= 0}
+    if len(set(found.values())) > 1:
+        raise ConfigError(
+            "broker.id", str(found["broker.id"]), f"must be the same as node.id, {found['node.id']}"
+        )
+    return next(iter(found.values()), None)
 
 
 def _check_idle(config: BrokerConfig) -> None:

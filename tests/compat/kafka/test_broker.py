@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from logstore.compat.kafka.broker import Broker, run_at_once
-from logstore.errors import LockedError, StorageError, WriteFailedError
+from logstore.errors import ForeignDirectoryError, LockedError, StorageError, WriteFailedError
 from logstore.segments.kafka.config_keys import ConfigError
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import NOW_MS, batch
@@ -304,14 +304,40 @@ class TestLife:
         a_broker(host)
 
     def test_node_and_cluster_are_those_of_the_directory(self) -> None:
-        """The node id is a setting, the cluster id is made once."""
+        """The node id is a setting, the cluster id is made once; both are found again."""
         host = SimulatedHost()
         broker = a_broker(host, node_id=7)
         assert broker.node_id == 7
         broker.close()
-        again = a_broker(host, node_id=7)
-        assert again.cluster_id == broker.cluster_id != ""
+        again = a_broker(host)
+        assert (again.node_id, again.cluster_id) == (7, broker.cluster_id)
+        assert broker.cluster_id != ""
         assert a_broker(SimulatedHost(5)).cluster_id != broker.cluster_id
+
+    def test_clients_are_told_the_node_of_the_directory(self) -> None:
+        """Also where it is not the default and no setting names it."""
+        host = SimulatedHost()
+        a_broker(host, node_id=7).close()
+        found = Peer(a_broker(host)).ask("Metadata", 12, {"topics": []}).message
+        assert [broker["node_id"] for broker in found["brokers"]] == [7]
+        assert found["controller_id"] == 7
+
+    @pytest.mark.parametrize("name", ["node_id", "broker_id"])
+    def test_the_directory_of_another_node_is_refused(self, name: str) -> None:
+        """Under the older name of the setting too; the right number opens it."""
+        host = SimulatedHost()
+        a_broker(host, node_id=7).close()
+        with pytest.raises(ForeignDirectoryError, match=r"node\.id is 7, .* to be node 8"):
+            a_broker(host, **{name: 8})
+        assert a_broker(host, **{name: 7}).node_id == 7
+
+    def test_a_node_has_one_id(self) -> None:
+        """node.id and broker.id must agree; -1 in the older one says that nobody chose."""
+        assert a_broker(node_id=7, broker_id=7).node_id == 7
+        assert a_broker(node_id=7, broker_id=-1).node_id == 7
+        assert a_broker(broker_id=-1).node_id == 1
+        with pytest.raises(ConfigError, match=r"broker\.id = '8': must be the same as node\.id, 7"):
+            a_broker(node_id=7, broker_id=8)
 
 
 def test_work_without_a_server_is_done_at_once() -> None:
