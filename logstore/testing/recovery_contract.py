@@ -22,6 +22,7 @@ from logstore.testing.power_loss import LOSE_UNSYNCED, PowerLoss
 from logstore.testing.simulated_host import SimulatedHost
 from logstore.testing.witnessed_log import (
     CHECKPOINT,
+    AnyLog,
     LogContract,
     StoredEntry,
     Testimony,
@@ -463,8 +464,18 @@ class RecoveryContract(LogContract):
         if log.recovery is not None and not log.recovery.is_clean:
             assert stored(log) == witnessed.testimony.entries[:1]
             return
+        self.check_reads_stay(log, [entry.base_offset for entry in witnessed.testimony.entries])
         try:
             stored(log)
         except CorruptEntryError:
             return
         raise AssertionError("damaged entries were passed over in silence")
+
+    def check_reads_stay(self, log: AnyLog, offsets: list[int]) -> None:
+        """Read each offset: bytes of the segment that holds it, or an error, never a later one."""
+        for offset in offsets:
+            segment = log.find(offset)
+            assert segment is not None
+            with suppress(CorruptEntryError):
+                extent = log.read(offset, 1)
+                assert (extent.file.path, extent.size_bytes) == (segment.path, 1), offset
