@@ -8,37 +8,59 @@ CreateTopics (19): versions 2-7.
 * v5: flexible; what was created: partitions, replicas, every setting and where it comes from
 * v7: topic ids (zero for a topic that was only validated)
 * the timeout does not matter: a topic stands when it is answered
+
+Read and written by hand: it is the first that a test asks of a broker that has just started, and
+the protocol library takes longer to import than a topic to make.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.configs.entries import settings_of_created
+import attrs
+
+from logstore.compat.kafka.configs.entries import ConfigEntry, settings_of_created
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
-from logstore.compat.kafka.registry import register
+from logstore.compat.kafka.registry import RawRequest, register
 from logstore.compat.kafka.topics.creation import BROKER_DEFAULT, PARTITIONS_MAX, TopicPlan, check
+from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
-    from kafka.protocol.admin.topics import CreateTopicsRequest, CreateTopicsResponse
-
+    from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
 
+_NO_ID = bytes(16)
+_SHAPE_SINCE = 5
+_ID_SINCE = 7
 
-def handle(broker: Broker, client: Client, request: CreateTopicsRequest) -> CreateTopicsResponse:
+
+@attrs.frozen
+class _Result:
+    """What became of one topic; the defaults are those of a refused one."""
+
+    error: int = ErrorCode.NONE
+    message: str | None = None
+    topic_id: bytes = _NO_ID
+    partition_count: int = -1
+    replication_factor: int = -1
+    settings: tuple[ConfigEntry, ...] = ()
+
+
+def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Create every topic that can be created."""
-    from kafka.protocol.admin.topics import CreateTopicsResponse
-
     del client
-    plans = [_plan(topic) for topic in request.topics]
+    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
+    plans = [_read_plan(reader) for _ in range(reader.count())]
+    reader.i32()  # timeout
+    is_rehearsal = reader.i8() != 0
     counts = Counter(plan.name for plan in plans)
     excess = _excess(broker, plans)
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, _Result] = {}
     for plan in plans:
         try:
             if excess is not None:
@@ -47,28 +69,33 @@ def handle(broker: Broker, client: Client, request: CreateTopicsRequest) -> Crea
                 raise RefusedRequestError(
                     ErrorCode.INVALID_REQUEST, f"the request names topic '{plan.name}' twice"
                 )
-            results[plan.name] = _create(broker, plan, is_rehearsal=request.validate_only)
+            results[plan.name] = _create(broker, plan, is_rehearsal=is_rehearsal)
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"creating topic {plan.name}")
-            results[plan.name] = {"error_code": refusal.code, "error_message": refusal.message}
-    topic_class = CreateTopicsResponse.CreatableTopicResult
-    return CreateTopicsResponse(
-        version=request.API_VERSION,
-        topics=[
-            topic_class(version=request.API_VERSION, **_fields(name, result))
-            for name, result in results.items()
-        ],
-    )
+            results[plan.name] = _Result(refusal.code, refusal.message)
+    return [_encode(request, results)]
 
 
-def _plan(topic: CreateTopicsRequest.CreatableTopic) -> TopicPlan:
-    return TopicPlan(
-        topic.name,
-        topic.num_partitions,
-        topic.replication_factor,
-        [(assigned.partition_index, assigned.broker_ids) for assigned in topic.assignments],
-        {setting.name: setting.value for setting in topic.configs},
-    )
+def _read_plan(reader: Reader) -> TopicPlan:
+    name, partition_count, replication_factor = _text(reader), reader.i32(), reader.i16()
+    assignments: list[tuple[int, list[int]]] = []
+    for _ in range(reader.count()):
+        assignments.append((reader.i32(), [reader.i32() for _ in range(reader.count())]))
+        reader.tags()
+    settings: dict[str, str | None] = {}
+    for _ in range(reader.count()):
+        key, value = _text(reader), reader.string()
+        settings[key] = None if value is None else value.decode()
+        reader.tags()
+    reader.tags()
+    return TopicPlan(name, partition_count, replication_factor, assignments, settings)
+
+
+def _text(reader: Reader) -> str:
+    value = reader.string()
+    if value is None:
+        raise MalformedRequestError("CreateTopics: the name of a topic or setting is null")
+    return value.decode()
 
 
 def _excess(broker: Broker, plans: list[TopicPlan]) -> RefusedRequestError | None:
@@ -89,37 +116,49 @@ def _excess(broker: Broker, plans: list[TopicPlan]) -> RefusedRequestError | Non
     )
 
 
-def _create(broker: Broker, plan: TopicPlan, *, is_rehearsal: bool) -> dict[str, Any]:
-    """Create one topic, or only see whether that would go; return its result's fields."""
+def _create(broker: Broker, plan: TopicPlan, *, is_rehearsal: bool) -> _Result:
+    """Create one topic, or only see whether that would go."""
     checked = check(broker, plan)
-    topic_id = uuid.UUID(int=0)
+    topic_id = _NO_ID
     if not is_rehearsal:
         topic = broker.create_topic(checked.name, checked.partition_count, dict(checked.settings))
-        topic_id = uuid.UUID(bytes=topic.topic_id)
-    return {
-        "error_message": None,
-        "topic_id": topic_id,
-        "num_partitions": checked.partition_count,
-        "replication_factor": 1,
-        "settings": settings_of_created(broker, checked.settings),
-    }
+        topic_id = topic.topic_id
+    return _Result(
+        topic_id=topic_id,
+        partition_count=checked.partition_count,
+        replication_factor=1,
+        settings=tuple(settings_of_created(broker, checked.settings)),
+    )
 
 
-def _fields(name: str, result: dict[str, Any]) -> dict[str, Any]:
-    from kafka.protocol.admin.topics import CreateTopicsResponse
+def _encode(request: RawRequest, results: dict[str, _Result]) -> bytes:
+    writer = Writer(is_flexible=request.is_flexible)
+    writer.i32(0)  # throttle time
+    writer.count(len(results))
+    for name, result in results.items():
+        writer.string(name.encode())
+        if request.version >= _ID_SINCE:
+            writer.raw(result.topic_id)
+        writer.i16(result.error)
+        writer.string(None if result.message is None else result.message.encode())
+        if request.version >= _SHAPE_SINCE:
+            _write_shape(writer, result)
+        writer.tags()
+    writer.tags()
+    return writer.frame(request.correlation_id)
 
-    setting_class = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
-    settings = [
-        setting_class(
-            name=setting.name,
-            value=setting.value,
-            read_only=False,
-            config_source=setting.source,
-            is_sensitive=False,
-        )
-        for setting in result.pop("settings", ())
-    ]
-    return {"name": name, "configs": settings, **result}
+
+def _write_shape(writer: Writer, result: _Result) -> None:
+    writer.i32(result.partition_count)
+    writer.i16(result.replication_factor)
+    writer.count(len(result.settings))
+    for setting in result.settings:
+        writer.string(setting.name.encode())
+        writer.string(None if setting.value is None else setting.value.encode())
+        writer.boolean(False)  # read-only
+        writer.raw(bytes((setting.source,)))
+        writer.boolean(False)  # sensitive
+        writer.tags()
 
 
-register(19, "CreateTopics", (2, 7), flexible_from=5, module="admin.topics", handle=handle)
+register(19, "CreateTopics", (2, 7), flexible_from=5, handle_raw=handle)
