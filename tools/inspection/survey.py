@@ -9,6 +9,7 @@ import attrs
 from logstore.errors import CorruptFileError, ForeignDirectoryError
 from logstore.host import DirectoryEntry, FileSystem
 from logstore.segments.kafka import checkpoints, clean_shutdown
+from logstore.segments.kafka.data_directory import LOCK_FILE
 from logstore.segments.kafka.directory_name import (
     DirectoryNameError,
     is_skipped_directory,
@@ -19,7 +20,6 @@ from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.meta_properties import MetaProperties
 from logstore.segments.kafka.partition_metadata import PartitionMetadata
 from logstore.segments.kafka.segment_files import LOG
-from logstore.segments.kafka.store import LOCK_FILE
 from logstore.tools.inspection.facts import Problem
 from logstore.tools.inspection.lock_holder import lock_holder
 from logstore.tools.inspection.stored_partition import StoredPartition, StoredSegment

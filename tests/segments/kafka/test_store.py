@@ -73,54 +73,6 @@ def test_a_new_directory_gets_an_identity(host: SimulatedHost) -> None:
     assert open_store(host).meta == meta
 
 
-def test_a_new_directory_belongs_to_the_node_that_asks_for_it(host: SimulatedHost) -> None:
-    """And to node 1 if nobody says which, as in the test above."""
-    store = KafkaStore(host, DATA, StoreOptions(node_id=7))
-    assert store.node_id == 7
-    store.close()
-    assert b"\nnode.id=7\n" in read_file(host.fs, f"{DATA}/meta.properties")
-
-
-@pytest.mark.parametrize("is_writable", [True, False])
-def test_who_names_no_node_gets_that_of_the_directory(
-    host: SimulatedHost, is_writable: bool
-) -> None:
-    """A directory that was copied from another broker opens as it is."""
-    KafkaStore(host, DATA, StoreOptions(node_id=7)).close()
-    store = KafkaStore(host, DATA, StoreOptions(is_writable=is_writable))
-    assert store.node_id == 7
-    store.close()
-
-
-@pytest.mark.parametrize("is_writable", [True, False])
-def test_the_directory_of_another_node_is_refused(host: SimulatedHost, is_writable: bool) -> None:
-    """The file, both ids and the ways out are named; nothing was changed, the lock is free."""
-    open_store(host).close()
-    before = every_file(host)
-    with pytest.raises(ForeignDirectoryError) as refused:
-        KafkaStore(host, DATA, StoreOptions(is_writable, node_id=7))
-    assert str(refused.value) == (
-        "/data/meta.properties: node.id is 1, but this broker is to be node 7; to serve this data "
-        "set node.id=1 or leave it out, for a new node name an empty directory"
-    )
-    assert every_file(host) == before
-    KafkaStore(host, DATA, StoreOptions(node_id=1)).close()
-
-
-def test_a_directory_that_names_no_node_is_anybodys(host: SimulatedHost) -> None:
-    """So it may be in version 0, of the time of ZooKeeper; broker.id is the node where it is."""
-    host.fs.make_directory(DATA)
-    write_file(host.fs, f"{DATA}/meta.properties", b"cluster.id=c\n")
-    for node_id, found in ((7, 7), (None, 1)):
-        store = KafkaStore(host, DATA, StoreOptions(node_id=node_id))
-        assert store.node_id == found
-        store.close()
-    write_file(host.fs, f"{DATA}/meta.properties", b"broker.id=3\n")
-    with pytest.raises(ForeignDirectoryError, match=r"meta\.properties: broker\.id is 3, but"):
-        KafkaStore(host, DATA, StoreOptions(node_id=7))
-    assert open_store(host).node_id == 3
-
-
 def test_topics_come_back_with_ids_settings_and_records(host: SimulatedHost) -> None:
     """After a clean stop everything is as it was, and nothing had to be recovered."""
     store = open_store(host)
@@ -381,31 +333,14 @@ def test_a_failed_opening_lets_the_lock_go(host: SimulatedHost) -> None:
     open_store(host).close()
 
 
-def test_foreign_directories_are_refused_with_what_is_foreign(host: SimulatedHost) -> None:
-    """A file, a directory of something else, a partition with a name that is none."""
-    write_file(host.fs, "/file", b"")
-    with pytest.raises(ForeignDirectoryError, match="/file: is a file; name a directory"):
-        KafkaStore(host, "/file")
-    host.fs.make_directory("/photos/summer")
-    with pytest.raises(ForeignDirectoryError, match="/photos/summer: does not belong into a Kafka"):
-        KafkaStore(host, "/photos")
-    assert names(host, "/photos") == ["summer"], "nothing was written there"
+def test_a_directory_of_something_else_is_refused(host: SimulatedHost) -> None:
+    """One that is no partition's is named before any partition is opened; the lock is free."""
     open_store(host).close()
     host.fs.make_directory(f"{DATA}/nonsense")
     with pytest.raises(ForeignDirectoryError, match=r"/data/nonsense: .*holds partitions only"):
         open_store(host)
-
-
-def test_a_directory_that_cannot_be_made_or_written_is_named(host: SimulatedHost) -> None:
-    """The error says which one and that it must be writable."""
-    host.fs.faults.is_read_only = True
-    with pytest.raises(ForeignDirectoryError, match=r"/data: cannot be created: .*may write to"):
-        open_store(host)
-    host.fs.faults.clear()
-    host.fs.make_directory(DATA)
-    host.fs.faults.is_read_only = True
-    with pytest.raises(ForeignDirectoryError, match=r"/data/\.lock: cannot be written: "):
-        open_store(host)
+    host.fs.remove_directory(f"{DATA}/nonsense")
+    open_store(host)
 
 
 def test_a_settings_file_that_is_none_is_named(host: SimulatedHost) -> None:
