@@ -2,7 +2,7 @@
 The world as one argument: files, clock and chance.
 
 Nothing in the core or in a layout touches the operating system on its own. It gets a
-:class:`Host`; :class:`logstore.os_host.SystemHost` is the real one,
+:class:`Host`; :func:`logstore.os_host.system_host` returns the real one,
 :class:`logstore.testing.simulated_host.SimulatedHost` keeps a live and a durable image and can
 lose power, tear, flip and fill up.
 
