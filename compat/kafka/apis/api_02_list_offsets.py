@@ -15,24 +15,27 @@ ListOffsets (2): versions 1-11. Offsets by time, and the ends of partitions.
 * another negative time, or one from a later version, is 35; a partition asked for twice is 42
 * v2: isolation level, throttle time; v4: leader epochs, 74 or 75 if they differ
 * v6: flexible; v10: a timeout for tiered storage, not needed
+
+Read and written by hand: every consumer asks it before its first record.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.leader_fencing import fencing_error
+from logstore.compat.kafka.framing import MalformedRequestError, Reader
+from logstore.compat.kafka.leader_fencing import NOT_CHECKED, fencing_error
 from logstore.compat.kafka.refused_request import refusal_of
-from logstore.compat.kafka.registry import register
+from logstore.compat.kafka.registry import RawRequest, register
+from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
-    from kafka.protocol.consumer.offsets import ListOffsetsRequest, ListOffsetsResponse
-
+    from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
     from logstore.segments.kafka.partition import KafkaPartition
@@ -49,7 +52,18 @@ _FIRST_VERSION = {
 }
 _NO_VERSION = 1 << 15
 _CONSUMER = -1
+_ISOLATION_SINCE = _THROTTLE_SINCE = 2
+_EPOCHS_SINCE = 4
 _READ_COMMITTED = 1
+
+
+@attrs.frozen
+class _Asked:
+    """One partition of the request."""
+
+    index: int
+    timestamp_ms: int
+    leader_epoch: int = NOT_CHECKED
 
 
 @attrs.frozen
@@ -64,59 +78,78 @@ class _Found:
 _NOWHERE = _Found()
 
 
-def handle(broker: Broker, client: Client, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Look every asked time up."""
-    from kafka.protocol.consumer.offsets import ListOffsetsResponse
-
     del client
-    topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
-    partition_class = topic_class.ListOffsetsPartitionResponse
-    counts = Counter(
-        (topic.name, asked.partition_index)
-        for topic in request.topics
-        for asked in topic.partitions
-    )
-    topics: list[ListOffsetsResponse.ListOffsetsTopicResponse] = []
-    for topic in request.topics:
-        answers: dict[int, dict[str, Any]] = {}
-        for asked in topic.partitions:
-            error, found = ErrorCode.INVALID_REQUEST, _NOWHERE
-            if counts[topic.name, asked.partition_index] == 1:
-                error, found = _answer(broker, request, topic.name, asked)
-            answers[asked.partition_index] = {
-                "error_code": error,
-                "timestamp": found.timestamp_ms,
-                "offset": found.offset,
-                "leader_epoch": found.leader_epoch,
-            }
-        partitions = [
-            partition_class(partition_index=index, **fields) for index, fields in answers.items()
-        ]
-        topics.append(topic_class(name=topic.name, partitions=partitions))
-    return ListOffsetsResponse(version=request.API_VERSION, topics=topics)
+    version = request.version
+    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
+    is_consumer = reader.i32() == _CONSUMER
+    is_read_committed = version >= _ISOLATION_SINCE and reader.i8() == _READ_COMMITTED
+    topics = [_read_topic(reader, version) for _ in range(reader.count())]
+    counts = Counter((topic, asked.index) for topic, wanted in topics for asked in wanted)
+    writer = Writer(is_flexible=request.is_flexible)
+    if version >= _THROTTLE_SINCE:
+        writer.i32(0)
+    writer.count(len(topics))
+    for topic, wanted in topics:
+        answers: dict[int, tuple[ErrorCode, _Found]] = {}
+        for asked in wanted:
+            answer = ErrorCode.INVALID_REQUEST, _NOWHERE
+            if counts[topic, asked.index] == 1:
+                answer = _answer(
+                    broker, version, topic, asked, is_stable_only=is_consumer and is_read_committed
+                )
+            answers[asked.index] = answer
+        _write_topic(writer, version, topic, answers)
+    writer.tags()
+    return [writer.frame(request.correlation_id)]
+
+
+def _read_topic(reader: Reader, version: int) -> tuple[str, list[_Asked]]:
+    name = reader.string()
+    if name is None:
+        raise MalformedRequestError("ListOffsets: a topic's name is null")
+    wanted: list[_Asked] = []
+    for _ in range(reader.count()):
+        index = reader.i32()
+        leader_epoch = reader.i32() if version >= _EPOCHS_SINCE else NOT_CHECKED
+        wanted.append(_Asked(index, reader.i64(), leader_epoch))
+        reader.tags()
+    reader.tags()
+    return name.decode(), wanted
+
+
+def _write_topic(
+    writer: Writer, version: int, topic: str, answers: dict[int, tuple[ErrorCode, _Found]]
+) -> None:
+    writer.string(topic.encode())
+    writer.count(len(answers))
+    for index, (error, found) in answers.items():
+        writer.i32(index)
+        writer.i16(error)
+        writer.i64(found.timestamp_ms)
+        writer.i64(found.offset)
+        if version >= _EPOCHS_SINCE:
+            writer.i32(found.leader_epoch)
+        writer.tags()
+    writer.tags()
 
 
 def _answer(
-    broker: Broker,
-    request: ListOffsetsRequest,
-    topic: str,
-    asked: ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition,
+    broker: Broker, version: int, topic: str, asked: _Asked, *, is_stable_only: bool
 ) -> tuple[ErrorCode, _Found]:
-    timestamp_ms = asked.timestamp
-    first_version = _FIRST_VERSION.get(timestamp_ms, _NO_VERSION)
-    if timestamp_ms < 0 and first_version > request.API_VERSION:
+    timestamp_ms = asked.timestamp_ms
+    if timestamp_ms < 0 and _FIRST_VERSION.get(timestamp_ms, _NO_VERSION) > version:
         return ErrorCode.UNSUPPORTED_VERSION, _NOWHERE
-    partition = broker.partition(topic, asked.partition_index)
-    error = fencing_error(partition, asked.current_leader_epoch)
+    partition = broker.partition(topic, asked.index)
+    error = fencing_error(partition, asked.leader_epoch)
     if partition is None or error is not ErrorCode.NONE:
         return error, _NOWHERE
-    end_offset = partition.end_offset
-    if request.replica_id == _CONSUMER and request.isolation_level == _READ_COMMITTED:
-        end_offset = partition.last_stable_offset
+    end_offset = partition.last_stable_offset if is_stable_only else partition.end_offset
     try:
         return ErrorCode.NONE, _find(partition, timestamp_ms, end_offset)
     except (LogStoreError, OSError) as failure:
-        return refusal_of(failure, f"{topic}-{asked.partition_index}").code, _NOWHERE
+        return refusal_of(failure, f"{topic}-{asked.index}").code, _NOWHERE
 
 
 def _find(partition: KafkaPartition, timestamp_ms: int, end_offset: int) -> _Found:
@@ -139,4 +172,4 @@ def _find(partition: KafkaPartition, timestamp_ms: int, end_offset: int) -> _Fou
     return _Found(found.timestamp_ms, found.offset, found.leader_epoch)
 
 
-register(2, "ListOffsets", (1, 11), flexible_from=6, module="consumer.offsets", handle=handle)
+register(2, "ListOffsets", (1, 11), flexible_from=6, handle_raw=handle)

@@ -20,6 +20,7 @@ _MODULES = {
     "Fetch": "consumer.fetch",
     "Metadata": "metadata.metadata",
     "ApiVersions": "metadata.api_versions",
+    "ListOffsets": "consumer.offsets",
     "CreateTopics": "admin.topics",
     "InitProducerId": "producer.transaction",
     # not served, but spoken of in recordings
