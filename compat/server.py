@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, cast
 
+from logstore.compat.idle_peers import IdleSweep
 from logstore.compat.listener import Listener
 from logstore.errors import LogStoreError
 from logstore.segment import Extent
@@ -47,6 +48,8 @@ class Service(Protocol):
 
     timers: Timers
     offload: Offload
+    #: peers whose bytes have not moved for longer are hung up on; negative: nobody is
+    idle_ms_max: int
 
     def connect(self, peer_host: str) -> Connection:
         """Return the sans-IO side of a new connection."""
@@ -63,6 +66,9 @@ class _Peer(asyncio.BufferedProtocol):
         self._descriptor = -1
         self._is_blocked = False
         self._is_reading = True
+        self.quiet_since_ms = server.service.timers.clock.monotonic_ms()
+        self._has_stirred = False
+        self._kept_bytes: int = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ready the socket and meet the service."""
@@ -89,12 +95,20 @@ class _Peer(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Handle what came; send what came of it."""
+        self._has_stirred = True
         connection = self._connection
         connection.received(nbytes)
         if connection.output:
             self._send()
         if connection.is_closing or connection.is_waiting:
             self._steer()
+
+    def has_stirred(self) -> bool:
+        """Tell whether bytes came or went since this was last asked."""
+        kept_bytes: int = self._transport.get_write_buffer_size()
+        has_stirred = self._has_stirred or kept_bytes != self._kept_bytes
+        self._has_stirred, self._kept_bytes = False, kept_bytes
+        return has_stirred
 
     def hang_up(self) -> None:
         """Drop the peer at once."""
@@ -140,6 +154,7 @@ class _Peer(asyncio.BufferedProtocol):
         output = self._connection.output
         try:
             while output and not self._is_blocked:
+                self._has_stirred = True
                 data = _taken(output)
                 if data is not None:
                     self._send_bytes(data)
@@ -240,6 +255,7 @@ class Server:
         self._workers = ThreadPoolExecutor(4, thread_name_prefix="logstore-io")
         self._loop: asyncio.AbstractEventLoop
         self._offload_before: Offload
+        self._idle_sweep = IdleSweep(service.timers, self.peers, service.idle_ms_max)
 
     async def start(self, host: str, port: int) -> int:
         """Listen; return the port (chosen by the system where `port` is 0)."""
@@ -247,6 +263,7 @@ class Server:
         self._listener = await Listener.open(host, port, lambda: _Peer(self))
         self._offload_before, self.service.offload = self.service.offload, self._offload
         self.service.timers.on_earlier = lambda _: self._sleep()
+        self._idle_sweep.start()
         self._sleep()
         return self._listener.port
 
@@ -290,6 +307,7 @@ class Server:
             return
         self._listener.close()
         self.service.timers.on_earlier = None
+        self._idle_sweep.stop()
         if self._wake is not None:
             self._wake.cancel()
         self.service.offload = self._offload_before

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from logstore.compat.connection import Chunk, FrameBuffer
 from logstore.compat.server import Offload
 from logstore.compat.waiting import Timers
+from logstore.host import Clock
 from logstore.os_host import system_host
 
 SECONDS_MAX = 20
@@ -64,8 +65,11 @@ class ScriptedConnection:
 class ScriptedService:
     """A service whose answers a test writes."""
 
-    def __init__(self, answer: Answer) -> None:
-        self.timers = Timers(system_host().clock)
+    def __init__(
+        self, answer: Answer, *, idle_ms_max: int = -1, clock: Clock | None = None
+    ) -> None:
+        self.idle_ms_max = idle_ms_max
+        self.timers = Timers(clock or system_host().clock)
         self.offload: Offload = refuse_to_offload
         self.answer = answer
         self.handled = 0
