@@ -4,7 +4,8 @@ What a leader checks and changes before a produced batch enters the log.
 Source: Kafka's ``LogValidator``. Everything that the header tells is checked. Records are not
 visited one by one where no rule of the topic asks for it: the leader's work is per batch, so a
 batch of up to :data:`RECORDS_WALKED_MAX` records has its structure checked, a larger one its first
-records; a topic that demands keys or bounds old timestamps has every record decoded.
+records, and a compressed batch is decompressed for that if it is small; a topic that demands keys
+or bounds old timestamps has every record decoded.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from logstore.segments.kafka.append_errors import (
     RecordError,
     UnsupportedCompressionError,
 )
-from logstore.segments.kafka.compression import Codec, CompressionError, looks_like
+from logstore.segments.kafka.compression import (
+    Codec,
+    CompressionError,
+    DecompressedTooLargeError,
+    decompress,
+    looks_like,
+)
 from logstore.segments.kafka.record import (
     CorruptRecordError,
     Record,
@@ -46,6 +53,9 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.config import LogConfig
 
 RECORDS_WALKED_MAX = 16
+#: compressed batches up to this size are decompressed to be checked
+DECOMPRESSED_BATCH_BYTES_MAX = 16 * 1024
+_CHECKED_BYTES_MAX = 1024 * 1024
 _MESSAGE_BYTES_MIN = PREFIX_BYTES + 14  # the smallest message, one of magic 0
 _MAGIC_END = 17
 _NO_BOUND = 2**63 - 1
@@ -202,12 +212,27 @@ def _check_records(batch: RecordBatch) -> None:
     if codec > Codec.ZSTD:
         raise UnsupportedCompressionError(f"codec {codec} is unknown")
     if codec:
-        if not looks_like(Codec(codec), batch.data[HEADER_BYTES:]):
-            raise InvalidRecordError(f"the records are not {Codec(codec).name.lower()} data")
+        _check_compressed(batch, Codec(codec))
         return
     try:
         check_structure(batch.data, records_max=RECORDS_WALKED_MAX)
     except CorruptRecordError as error:
+        raise InvalidRecordError(str(error)) from error
+
+
+def _check_compressed(batch: RecordBatch, codec: Codec) -> None:
+    """Check a small batch as if it were not compressed, a larger one by how its data begins."""
+    body = batch.data[HEADER_BYTES:]
+    if not looks_like(codec, body):
+        raise InvalidRecordError(f"the records are not {codec.name.lower()} data")
+    if batch.size_bytes > DECOMPRESSED_BATCH_BYTES_MAX:
+        return
+    try:
+        plain = decompress(codec, body, _CHECKED_BYTES_MAX)
+        check_structure(bytes(batch.data[:HEADER_BYTES]) + plain, records_max=RECORDS_WALKED_MAX)
+    except DecompressedTooLargeError:
+        return  # as large a batch as those that are not looked into either
+    except (CompressionError, CorruptRecordError) as error:
         raise InvalidRecordError(str(error)) from error
 
 

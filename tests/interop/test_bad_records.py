@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import attrs
 import crc32c
 import kafka
+import lz4.frame
 import pytest
+import zstandard
 
 from tests.interop.clients import CLIENTS, read, read_all
 from tests.interop.conftest import Broker, CreateTopic
@@ -87,7 +90,17 @@ class Bad:
     stored: int = 0
 
 
+def compressed(codec: int, body: bytes) -> bytes:
+    """Return an honest header over data that are said to be compressed with `codec`."""
+    found = changed(HONEST[:61] + body, LENGTH, "i", 49 + len(body), sign=False)
+    return changed(found, ATTRIBUTES, "h", codec)
+
+
 HONEST = batch()
+#: the beginning of each codec's data, and nothing of what must follow
+GZIP_CUT = gzip.compress(HONEST[61:])[:-12]
+LZ4_CUT = lz4.frame.compress(HONEST[61:])[:-9]
+ZSTD_CUT = zstandard.compress(HONEST[61:])[:-4]
 UNREADABLE = (UNKNOWN_SERVER_ERROR, CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD)
 BAD_RECORDS = (
     Bad("checksum", changed(HONEST, CRC, "I", 1, sign=False), (CORRUPT_MESSAGE,)),
@@ -98,6 +111,10 @@ BAD_RECORDS = (
     Bad("not snappy", changed(HONEST, ATTRIBUTES, "h", 2), UNREADABLE),
     Bad("not lz4", changed(HONEST, ATTRIBUTES, "h", 3), UNREADABLE),
     Bad("not zstd", changed(HONEST, ATTRIBUTES, "h", 4), UNREADABLE),
+    Bad("cut gzip", compressed(1, GZIP_CUT), UNREADABLE),
+    Bad("cut lz4", compressed(3, LZ4_CUT), UNREADABLE),
+    Bad("cut zstd", compressed(4, ZSTD_CUT), UNREADABLE),
+    Bad("gzip of garbage", compressed(1, gzip.compress(b"\xff" * 40)), UNREADABLE),
     Bad("control batch", changed(HONEST, ATTRIBUTES, "h", 0x20), (INVALID_RECORD,)),
     Bad("magic 3", changed(HONEST, MAGIC, "b", 3), (CORRUPT_MESSAGE,)),
     Bad("magic 1", changed(HONEST, MAGIC, "b", 1), (INVALID_RECORD,)),

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition
 
 _log = logging.getLogger(__name__)
+#: topic name or id, then (partition number, record bytes) each
+_TopicBatches = tuple[bytes, list[tuple[int, memoryview]]]
 _INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
@@ -87,26 +89,20 @@ def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes
 def _by_parsing(
     broker: Broker, client: Client, request: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
-    """Read the request field by field."""
+    """Read all of the request, and only then append: a malformed one leaves nothing behind."""
     version = request.version
-    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
-    reader.string()
-    acks = reader.i16()
-    reader.i32()
+    acks, topics, prefix = _read(request)
     error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
-    topic_count, now_ms = reader.count(), broker.host.clock.wall_ms()
-    reply = ProduceReply(version, topic_count)
+    now_ms = broker.host.clock.wall_ms()
+    reply = ProduceReply(version, len(topics))
     route: ProduceRoute | None = None
-    for _ in range(topic_count):
-        key = bytes(reader.take(16)) if version >= _IDS_SINCE else reader.string() or b""
-        partition_count = reader.count()
+    for key, batches in topics:
         partitions = (broker.by_id if version >= _IDS_SINCE else broker.by_name).get(key)
-        reply.open_topic(key, partition_count)
-        if topic_count == partition_count == 1 and partitions is not None:
-            prefix = bytes(request.data[request.position : reader.position])
+        reply.open_topic(key, len(batches))
+        if len(topics) == len(batches) == 1 and partitions is not None:
             route = ProduceRoute.learn(version, prefix, partitions, reply.head())
         topic_error = error or _topic_error(client, partitions)
-        for index, records in reader.batches(partition_count):
+        for index, records in batches:
             partition = None if partitions is None else partitions.get(index)
             if partition is None:
                 _refuse_unknown(reply, index, is_topic_known=partitions is not None)
@@ -114,7 +110,6 @@ def _by_parsing(
                 reply.fail(index, topic_error)
             else:
                 _append(partition, records, reply, now_ms)
-        reader.tags()
         reply.close_topic()
     if acks == 0:
         _finish_unanswered(broker, reply.worst)
@@ -124,6 +119,24 @@ def _by_parsing(
     if not reply.worst and reply.has_appended:
         client.produce_route = route
     return [reply.frame(request.correlation_id)]
+
+
+def _read(request: RawRequest) -> tuple[int, list[_TopicBatches], bytes]:
+    """Return (acks, batches by topic, what stands before the first partition) of a request."""
+    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
+    reader.string()
+    acks = reader.i16()
+    reader.i32()
+    topics: list[_TopicBatches] = []
+    prefix = b""
+    for _ in range(reader.count()):
+        key = bytes(reader.take(16)) if request.version >= _IDS_SINCE else reader.string() or b""
+        partition_count = reader.count()
+        prefix = prefix or bytes(request.data[request.position : reader.position])
+        topics.append((key, list(reader.batches(partition_count))))
+        reader.tags()
+    reader.tags()
+    return acks, topics, prefix
 
 
 def _refuse_unknown(reply: ProduceReply, index: int, *, is_topic_known: bool) -> None:

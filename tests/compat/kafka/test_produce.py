@@ -143,6 +143,22 @@ def test_results_stand_where_the_batches_stood(version: int) -> None:
     assert [log_of(broker, "a", index).end_offset for index in range(3)] == [0, 1, 1]
 
 
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+def test_a_request_that_is_cut_short_leaves_nothing_behind(version: int) -> None:
+    """Wherever it ends: the connection is closed, and what came whole is not appended either."""
+    broker = a_broker()
+    broker.create_topic("t", 2)
+    topic = named(broker, "t", version)
+    whole = Peer(broker).encoded(
+        "Produce", version, produce_fields([(topic, [(0, batch()), (1, batch())])], version, 1)
+    )
+    for size_bytes in range(40, len(whole) - 4):
+        peer = Peer(broker)
+        peer.connection.feed(size_bytes.to_bytes(4, "big") + whole[4 : 4 + size_bytes])
+        assert peer.connection.is_closing, size_bytes
+    assert [log_of(broker, index=index).end_offset for index in (0, 1)] == [0, 0]
+
+
 def test_one_partition_may_be_named_twice() -> None:
     """Two entries for one partition are two appends, one after the other."""
     broker = a_broker()

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from logstore.segments.kafka.compression import Codec
+from logstore.segments.kafka.compression import Codec, compress
 from logstore.segments.kafka.record import Record, encode_batch
 from tests.compat.kafka.batches import (
     ATTRIBUTES_POSITION,
@@ -45,6 +45,20 @@ def gzip_of(body: bytes) -> bytes:
     return altered(header + body, LENGTH_POSITION, "i", 49 + len(body))
 
 
+def broken(codec: Codec) -> bytes:
+    """Return a batch that begins as `codec` does and is cut in the middle, its CRC right."""
+    good = batch(b"x" * 400, b"y" * 400, codec=codec)
+    cut = good[: 61 + (len(good) - 61) * 2 // 3]
+    return altered(cut, LENGTH_POSITION, "i", len(cut) - 12)
+
+
+def hollow(codec: Codec) -> bytes:
+    """Return a batch whose data can be decompressed, to something that is no records."""
+    header = batch(b"a", codec=codec)[:61]
+    body = compress(codec, b"\xff" * 40)
+    return altered(header + body, LENGTH_POSITION, "i", 49 + len(body))
+
+
 BAD = (
     Bad("null", None, BAD_RECORD),
     Bad("empty", b"", BAD_RECORD),
@@ -76,6 +90,11 @@ BAD = (
     Bad(
         "broken gzip", gzip_of(b"\x1f\x8b\x08" + bytes(20)), BAD_RECORD, {"compression.type": "lz4"}
     ),
+    *[
+        Bad(f"{what.__name__} {codec.name}", what(codec), BAD_RECORD)
+        for what in (broken, hollow)
+        for codec in (Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
+    ],
     Bad("control batch", batch(is_control=True), BAD_RECORD),
     Bad("no records", altered(GOOD, RECORD_COUNT_POSITION, "i", 0), BAD_RECORD),
     Bad("records below zero", altered(GOOD, RECORD_COUNT_POSITION, "i", -2), BAD_RECORD),
