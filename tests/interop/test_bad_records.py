@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 import attrs
 import crc32c
 import kafka
-import lz4.frame
 import pytest
-import zstandard
 
+from logstore.segments.kafka.compression import Codec, compress
 from tests.interop.clients import CLIENTS, read, read_all
 from tests.interop.conftest import Broker, CreateTopic
 from tests.interop.eventually import eventually
@@ -98,9 +96,9 @@ def compressed(codec: int, body: bytes) -> bytes:
 
 HONEST = batch()
 #: the beginning of each codec's data, and nothing of what must follow
-GZIP_CUT = gzip.compress(HONEST[61:])[:-12]
-LZ4_CUT = lz4.frame.compress(HONEST[61:])[:-9]
-ZSTD_CUT = zstandard.compress(HONEST[61:])[:-4]
+GZIP_CUT = compress(Codec.GZIP, HONEST[61:])[:-12]
+LZ4_CUT = compress(Codec.LZ4, HONEST[61:])[:-9]
+ZSTD_CUT = compress(Codec.ZSTD, HONEST[61:])[:-4]
 UNREADABLE = (UNKNOWN_SERVER_ERROR, CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD)
 BAD_RECORDS = (
     Bad("checksum", changed(HONEST, CRC, "I", 1, sign=False), (CORRUPT_MESSAGE,)),
@@ -114,7 +112,7 @@ BAD_RECORDS = (
     Bad("cut gzip", compressed(1, GZIP_CUT), UNREADABLE),
     Bad("cut lz4", compressed(3, LZ4_CUT), UNREADABLE),
     Bad("cut zstd", compressed(4, ZSTD_CUT), UNREADABLE),
-    Bad("gzip of garbage", compressed(1, gzip.compress(b"\xff" * 40)), UNREADABLE),
+    Bad("gzip of garbage", compressed(1, compress(Codec.GZIP, b"\xff" * 40)), UNREADABLE),
     Bad("control batch", changed(HONEST, ATTRIBUTES, "h", 0x20), (INVALID_RECORD,)),
     Bad("magic 3", changed(HONEST, MAGIC, "b", 3), (CORRUPT_MESSAGE,)),
     Bad("magic 1", changed(HONEST, MAGIC, "b", 1), (INVALID_RECORD,)),
