@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -28,10 +27,9 @@ class Noted(asyncio.BufferedProtocol):
 
 
 @pytest.fixture(autouse=True)
-def nobody_yet() -> Iterator[None]:
+def nobody_yet() -> None:
     """Start counting anew."""
     Noted.connected = 0
-    return
 
 
 def test_all_who_wait_are_taken_in_one_go() -> None:
