@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from logstore import compat
 from logstore.compat import TestBroker
-from logstore.compat.kafka.groups.offsets_log import OFFSETS_TOPIC
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from logstore.compat.running import AddressError
 from logstore.errors import ForeignDirectoryError, LockedError, StorageError
 from logstore.segments.kafka.config_keys import ConfigError
@@ -142,7 +142,7 @@ def test_a_restart_on_the_directory_finds_everything(tmp_path: Path, is_clean: b
         assert values(again, "t") == [b"0", b"1", b"2"]
         assert append(again, "t", b"2", (7, 0, 2)) == 2  # a retry
         assert append(again, "t", b"3", (7, 0, 3)) == 3
-        assert OFFSETS_TOPIC in again.broker.topics
+        assert GROUPS_TOPIC in again.broker.topics
         consumer = kafka.KafkaConsumer(bootstrap_servers=again.bootstrap, group_id="g")
         assert consumer.committed(partition) == 2
         consumer.close()
@@ -195,14 +195,14 @@ class TestStart:
     def test_a_group_log_that_cannot_be_read(self, tmp_path: Path) -> None:
         """The lock is let go of: the same process can try again, and recovers what it can."""
         with TestBroker(str(tmp_path)) as broker:
-            create(broker, OFFSETS_TOPIC)
-            append(broker, OFFSETS_TOPIC, b"v")
-        (log,) = (tmp_path / f"{OFFSETS_TOPIC}-0").glob("*.log")
+            create(broker, GROUPS_TOPIC)
+            append(broker, GROUPS_TOPIC, b"v")
+        (log,) = (tmp_path / f"{GROUPS_TOPIC}-0").glob("*.log")
         log.write_bytes(log.read_bytes()[:-1] + b"X")
-        with pytest.raises(StorageError, match=OFFSETS_TOPIC):
+        with pytest.raises(StorageError, match=GROUPS_TOPIC):
             TestBroker(str(tmp_path)).start()
         with TestBroker(str(tmp_path)) as broker:
-            assert broker.broker.topics[OFFSETS_TOPIC].partitions[0].end_offset == 0
+            assert broker.broker.topics[GROUPS_TOPIC].partitions[0].end_offset == 0
 
     def test_starting_twice_is_a_mistake(self) -> None:
         """One object is one broker at a time; after a stop it may start again."""

@@ -35,8 +35,6 @@ from logstore.compat.kafka.groups.record_fields import (
 #: One record as the log takes and gives it: key, and value or None for a tombstone.
 GroupRecord = tuple[bytes, bytes | None]
 
-OFFSETS_TOPIC = "__consumer_offsets"
-
 _OFFSET_KEY_VERSIONS = (0, 1)
 _GROUP_KEY_VERSION = 2
 _VALUE_VERSION_MAX = 4

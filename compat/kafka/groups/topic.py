@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.groups.offsets_log import OFFSETS_TOPIC, GroupRecord
+from logstore.compat.kafka.groups.offsets_log import GroupRecord
 from logstore.compat.kafka.groups.partitioning import partition_of
+from logstore.compat.kafka.topics.creation import automatic_shape
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from logstore.errors import WriteFailedError
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
 
@@ -26,18 +28,10 @@ class GroupsTopic:
         self._broker = broker
 
     def _partition(self, group_id: str) -> KafkaPartition:
-        topic = self._broker.topics.get(OFFSETS_TOPIC)
+        topic = self._broker.topics.get(GROUPS_TOPIC)
         if topic is None:
-            config = self._broker.config
-            topic = self._broker.create_topic(
-                OFFSETS_TOPIC,
-                config.offsets_topic_num_partitions,
-                {
-                    "cleanup.policy": "compact",
-                    "compression.type": "producer",
-                    "segment.bytes": str(config.offsets_topic_segment_bytes),
-                },
-            )
+            count, settings = automatic_shape(self._broker, GROUPS_TOPIC)
+            topic = self._broker.create_topic(GROUPS_TOPIC, count, settings)
         return topic.partitions[partition_of(group_id, len(topic.partitions))]
 
     def append(self, group_id: str, records: list[GroupRecord]) -> None:
@@ -65,7 +59,7 @@ class GroupsTopic:
 
     def replay(self) -> Iterator[GroupRecord]:
         """Yield every record of every partition in order."""
-        topic = self._broker.topics.get(OFFSETS_TOPIC)
+        topic = self._broker.topics.get(GROUPS_TOPIC)
         if topic is None:
             return
         for partition in topic.partitions.values():

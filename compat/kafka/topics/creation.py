@@ -18,6 +18,7 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.topics.names import (
     GROUPS_TOPIC,
+    INTERNAL_TOPICS,
     METADATA_TOPIC,
     TRANSACTIONS_TOPIC,
     clash_of,
@@ -106,11 +107,13 @@ def create_automatically(broker: Broker, name: str) -> Topic:
 
     """
     count, settings = automatic_shape(broker, name)
-    return create(broker, TopicPlan(name, count, BROKER_DEFAULT, settings=settings))
+    # What ``default.replication.factor`` says is not for Kafka's own topics.
+    replicas = 1 if name in INTERNAL_TOPICS else BROKER_DEFAULT
+    return create(broker, TopicPlan(name, count, replicas, settings=settings))
 
 
-def automatic_shape(broker: Broker, name: str) -> tuple[int, dict[str, str | None]]:
-    """Return the partition count and settings of a topic that is created automatically."""
+def automatic_shape(broker: Broker, name: str) -> tuple[int, dict[str, str]]:
+    """Return the partition count and settings of a topic that nobody gave any."""
     config = broker.config
     if name == GROUPS_TOPIC:
         return config.offsets_topic_num_partitions, {

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.groups.topic import GroupsTopic
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from tests.compat.kafka.conversation import HOST, PORT, Conversation, message_class
 
 VERSIONS = range(14)
@@ -142,6 +144,26 @@ def test_the_groups_topic_is_created_as_what_it_is() -> None:
     assert topic["is_internal"] is True
     assert len(topic["partitions"]) == 4
     assert conversation.broker.topics["__consumer_offsets"].settings["cleanup.policy"] == "compact"
+
+
+def test_the_groups_topic_is_the_same_whoever_makes_it() -> None:
+    """A client that asks for it and a group's first record make it with one and the same shape."""
+    settings = {
+        "default.replication.factor": "3",  # that is for the topics of clients
+        "offsets.topic.num.partitions": "4",
+        "offsets.topic.segment.bytes": "2000000",
+    }
+    asked, written = Conversation(settings), Conversation(settings)
+    asked.ask("Metadata", 13, topics=named(GROUPS_TOPIC))
+    GroupsTopic(written.broker).append("group", [(b"key", b"value")])
+    topics = [one.broker.topics[GROUPS_TOPIC] for one in (asked, written)]
+    assert [len(topic.partitions) for topic in topics] == [4, 4]
+    assert topics[0].settings == topics[1].settings
+    assert topics[0].settings == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "2000000",
+    }
 
 
 def test_topics_by_id_since_v12() -> None:
