@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.apis import load_all
 from logstore.compat.kafka.configs.dynamic import DynamicConfig
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     import uuid
 
 _log = logging.getLogger(__name__)
-load_all()
 
 
 def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:

@@ -1,12 +1,17 @@
 """
-Which APIs the broker has, in which versions: one line per API file, read by everyone.
+Which APIs the broker has, in which versions: one table, read by everyone.
 
-ApiVersions answers from this table, the dispatcher looks handlers up in it and the test of the
-coverage page compares with it, so that the three cannot drift apart.
+ApiVersions answers from it, the dispatcher looks handlers up in it and the test of the coverage
+page compares with it, so that the three cannot drift apart.
+
+A handler stands in the file of its key, ``apis/api_NN_name.py``, as ``handle``, and is imported
+when somebody asks for the first time: a broker that is started for one test serves a few APIs.
 """
 
 from __future__ import annotations
 
+import importlib
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -38,47 +43,107 @@ class RawRequest:
 RawAnswer = "list[Chunk] | Later[list[Chunk]] | None"
 RawHandler = Callable[["Broker", "Client", RawRequest], "list[Chunk] | Later[list[Chunk]] | None"]
 
+_APIS_PACKAGE = "logstore.compat.kafka.apis"
+_WORD_START = re.compile(r"\B[A-Z]")
 
-@attrs.frozen
+
+def _version_min_of(api: Api) -> int:
+    return api.version_min
+
+
+@attrs.define(eq=False)
 class Api:
-    """One entry of the table."""
+    """
+    One entry of the table. It has one kind of handler, which at first only stands in for it.
+
+    With a library's module for its messages the handler gets them decoded; without one it reads
+    the request and writes the response by hand: what is asked often, or first.
+    """
 
     key: int
     name: str
     version_min: int
     version_max: int
     #: the first flexible version: request header v2, response header v1
-    flexible_from: int
+    flexible_from: int = attrs.field(kw_only=True)
     #: module below ``kafka.protocol`` that has ``<name>Request`` and ``<name>Response``
-    module: str
-    handle: MessageHandler | None
-    #: reads the request and writes the response by hand: for what is asked often or first
-    handle_raw: RawHandler | None
+    module: str = attrs.field(default="", kw_only=True)
     #: what ApiVersions says instead of `version_min` (Produce: old clients look for 0)
-    advertised_min: int
+    advertised_min: int = attrs.field(
+        default=attrs.Factory(_version_min_of, takes_self=True), kw_only=True
+    )
+    handle: MessageHandler | None = attrs.field(default=None, kw_only=True)
+    handle_raw: RawHandler | None = attrs.field(default=None, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if self.handle is None and self.handle_raw is None:
+            self._set_handler(self._load_and_handle)
 
     def is_flexible(self, version: int) -> bool:
         """Tell whether headers of this version carry tagged fields."""
         return version >= self.flexible_from
 
+    @property
+    def file(self) -> str:
+        """The import name of the API's file."""
+        words = _WORD_START.sub(lambda start: f"_{start[0]}", self.name).lower()
+        return f"{_APIS_PACKAGE}.api_{self.key:02}_{words}"
 
-APIS: dict[int, Api] = {}
+    def load(self) -> Callable[..., Any]:
+        """Import the API's file; from now on its handler is asked without a detour."""
+        handler: Callable[..., Any] = importlib.import_module(self.file).handle
+        self._set_handler(handler)
+        return handler
+
+    def _load_and_handle(self, *question: Any) -> Any:
+        """Stand in for the handler, once."""
+        return self.load()(*question)
+
+    def _set_handler(self, handler: Callable[..., Any]) -> None:
+        if self.module:
+            self.handle = handler
+        else:
+            self.handle_raw = handler
 
 
-def register(
-    key: int,
-    name: str,
-    versions: tuple[int, int],
-    *,
-    flexible_from: int,
-    module: str = "",
-    handle: MessageHandler | None = None,
-    handle_raw: RawHandler | None = None,
-    advertised_min: int | None = None,
-) -> None:
-    """Enter one API; called once, at the end of its file."""
-    assert key not in APIS, f"API {key} is registered twice"
-    assert (handle is None) != (handle_raw is None), f"API {key} needs one handler"
-    assert handle is None or module, f"API {key} needs its message module"
-    advertised = versions[0] if advertised_min is None else advertised_min
-    APIS[key] = Api(key, name, *versions, flexible_from, module, handle, handle_raw, advertised)
+_TABLE = (
+    Api(0, "Produce", 3, 13, flexible_from=9, advertised_min=0),
+    Api(1, "Fetch", 4, 18, flexible_from=12),
+    Api(2, "ListOffsets", 1, 11, flexible_from=6),
+    Api(3, "Metadata", 0, 13, flexible_from=9),
+    Api(8, "OffsetCommit", 2, 10, flexible_from=8, module="consumer.group"),
+    Api(9, "OffsetFetch", 1, 10, flexible_from=6, module="consumer.group"),
+    Api(10, "FindCoordinator", 0, 6, flexible_from=3, module="metadata.find_coordinator"),
+    Api(11, "JoinGroup", 0, 9, flexible_from=6, module="consumer.group"),
+    Api(12, "Heartbeat", 0, 4, flexible_from=4, module="consumer.group"),
+    Api(13, "LeaveGroup", 0, 5, flexible_from=4, module="consumer.group"),
+    Api(14, "SyncGroup", 0, 5, flexible_from=4, module="consumer.group"),
+    Api(15, "DescribeGroups", 0, 6, flexible_from=5, module="admin.groups"),
+    Api(16, "ListGroups", 0, 5, flexible_from=3, module="admin.groups"),
+    Api(18, "ApiVersions", 0, 4, flexible_from=3),
+    Api(19, "CreateTopics", 2, 7, flexible_from=5),
+    Api(20, "DeleteTopics", 1, 6, flexible_from=4, module="admin.topics"),
+    Api(21, "DeleteRecords", 0, 2, flexible_from=2, module="admin.topics"),
+    Api(22, "InitProducerId", 0, 5, flexible_from=2),
+    Api(23, "OffsetForLeaderEpoch", 2, 4, flexible_from=4, module="consumer.offsets"),
+    Api(29, "DescribeAcls", 1, 3, flexible_from=2, module="admin.acl"),
+    Api(30, "CreateAcls", 1, 3, flexible_from=2, module="admin.acl"),
+    Api(31, "DeleteAcls", 1, 3, flexible_from=2, module="admin.acl"),
+    Api(32, "DescribeConfigs", 1, 4, flexible_from=4, module="admin.configs"),
+    Api(33, "AlterConfigs", 0, 2, flexible_from=2, module="admin.configs"),
+    Api(35, "DescribeLogDirs", 1, 5, flexible_from=2, module="admin.cluster"),
+    Api(37, "CreatePartitions", 0, 3, flexible_from=2, module="admin.topics"),
+    Api(42, "DeleteGroups", 0, 2, flexible_from=2, module="admin.groups"),
+    Api(43, "ElectLeaders", 0, 2, flexible_from=2, module="admin.topics"),
+    Api(44, "IncrementalAlterConfigs", 0, 1, flexible_from=1, module="admin.configs"),
+    Api(46, "ListPartitionReassignments", 0, 0, flexible_from=0, module="admin.topics"),
+    Api(47, "OffsetDelete", 0, 0, flexible_from=1, module="consumer.group"),
+    Api(48, "DescribeClientQuotas", 0, 1, flexible_from=1, module="admin.client_quotas"),
+    Api(50, "DescribeUserScramCredentials", 0, 0, flexible_from=0, module="admin.users"),
+    Api(60, "DescribeCluster", 0, 2, flexible_from=0, module="admin.cluster"),
+    Api(61, "DescribeProducers", 0, 0, flexible_from=0, module="admin.transactions"),
+    Api(74, "ListConfigResources", 0, 1, flexible_from=0, module="admin.configs"),
+    Api(75, "DescribeTopicPartitions", 0, 0, flexible_from=0, module="admin.topics"),
+)
+
+APIS: dict[int, Api] = {api.key: api for api in _TABLE}

@@ -22,7 +22,7 @@ from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.produce_reply import ProduceReply
 from logstore.compat.kafka.produce_route import ProduceRoute
 from logstore.compat.kafka.refusals import code_of
-from logstore.compat.kafka.registry import RawRequest, register
+from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER
@@ -212,6 +212,3 @@ def _after_flush(broker: Broker, request: RawRequest, reply: ProduceReply) -> La
     for partition in due:
         broker.flusher.flush(partition, partial(flushed, partition))
     return later
-
-
-register(0, "Produce", (3, 13), flexible_from=9, handle_raw=handle, advertised_min=0)

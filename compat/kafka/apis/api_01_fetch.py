@@ -23,7 +23,7 @@ from logstore.compat.kafka.fetch_reply import Found, encode
 from logstore.compat.kafka.fetch_sessions import FetchPartition, FetchSession, PartitionKey
 from logstore.compat.kafka.framing import Reader
 from logstore.compat.kafka.refusals import code_of
-from logstore.compat.kafka.registry import RawRequest, register
+from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError, OffsetOutOfRangeError
 
@@ -235,6 +235,3 @@ def _wait(broker: Broker, query: Query, wanted: list[FetchPartition]) -> Later[l
     forget = broker.readers.wait(watched, look_again)
     timer = broker.timers.after(query.max_wait_ms, lambda: look_again(is_over=True))
     return later
-
-
-register(1, "Fetch", (4, 18), flexible_from=12, handle_raw=handle)

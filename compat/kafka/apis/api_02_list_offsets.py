@@ -30,7 +30,7 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.leader_fencing import NOT_CHECKED, fencing_error
 from logstore.compat.kafka.refused_request import refusal_of
-from logstore.compat.kafka.registry import RawRequest, register
+from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
 
@@ -170,6 +170,3 @@ def _find(partition: KafkaPartition, timestamp_ms: int, end_offset: int) -> _Fou
     if found is None or found.offset >= end_offset:
         return _NOWHERE
     return _Found(found.timestamp_ms, found.offset, found.leader_epoch)
-
-
-register(2, "ListOffsets", (1, 11), flexible_from=6, handle_raw=handle)

@@ -30,7 +30,7 @@ from logstore.compat.kafka.authorized_operations import (
 )
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
-from logstore.compat.kafka.registry import RawRequest, register
+from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.topics.creation import create_automatically
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
 from logstore.compat.kafka.writer import Writer
@@ -225,6 +225,3 @@ def _write_topic(
             pieces.append(_PARTITION_V7.pack(0, index, node_id, epoch) + replicas)
         else:
             pieces.append(_PARTITION.pack(0, index, node_id) + replicas)
-
-
-register(3, "Metadata", (0, 13), flexible_from=_FLEXIBLE_FROM, handle_raw=handle)

@@ -19,7 +19,6 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.coordinator import Commit
 from logstore.compat.kafka.groups.offset_table import TopicPartition
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetCommitResponse
@@ -106,6 +105,3 @@ def _told(error: ErrorCode, version: int) -> ErrorCode:
     if error is ErrorCode.GROUP_ID_NOT_FOUND and version < _FIRST_WITH_GROUP_NOT_FOUND:
         return ErrorCode.ILLEGAL_GENERATION
     return error
-
-
-register(8, "OffsetCommit", (2, 10), flexible_from=8, module="consumer.group", handle=handle)

@@ -19,7 +19,6 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.consumer.group import OffsetFetchRequest, OffsetFetchResponse
@@ -165,6 +164,3 @@ def _fields(index: int, committed: CommittedOffset | None, error: ErrorCode) -> 
         "metadata": "" if committed is None else committed.metadata,
         "error_code": error,
     }
-
-
-register(9, "OffsetFetch", (1, 10), flexible_from=6, module="consumer.group", handle=handle)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.metadata.find_coordinator import (
@@ -63,13 +62,3 @@ def _found(broker: Broker, key_type: int) -> dict[str, Any]:
         "host": "",
         "port": -1,
     }
-
-
-register(
-    10,
-    "FindCoordinator",
-    (0, 6),
-    flexible_from=3,
-    module="metadata.find_coordinator",
-    handle=handle,
-)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from logstore.compat.kafka.groups.exchange import GroupProtocol, Join, Joined
-from logstore.compat.kafka.registry import register
 from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
@@ -83,6 +82,3 @@ def _response(joined: Joined, version: int) -> JoinGroupResponse:
             for member in joined.members
         ],
     )
-
-
-register(11, "JoinGroup", (0, 9), flexible_from=6, module="consumer.group", handle=handle)

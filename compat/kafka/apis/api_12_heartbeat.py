@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.registry import register
-
 if TYPE_CHECKING:
     from kafka.protocol.consumer.group import HeartbeatRequest, HeartbeatResponse
 
@@ -27,6 +25,3 @@ def handle(broker: Broker, client: Client, request: HeartbeatRequest) -> Heartbe
         request.group_id, request.member_id, request.group_instance_id, request.generation_id
     )
     return HeartbeatResponse(version=request.API_VERSION, error_code=error)
-
-
-register(12, "Heartbeat", (0, 4), flexible_from=4, module="consumer.group", handle=handle)

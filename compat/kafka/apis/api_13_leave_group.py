@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.groups.exchange import MemberIdentity
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.consumer.group import LeaveGroupRequest, LeaveGroupResponse
@@ -50,6 +49,3 @@ def handle(broker: Broker, client: Client, request: LeaveGroupRequest) -> LeaveG
             for one in left
         ],
     )
-
-
-register(13, "LeaveGroup", (0, 5), flexible_from=4, module="consumer.group", handle=handle)

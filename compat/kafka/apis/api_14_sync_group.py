@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.exchange import Sync, Synced
-from logstore.compat.kafka.registry import register
 from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
@@ -59,6 +58,3 @@ def _response(synced: Synced, version: int) -> SyncGroupResponse:
         protocol_name=synced.protocol_name,
         assignment=synced.assignment,
     )
-
-
-register(14, "SyncGroup", (0, 5), flexible_from=4, module="consumer.group", handle=handle)

@@ -19,7 +19,6 @@ from logstore.compat.kafka.authorized_operations import (
     READ,
 )
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -80,6 +79,3 @@ def _described(
     if request.include_authorized_operations and is_known:
         fields["authorized_operations"] = set(_GROUP_OPERATIONS)
     return group_class(version=request.API_VERSION, **fields)
-
-
-register(15, "DescribeGroups", (0, 6), flexible_from=5, module="admin.groups", handle=handle)

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.registry import register
-
 if TYPE_CHECKING:
     from kafka.protocol.admin.groups import ListGroupsRequest, ListGroupsResponse
 
@@ -39,6 +37,3 @@ def handle(broker: Broker, client: Client, request: ListGroupsRequest) -> ListGr
             for group in groups
         ],
     )
-
-
-register(16, "ListGroups", (0, 5), flexible_from=3, module="admin.groups", handle=handle)

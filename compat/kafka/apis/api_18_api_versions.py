@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.features import FEATURES, FINALIZED_EPOCH
 from logstore.compat.kafka.framing import MalformedRequestError, Reader, framed
-from logstore.compat.kafka.registry import APIS, Api, RawRequest, register
+from logstore.compat.kafka.registry import APIS, Api, RawRequest
 from logstore.compat.kafka.writer import Writer
 
 if TYPE_CHECKING:
@@ -105,6 +105,3 @@ def _features() -> dict[int, bytes]:
         _TAG_EPOCH: epoch.body(),
         _TAG_FINALIZED: finalized.body(),
     }
-
-
-register(_KEY, "ApiVersions", (0, 4), flexible_from=_FLEXIBLE_FROM, handle_raw=handle)

@@ -24,7 +24,7 @@ from logstore.compat.kafka.configs.entries import ConfigEntry, settings_of_creat
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
-from logstore.compat.kafka.registry import RawRequest, register
+from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.topics.creation import BROKER_DEFAULT, PARTITIONS_MAX, TopicPlan, check
 from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
@@ -159,6 +159,3 @@ def _write_shape(writer: Writer, result: _Result) -> None:
         writer.raw(bytes((setting.source,)))
         writer.boolean(False)  # sensitive
         writer.tags()
-
-
-register(19, "CreateTopics", (2, 7), flexible_from=5, handle_raw=handle)

@@ -19,7 +19,6 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
-from logstore.compat.kafka.registry import register
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -137,6 +136,3 @@ def _delete(broker: Broker, topic: Topic) -> _Result:
         refusal = refusal_of(error, f"deleting topic {topic.name}")
         return _Result(topic.name, topic_id, refusal.code, refusal.message)
     return _Result(topic.name, topic_id)
-
-
-register(20, "DeleteTopics", (1, 6), flexible_from=4, module="admin.topics", handle=handle)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import refusal_of
-from logstore.compat.kafka.registry import register
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
 from logstore.errors import LogStoreError
 
@@ -69,6 +68,3 @@ def _delete(
         return ErrorCode.NONE, partition.delete_records(offset)
     except (LogStoreError, OSError) as error:
         return refusal_of(error, f"{topic}-{index}").code, _NO_WATERMARK
-
-
-register(21, "DeleteRecords", (0, 2), flexible_from=2, module="admin.topics", handle=handle)

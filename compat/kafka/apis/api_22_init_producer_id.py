@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import Reader
-from logstore.compat.kafka.registry import RawRequest, register
+from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.writer import Writer
 
 if TYPE_CHECKING:
@@ -56,6 +56,3 @@ def _error(transactional_id: bytes | None, old_id: int, old_epoch: int) -> Error
     if transactional_id is not None:
         return ErrorCode.UNSUPPORTED_VERSION
     return ErrorCode.NONE
-
-
-register(22, "InitProducerId", (0, 5), flexible_from=2, handle_raw=handle)

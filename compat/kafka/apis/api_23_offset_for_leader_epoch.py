@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.leader_fencing import fencing_error
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.consumer.offsets import (
@@ -68,8 +67,3 @@ def _answer(
         "leader_epoch": epoch,
         "end_offset": end_offset,
     }
-
-
-register(
-    23, "OffsetForLeaderEpoch", (2, 4), flexible_from=4, module="consumer.offsets", handle=handle
-)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.acl import DescribeAclsRequest, DescribeAclsResponse
@@ -32,6 +31,3 @@ def handle(broker: Broker, client: Client, request: DescribeAclsRequest) -> Desc
         error_code=ErrorCode.SECURITY_DISABLED,
         error_message=NO_AUTHORIZER,
     )
-
-
-register(29, "DescribeAcls", (1, 3), flexible_from=2, module="admin.acl", handle=handle)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.apis.api_29_describe_acls import NO_AUTHORIZER
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.acl import DeleteAclsRequest, DeleteAclsResponse
@@ -37,6 +36,3 @@ def handle(broker: Broker, client: Client, request: DeleteAclsRequest) -> Delete
             for _ in request.filters
         ],
     )
-
-
-register(31, "DeleteAcls", (1, 3), flexible_from=2, module="admin.acl", handle=handle)

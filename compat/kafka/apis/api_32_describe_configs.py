@@ -27,7 +27,6 @@ from logstore.compat.kafka.configs.entries import (
 from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.compat.kafka.registry import register
 from logstore.compat.kafka.topics.names import flaw_of
 
 if TYPE_CHECKING:
@@ -124,6 +123,3 @@ def _shown(
         config_type=entry.type,
         documentation=entry.doc if request.include_documentation else None,
     )
-
-
-register(32, "DescribeConfigs", (1, 4), flexible_from=4, module="admin.configs", handle=handle)

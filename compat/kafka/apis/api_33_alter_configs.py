@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.configs.changes import Change, Operation, Resource, alter_all
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.configs import AlterConfigsRequest, AlterConfigsResponse
@@ -37,6 +36,3 @@ def handle(broker: Broker, client: Client, request: AlterConfigsRequest) -> Alte
     return AlterConfigsResponse(
         version=request.API_VERSION, responses=[result_class(**fields) for fields in results]
     )
-
-
-register(33, "AlterConfigs", (0, 2), flexible_from=2, module="admin.configs", handle=handle)

@@ -16,7 +16,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.cluster import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -97,6 +96,3 @@ def _asked(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, list[Ka
             if index in topic.partitions:
                 partitions[index] = topic.partitions[index]
     return {name: list(partitions.values()) for name, partitions in found.items()}
-
-
-register(35, "DescribeLogDirs", (1, 5), flexible_from=2, module="admin.cluster", handle=handle)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
-from logstore.compat.kafka.registry import register
 from logstore.compat.kafka.topics.creation import PARTITIONS_MAX, check_assignment
 from logstore.errors import LogStoreError
 
@@ -83,6 +82,3 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
         for assignment in wanted.assignments:
             check_assignment(broker, assignment.broker_ids)
     return topic
-
-
-register(37, "CreatePartitions", (0, 3), flexible_from=2, module="admin.topics", handle=handle)

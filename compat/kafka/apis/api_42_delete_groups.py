@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.registry import register
-
 if TYPE_CHECKING:
     from kafka.protocol.admin.groups import DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -32,6 +30,3 @@ def handle(broker: Broker, client: Client, request: DeleteGroupsRequest) -> Dele
             for group_id in dict.fromkeys(request.groups_names)
         ],
     )
-
-
-register(42, "DeleteGroups", (0, 2), flexible_from=2, module="admin.groups", handle=handle)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.topics import ElectLeadersRequest, ElectLeadersResponse
@@ -53,6 +52,3 @@ def _result(broker: Broker, topic: str, index: int) -> dict[str, Any]:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         message = f"there is no partition {topic}-{index}"
     return {"partition_id": index, "error_code": code, "error_message": message}
-
-
-register(43, "ElectLeaders", (0, 2), flexible_from=2, module="admin.topics", handle=handle)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.configs.changes import Change, Resource, alter_all
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.configs import (
@@ -50,13 +49,3 @@ def handle(
     return IncrementalAlterConfigsResponse(
         version=request.API_VERSION, responses=[result_class(**fields) for fields in results]
     )
-
-
-register(
-    44,
-    "IncrementalAlterConfigs",
-    (0, 1),
-    flexible_from=1,
-    module="admin.configs",
-    handle=handle,
-)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.registry import register
-
 if TYPE_CHECKING:
     from kafka.protocol.admin.topics import (
         ListPartitionReassignmentsRequest,
@@ -30,13 +28,3 @@ def handle(
     return ListPartitionReassignmentsResponse(
         version=request.API_VERSION, error_message=None, topics=[]
     )
-
-
-register(
-    46,
-    "ListPartitionReassignments",
-    (0, 0),
-    flexible_from=0,
-    module="admin.topics",
-    handle=handle,
-)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.consumer.group import OffsetDeleteRequest, OffsetDeleteResponse
@@ -55,6 +54,3 @@ def handle(broker: Broker, client: Client, request: OffsetDeleteRequest) -> Offs
             for topic in request.topics
         ],
     )
-
-
-register(47, "OffsetDelete", (0, 0), flexible_from=1, module="consumer.group", handle=handle)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.client_quotas import (
@@ -69,13 +68,3 @@ def _check(request: DescribeClientQuotasRequest) -> None:
 
 def _refused(message: str) -> RefusedRequestError:
     return RefusedRequestError(ErrorCode.INVALID_REQUEST, message)
-
-
-register(
-    48,
-    "DescribeClientQuotas",
-    (0, 1),
-    flexible_from=1,
-    module="admin.client_quotas",
-    handle=handle,
-)

@@ -11,7 +11,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.users import (
@@ -49,13 +48,3 @@ def handle(
             for name, count in counts.items()
         ],
     )
-
-
-register(
-    50,
-    "DescribeUserScramCredentials",
-    (0, 0),
-    flexible_from=0,
-    module="admin.users",
-    handle=handle,
-)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.authorized_operations import CLUSTER_OPERATIONS
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -57,6 +56,3 @@ def handle(
         brokers=[node],
         **fields,
     )
-
-
-register(60, "DescribeCluster", (0, 2), flexible_from=0, module="admin.cluster", handle=handle)

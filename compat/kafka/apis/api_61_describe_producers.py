@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 from logstore.compat.kafka.topics.names import flaw_of
 
 if TYPE_CHECKING:
@@ -75,13 +74,3 @@ def _producer(entry: ProducerEntry) -> dict[str, int]:
         "coordinator_epoch": entry.coordinator_epoch,
         "current_txn_start_offset": entry.transaction_first_offset,
     }
-
-
-register(
-    61,
-    "DescribeProducers",
-    (0, 0),
-    flexible_from=0,
-    module="admin.transactions",
-    handle=handle,
-)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.configs import (
@@ -56,13 +55,3 @@ def handle(
 
 def _names(broker: Broker, kind: ResourceType) -> list[str]:
     return list(broker.topics) if kind is ResourceType.TOPIC else [str(broker.node_id)]
-
-
-register(
-    74,
-    "ListConfigResources",
-    (0, 1),
-    flexible_from=0,
-    module="admin.configs",
-    handle=handle,
-)

@@ -18,7 +18,6 @@ import attrs
 
 from logstore.compat.kafka.authorized_operations import TOPIC_OPERATIONS, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.registry import register
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
 
 if TYPE_CHECKING:
@@ -136,13 +135,3 @@ def _described(broker: Broker, topic: Topic, indexes: list[int]) -> dict[str, An
             for index in indexes
         ],
     }
-
-
-register(
-    75,
-    "DescribeTopicPartitions",
-    (0, 0),
-    flexible_from=0,
-    module="admin.topics",
-    handle=handle,
-)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import importlib.resources
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.compat.kafka.apis import load_all
-from logstore.compat.kafka.registry import APIS
+from logstore.compat.kafka.registry import APIS, Api
 from tests.compat.kafka.conversation import Conversation, message_class
-
-load_all()
 
 
 @pytest.mark.parametrize("key", sorted(APIS))
@@ -33,11 +32,49 @@ def test_the_library_has_every_version(key: int) -> None:
 def test_a_file_stands_where_its_key_says(key: int) -> None:
     """An API's handler stands in the file of its key, whose first line tells name and key."""
     api = APIS[key]
-    handler = api.handle or api.handle_raw
-    assert handler is not None
-    module = importlib.import_module(handler.__module__)
-    assert handler.__module__.rpartition(".")[2].startswith(f"api_{key:02}_")
+    handler = api.load()
+    assert handler.__module__ == api.file
+    assert api.file.rpartition(".")[2].startswith(f"api_{key:02}_")
+    module = importlib.import_module(api.file)
     assert (module.__doc__ or "").strip().startswith(f"{api.name} ({key}): version")
+
+
+def test_every_file_is_in_the_table() -> None:
+    """An API's file that no entry leads to would never be asked."""
+    folder = importlib.resources.files("logstore.compat.kafka.apis")
+    names = {entry.name for entry in folder.iterdir() if entry.name.startswith("api_")}
+    assert {name.removesuffix(".py") for name in names} == {
+        api.file.rpartition(".")[2] for api in APIS.values()
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "fields"),
+    [
+        (12, 4, {"group_id": "g", "generation_id": 1, "member_id": "m"}),
+        (22, 4, {"transactional_id": None, "transaction_timeout_ms": 1000}),
+    ],
+)
+def test_a_handler_is_imported_when_it_is_asked(
+    key: int, version: int, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first request finds it and is answered as the second one, which needs no search."""
+    api = APIS[key]
+    fresh = Api(
+        key,
+        api.name,
+        api.version_min,
+        api.version_max,
+        flexible_from=api.flexible_from,
+        module=api.module,
+    )
+    monkeypatch.setitem(APIS, key, fresh)
+    handler = api.load()
+    assert handler not in (fresh.handle, fresh.handle_raw)
+    conversation = Conversation()
+    answers = [conversation.ask(api.name, version, **fields) for _ in range(2)]
+    assert answers[0]["error_code"] == answers[1]["error_code"]
+    assert handler == (fresh.handle if api.module else fresh.handle_raw)
 
 
 #: what an idempotent producer says before its first record: ApiVersions v3, Metadata v9 and v12,
