@@ -1,4 +1,9 @@
-"""One pass over the batches of a file: the way of recovery, of every scan and of every check."""
+"""
+One pass over the batches of a file: the way of recovery, of every scan and of every check.
+
+A log may hold messages of magic 0 and 1 between (as a rule, in front of) its batches. Each is an
+entry of its own, a :class:`~logstore.segments.kafka.legacy.message.LegacyMessage`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,19 @@ from collections.abc import Iterator
 from logstore.checksum import crc32c
 from logstore.errors import CorruptEntryError
 from logstore.host import File
-from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, PREFIX_BYTES, RecordBatch
+from logstore.segments.kafka.legacy.message import (
+    MAGIC_POSITION,
+    is_legacy_magic,
+    parse_message,
+)
+from logstore.segments.kafka.record_batch import (
+    HEADER_BYTES,
+    MAGIC,
+    PREFIX_BYTES,
+    RecordBatch,
+    batch_size_bytes,
+    parse_batch,
+)
 
 #: how much of the file one step reads; a longer batch is read whole
 STEP_BYTES = 1024 * 1024
@@ -20,13 +37,13 @@ def walk_batches(
     file: File, path: str, position: int = 0, *, is_checked: bool = True
 ) -> Iterator[RecordBatch]:
     """
-    Yield every batch from `position` to the end of the file.
+    Yield every batch, and every message of before there were batches, from `position` on.
 
     The loop is one function because recovery is as fast as it is. CRCs are checked unless
     `is_checked` is False.
 
     Raises:
-        CorruptEntryError: a batch is cut short, not of magic 2, or its CRC is wrong.
+        CorruptEntryError: one is cut short, of an unknown magic, or its CRC is wrong.
 
     """
     end = file.size()
@@ -40,21 +57,63 @@ def walk_batches(
             if size_bytes > available - index:
                 break
             if size_bytes < HEADER_BYTES:
-                _refuse(path, position + index, f"batch length {size_bytes - 12} is too small")
+                batch = _entry(data, index, path, position, is_checked)
+                yield batch
+                index += batch.size_bytes
+                continue
             view = data[index : index + size_bytes]
             batch = RecordBatch(view, size_bytes)
             if batch.magic != MAGIC:
-                _refuse(path, position + index, f"magic {batch.magic}, expected {MAGIC}")
-            if is_checked and crc32c(view[_CRC_START:]) != batch.crc:
+                batch = _entry(data, index, path, position, is_checked)
+            elif is_checked and crc32c(view[_CRC_START:]) != batch.crc:
                 crc = batch.computed_crc()
                 _refuse(
                     path, position + index, f"CRC is {crc:#010x}, header says {batch.crc:#010x}"
                 )
             yield batch
             index += size_bytes
-        if index == 0:
-            _refuse(path, position, f"{available} bytes are less than a batch header")
+        if index == 0:  # less than a batch's header, which may be a message
+            batch = _entry(data, 0, path, position, is_checked)
+            yield batch
+            index = batch.size_bytes
         position += index
+
+
+def parse_entry(
+    data: memoryview, position: int = 0, path: str = "request", *, is_checked: bool = True
+) -> RecordBatch:
+    """
+    Return a view of the whole, valid batch, or message of magic 0 or 1, at `position` of `data`.
+
+    Without `is_checked` its CRC may be wrong.
+
+    Raises:
+        CorruptEntryError: as :func:`~logstore.segments.kafka.record_batch.parse_batch` does.
+
+    """
+    magic_position = position + MAGIC_POSITION
+    if len(data) > magic_position and is_legacy_magic(data[magic_position]):
+        return parse_message(data, position, path, is_checked=is_checked)
+    return parse_batch(data, position, path, is_checked=is_checked)
+
+
+def iterate_entries(data: memoryview, path: str = "request") -> Iterator[RecordBatch]:
+    """Yield every whole batch or message in `data`; a tail that is cut short ends the iteration."""
+    position = 0
+    while len(data) - position > MAGIC_POSITION:
+        if batch_size_bytes(data, position) > len(data) - position:
+            return
+        entry = parse_entry(data, position, path)
+        yield entry
+        position += entry.size_bytes
+
+
+def _entry(data: memoryview, index: int, path: str, position: int, is_checked: bool) -> RecordBatch:
+    """Return what :func:`parse_entry` does; errors count positions in the file, not in `data`."""
+    try:
+        return parse_entry(data, index, path, is_checked=is_checked)
+    except CorruptEntryError as error:
+        raise CorruptEntryError(path, position + index, error.reason) from None
 
 
 def _read_step(file: File, path: str, position: int, end: int) -> bytes:

@@ -27,7 +27,7 @@ from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_ME
 from logstore.segments.kafka.plain_records import from_batches, to_batch
 from logstore.segments.kafka.producer_restore import prune_snapshots, replay_producers
 from logstore.segments.kafka.producer_state import ProducerStates
-from logstore.segments.kafka.record_batch import HEADER_BYTES, NO_TIMESTAMP, RecordBatch
+from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, NO_TIMESTAMP, RecordBatch
 from logstore.segments.kafka.segment import (
     RELATIVE_OFFSET_MAX,
     KafkaSegment,
@@ -266,11 +266,16 @@ class KafkaPartition:
                 f"the batch has {batch.size_bytes} bytes, "
                 f"a segment holds {self.config.segment_bytes}"
             )
-        if batch.leader_epoch > self.leader_epochs.latest_epoch:
-            self.leader_epochs.assign(batch.leader_epoch, batch.base_offset)
+        first_offset = batch.base_offset
+        if batch.magic < MAGIC:
+            # Its header tells the last offset only. A log that takes such has no epochs any more.
+            first_offset = batch.last_offset - RELATIVE_OFFSET_MAX
+            self.leader_epochs.clear()
+        elif batch.leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(batch.leader_epoch, first_offset)
         if batch.last_offset - active.base_offset > RELATIVE_OFFSET_MAX:
-            self.log.roll(batch.base_offset)
-        self.log.reserve(batch, batch.base_offset)
+            self.log.roll(first_offset)
+        self.log.reserve(batch, first_offset)
         if self.log.active is not active:
             self._rolled()
         self.log.append(batch)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC = struct.Struct(">I")
 _SEQUENCE_MODULUS = 1 << 31
+_MAGIC_POSITION = 16
 _RECORD_BODY_BYTES_MIN = 6  # attributes, two deltas, two lengths, header count
 _NULL = b"\x01"  # varint -1
 
@@ -95,16 +96,21 @@ class Record:
 
 def decode_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
     """
-    Return the records of one whole batch of magic 2.
+    Return the records of one whole batch, or of a message of magic 0 or 1.
 
-    The records of a LogAppendTime batch all have its maximal timestamp. Compressed records may
-    grow to `size_bytes_max`.
+    The records of a LogAppendTime batch all have its maximal timestamp, those of magic 0 have -1.
+    Compressed records may grow to `size_bytes_max`.
 
     Raises:
         CorruptRecordError: anything but exactly ``recordCount`` whole records.
 
     """
     data = batch if isinstance(batch, bytes) else bytes(batch)
+    if len(data) > _MAGIC_POSITION and data[_MAGIC_POSITION] < MAGIC:
+        # Few logs still hold such; whoever has none does not load what reads them.
+        from logstore.segments.kafka.legacy.message_set import decode_message
+
+        return decode_message(data, size_bytes_max=size_bytes_max)
     header = _checked_header(data)
     codec = header.attributes & CODEC_MASK
     position = HEADER_BYTES

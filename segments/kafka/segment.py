@@ -18,8 +18,9 @@ from logstore.errors import CorruptEntryError, OffsetError, WriteFailedError
 from logstore.host import Host
 from logstore.recovery import Recovery
 from logstore.segment import Draft, Extent, LogSegment
-from logstore.segments.kafka.batch_walk import walk_batches
+from logstore.segments.kafka.batch_walk import parse_entry, walk_batches
 from logstore.segments.kafka.config import LogConfig
+from logstore.segments.kafka.legacy.message import MESSAGE_BYTES_MIN, is_legacy_magic
 from logstore.segments.kafka.offset_index import OffsetIndex
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import (
@@ -27,7 +28,6 @@ from logstore.segments.kafka.record_batch import (
     NO_TIMESTAMP,
     RecordBatch,
     batch_size_bytes,
-    parse_batch,
 )
 from logstore.segments.kafka.time_index import TimeIndex
 
@@ -35,7 +35,9 @@ _log = logging.getLogger(__name__)
 RELATIVE_OFFSET_MAX = 2**31 - 1
 #: how much is read to step over batch headers: more than an index interval and a header
 _WINDOW_BYTES = 8 * 1024
-_SPAN = struct.Struct(">qi11xi")  # baseOffset, batchLength, (epoch, magic, crc, attributes), delta
+_PREFIX = struct.Struct(">qi4xb")  # baseOffset, batchLength, (leader epoch or CRC), magic
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_LAST_OFFSET_DELTA_POSITION = 23
 _NOWHERE = 2**63 - 1
 
 
@@ -117,19 +119,29 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.recovery_point = self.next_offset
 
     def _spans(self, position: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (base offset, position, size, last offset delta) of each batch; no CRC check."""
+        """
+        Yield (base offset, position, size, last offset delta) of each batch; no CRC check.
+
+        A message of magic 0 or 1 has its last offset where a batch has its first, and no delta.
+        """
         end = self.end_position
         position = max(0, position)  # a damaged index may say anything
         window, window_start = b"", position
-        while position + HEADER_BYTES <= end:
+        while position + _PREFIX.size <= end:
             index = position - window_start
             if index + HEADER_BYTES > len(window):
                 window, window_start, index = self.file.read(position, _WINDOW_BYTES), position, 0
-                if len(window) < HEADER_BYTES:
+                if len(window) < _PREFIX.size:
                     return
-            base_offset, length, last_delta = _SPAN.unpack_from(window, index)
-            if length < HEADER_BYTES - 12 or position + 12 + length > end:
+            base_offset, length, magic = _PREFIX.unpack_from(window, index)
+            is_batch = not is_legacy_magic(magic)
+            length_min = HEADER_BYTES - 12 if is_batch else MESSAGE_BYTES_MIN[magic] - 12
+            if length < length_min or position + 12 + length > end:
                 return
+            last_delta = 0
+            if is_batch:
+                at = index + _LAST_OFFSET_DELTA_POSITION
+                last_delta = _LAST_OFFSET_DELTA.unpack_from(window, at)[0]
             yield base_offset, position, length + 12, last_delta
             position += length + 12
 
@@ -157,7 +169,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         size_bytes = min(size_bytes, self.file.size() - position)
         data = self.file.read(position, max(size_bytes, HEADER_BYTES))
         try:
-            return parse_batch(memoryview(data), 0, self.path)
+            return parse_entry(memoryview(data), 0, self.path)
         except CorruptEntryError as error:
             raise CorruptEntryError(self.path, position, error.reason) from None
 

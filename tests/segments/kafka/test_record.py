@@ -215,7 +215,7 @@ def with_crc(batch: bytearray) -> bytearray:
 @pytest.mark.parametrize(
     ("position", "byte", "reason"),
     [
-        (16, 1, "magic"),
+        (16, 3, "magic 3"),
         (11, 0x48, "batch length"),
         (60, 1, "follow"),
         (60, 3, "cut short"),
