@@ -41,3 +41,23 @@ class RecordListTooLargeError(RejectedAppendError):
 
 class UnsupportedCompressionError(RejectedAppendError):
     """The batch's codec is unknown, or not allowed in this request version."""
+
+
+class OutOfOrderSequenceError(RejectedAppendError):
+    """A batch does not continue its producer's numbering, and is none of the last five."""
+
+
+class InvalidProducerEpochError(RejectedAppendError):
+    """A newer instance of the producer has written already."""
+
+
+class InvalidTransactionStateError(RejectedAppendError):
+    """
+    A batch outside of transactions comes from a producer that has one open.
+
+    Or one inside of a transaction that the coordinator was not asked about.
+    """
+
+
+class TransactionCoordinatorFencedError(RejectedAppendError):
+    """A marker comes from a transaction coordinator that has a successor."""

@@ -11,16 +11,30 @@ Source: ``ProducerStateManager``, ``ProducerAppendInfo``, ``ProducerStateEntry``
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import attrs
 from sortedcontainers import SortedDict
 
-from logstore.errors import CorruptFileError, RejectedAppendError
+from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, write_file
+from logstore.segments.kafka.append_errors import (
+    InvalidProducerEpochError,
+    InvalidTransactionStateError,
+    OutOfOrderSequenceError,
+    TransactionCoordinatorFencedError,
+)
 from logstore.segments.kafka.control_record import decode_marker
+from logstore.segments.kafka.producer_entry import (
+    BATCHES_KEPT,
+    NO_EPOCH,
+    NO_OFFSET,
+    NO_SEQUENCE,
+    CompletedTransaction,
+    OpenTransaction,
+    ProducedBatch,
+    ProducerEntry,
+)
 from logstore.segments.kafka.producer_snapshot import (
     ProducerSnapshotEntry,
     encode_snapshot,
@@ -30,99 +44,29 @@ from logstore.segments.kafka.producer_snapshot import (
 )
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import RecordBatch
+from logstore.segments.kafka.transaction_verification import TransactionVerifications, Verification
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-BATCHES_KEPT = 5
-NO_SEQUENCE = -1
-NO_OFFSET = -1
-NO_EPOCH = -1
-NO_TIMESTAMP_MS = -1
+__all__ = [
+    "BATCHES_KEPT",
+    "EXPIRATION_MS",
+    "CompletedTransaction",
+    "InvalidProducerEpochError",
+    "InvalidTransactionStateError",
+    "OpenTransaction",
+    "OutOfOrderSequenceError",
+    "ProducedBatch",
+    "ProducerEntry",
+    "ProducerStates",
+    "TransactionCoordinatorFencedError",
+]
 EXPIRATION_MS = 86400000
 _SEQUENCE_MASK = 0x7FFF_FFFF
-
-
-class OutOfOrderSequenceError(RejectedAppendError):
-    """A batch does not continue its producer's numbering, and is none of the last five."""
-
-
-class InvalidProducerEpochError(RejectedAppendError):
-    """A newer instance of the producer has written already."""
-
-
-class InvalidTransactionStateError(RejectedAppendError):
-    """A batch outside of transactions comes from a producer that has one open."""
-
-
-class TransactionCoordinatorFencedError(RejectedAppendError):
-    """A marker comes from a transaction coordinator that has a successor."""
-
-
-@attrs.frozen
-class ProducedBatch:
-    """One of the last batches of a producer; what a duplicate is answered with."""
-
-    first_sequence: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp_ms: int
-
-    @property
-    def base_offset(self) -> int:
-        """Offset of the first record."""
-        return self.last_offset - self.offset_delta
-
-
-@attrs.frozen
-class CompletedTransaction:
-    """
-    A transaction with data that a marker has ended.
-
-    `last_offset` is the marker's, `last_stable_offset` how far read_committed readers may go now:
-    what an entry of the aborted-transaction index needs.
-    """
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    is_aborted: bool
-    last_stable_offset: int
-
-
-@attrs.define
-class ProducerEntry:
-    """
-    The state of one producer id.
-
-    `recent` holds the fields of a :class:`ProducedBatch` for each of the last batches: tuples,
-    because one is made with every append.
-    """
-
-    producer_id: int
-    epoch: int = NO_EPOCH
-    coordinator_epoch: int = NO_EPOCH
-    last_timestamp_ms: int = NO_TIMESTAMP_MS
-    transaction_first_offset: int = NO_OFFSET
-    recent: deque[tuple[int, int, int, int, int]] = attrs.field(
-        factory=lambda: deque[tuple[int, int, int, int, int]](maxlen=BATCHES_KEPT)
-    )
-
-    @property
-    def batches(self) -> list[ProducedBatch]:
-        """The last batches, oldest first."""
-        return [ProducedBatch(*fields) for fields in self.recent]
-
-    @property
-    def last_sequence(self) -> int:
-        """Number of the last record; -1 if nothing was written in this epoch."""
-        return self.recent[-1][1] if self.recent else NO_SEQUENCE
-
-    @property
-    def is_in_transaction(self) -> bool:
-        """Tell whether a transaction is open."""
-        return self.transaction_first_offset >= 0
+_EPOCH_MAX = 0x7FFF
+#: transactions of this version have an epoch each, the marker's is one above that of the data
+_EPOCH_PER_TRANSACTION = 2
 
 
 class ProducerStates:
@@ -139,6 +83,7 @@ class ProducerStates:
         self._entries: dict[int, ProducerEntry] = {}
         self._ongoing: SortedDict[int, int] = SortedDict()  # first offset -> producer id
         self._unreplicated: SortedDict[int, int] = SortedDict()  # first offset -> marker's
+        self._verifications = TransactionVerifications()
         self._table_size = 16
 
     def __len__(self) -> int:
@@ -181,9 +126,9 @@ class ProducerStates:
             recent = entry.recent
             expected = (recent[-1][1] + 1) & _SEQUENCE_MASK if recent else 0
             if first_sequence != expected:
-                for fields in recent:
-                    if fields[0] == first_sequence and fields[1] == last_sequence:
-                        return ProducedBatch(*fields)
+                duplicate = entry.duplicate_of(first_sequence, last_sequence)
+                if duplicate is not None:
+                    return duplicate
                 raise OutOfOrderSequenceError(
                     f"producer {producer_id} sent sequence {first_sequence}, expected {expected}"
                 )
@@ -225,15 +170,116 @@ class ProducerStates:
             (first_sequence, last_sequence, last_offset, offset_delta, timestamp_ms)
         )
         entry.last_timestamp_ms = timestamp_ms
-        if is_transactional and entry.transaction_first_offset < 0:
-            entry.transaction_first_offset = last_offset - offset_delta
-            self._ongoing[entry.transaction_first_offset] = producer_id
+        if is_transactional:
+            self._verifications.end(producer_id)
+            if entry.transaction_first_offset < 0:
+                entry.transaction_first_offset = last_offset - offset_delta
+                self._ongoing[entry.transaction_first_offset] = producer_id
 
     # transactions
 
-    def check_marker(self, *, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+    def open_transactions(self) -> list[OpenTransaction]:
+        """Return the transactions without a marker, the one with the oldest data first."""
+        entries = (self._entries[producer_id] for producer_id in self._ongoing.values())
+        return [
+            OpenTransaction(e.producer_id, e.epoch, e.transaction_first_offset, e.last_timestamp_ms)
+            for e in entries
+        ]
+
+    def start_verification(
+        self,
+        *,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        supports_epoch_bump: bool,
+        now_ms: int,
+    ) -> Verification | None:
+        """
+        Return the guard to show when the batch is appended; None if its transaction is open.
+
+        In between the coordinator is asked (``UnifiedLog.maybeStartTransactionVerification``).
+
+        Raises:
+            InvalidProducerEpochError: the epoch is below the known one.
+
+        """
+        self.check_epoch(producer_id, epoch)
+        if self._has_open(producer_id, epoch):
+            return None
+        return self._verifications.start(
+            producer_id,
+            epoch,
+            first_sequence,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=now_ms,
+        )
+
+    def check_verified(
+        self,
+        *,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        last_sequence: int,
+        guard: Verification | None,
+    ) -> None:
+        """
+        Decide whether a transactional batch may enter, before :meth:`check` decides on its numbers.
+
+        Raises:
+            InvalidProducerEpochError: the epoch is below the known one.
+            InvalidTransactionStateError: its transaction is not open, and `guard` is not that of
+                a question that is still open.
+            OutOfOrderSequenceError: another batch asked first, or the first batch of a new
+                transaction of version 2 does not have sequence 0.
+
+        """
+        entry = self._entries.get(producer_id)
+        is_known = entry is not None and entry.epoch == epoch
+        if is_known and entry is not None and entry.is_in_transaction:
+            return
+        if is_known and entry is not None and entry.duplicate_of(first_sequence, last_sequence):
+            return
+        self.check_epoch(producer_id, epoch)
+        verification = self._verifications.get(producer_id)
+        if verification is None or verification is not guard:
+            raise InvalidTransactionStateError(
+                f"producer {producer_id} has no transaction open that the coordinator knows of"
+            )
+        if first_sequence < 0:
+            return  # offsets from a coordinator have no sequence
+        has_batches = entry is not None and bool(entry.recent)
+        if verification.supports_epoch_bump and first_sequence != 0 and not has_batches:
+            raise OutOfOrderSequenceError(
+                f"producer {producer_id} starts with sequence {first_sequence} instead of 0"
+            )
+        if first_sequence > verification.lowest_sequence:
+            raise OutOfOrderSequenceError(
+                f"producer {producer_id} sent sequence {first_sequence}, but was asking for "
+                f"{verification.lowest_sequence} first"
+            )
+
+    def _has_open(self, producer_id: int, epoch: int) -> bool:
+        entry = self._entries.get(producer_id)
+        return entry is not None and entry.is_in_transaction and entry.epoch == epoch
+
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """Raise InvalidProducerEpochError if a newer instance of the producer has written."""
+        entry = self._entries.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise InvalidProducerEpochError(
+                f"producer {producer_id} has epoch {epoch}, a newer one has {entry.epoch}"
+            )
+
+    def check_marker(
+        self, *, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int = 0
+    ) -> None:
         """
         Decide on a marker that a transaction coordinator wants to append.
+
+        From version 2 on a marker's epoch is above that of the data; the same epoch again is a
+        retry, and taken while no transaction is open.
 
         Raises InvalidProducerEpochError or TransactionCoordinatorFencedError if the epoch of the
         producer or of the coordinator is below the known one.
@@ -241,7 +287,13 @@ class ProducerStates:
         entry = self._entries.get(producer_id)
         if entry is None:
             return
-        if epoch < entry.epoch:
+        is_late = epoch < entry.epoch or (
+            transaction_version >= _EPOCH_PER_TRANSACTION
+            and epoch == entry.epoch
+            and entry.is_in_transaction
+            and epoch != _EPOCH_MAX
+        )
+        if is_late:
             raise InvalidProducerEpochError(
                 f"marker for epoch {epoch} of producer {producer_id}, which has {entry.epoch}"
             )
@@ -262,6 +314,7 @@ class ProducerStates:
         is_abort: bool,
     ) -> CompletedTransaction | None:
         """Take note of a marker in the log; return what it ended, None if no data was written."""
+        self._verifications.end_at_marker(producer_id, epoch)
         entry = self._entries.get(producer_id)
         if entry is None:
             entry = self._add(ProducerEntry(producer_id, epoch))
@@ -331,6 +384,7 @@ class ProducerStates:
         ]
         for producer_id in silent:
             del self._entries[producer_id]
+        self._verifications.expire(now_ms, expiration_ms)
         return len(silent)
 
     def clear(self) -> None:
@@ -338,6 +392,12 @@ class ProducerStates:
         self._entries.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
+
+    def start_over(self) -> None:
+        """Be as new: also the order of a snapshot does not tell of former producers."""
+        self.clear()
+        self._verifications.clear()
+        self._table_size = 16
 
     def snapshot(self, fs: FileSystem, path: str, *, sync: bool = True) -> None:
         """Write the state to a file; name it after the next offset with :func:`snapshot_name`."""
