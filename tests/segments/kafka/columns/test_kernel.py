@@ -1,0 +1,151 @@
+"""The compiled loops, run uncompiled: every index is looked at by numpy and by the test."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from logstore.errors import CorruptEntryError
+from logstore.segments.kafka.columns import Selection, decode_columns, decoder, kernel
+from logstore.segments.kafka.compression import Codec
+from logstore.segments.kafka.record import (
+    CorruptRecordError,
+    Record,
+    decode_records,
+    encode_batch,
+)
+from logstore.segments.kafka.record_batch import HEADER_BYTES
+from tests.damage import damaged
+
+
+class Guarded(np.ndarray[Any, Any]):
+    """An array that refuses the indices and slices that compiled code would silently follow."""
+
+    def __getitem__(self, key: Any) -> Any:
+        self._check(key)
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._check(key)
+        super().__setitem__(key, value)
+
+    def _check(self, key: Any) -> None:
+        for part, size in zip(_parts(key), self.shape, strict=False):
+            first = getattr(part, "start", part)
+            last = getattr(part, "stop", first + 1)
+            assert 0 <= first <= last <= size, f"{part} of {size}"
+
+
+def _parts(key: Any) -> Any:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _guarded(value: Any) -> Any:
+    return value.view(Guarded) if isinstance(value, np.ndarray) else value
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module as it is without numba, its four entries taking guarded arrays."""
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert kernel.__file__ is not None
+    spec = importlib.util.spec_from_file_location("kernel_without_numba", kernel.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert not module.is_available()
+    for name in ("scan", "bound", "gather", "scan_headers"):
+        function = getattr(module, name)
+
+        def guarded(*arguments: Any, function: Any = function) -> Any:
+            return function(*map(_guarded, arguments))
+
+        monkeypatch.setattr(module, name, guarded)
+    monkeypatch.setattr(module, "is_available", lambda: True)
+    monkeypatch.setattr(decoder, "kernel", module)
+    return module
+
+
+HONEST = [
+    bytes(
+        encode_batch(
+            [
+                Record(7, 1_000, b"key", b"value" * 20, (("name", b"x"), ("", None))),
+                Record(8, 900, None, b"", ()),
+                Record(12, -1, b"", None, (("h", b"y" * 70),)),
+            ],
+            base_offset=5,
+            base_sequence=2**31 - 2,
+            producer_id=1,
+            producer_epoch=0,
+        )
+    ),
+    bytes(encode_batch([Record(i, i, None, bytes(i)) for i in range(9)])),
+]
+
+
+def _like_the_other_decoder(data: bytes) -> None:
+    """Assert that both decoders take `data`, one batch with any CRC, and read the same or raise."""
+    try:
+        expected = decode_records(data)
+    except CorruptRecordError:
+        with pytest.raises(CorruptEntryError):
+            decode_columns(data, selection=Selection(is_checked=False))
+        return
+    columns = decode_columns(data, selection=Selection(is_checked=False))
+    if all(-(2**63) <= r.offset < 2**63 and -(2**63) <= r.timestamp_ms < 2**63 for r in expected):
+        assert columns.records() == expected
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.parametrize("data", HONEST, ids=["headers", "plain"])
+def test_no_damage_leads_outside_of_the_arrays(data: bytes) -> None:
+    """Each byte with each of seven values: read as the record decoder does, or an error."""
+    for position in range(HEADER_BYTES, len(data)):
+        for byte in (0x00, 0x01, 0x7E, 0x7F, 0x80, 0xFE, 0xFF):
+            bad = bytearray(data)
+            bad[position] = byte
+            _like_the_other_decoder(bytes(bad))
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+def test_heavier_damage_leads_nowhere_either() -> None:
+    """Cuts, insertions, repeated pieces and absurd integers among the records: the same."""
+    chance = random.Random(5)
+    for _ in range(1_500):
+        bad = bytearray(damaged(chance.choice(HONEST), chance, HEADER_BYTES))
+        bad[8:12] = (len(bad) - 12).to_bytes(4, "big")
+        _like_the_other_decoder(bytes(bad))
+
+
+def test_compiled_loops_agree_on_damage() -> None:
+    """The compiled form accepts and refuses what the record decoder does, a thousand times."""
+    chance = random.Random(6)
+    for _ in range(1_000):
+        bad = bytearray(damaged(chance.choice(HONEST), chance, HEADER_BYTES))
+        bad[8:12] = (len(bad) - 12).to_bytes(4, "big")
+        _like_the_other_decoder(bytes(bad))
+
+
+def test_any_damage_anywhere_ends_in_our_own_error() -> None:
+    """Whole runs of batches, headers damaged too, CRCs on and off: columns, or our own error."""
+    chance = random.Random(7)
+    packed = bytes(encode_batch([Record(0, 1, b"k" * 99, b"v" * 99)], codec=Codec.LZ4))
+    data = b"".join(HONEST) + packed
+    refused = 0
+    for _ in range(1_000):
+        bad = damaged(data, chance)
+        try:
+            decode_columns(bad, selection=Selection(is_checked=chance.random() < 0.5))
+        except CorruptEntryError as error:
+            refused += 0 <= error.position <= len(bad)
+    assert refused > 700, "damage that is never noticed is no damage"
