@@ -11,6 +11,7 @@ import json
 import os
 import random
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -27,22 +28,26 @@ from logstore.compat.kafka.groups.offsets_log import (
 from logstore.compat.kafka.groups.subscription import subscribed_topics
 from logstore.errors import LogStoreError
 from logstore.host import FileSystem
+from logstore.segments.kafka.batch_walk import iterate_entries
 from logstore.segments.kafka.checkpoints import read_offset_checkpoint
 from logstore.segments.kafka.compression import Codec, compress, decompress
 from logstore.segments.kafka.directory_name import parse_directory_name
 from logstore.segments.kafka.java_properties import parse_properties
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
+from logstore.segments.kafka.legacy.down_conversion import down_convert
+from logstore.segments.kafka.legacy.up_conversion import up_convert, up_convert_produced
 from logstore.segments.kafka.meta_properties import MetaProperties
 from logstore.segments.kafka.partition_metadata import PartitionMetadata
 from logstore.segments.kafka.producer_snapshot import decode_snapshot
 from logstore.segments.kafka.record import check_structure, decode_records
-from logstore.segments.kafka.record_batch import iterate_batches
+from logstore.segments.kafka.record_batch import RecordBatch, iterate_batches
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.testing.simulated_host import SimulatedHost
 from tests.damage import damaged
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 DATA = GOLDEN / "kafka-4.3" / "data"
+LEGACY_DATA = GOLDEN / "legacy-3.9" / "data"
 ASKED_SECONDS = float(os.environ.get("LOGSTORE_FUZZ_SECONDS", "0"))
 USUAL_SECONDS = 0.3
 STEP_SECONDS_MAX = 5.0
@@ -76,6 +81,38 @@ def golden_batches() -> list[bytes]:
         for data in golden_files("*/*.log")()
         for batch in iterate_batches(memoryview(bytearray(data)))
     ][::3]
+
+
+def golden_messages() -> list[bytes]:
+    """Return single messages and wrappers of magic 0 and 1, in all codecs, and batches."""
+    return [
+        bytes(entry.data)
+        for path in sorted(LEGACY_DATA.glob("magic*/*.log"))
+        for entry in iterate_entries(memoryview(path.read_bytes()))
+    ][::2]
+
+
+def with_right_crc(data: bytes) -> bytes:
+    """Return a message whose outer CRC hides no damage."""
+    return data if len(data) < 17 else data[:12] + zlib.crc32(data[16:]).to_bytes(4) + data[16:]
+
+
+def read_message(data: bytes) -> object:
+    """Walk over a segment's bytes, read every message, and convert what can be read."""
+    found: list[object] = []
+    for entry in iterate_entries(memoryview(data)):
+        records = decode_records(entry.data, size_bytes_max=OUTPUT_BYTES_MAX)
+        if entry.magic < 2 and records:
+            batch = up_convert(entry.data, size_bytes_max=OUTPUT_BYTES_MAX)
+            found.append(down_convert([RecordBatch(batch, len(batch))], entry.magic))
+    return found
+
+
+def produce_messages(data: bytes) -> object:
+    """Read a message set as a leader does."""
+    if len(data) > 16 and data[16] > 1:
+        return None
+    return up_convert_produced(memoryview(with_right_crc(data)), size_bytes_max=OUTPUT_BYTES_MAX)
 
 
 def group_records(key_version: int) -> list[tuple[bytes, bytes]]:
@@ -157,6 +194,11 @@ def read_recovery_points(fs: FileSystem, directory: str) -> object:
 CHECKPOINT = "recovery-point-offset-checkpoint"
 DECODERS = (
     Decoder("record batches", decode_all_batches, golden_batches),
+    Decoder("messages", read_message, golden_messages),
+    Decoder(
+        "messages under a right CRC", lambda d: read_message(with_right_crc(d)), golden_messages
+    ),
+    Decoder("produced messages", produce_messages, golden_messages),
     Decoder("producer snapshot", decode_snapshot, golden_files("*/*.snapshot")),
     Decoder(
         "offset checkpoint",

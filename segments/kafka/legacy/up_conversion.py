@@ -23,6 +23,7 @@ from logstore.segments.kafka.append_errors import (
 from logstore.segments.kafka.compression import DECOMPRESSED_BYTES_MAX, Codec
 from logstore.segments.kafka.legacy.message import (
     MAGIC_POSITION,
+    MESSAGE_BYTES_MIN,
     LegacyMessage,
     parse_message,
 )
@@ -110,6 +111,8 @@ def _produced_messages(data: memoryview) -> list[LegacyMessage]:
     position = 0
     while len(data) - position >= _WHOLE_PREFIX_BYTES:
         size_bytes = batch_size_bytes(data, position)
+        if size_bytes < MESSAGE_BYTES_MIN[0]:
+            raise CorruptMessageError(f"a message of {size_bytes} bytes")
         if size_bytes > len(data) - position:
             break
         magic = data[position + MAGIC_POSITION]
