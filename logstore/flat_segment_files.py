@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from logstore.errors import CorruptEntryError, MissingSegmentError
-from logstore.segment import Entry, LogSegment
+from logstore.segment import LogSegment
 
 if TYPE_CHECKING:
     from logstore.host import FileSystem
@@ -126,25 +126,16 @@ class FlatSegmentFiles(Generic[SegmentT]):
 
         """
         try:
-            for entry in segment.entries():
-                self._check_order(segment, entry)
-                segment.observe(entry, segment.end_position)
-                segment.end_position += entry.size_bytes
-                segment.next_offset = entry.next_offset
+            segment.scan()
         except CorruptEntryError:
             if self.is_clean and self.is_writable:
                 raise
 
-    def _check_order(self, segment: SegmentT, entry: Entry) -> None:
-        start, expected = entry.base_offset, segment.next_offset
-        if start < expected or (start > expected and not segment.may_skip_offsets):
-            reason = f"offset {start}, not {expected}"
-            raise CorruptEntryError(segment.path, segment.end_position, reason)
-
     def remove(self, segment: SegmentT) -> None:
         """Remove the file; whoever still reads it keeps it until he lets go."""
         segment.close()
-        self.fs.remove(segment.path)
+        if self.fs.exists(segment.path):  # a recovery may have kept it aside
+            self.fs.remove(segment.path)
         self._bases.remove(segment.base_offset)
 
     def _segment(self, base_offset: int) -> SegmentT:

@@ -31,7 +31,7 @@ from logstore.errors import (
     OffsetOutOfRangeError,
     WriteFailedError,
 )
-from logstore.recovery import Recovery
+from logstore.recovery import Recovery, keep_tail, set_aside
 from logstore.span import Span
 
 if TYPE_CHECKING:
@@ -128,11 +128,11 @@ class LogSegment(ABC, Generic[EntryT]):
         self.end_position = 0
         #: a segment of a log that is only read asks for no right to write
         self.is_writable = True
+        #: why nothing is written any more until the log is opened anew; None while all is well
+        self.refusal: str | None = None
         self._file: File | None = None
-        #: a failed write left bytes behind the end that could not be cut off yet
-        self._has_debris = False
-        #: why a sync failed; the kernel may have dropped what it was to write
-        self._sync_failure: OSError | None = None
+        #: the next append must :meth:`settle` first: there are remains behind the end, or a refusal
+        self._is_unsettled = False
 
     # what every layout answers its own way
 
@@ -193,15 +193,16 @@ class LogSegment(ABC, Generic[EntryT]):
 
         Raises:
             OffsetMismatchError: it does not start where the log continues.
-            WriteFailedError: the disk refused; the segment is as it was before.
+            WriteFailedError: the disk refused, now or for good (`refusal`); the segment is as it
+                was before.
 
         """
         start = entry.base_offset
         if start != self.next_offset and not (self.may_skip_offsets and start > self.next_offset):
             raise OffsetMismatchError(self.path, start, self.next_offset)
         position = self.end_position
-        if self._has_debris:
-            self._clear_debris()
+        if self._is_unsettled:
+            self.settle()
         try:
             (self._file or self.file).write(position, entry.data)
         except OSError as error:
@@ -213,25 +214,71 @@ class LogSegment(ABC, Generic[EntryT]):
 
     def _undo_write(self, position: int, error: OSError) -> NoReturn:
         """Cut off what a failed write left behind, so that the next one finds a clean end."""
-        self._has_debris = True
+        self._is_unsettled = True
         try:
-            self._clear_debris()
+            self.settle()
         except WriteFailedError as second:
             error.add_note(str(second))
         raise WriteFailedError(
             f"{self.path}: position {position}: {error.strerror or error}; nothing was appended"
         ) from error
 
-    def _clear_debris(self) -> None:
+    def settle(self) -> None:
+        """
+        Cut off what a failed write left behind the end, before the next append or flush.
+
+        To be called where appends are made: a flush may run beside them.
+
+        Raises:
+            WriteFailedError: that failed, or nothing is to be written any more.
+
+        """
+        self.ensure_writable()
+        if not self._is_unsettled:
+            return
         try:
             self.file.truncate(self.end_position)
-            self.file.sync()  # once the log rolls nobody syncs this file again
         except OSError as error:
             raise WriteFailedError(
                 f"{self.path}: what a failed write left behind position {self.end_position} "
                 f"cannot be cut off: {error.strerror or error}"
             ) from error
-        self._has_debris = False
+        try:
+            self._sync()  # once the log rolls nobody syncs this file again
+        except OSError as error:
+            raise WriteFailedError(self.refusal) from error
+        self._is_unsettled = False
+        if self.refusal is not None:  # a flush in another thread may have failed meanwhile
+            self._is_unsettled = True
+
+    def refuse(self, reason: str) -> None:
+        """
+        Take no append and no flush from now on, for good: `reason` says why and what to do.
+
+        May be called in any thread. What stands in the segment can still be read.
+        """
+        self.refusal = self.refusal or reason
+        self._is_unsettled = True  # costs appends nothing as long as all is well
+
+    def ensure_writable(self) -> None:
+        """Raise WriteFailedError if the segment takes no appends any more."""
+        if self.refusal is not None:
+            raise WriteFailedError(self.refusal)
+
+    def _sync(self) -> None:
+        """
+        Sync the file; where that fails refuse everything that follows.
+
+        A kernel reports lost writes once and then forgets them: no later sync can be believed.
+        """
+        try:
+            self.file.sync()
+        except OSError as error:
+            self.refuse(
+                f"{self.path}: a sync failed ({error.strerror or error}); what was written since "
+                "the recovery point may be lost: stop, check the disk and open the log anew"
+            )
+            raise
 
     def read(self, offset: int, size_bytes_max: int, end_position: int | None = None) -> Extent:
         """
@@ -251,51 +298,41 @@ class LogSegment(ABC, Generic[EntryT]):
             yield entry
             position += entry.size_bytes
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> int | None:
-        """Return the first offset whose time is at least `timestamp_ms`, None if there is none."""
-        raise LookupError(f"{type(self).__name__} keeps no times; asked for {timestamp_ms}")
-
     def truncate(self, offset: int) -> None:
-        """Remove every entry that reaches to `offset` or above; appends continue at `offset`."""
+        """
+        Remove every entry that reaches to `offset` or above; appends continue at `offset`.
+
+        Raises:
+            OSError: the disk refused; so does the segment, from now on.
+
+        """
         if offset >= self.next_offset:
             return
         assert offset >= self.base_offset, f"{self.path} starts above {offset}"
-        self.end_position = self.locate(offset)
-        self.file.truncate(self.end_position)
-        self.file.sync()  # a cut that power loss undoes would bring the old entries back
-        self.next_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
-        self.forget(offset)
-
-    def settle(self) -> None:
-        """
-        Cut off what a failed write left behind the end, before the end is made durable.
-
-        To be called where appends are made: a flush may run beside them.
-        """
-        if self._has_debris:
-            self._clear_debris()
+        end_position = self.locate(offset)
+        try:
+            self.file.truncate(end_position)
+            self.end_position, self.next_offset = end_position, offset
+            self.recovery_point = min(self.recovery_point, offset)
+            self._sync()  # a cut that power loss undoes would bring the old entries back
+            self.forget(offset)
+        except BaseException as error:
+            self.refuse(f"{self.path}: a cut at offset {offset} failed ({error}); open it anew")
+            raise
 
     def flush(self) -> None:
         """
         Make everything appended so far durable: data first, then what was observed.
 
         Raises:
-            WriteFailedError: a sync failed, now or before. A kernel reports lost writes once and
-                then forgets them, so no later sync of this file can be believed; open it anew.
+            OSError: the disk refused. If that was the sync of the data, nothing is written any
+                more.
+            WriteFailedError: nothing is written any more.
 
         """
-        if self._sync_failure is not None:
-            raise WriteFailedError(
-                f"{self.path}: an earlier sync failed ({self._sync_failure}); what was written "
-                "since the recovery point may be lost: stop, check the disk and recover"
-            ) from self._sync_failure
+        self.ensure_writable()
         next_offset = self.next_offset
-        try:
-            self.file.sync()
-        except OSError as error:
-            self._sync_failure = error
-            raise
+        self._sync()
         self.sync_observations()
         self.recovery_point = next_offset
 
@@ -314,44 +351,46 @@ class LogSegment(ABC, Generic[EntryT]):
         self.reset_observations()
         found_bytes = self.file.size()
         self.next_offset, self.end_position = self.base_offset, 0
-        reason = self._scan()
+        reason: str | None = None
+        try:
+            self.scan()
+        except CorruptEntryError as error:
+            reason = str(error)
         self.recovery_point = min(self.recovery_point, self.next_offset)
         dropped_bytes = found_bytes - self.end_position
         if dropped_bytes <= 0:
             return Recovery(self.next_offset, found_bytes)
-        aside = self._keep_aside(found_bytes)
+        aside = keep_tail(self.fs, self.file, self.end_position)
         self.file.truncate(self.end_position)
         self.file.sync()  # before anyone appends: a cut undone later would hide the new entries
         reason = reason or f"{self.path}: position {self.end_position}: an entry is cut short"
         return Recovery(self.next_offset, found_bytes, dropped_bytes, reason, aside)
 
-    def _scan(self) -> str | None:
-        """Observe all good entries from the start; return why the first bad one is bad."""
-        try:
-            for entry in self.entries():
-                position = self.end_position
-                start, expected = entry.base_offset, self.next_offset
-                if start < expected or (start > expected and not self.may_skip_offsets):
-                    return f"{self.path}: position {position}: offset {start}, not {expected}"
-                self.end_position = position + entry.size_bytes
-                self.next_offset = entry.next_offset
-                self.observe(entry, position)
-        except CorruptEntryError as error:
-            return str(error)
-        return None
+    def scan(self) -> None:
+        """
+        Observe every entry from the end so far on, and move the end behind it.
 
-    def _keep_aside(self, found_bytes: int) -> tuple[str, ...]:
-        path = f"{self.path}.cut-at-{self.end_position}"
-        tail = self.file.read(self.end_position, found_bytes - self.end_position)
-        if not any(tail):
-            return ()  # a preallocated or never written tail holds nothing to keep
-        copy = self.fs.open(path, create=True)
-        copy.truncate(0)
-        copy.write(0, tail)
-        copy.sync()
-        copy.close()
-        self.fs.sync_directory(path.rpartition("/")[0])
-        return (path,)
+        Raises:
+            CorruptEntryError: an entry is bad, or not the next one; the end is before it.
+
+        """
+        for entry in self.entries(self.end_position):
+            position = self.end_position
+            start, expected = entry.base_offset, self.next_offset
+            if start < expected or (start > expected and not self.may_skip_offsets):
+                raise CorruptEntryError(self.path, position, f"offset {start}, not {expected}")
+            self.end_position = position + entry.size_bytes
+            self.next_offset = entry.next_offset
+            self.observe(entry, position)
+
+    def set_aside(self) -> tuple[str, ...]:
+        """
+        Take the data file out of the log's way, to be kept; return its new name.
+
+        For a segment behind damage, that is not part of the log any more. A file of nothing but
+        zeros is not kept. A layout that keeps nothing at all overrides this.
+        """
+        return set_aside(self.fs, self.file)
 
     def close(self) -> None:
         """

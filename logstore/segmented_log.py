@@ -10,7 +10,8 @@ An append takes three steps, the same on a leader, a replica, a restore and a co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import attrs
@@ -54,7 +55,11 @@ class SegmentFamily(Protocol[SegmentT]):
         ...
 
     def remove(self, segment: SegmentT) -> None:
-        """Take a segment's files away (at once, or renamed for a delayed removal)."""
+        """
+        Take a segment's files away (at once, or renamed for a delayed removal).
+
+        Some may be gone already: a recovery has kept the data aside, or a removal failed half way.
+        """
         ...
 
 
@@ -69,19 +74,36 @@ class FlushTask:
     names: int
     directory: str | None
     fs: FileSystem
+    #: tells the log that nothing may be written any more, and why
+    refuse: Callable[[str], None]
+    #: what keeps the flush from being begun
+    failure: StorageError | None = None
     #: what a layout wants synced before the segments
     first: Callable[[], None] | None = None
 
     def run(self) -> None:
-        """Sync every segment, oldest first, then the names of new files."""
+        """
+        Sync every segment, oldest first, then the names of new files.
+
+        Raises:
+            OSError: the disk refused. If that was the sync of a data file, the log takes no
+                appends any more.
+            WriteFailedError: the log takes none, or what a failed write left is in the way.
+
+        """
+        if self.failure is not None:
+            raise self.failure
         if self.first is not None:
             self.first()
         for segment in self.segments:
             try:
                 segment.flush()
             except (OSError, WriteFailedError):
-                if self.live.get(segment.base_offset) is segment:
-                    raise  # otherwise a retention has removed it: it promises nothing any more
+                if self.live.get(segment.base_offset) is not segment:
+                    continue  # a retention has removed it: it promises nothing any more
+                if segment.refusal is not None:
+                    self.refuse(segment.refusal)
+                raise
         if self.directory is not None:
             self.fs.sync_directory(self.directory)
 
@@ -92,6 +114,10 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
 
     ``start_offset <= recovery_point <= next_offset`` holds always. Not thread-safe, except that a
     :class:`FlushTask` may run beside appends.
+
+    Where a cut or the sync of data fails, nobody knows what a power loss would leave of the log.
+    From then on it refuses: appends, rolls, cuts and flushes raise WriteFailedError until it is
+    opened anew; reads go on. (Kafka takes the whole log directory offline.)
     """
 
     def __init__(
@@ -114,6 +140,9 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         #: counts changes of file names; those up to `_durable_names` survive a power loss
         self._names = 1
         self._durable_names = 1 if bases and recovery_point is None else 0
+        #: a segment was removed and the directory could not be synced
+        self._has_unsynced_removal = False
+        self._refusal: str | None = None
         for base_offset in bases:
             is_active = base_offset == bases[-1]
             self.segments[base_offset] = family.open(base_offset, is_active=is_active)
@@ -164,6 +193,25 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
 
     # writing
 
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing is written any more, and what to do; None while all is well."""
+        return self._refusal or self.active.refusal
+
+    def ensure_writable(self) -> None:
+        """Raise WriteFailedError if the log takes no appends any more."""
+        if self.refusal is not None:
+            raise WriteFailedError(self.refusal)
+
+    def refuse(self, reason: str) -> None:
+        """
+        Write nothing from now on, until the log is opened anew. May be called in any thread.
+
+        It costs an append nothing as long as all is well: the active segment refuses for the log.
+        """
+        self._refusal = self._refusal or reason
+        self.active.refuse(self._refusal)
+
     def reserve(self, draft: Draft[EntryT], base_offset: int | None = None) -> int:
         """
         Roll if the draft does not fit; return the offset at which it will start.
@@ -187,7 +235,12 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         Seal the active segment and start the next one at `base_offset` (at least next_offset).
 
         An empty active segment is replaced, not left behind.
+
+        Raises:
+            WriteFailedError: the disk refused, now or for good (`refusal`); the log is as before.
+
         """
+        self.ensure_writable()
         old = self.active
         try:
             old.settle()
@@ -196,27 +249,40 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         except (OSError, StorageError) as error:
             old.resume()
             raise WriteFailedError(f"{self.family.directory}: cannot roll: {error}") from error
+        self._add(new)
         if old.end_position == 0 and old.base_offset != new.base_offset:
             self._drop(old)
-        self._add(new)
-        self.recovery_point = max(self.recovery_point, self.start_offset)
         return new
 
     def _add(self, segment: SegmentT) -> SegmentT:
         self.segments[segment.base_offset] = segment
         self.active = segment
         self._names += 1
+        if self._refusal is not None:  # a flush in another thread may have failed meanwhile
+            segment.refuse(self._refusal)
         return segment
 
     def _drop(self, segment: SegmentT) -> None:
         """
-        Remove a segment, durably before the next one goes.
+        Remove a segment, durably before the next one goes; where that fails it stays.
 
         If a power loss brought back one of several that were removed, the log would have a gap.
         """
-        del self.segments[segment.base_offset]
-        self.family.remove(segment)
-        self.family.fs.sync_directory(self.family.directory)
+        directory = self.family.directory
+        if self._has_unsynced_removal:
+            self.family.fs.sync_directory(directory)
+        del self.segments[segment.base_offset]  # first: a flush may stumble over the files
+        try:
+            self.family.remove(segment)
+        except BaseException:
+            self.segments[segment.base_offset] = segment
+            raise
+        self._has_unsynced_removal = True
+        if self.segments:
+            self.active = self.segments.values()[-1]
+            self.recovery_point = max(self.recovery_point, self.start_offset)
+        self.family.fs.sync_directory(directory)
+        self._has_unsynced_removal = False
 
     # reading
 
@@ -249,53 +315,104 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
     # forgetting
 
     def truncate(self, offset: int) -> None:
-        """Remove all that reaches to `offset` or above; the log continues there."""
+        """
+        Remove all that reaches to `offset` or above; the log continues there.
+
+        Raises:
+            WriteFailedError: the disk refused; so does the log, from now on.
+
+        """
+        self.ensure_writable()
         if offset >= self.next_offset:
             return
         if offset < self.start_offset:
             self.restart(offset)
             return
-        while self.active.base_offset > offset:
-            self._drop(self.active)
-            self.active = self.segments.values()[-1]
-        self.active.resume()
-        self.active.truncate(offset)
-        if self.active.may_skip_offsets and self.active.next_offset < offset:
-            self.active.next_offset = offset  # it lies in a hole behind the segment
-            self.active.forget(offset)
-        self.recovery_point = min(self.recovery_point, offset)
+        with self._whole_or_refused(f"the cut at offset {offset}"):
+            self.recovery_point = min(self.recovery_point, offset)
+            while self.active.base_offset > offset:
+                self._drop(self.active)
+            self.active.resume()
+            self.active.truncate(offset)
+            if self.active.may_skip_offsets and self.active.next_offset < offset:
+                self.active.next_offset = offset  # it lies in a hole behind the segment
+                self.active.forget(offset)
 
     def restart(self, offset: int) -> None:
-        """Remove everything and continue, empty, at `offset`."""
-        for segment in reversed(list(self.segments.values())):
-            self._drop(segment)
-        self._add(self.family.create(offset))
-        self.family.fs.sync_directory(self.family.directory)
-        self._durable_names = self._names
-        self.recovery_point = offset
+        """
+        Remove everything and continue, empty, at `offset`.
+
+        Raises:
+            WriteFailedError: the disk refused; so does the log, from now on.
+
+        """
+        self.ensure_writable()
+        with self._whole_or_refused(f"the new start at offset {offset}"):
+            self.recovery_point = self.start_offset
+            for segment in reversed(list(self.segments.values())):
+                self._drop(segment)
+            self._add(self.family.create(offset))
+            self.family.fs.sync_directory(self.family.directory)
+            self._durable_names = self._names
+            self.recovery_point = offset
+
+    @contextmanager
+    def _whole_or_refused(self, what: str) -> Generator[None]:
+        """Do `what` wholly, or take nothing any more: who went on would lose it at the next cut."""
+        oldest = self.segments.values()[0]
+        try:
+            yield
+        except BaseException as error:
+            if not self.segments:
+                self.segments[oldest.base_offset] = oldest  # a log has one; nothing is behind it
+            self.active = self.segments.values()[-1]
+            self.refuse(f"{self.family.directory}: {what} failed ({error}); open the log anew")
+            if isinstance(error, (OSError, StorageError)):
+                raise WriteFailedError(self.refusal) from error
+            raise
 
     def retain(self, policy: RetentionPolicy, now_ms: int, start_offset: int) -> list[SegmentT]:
-        """Remove the oldest segments that `policy` gives up; return them."""
+        """
+        Remove the oldest segments that `policy` gives up; return them.
+
+        A log that refuses keeps what it has.
+        """
+        if self.refusal is not None:
+            return []
         segments: list[SegmentT] = list(self.segments.values())
         expired = segments[: policy.expired(segments, now_ms, start_offset)]
         if len(expired) == len(segments):
             self.roll()
         for segment in expired:
             self._drop(segment)
-        self.recovery_point = max(self.recovery_point, self.start_offset)
         return expired
 
     # lasting
 
     def begin_flush(self) -> FlushTask:
-        """Return what must be synced for all appended so far to be durable."""
+        """
+        Return what must be synced for all appended so far to be durable.
+
+        What keeps it from being begun is raised where it is run.
+        """
         floor = max(self.segments.bisect_right(self.recovery_point) - 1, 0)
         pending = tuple(self.segments.values()[floor:])
-        for segment in pending:
-            segment.settle()
-        directory = self.family.directory if self._names > self._durable_names else None
+        failure: StorageError | None = None
+        try:
+            self.ensure_writable()
+            for segment in pending:
+                segment.settle()
+        except WriteFailedError as error:
+            failure = error
         return FlushTask(
-            pending, self.segments, self.next_offset, self._names, directory, self.family.fs
+            pending,
+            self.segments,
+            self.next_offset,
+            self._names,
+            self.family.directory if self._names > self._durable_names else None,
+            self.family.fs,
+            self.refuse,
+            failure,
         )
 
     def end_flush(self, task: FlushTask) -> None:
@@ -336,14 +453,18 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         return attrs.evolve(outcome, next_offset=self.next_offset)
 
     def _drop_recovering(self, lost: list[SegmentT], outcome: Recovery, reason: str) -> Recovery:
-        """Drop segments behind damage, newest first; return the outcome with them counted."""
-        dropped_bytes = sum(segment.end_position for segment in lost)
+        """Take segments behind damage away, newest first; return the outcome with them counted."""
+        dropped_bytes = 0
+        kept_aside: tuple[str, ...] = ()
         for segment in reversed(lost):
+            dropped_bytes += segment.file.size()
+            kept_aside = segment.set_aside() + kept_aside
             self._drop(segment)
         return attrs.evolve(
             outcome,
             dropped_bytes=outcome.dropped_bytes + dropped_bytes,
             reason=outcome.reason or reason,
+            kept_aside=outcome.kept_aside + kept_aside,
         )
 
     def close(self) -> None:

@@ -8,22 +8,21 @@ handed out. Used like :mod:`logstore.testing.segment_contract`.
 
 from __future__ import annotations
 
-import errno
 import random
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import ClassVar, get_args
+from typing import ClassVar
 
-from logstore.errors import CorruptEntryError, LogStoreError
+from logstore.errors import CorruptEntryError
+from logstore.host import read_file
 from logstore.retention import RetentionPolicy
 from logstore.testing.crash_points import CrashPoint, every_power_loss
-from logstore.testing.disk_faults import FaultKind
+from logstore.testing.failing_disk_contract import FailingDiskContract
 from logstore.testing.power_loss import LOSE_UNSYNCED, PowerLoss
 from logstore.testing.simulated_host import SimulatedHost
 from logstore.testing.witnessed_log import (
     CHECKPOINT,
     AnyLog,
-    LogContract,
     StoredEntry,
     Testimony,
     WitnessedLog,
@@ -37,46 +36,11 @@ def make_host() -> SimulatedHost:
     return SimulatedHost(sector_bytes=16)
 
 
-class RecoveryContract(LogContract):
+class RecoveryContract(FailingDiskContract):
     """What a log does when everything goes wrong."""
 
     #: how many lives of random work and random losses `test_random_lives` leads
     random_lives: ClassVar[int] = 40
-
-    # the workloads
-
-    def append_and_flush(self, witnessed: WitnessedLog) -> None:
-        """Append over several segments with flushes in between."""
-        witnessed.append(2)
-        witnessed.flush()
-        witnessed.append_segments(1)
-        witnessed.append(1)
-        witnessed.flush()
-        witnessed.append_segments(1)
-        witnessed.flush()
-        witnessed.append(2)
-
-    def cut_and_go_on(self, witnessed: WitnessedLog) -> None:
-        """Cut within a segment and across segments, and append after each cut."""
-        witnessed.append_segments(2)
-        witnessed.append(2)
-        witnessed.flush()
-        entries = witnessed.testimony.entries
-        witnessed.truncate(entries[-2].next_offset)
-        witnessed.append(2)
-        witnessed.truncate(entries[2].next_offset)
-        witnessed.append_segments(1)
-        witnessed.flush()
-        witnessed.append(1)
-
-    def give_up_old_segments(self, witnessed: WitnessedLog) -> None:
-        """Remove old segments between appends."""
-        witnessed.append_segments(3)
-        witnessed.flush()
-        witnessed.retain(RetentionPolicy(), start_offset=list(witnessed.log.segments)[2])
-        witnessed.append(1)
-        witnessed.flush()
-        witnessed.append(1)
 
     def points(
         self, work: str, *, random_losses: int = 2
@@ -97,26 +61,6 @@ class RecoveryContract(LogContract):
         for point, testimony in self.points(work):
             witnessed = self.recovered(point.host, testimony, point)
             self.check_going_on(point.host, witnessed)
-
-    def recovered(self, host: SimulatedHost, testimony: Testimony, context: object) -> WitnessedLog:
-        """Open the log after an accident and hold it to the testimony."""
-        witnessed = WitnessedLog(self.layout, host, testimony)
-        try:
-            testimony.check(witnessed.log)
-        except (AssertionError, LogStoreError) as error:
-            error.add_note(str(context))
-            raise
-        return witnessed
-
-    def check_going_on(self, host: SimulatedHost, witnessed: WitnessedLog) -> None:
-        """Append and flush after a recovery, lose power, and find all of it."""
-        witnessed.testimony.adopt(witnessed.log)
-        witnessed.append(2)
-        witnessed.flush()
-        expected = stored(witnessed.log)
-        host.power_loss(LOSE_UNSYNCED)
-        again = self.recovered(host, witnessed.testimony, "after the recovery")
-        assert stored(again.log) == expected
 
     # power
 
@@ -232,101 +176,6 @@ class RecoveryContract(LogContract):
             witnessed.retain(RetentionPolicy(), start_offset=dice.choice(base_offsets))
         else:
             witnessed.append(dice.randrange(1, 6))
-
-    # a failing disk
-
-    def test_a_failed_flush_promises_nothing(self) -> None:
-        """When a sync raises, the flush raises and the recovery point stays."""
-        for number in range(20):
-            host = SimulatedHost()
-            witnessed = WitnessedLog(self.layout, host)
-            witnessed.append_segments(2)
-            before = witnessed.log.recovery_point
-            host.fs.faults.fail_next_sync(errno.EIO, after=number, drops_unsynced=False)
-            planned = host.fs.faults.planned[-1]
-            try:
-                witnessed.log.flush()
-            except (OSError, LogStoreError):
-                assert witnessed.log.recovery_point == before
-                with suppress(OSError, LogStoreError):  # it need not be believed any more
-                    witnessed.flush()
-            else:
-                assert not planned.has_struck, "a failed sync was swallowed"
-                host.fs.faults.clear()
-            host.power_loss(LOSE_UNSYNCED)
-            self.recovered(host, witnessed.testimony, f"sync {number} failed")
-            if not planned.has_struck:
-                return
-        raise AssertionError("a flush of three segments syncs more than 20 files")
-
-    def test_every_single_failure_of_appends_and_flushes(self) -> None:
-        """Whichever operation fails, the log holds what it held, goes on, and breaks no promise."""
-        for kind, number, host, witnessed in self.failures("append_and_flush"):
-            context = f"{kind} {number} failed"
-            assert stored(witnessed.log) == witnessed.testimony.entries, context
-            check_invariants(witnessed.log)
-            witnessed.append_segments(1)
-            try:
-                witnessed.flush()
-            except (OSError, LogStoreError):
-                assert kind == "sync", context  # only a file whose sync failed stays refused
-            host.power_loss(LOSE_UNSYNCED)
-            self.recovered(host, witnessed.testimony, context)
-
-    def test_every_single_failure_of_cuts_and_removals(self) -> None:
-        """Whichever operation of a truncation or a retention fails, the next start mends it."""
-        for work in ("cut_and_go_on", "give_up_old_segments"):
-            for kind, number, host, witnessed in self.failures(work):
-                host.fs.process_death()
-                again = self.recovered(host, witnessed.testimony, f"{kind} {number} failed")
-                self.check_going_on(host, again)
-
-    def failures(self, work: str) -> Iterator[tuple[FaultKind, int, SimulatedHost, WitnessedLog]]:
-        """Yield the log after every single failure of the named workload, faults cleared."""
-        kinds = ("open", "write", "truncate", "sync", "rename", "remove", "sync_directory")
-        for kind in get_args(FaultKind):
-            if kind not in kinds:
-                continue
-            for number in range(1, 1000):
-                host = SimulatedHost()
-                witnessed = WitnessedLog(self.layout, host)
-                host.fs.faults.fail_next(kind, errno.EIO, path="/log*", after=number - 1)
-                planned = host.fs.faults.planned[-1]
-                with suppress(OSError, LogStoreError):
-                    getattr(self, work)(witnessed)
-                if not planned.has_struck:
-                    break
-                yield kind, number, host, witnessed
-
-    def test_a_failed_directory_sync_promises_nothing(self) -> None:
-        """The flush after a failed sync of the directory syncs the directory again."""
-        host = SimulatedHost()
-        witnessed = WitnessedLog(self.layout, host)
-        witnessed.append_segments(2)
-        host.fs.faults.fail_next("sync_directory", errno.EIO, path="/log")
-        try:
-            witnessed.log.flush()
-        except (OSError, LogStoreError):
-            pass
-        else:
-            raise AssertionError("a failed sync was swallowed")
-        witnessed.flush()
-        host.power_loss(LOSE_UNSYNCED)
-        self.recovered(host, witnessed.testimony, "flushed at the second try")
-
-    def test_dropped_pages_are_not_promised(self) -> None:
-        """After a failed sync the kernel may have forgotten the pages: no flush may claim them."""
-        host = SimulatedHost()
-        witnessed = WitnessedLog(self.layout, host)
-        witnessed.append(3)
-        host.fs.faults.fail_next_sync(errno.EIO, path=witnessed.log.active.path)
-        for _ in range(2):
-            try:
-                witnessed.flush()
-            except (OSError, LogStoreError):
-                continue
-        host.power_loss(LOSE_UNSYNCED)
-        self.recovered(host, witnessed.testimony, "the second flush claimed dropped pages")
 
     # damage
 
@@ -444,8 +293,24 @@ class RecoveryContract(LogContract):
         assert outcome is not None
         assert outcome.dropped_bytes == len(tail)
         host.power_loss(LOSE_UNSYNCED)
-        aside = [host.fs.open(name).read(0, 1 << 20) for name in outcome.kept_aside]
-        assert tail in aside
+        assert [read_file(host.fs, name) for name in outcome.kept_aside] == [tail]
+
+    def test_segments_behind_damage_are_kept_aside(self) -> None:
+        """What a recovery takes out of the log is all there, in the order of the log."""
+        host, witnessed, path, position = self.damaged(1)
+        host.fs.damage(path, position, b"\xa5" * 8)
+        files = [segment.path for segment in witnessed.log.segments.values()]
+        contents = [read_file(host.fs, name) for name in files]
+        lost = b"".join([contents[0][position:], *contents[1:]])
+        host.fs.process_death()
+        outcome = WitnessedLog(self.layout, host, Testimony()).log.recovery
+        assert outcome is not None
+        assert outcome.dropped_bytes == len(lost)
+        host.power_loss(LOSE_UNSYNCED)
+        assert b"".join(read_file(host.fs, name) for name in outcome.kept_aside) == lost
+        assert not set(outcome.kept_aside) & set(files)
+        again = WitnessedLog(self.layout, host, Testimony()).log.recovery
+        assert again is None or again.is_clean
 
     def test_damage_in_the_middle_ends_the_log(self) -> None:
         """Segments after a damaged one are not part of the log any more."""

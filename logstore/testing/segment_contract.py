@@ -16,7 +16,6 @@ damage is in :mod:`logstore.testing.recovery_contract`. For readable failures ca
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 
 from logstore.errors import (
     LogStoreError,
@@ -31,6 +30,7 @@ from logstore.testing.witnessed_log import (
     StoredEntry,
     WitnessedLog,
     check_invariants,
+    expect,
     stored,
 )
 
@@ -339,17 +339,6 @@ class SegmentContract(LogContract):
             assert stored(witnessed.log) == witnessed.testimony.entries
             witnessed.append(3)
             assert stored(witnessed.log) == witnessed.testimony.entries
-
-
-def expect(
-    error: type[LogStoreError], call: Callable[..., object], *arguments: object
-) -> LogStoreError:
-    """Return the error that the call raises, or fail."""
-    try:
-        call(*arguments)
-    except error as raised:
-        return raised
-    raise AssertionError(f"{call} did not raise {error.__name__}")
 
 
 def append_until_refused(witnessed: WitnessedLog) -> Exception:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import attrs
 
+from logstore.errors import LogStoreError
 from logstore.host import FileSystem, Host, read_file, write_file
 from logstore.retention import RetentionPolicy
 from logstore.segment import Draft, Entry
@@ -238,3 +240,14 @@ def check_invariants(log: AnyLog) -> None:
         assert entry.size_bytes == memoryview(entry.data).nbytes
         end = entry.next_offset
     assert end <= log.next_offset
+
+
+def expect(
+    error: type[LogStoreError], call: Callable[..., object], *arguments: object
+) -> LogStoreError:
+    """Return the error that the call raises, or fail."""
+    try:
+        call(*arguments)
+    except error as raised:
+        return raised
+    raise AssertionError(f"{call} did not raise {error.__name__}")

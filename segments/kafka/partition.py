@@ -211,6 +211,7 @@ class KafkaPartition:
         if batch.producer_id >= 0:
             original = self._check_sequence(batch)
             if original is not None:
+                self.log.ensure_writable()  # a failed flush may have lost what it repeats
                 return original
         start = active.next_offset
         active.append(batch.stamped(start, self.leader_epoch))
@@ -481,6 +482,7 @@ class KafkaPartition:
 
     def close(self) -> None:
         """Stop cleanly: all durable, producer snapshot at the end, indexes trimmed."""
+        self.log.ensure_writable()  # what refuses has not stopped cleanly
         self.log.active.seal()
         if self.log.recovery_point < self.end_offset:
             self.flush()

@@ -208,7 +208,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         """Append as any segment does; the usual case in one step, it is the broker's hot path."""
         start = entry.base_offset
         file = self._file
-        if file is None or self._has_debris or start < self.next_offset:
+        if file is None or self._is_unsettled or start < self.next_offset:
             return super().append(entry)
         position = self.end_position
         try:
@@ -352,26 +352,22 @@ class KafkaSegment(LogSegment[RecordBatch]):
         found = self.find_timestamp(timestamp_ms, self.base_offset)
         return None if found is None else found.offset
 
-    def _scan(self) -> str | None:
-        """Recover: as the core does, but the witness sees every good batch."""
+    def scan(self) -> None:
+        """Observe every batch, as the core does, and show it to the witness."""
         witness, path = self.witness, self.path
         position, next_offset = self.end_position, self.next_offset
         offset_max = self.base_offset + RELATIVE_OFFSET_MAX
-        try:
-            for batch in walk_batches(self.file, path, position):
-                if batch.base_offset < next_offset:
-                    reason = f"offset {batch.base_offset} goes back below {next_offset}"
-                    return f"{path}: position {position}: {reason}"
-                if batch.last_offset > offset_max:
-                    return f"{path}: position {position}: offset {batch.last_offset} is too far"
-                self.observe(batch, position)
-                self.end_position = position = position + batch.size_bytes
-                self.next_offset = next_offset = batch.next_offset
-                if witness is not None:
-                    witness(batch)
-        except CorruptEntryError as error:
-            return str(error)
-        return None
+        for batch in walk_batches(self.file, path, position):
+            if batch.base_offset < next_offset:
+                reason = f"offset {batch.base_offset} goes back below {next_offset}"
+                raise CorruptEntryError(path, position, reason)
+            if batch.last_offset > offset_max:
+                raise CorruptEntryError(path, position, f"offset {batch.last_offset} is too far")
+            self.observe(batch, position)
+            self.end_position = position = position + batch.size_bytes
+            self.next_offset = next_offset = batch.next_offset
+            if witness is not None:
+                witness(batch)
 
     def recover(self) -> Recovery:
         """Check every batch and rebuild both indexes (``LogSegment.recover``)."""

@@ -2,5 +2,11 @@
 
 import pytest
 
-for module in ("segment_contract", "recovery_contract", "witnessed_log"):
+for module in (
+    "accidents",
+    "failing_disk_contract",
+    "recovery_contract",
+    "segment_contract",
+    "witnessed_log",
+):
     pytest.register_assert_rewrite(f"logstore.testing.{module}")

@@ -158,8 +158,38 @@ def test_a_failed_sync_is_told_to_everybody_who_waits() -> None:
     assert stage.log().log.recovery_point == 0
     # The kernel has forgotten the pages: a sync that succeeds now proves nothing.
     first.send_produce([("t", [(0, GOOD)])])
-    stage.workers.do_next()
     assert (code_of(first), stage.log().log.recovery_point) == (STORAGE_ERROR, 0)
+
+
+def test_after_a_failed_sync_the_partition_takes_nothing_any_more() -> None:
+    """56 for every append, one that promises no flush too; others and readers are not concerned."""
+    stage = Stage(t={})
+    (peer,) = stage.peers(1)
+    assert peer.produce([("t", [(0, GOOD)])]).partition["error_code"] == 0
+    stage.host.fs.faults.fail_next_sync(errno.EIO, path="*/t-0/*.log")
+    with pytest.raises(OSError, match="EIO"):
+        stage.log().flush()
+    for _ in range(2):
+        answer = peer.produce([("t", [(0, GOOD), (1, GOOD)])])
+        assert [p["error_code"] for p in answer.by_topic[0]] == [STORAGE_ERROR, 0]
+        assert "open the log anew" in answer.by_topic[0][0]["error_message"]
+    assert [bytes(b.data) for b in stage.log().batches()] == [stamped(GOOD, 0)]
+
+    broker = stage.after_power_loss()
+    assert Peer(broker).produce([("t", [(0, GOOD)])]).partition["base_offset"] == 0
+
+
+def test_the_retry_of_what_a_failed_sync_lost_is_no_success() -> None:
+    """A batch that is known by its sequence was appended once; that it lasts nobody can say."""
+    stage = Stage()
+    (peer,) = stage.peers(1)
+    data = batch(bytes(100), producer=(7, 0, 0))
+    stage.host.fs.faults.fail_next_sync(errno.EIO, path="*/t-0/*.log")
+    peer.send_produce([("t", [(0, data)])])
+    stage.workers.do_next()
+    assert code_of(peer) == STORAGE_ERROR
+    peer.send_produce([("t", [(0, data)])])
+    assert code_of(peer) == STORAGE_ERROR
 
 
 def test_after_a_failed_sync_a_restart_makes_it_good() -> None:

@@ -202,6 +202,23 @@ def test_a_stop_that_fails_is_not_clean(host: SimulatedHost) -> None:
     assert [p.end_offset for p in store.partitions()] == [2, 2]
 
 
+def test_a_log_that_refuses_is_not_stopped_cleanly(host: SimulatedHost) -> None:
+    """Also where all is flushed: the next start looks what the failing disk has left."""
+    store = open_store(host)
+    store.create_topic("t", 1)
+    fill(store, "t", 0, 2)
+    partition = store.partition("t", 0)
+    partition.flush()
+    host.fs.faults.fail_next("sync", errno.EIO, path=f"{DATA}/t-0/*.log")
+    with pytest.raises(OSError, match="EIO"):
+        partition.flush()
+    assert partition.log.recovery_point == partition.end_offset
+    with pytest.raises(WriteFailedError, match="open the log anew"):
+        store.close()
+    assert not clean_shutdown.exists(host.fs, DATA)
+    assert open_store(host).partition("t", 0).end_offset == 2
+
+
 def test_loading_tells_how_far_it_is(host: SimulatedHost) -> None:
     """Progress is told before each partition and once at the end."""
     store = open_store(host)
