@@ -1,0 +1,258 @@
+"""
+The metadata of a data directory as its store uses them: who a topic is, and what changes of it.
+
+Where there is a metadata log it knows best. What stands in the directory all the same, because a
+directory was copied there or is from before KRaft, is taken in: a real Kafka that starts here later
+knows it then, and puts nothing aside as stray.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from logstore.host import Host
+from logstore.segments.kafka.clean_shutdown import NO_BROKER_EPOCH
+from logstore.segments.kafka.cluster_metadata.image import ResourceType, TopicImage
+from logstore.segments.kafka.cluster_metadata.metadata_log import MetadataLog
+from logstore.segments.kafka.cluster_metadata.records import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
+from logstore.segments.kafka.config import parse_topic_configs
+from logstore.segments.kafka.config_keys import ConfigError
+from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.topic import Topic
+
+_log = logging.getLogger(__name__)
+
+#: how many producer ids a broker gets at a time (``ProducerIdsBlock``)
+PRODUCER_IDS_PER_BLOCK = 1000
+
+#: in place of a directory's id: not known, from before there were any; not decided yet
+_MIGRATING = bytes(16)
+_UNASSIGNED = bytes(15) + b"\1"
+
+
+@attrs.frozen
+class Home:
+    """Where partitions of this store are: on which node, in which of its directories."""
+
+    node_id: int
+    directory_id: bytes = _MIGRATING
+
+
+class ClusterMetadata:
+    """
+    The metadata in the data directory `path`, whose partitions are at `home`.
+
+    `release` is the metadata version of a directory that has none yet. Changes are durable when a
+    method returns.
+
+    Raises, on opening:
+        CorruptFileError: they cannot be understood.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        path: str,
+        home: Home,
+        *,
+        release: MetadataVersion,
+        is_writable: bool = True,
+    ) -> None:
+        self.home = home
+        self.log = MetadataLog(host, path, home.node_id, release=release, is_writable=is_writable)
+        self.image = self.log.image
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch under which a real broker was registered last; -1 without one."""
+        return self.image.broker_epochs.get(self.home.node_id, NO_BROKER_EPOCH)
+
+    # what is known
+
+    def topic_id_of(self, name: str, found: Iterable[bytes]) -> bytes | None:
+        """
+        Return the id of a topic whose directories hold the ids `found`; None if nobody knows.
+
+        An id that is in a directory counts more than one that is in none: these are the data.
+        """
+        ids = list(found)
+        topic = self.image.topics.get(name)
+        if topic is not None and (not ids or topic.topic_id in ids):
+            return topic.topic_id
+        return ids[0] if ids else None
+
+    def was_deleted(self, topic_id: bytes) -> bool:
+        """Tell whether a topic was deleted, so that what is left of it may go."""
+        return topic_id in self.image.removed_ids
+
+    def settings_of(self, name: str) -> dict[str, str]:
+        """Return a topic's own settings, without those that a newer Kafka may know."""
+        found = self.image.configs_of(ResourceType.TOPIC, name)
+        for key, value in list(found.items()):
+            try:
+                parse_topic_configs({key: value})
+            except ConfigError as error:
+                _log.warning("topic %s: %s; it has no effect", name, error)
+                del found[key]
+        return found
+
+    def partitions_here(self) -> Iterator[tuple[TopicImage, int]]:
+        """Yield every partition that must be in this directory, by topic."""
+        for topic in self.image.topics.values():
+            for number, record in topic.partitions.items():
+                if self._is_here(record):
+                    yield topic, number
+
+    def _is_here(self, record: PartitionRecord) -> bool:
+        if self.home.node_id not in record.replicas:
+            return False
+        return self._directory_in(record) in (self.home.directory_id, _MIGRATING, _UNASSIGNED)
+
+    def _directory_in(self, record: PartitionRecord) -> bytes:
+        """Return in which directory a record says that our replica is."""
+        place = record.replicas.index(self.home.node_id)
+        return record.directories[place] if place < len(record.directories) else _MIGRATING
+
+    # what is there all the same
+
+    def adopt(self, topics: Iterable[Topic]) -> int:
+        """Take in what the metadata lack of `topics`; return how many records that took."""
+        records = [record for topic in topics for record in self._missing(topic)]
+        self.log.append(records)
+        return len(records)
+
+    def _missing(self, topic: Topic) -> Iterator[MetadataRecord]:
+        known = self.image.topics.get(topic.name)
+        if known is not None and known.topic_id != topic.topic_id:
+            _log.warning("topic %s: its directories have another id than the metadata", topic.name)
+            yield RemoveTopicRecord(known.topic_id)
+            known = None
+        if known is None:
+            yield from self._creation(topic)
+            return
+        settings = self.image.configs_of(ResourceType.TOPIC, topic.name)
+        yield from _config_changes(ResourceType.TOPIC, topic.name, settings, topic.settings)
+        for partition in topic.partitions.values():
+            before = known.partitions.get(partition.index)
+            if before is None:
+                yield self._partition(topic, partition)
+            elif before.leader_epoch < partition.leader_epoch or not self._is_at_home(before):
+                yield self._corrected(before, partition)
+
+    def _is_at_home(self, record: PartitionRecord) -> bool:
+        if self.home.node_id not in record.replicas:
+            return False
+        if self.image.metadata_version.partition_record_version == 0:
+            return True
+        return self._directory_in(record) == self.home.directory_id
+
+    def _corrected(self, before: PartitionRecord, partition: KafkaPartition) -> PartitionRecord:
+        """Say anew what a copied directory brought along: an epoch, or a home of its own."""
+        node_id = self.home.node_id
+        replicas = before.replicas if node_id in before.replicas else (node_id,)
+        homes = dict(zip(before.replicas, before.directories, strict=False))
+        homes[node_id] = self.home.directory_id
+        return attrs.evolve(
+            before,
+            replicas=replicas,
+            directories=tuple(homes.get(replica, _MIGRATING) for replica in replicas),
+            isr=(node_id,),
+            leader=node_id,
+            leader_epoch=max(before.leader_epoch, partition.leader_epoch),
+            partition_epoch=before.partition_epoch + 1,
+            eligible_leader_replicas=None,
+            last_known_elr=None,
+        )
+
+    # changes
+
+    def create_topic(self, topic: Topic) -> None:
+        """Say that the topic is there, with its settings and partitions."""
+        self.log.append(list(self._creation(topic)))
+
+    def _creation(self, topic: Topic) -> Iterator[MetadataRecord]:
+        yield TopicRecord(topic.name, topic.topic_id)
+        yield from _config_changes(ResourceType.TOPIC, topic.name, {}, topic.settings)
+        for partition in topic.partitions.values():
+            yield self._partition(topic, partition)
+
+    def _partition(self, topic: Topic, partition: KafkaPartition) -> PartitionRecord:
+        node_id = self.home.node_id
+        return PartitionRecord(
+            partition_id=partition.index,
+            topic_id=topic.topic_id,
+            replicas=(node_id,),
+            isr=(node_id,),
+            leader=node_id,
+            leader_epoch=partition.leader_epoch,
+            directories=(self.home.directory_id,),
+        )
+
+    def add_partitions(self, topic: Topic, start: int) -> None:
+        """Say that the topic's partitions from `start` on are there, too."""
+        self.log.append(
+            [
+                self._partition(topic, partition)
+                for index, partition in topic.partitions.items()
+                if index >= start
+            ]
+        )
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Say that the topic is gone; whatever is left of it may go from now on."""
+        self.log.append([RemoveTopicRecord(topic.topic_id)])
+
+    def change_settings(self, topic: Topic, settings: Mapping[str, str]) -> None:
+        """Say that `settings` take the place of the topic's own."""
+        self.log.append(
+            list(_config_changes(ResourceType.TOPIC, topic.name, topic.settings, settings))
+        )
+
+    # brokers
+
+    def broker_settings(self, name: str) -> dict[str, str]:
+        """Return the settings of a broker that were changed while it ran; "" is every broker."""
+        return self.image.configs_of(ResourceType.BROKER, name)
+
+    def change_broker_settings(self, name: str, settings: Mapping[str, str]) -> None:
+        """Say that `settings` take the place of a broker's; "" is every broker."""
+        before = self.broker_settings(name)
+        self.log.append(list(_config_changes(ResourceType.BROKER, name, before, settings)))
+
+    def take_producer_ids(self) -> range:
+        """Return producer ids that nobody ever had, and that nobody else will get."""
+        start = self.image.next_producer_id
+        end = start + PRODUCER_IDS_PER_BLOCK
+        self.log.append([ProducerIdsRecord(self.home.node_id, self.broker_epoch, end)])
+        return range(start, end)
+
+    def close(self) -> None:
+        """Let go of the files in good order."""
+        self.log.close()
+
+    def abandon(self) -> None:
+        """Let go of the files as they are."""
+        self.log.abandon()
+
+
+def _config_changes(
+    kind: ResourceType, name: str, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[ConfigRecord]:
+    """Yield what makes `after` of the settings `before`, in the order of `after`."""
+    for key, value in after.items():
+        if before.get(key) != value:
+            yield ConfigRecord(kind, name, key, value)
+    for key in before:
+        if key not in after:
+            yield ConfigRecord(kind, name, key, None)
