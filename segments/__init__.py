@@ -9,7 +9,6 @@ also known here by name, for a checkout that was never installed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logstore.errors import ForeignDirectoryError, LogStoreError
@@ -17,6 +16,7 @@ from logstore.partition import LAYOUT_GROUP, Layout, Store
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from pathlib import Path
 
     from logstore.host import Host
 
@@ -96,6 +96,8 @@ def open_store(
         StorageError: what else the layout raises on opening (locked, corrupt).
 
     """
+    from pathlib import Path  # milliseconds, which a broker's start need not take
+
     if host is None:
         # Here and not above: whoever brings a host of his own never touches the real one.
         from logstore.os_host import system_host

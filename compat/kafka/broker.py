@@ -12,9 +12,8 @@ from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.fetch_sessions import FetchSessions
 from logstore.compat.kafka.flushing import Flusher, Offload
-from logstore.compat.kafka.groups.coordinator import GroupCoordinator
-from logstore.compat.kafka.groups.topic import GroupsTopic
 from logstore.compat.kafka.readers import Readers
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
 from logstore.host import Host
@@ -25,6 +24,8 @@ from logstore.segments.kafka.topic import Topic
 
 if TYPE_CHECKING:
     import uuid
+
+    from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +70,9 @@ class Broker:
         self.by_id: dict[bytes, dict[int, KafkaPartition]] = {}
         for topic in store.topics_by_name.values():
             self._enter(topic)
-        self.groups = GroupCoordinator.from_config(host, self.timers, config, GroupsTopic(self))
+        self._groups: GroupCoordinator | None = None
+        if GROUPS_TOPIC in self.topics:
+            self._groups = self._open_groups()  # whoever cannot read them must not start
 
     @classmethod
     def open(
@@ -154,15 +157,35 @@ class Broker:
             self._adopt(partition)
 
     def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic; whoever waits for its data is told."""
-        partitions = list(topic.partitions.values())
+        """Delete a topic; whoever waits for its data is told, and its offsets are forgotten."""
+        partitions = dict(topic.partitions)
         self.store.delete_topic(topic)
         del self.by_name[topic.name.encode()]
         del self.by_id[topic.topic_id]
-        self.groups.forget_partitions(topic.name, topic.partitions)
         topic.partitions.clear()  # also ends the routes of producers that lead here
-        for partition in partitions:
+        for partition in partitions.values():
             self.readers.abandon(partition)
+        if self._groups is not None:
+            self._groups.forget_partitions(topic.name, partitions)
+
+    # groups
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """The group coordinator; without groups on disk it is made when somebody asks for it."""
+        if self._groups is None:
+            self._groups = self._open_groups()
+        return self._groups
+
+    def _open_groups(self) -> GroupCoordinator:
+        from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+        from logstore.compat.kafka.groups.topic import GroupsTopic
+
+        return GroupCoordinator.from_config(self.host, self.timers, self.config, GroupsTopic(self))
+
+    def _close_groups(self) -> None:
+        if self._groups is not None:
+            self._groups.close()
 
     # producers
 
@@ -233,12 +256,12 @@ class Broker:
     def close(self) -> None:
         """Stop cleanly; many partitions wait for the disk together."""
         try:
-            self.groups.close()
+            self._close_groups()
         finally:
             with ThreadPoolExecutor(8) as pool:
                 self.store.close(pool.map)
 
     def abandon(self) -> None:
         """Stop without a word to the disk: the data is thrown away."""
-        self.groups.close()
+        self._close_groups()
         self.store.abandon()

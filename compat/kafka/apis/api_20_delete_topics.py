@@ -128,10 +128,8 @@ def _find(broker: Broker, entry: _Named, count: int) -> Topic:
 
 def _delete(broker: Broker, topic: Topic) -> _Result:
     topic_id = uuid.UUID(bytes=topic.topic_id)
-    partitions = list(topic.partitions)
     try:
         broker.delete_topic(topic)
-        broker.groups.forget_partitions(topic.name, partitions)
     except (LogStoreError, OSError) as error:
         refusal = refusal_of(error, f"deleting topic {topic.name}")
         return _Result(topic.name, topic_id, refusal.code, refusal.message)

@@ -149,6 +149,7 @@ class Rehearsal:
 
     def _exchange(self, request: Frame, recorded: Frame, *, is_alone: bool) -> Exchange:
         place = (request.connection, request.correlation_id)
+        self._collect()  # what an append of somebody else has brought
         while place not in self._answers:
             self._let_time_pass(place)
         ours = decoded(request.api + "Response", request.version, self._answers.pop(place))
@@ -161,6 +162,10 @@ class Rehearsal:
         assert due_ms is not None, f"request {place} will never be answered"
         self.host.clock.advance(max(0, due_ms - self.host.clock.monotonic_ms()))
         self.broker.timers.run()
+        self._collect()
+
+    def _collect(self) -> None:
+        """Take the answers that came by themselves."""
         for number, connection in self._connections.items():
             output, connection.output = connection.output, []
             self._keep(number, joined(output))
