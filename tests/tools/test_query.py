@@ -55,12 +55,14 @@ def test_every_offset_is_explained_as_the_consumer_saw_it(case: GoldenCase) -> N
     for index, (start, stable) in case.watermarks.items():
         partition = stored(case, index)
         expected = {r["offset"]: r for r in case.expected if r["partition"] == index}
-        for offset in range(stable + 2):
+        end = partition.end_offset
+        assert end == max([stable, *(offset + 1 for offset in expected)]), "of open transactions"
+        for offset in range(end + 2):
             found = explain_offset(partition, offset)
             if offset < start:
                 assert found.outcome == "below-start"
-            elif offset >= stable:
-                assert found.outcome == ("at-end" if offset == stable else "above-end")
+            elif offset >= end:
+                assert found.outcome == ("at-end" if offset == end else "above-end")
             elif offset in expected:
                 record = step(found, "record")
                 assert found.outcome == "found", offset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TextIO
 
@@ -11,11 +12,23 @@ from logstore.host import FileSystem
 from logstore.os_host import system_host
 from logstore.tools.inspection.facts import Fact, Problem
 from logstore.tools.inspection.file_dump import dump_file
+from logstore.tools.inspection.kafka_dump import KafkaDump, KafkaDumpOptions
+from logstore.tools.inspection.kafka_index_dump import INT_MAX, IndexChecks
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.log_dump import LogSelection
+from logstore.tools.inspection.record_decoders import (
+    RecordDecoder,
+    decode_group_record,
+    decode_old_transaction_record,
+    decode_share_record,
+    decode_transaction_record,
+)
 from logstore.tools.inspection.rendering import RENDERERS, Renderer
+from logstore.tools.inspection.writer_release import ToolRelease, writer_release
 
 _OFFSET_MAX = 2**63 - 1
+_KAFKA = "kafka"
+_AUTO = "auto"
 
 
 def offset_range(
@@ -36,31 +49,63 @@ def offset_range(
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1)
+@click.option("--files", metavar="FILE,...",
+              help="More files, with commas between, as Kafka's tool has it.")  # fmt: skip
 @click.option("--records", "--print-data-log", "has_payload", is_flag=True,
               help="Print every record with key, value and headers.")  # fmt: skip
 @click.option("--deep-iteration", "has_records", is_flag=True,
               help="Print every record without key and value.")  # fmt: skip
+@click.option("--offsets-decoder", "decoder_name", flag_value="offsets",
+              help="Print records as those of __consumer_offsets.")  # fmt: skip
+@click.option("--transaction-log-decoder", "decoder_name", flag_value="transactions",
+              help="Print records as those of __transaction_state.")  # fmt: skip
+@click.option("--share-group-state-decoder", "decoder_name", flag_value="shares",
+              help="Print records as those of __share_group_state.")  # fmt: skip
 @click.option("--offsets", metavar="FROM:TO", callback=offset_range,
               help="Of a .log only the batches with offsets from FROM to below TO.")  # fmt: skip
-@click.option("--format", "format_name", type=click.Choice(list(RENDERERS)), default="text",
+@click.option("--format", "format_name", type=click.Choice([*RENDERERS, _KAFKA]), default="text",
               show_default=True,
-              help="For people, as Kafka's DumpLogSegments prints it, or JSON lines.")  # fmt: skip
+              help="For people, JSON lines, or as Kafka's DumpLogSegments prints it.")  # fmt: skip
 @click.option("--json", "is_json", is_flag=True, help="The same as --format json.")
+@click.option("--release", type=click.Choice([_AUTO, *(r.value for r in ToolRelease)]),
+              default=_AUTO, show_default=True,
+              help="With --format kafka: of which release; by itself that of the directory's "
+              "broker.")  # fmt: skip
+@click.option("--skip-record-metadata", "skips_metadata", is_flag=True,
+              help="With --format kafka: of records only key and value.")  # fmt: skip
+@click.option("--verify-index-only", "is_verify_only", is_flag=True,
+              help="With --format kafka: check indexes, print no entries.")  # fmt: skip
+@click.option("--index-sanity-check", "is_sanity_only", is_flag=True,
+              help="With --format kafka: check indexes as a starting broker does.")  # fmt: skip
+@click.option("--max-bytes", "bytes_max", type=click.IntRange(0), default=INT_MAX,
+              help="With --format kafka: read so much of a log.")  # fmt: skip
+@click.option("--max-message-size", "message_size_max", type=click.IntRange(0),
+              default=5 * 1024 * 1024,
+              help="With --format kafka: bytes looked at behind an index entry.")  # fmt: skip
 def dump(
     paths: tuple[str, ...],
+    files: str | None,
     has_payload: bool,
     has_records: bool,
+    decoder_name: str | None,
     offsets: tuple[int, int] | None,
     format_name: str,
     is_json: bool,
+    release: str,
+    skips_metadata: bool,
+    is_verify_only: bool,
+    is_sanity_only: bool,
+    bytes_max: int,
+    message_size_max: int,
 ) -> None:
     """
     Print what stands in the files of a Kafka data directory.
 
     Knows .log, .index, .timeindex, .txnindex, .snapshot, the checkpoints, leader-epoch-checkpoint,
     meta.properties and partition.metadata. Reads only, also beside a running broker. Says where
-    bytes are wrong, goes on with the next file, and then exits with 1.
+    bytes are wrong, goes on with the next file, and then exits with 1. With --format kafka stdout,
+    stderr and exit status are those of Kafka's own tool.
 
     \b
     Examples:
@@ -68,23 +113,71 @@ def dump(
       logstore dump --records --offsets 100:110 data/orders-0/00000000000000000000.log
       logstore dump --json data/orders-0/*.index | jq .position
       logstore dump --format kafka --print-data-log data/orders-0/*.log
+      logstore dump --offsets-decoder data/__consumer_offsets-7/*.log
     """
-    start, end = offsets or (0, _OFFSET_MAX)
-    selection = LogSelection(start, end, has_records or has_payload, has_payload)
-    renderer = RENDERERS["json" if is_json else format_name]
+    names = [*paths, *(files.split(",") if files else ())]
+    if not names:
+        raise click.UsageError("name at least one file")
     fs = system_host().fs
+    tool = ToolRelease(release) if release != _AUTO else _release_of(fs, names[0])
+    is_kafka = format_name == _KAFKA and not is_json
+    decoder = _decoder(decoder_name, tool if is_kafka else ToolRelease.V4_3)
+    start, end = offsets or (0, _OFFSET_MAX)
+    has_payload = has_payload or decoder is not None
+    selection = LogSelection(start, end, has_records or has_payload, has_payload, decoder)
+    if is_kafka:
+        checks = IndexChecks(is_verify_only, is_sanity_only, message_size_max)
+        options = KafkaDumpOptions(tool, selection, skips_metadata, bytes_max, checks)
+        sys.exit(_dump_as_kafka(fs, names, options))
+    renderer = RENDERERS["json" if is_json else format_name]
+    if _dump_all(fs, names, selection, renderer):
+        sys.exit(1)
+
+
+def _release_of(fs: FileSystem, path: str) -> ToolRelease:
+    return writer_release(fs, os.path.dirname(os.path.abspath(path)))
+
+
+def _decoder(name: str | None, release: ToolRelease) -> RecordDecoder | None:
+    if name is None:
+        return None
+    if name == "transactions" and release is ToolRelease.V3_9:
+        return decode_old_transaction_record
+    return {
+        "offsets": decode_group_record,
+        "transactions": decode_transaction_record,
+        "shares": decode_share_record,
+    }[name]
+
+
+def _dump_as_kafka(fs: FileSystem, names: list[str], options: KafkaDumpOptions) -> int:
+    """Print what Kafka's tool prints; return its exit status."""
     out = sys.stdout
-    sizes = [_size_bytes(fs, path) for path in paths]
-    problem_count = 0
+
+    def complain(line: str) -> None:
+        out.flush()
+        click.echo(line, err=True)
+
+    total = sum(_size_bytes(fs, name) for name in names if name.endswith(".log"))
+    with LateProgress("dumping", total, is_wanted=not out.isatty()) as progress:
+        tool = KafkaDump(fs, options, lambda line: _write(out, line), complain, progress.advance)
+        status = tool.run(names)
+    out.flush()
+    return status
+
+
+def _dump_all(fs: FileSystem, names: list[str], selection: LogSelection, renderer: Renderer) -> int:
+    """Print the files; return how many problems they have."""
+    out = sys.stdout
+    sizes = [_size_bytes(fs, name) for name in names]
+    problem_count, done_bytes = 0, 0
     with LateProgress("dumping", sum(sizes), is_wanted=not out.isatty()) as progress:
-        done_bytes = 0
-        for path, size_bytes in zip(paths, sizes, strict=True):
-            problem_count += _dump_one(fs, path, selection, renderer, out, progress)
+        for name, size_bytes in zip(names, sizes, strict=True):
+            problem_count += _dump_one(fs, name, selection, renderer, out, progress)
             done_bytes += size_bytes
             progress.move_to(done_bytes)
     out.flush()
-    if problem_count:
-        sys.exit(1)
+    return problem_count
 
 
 def _size_bytes(fs: FileSystem, path: str) -> int:

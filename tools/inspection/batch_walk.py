@@ -1,6 +1,9 @@
 """
 Walk over the record batches of a ``.log`` file as it stands, good or bad.
 
+Messages of magic 0 and 1, of before Kafka 0.11, are batches too
+(:class:`~logstore.segments.kafka.legacy.message.LegacyMessage`).
+
 :class:`logstore.segments.kafka.segment.KafkaSegment` stops at the first wrong CRC, because it
 serves data. Here a wrong CRC is a finding like any other; only where no next batch can be found
 does the walk end, and says why.
@@ -14,6 +17,7 @@ import attrs
 
 from logstore.errors import CorruptEntryError
 from logstore.host import File
+from logstore.segments.kafka.legacy.message import MESSAGE_BYTES_MIN, LegacyMessage
 from logstore.segments.kafka.record_batch import (
     HEADER_BYTES,
     MAGIC,
@@ -55,7 +59,7 @@ def walk_batches(
     Only headers are read unless `is_whole`.
 
     Raises:
-        CorruptEntryError: what stands at a position is no whole batch of magic 2.
+        CorruptEntryError: what stands at a position is no whole batch.
 
     """
     end = file.size() if end is None else end
@@ -68,7 +72,10 @@ def walk_batches(
         size_bytes = _checked_size(file.path, position, window[index:], end - position)
         if is_whole and len(window) - index < size_bytes:
             window, start, index = _read(file, position, max(window_bytes, size_bytes))
-        yield FoundBatch(position, RecordBatch(window[index : index + size_bytes], size_bytes))
+        view = window[index : index + size_bytes]
+        is_message = view[_COMMON_BYTES - 1] < MAGIC
+        batch = LegacyMessage(view, size_bytes) if is_message else RecordBatch(view, size_bytes)
+        yield FoundBatch(position, batch)
         position += size_bytes
 
 
@@ -85,9 +92,11 @@ def _checked_size(path: str, position: int, data: memoryview, available: int) ->
     if size_bytes == PREFIX_BYTES and not any(data[:HEADER_BYTES]):
         raise CorruptEntryError(path, position, f"zeros: {available} bytes that nobody wrote")
     magic = data[_COMMON_BYTES - 1]
-    if size_bytes >= _COMMON_BYTES and magic < MAGIC:
+    if magic in MESSAGE_BYTES_MIN and size_bytes >= MESSAGE_BYTES_MIN[magic]:
+        if size_bytes <= available:
+            return size_bytes
         raise CorruptEntryError(
-            path, position, f"magic {magic}: messages of before Kafka 0.11 are not read here"
+            path, position, f"a message of {size_bytes} bytes is cut short after {available}"
         )
     if size_bytes < HEADER_BYTES:
         raise CorruptEntryError(path, position, f"batch length {size_bytes - 12} is too small")
@@ -105,7 +114,7 @@ def whole_batch(file: File, position: int) -> RecordBatch:
     Return the batch at `position` with all its bytes; its CRC is not checked.
 
     Raises:
-        CorruptEntryError: there is no whole batch of magic 2.
+        CorruptEntryError: there is no whole batch.
 
     """
     for found in walk_batches(file, position, is_whole=True):

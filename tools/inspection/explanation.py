@@ -99,6 +99,9 @@ def explain_time(partition: StoredPartition, timestamp_ms: int) -> Explanation:
         asked = max(offset, partition.start_offset)
         position = _add_index_lookup(found, segment, asked)
         batch = _walk(found, segment, position, partition.start_offset, timestamp_ms)
+        while batch is not None and _is_emptied(segment, batch, partition, timestamp_ms):
+            place = batch.end_position
+            batch = _walk(found, segment, place, partition.start_offset, timestamp_ms)
         if batch is not None:
             return _add_record(found, segment, batch, partition.start_offset, timestamp_ms)
         if found.outcome == "damaged":
@@ -111,6 +114,20 @@ def explain_time(partition: StoredPartition, timestamp_ms: int) -> Explanation:
         else (f"the newest timestamp is {iso_time(newest_ms)} ({newest_ms})")
     )
     return found.end("too-young", f"every record is older than {when}: {newest}")
+
+
+def _is_emptied(
+    segment: StoredSegment, walked: FoundBatch, partition: StoredPartition, timestamp_ms: int
+) -> bool:
+    """Tell whether compaction removed what made the batch so young: the search goes on then."""
+    try:
+        _, records = _decoded(segment, walked.position)
+    except (StorageError, CorruptRecordError):
+        return False  # to be said by who looks for the record
+    return not any(
+        record.offset >= partition.start_offset and record.timestamp_ms >= timestamp_ms
+        for record in records
+    )
 
 
 def _below_start(partition: StoredPartition, offset: int) -> str:

@@ -41,7 +41,14 @@ class Payload:
     data: bytes | None
 
 
-Value: TypeAlias = int | bool | str | Timestamp | MaybeOffset | Names | Payload
+@attrs.frozen
+class Decoded:
+    """What a decoder makes of a key or a value; None where it prints nothing."""
+
+    text: str | None
+
+
+Value: TypeAlias = int | bool | str | Timestamp | MaybeOffset | Names | Payload | Decoded
 
 
 @attrs.frozen

@@ -11,9 +11,10 @@ from logstore.host import File
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.control_record import control_type, decode_marker
 from logstore.segments.kafka.record import CorruptRecordError, Record, decode_records
-from logstore.segments.kafka.record_batch import RecordBatch
+from logstore.segments.kafka.record_batch import MAGIC, RecordBatch
 from logstore.tools.inspection.batch_walk import FoundBatch, walk_batches
 from logstore.tools.inspection.facts import (
+    Decoded,
     Fact,
     Finding,
     MaybeOffset,
@@ -23,6 +24,7 @@ from logstore.tools.inspection.facts import (
     Timestamp,
     Value,
 )
+from logstore.tools.inspection.record_decoders import MissingKeyError, RecordDecoder
 
 
 @attrs.frozen
@@ -31,13 +33,15 @@ class LogSelection:
     What of a log is asked for.
 
     Batches that hold offsets of ``[start_offset, end_offset)``; of their records nothing, what
-    can be told without their content (`has_records`), or key and value too (`has_payload`).
+    can be told without their content (`has_records`), or key and value too (`has_payload`), made
+    readable by a `decoder` if they are the broker's own.
     """
 
     start_offset: int = 0
     end_offset: int = 2**63 - 1
     has_records: bool = False
     has_payload: bool = False
+    decoder: RecordDecoder | None = None
 
     def takes(self, batch: RecordBatch) -> bool:
         """Tell whether the batch holds an offset that is asked for."""
@@ -70,13 +74,17 @@ def _batch_findings(found: FoundBatch, path: str, selection: LogSelection) -> It
     try:
         for record in decode_records(batch.data):
             if selection.start_offset <= record.offset < selection.end_offset:
-                yield Fact("record", record_fields(batch, record, selection.has_payload))
+                yield Fact("record", record_fields(batch, record, selection))
+    except MissingKeyError as error:
+        yield Problem(path, found.position, str(error))
     except CorruptRecordError as error:
         yield Problem(path, found.position, f"the records cannot be read: {error}")
 
 
 def timestamp_type(batch: RecordBatch) -> str:
     """Return Kafka's word for whose clock a batch's timestamps are of."""
+    if batch.magic == 0:
+        return "NoTimestampType"
     return "LogAppendTime" if batch.is_log_append_time else "CreateTime"
 
 
@@ -91,6 +99,17 @@ def codec_name(batch: RecordBatch) -> str:
 def batch_fields(found: FoundBatch, *, is_valid: bool) -> dict[str, Value]:
     """Return the fields of a batch's line."""
     batch = found.batch
+    if batch.magic < MAGIC:
+        return {
+            "offset": batch.last_offset,
+            "position": found.position,
+            "timestamp": Timestamp(batch.max_timestamp_ms, timestamp_type(batch)),
+            "size": batch.size_bytes,
+            "magic": batch.magic,
+            "compresscodec": codec_name(batch),
+            "crc": batch.crc,
+            "isvalid": is_valid,
+        }
     return {
         "baseOffset": batch.base_offset,
         "lastOffset": batch.last_offset,
@@ -113,7 +132,7 @@ def batch_fields(found: FoundBatch, *, is_valid: bool) -> dict[str, Value]:
     }
 
 
-def record_fields(batch: RecordBatch, record: Record, has_payload: bool) -> dict[str, Value]:
+def record_fields(batch: RecordBatch, record: Record, selection: LogSelection) -> dict[str, Value]:
     """Return the fields of a record's line; a control record has no key and value to print."""
     key, value = record.key, record.value
     fields: dict[str, Value] = {
@@ -121,12 +140,15 @@ def record_fields(batch: RecordBatch, record: Record, has_payload: bool) -> dict
         "timestamp": Timestamp(record.timestamp_ms, timestamp_type(batch)),
         "keySize": -1 if key is None else len(key),
         "valueSize": -1 if value is None else len(value),
-        "sequence": record.sequence,
-        "headerKeys": Names(record.headers),
     }
+    if batch.magic >= MAGIC:
+        fields.update(sequence=record.sequence, headerKeys=Names(record.headers))
     if batch.is_control:
         fields.update(control_fields(record))
-    elif has_payload:
+    elif selection.decoder is not None:
+        key_text, payload_text = selection.decoder(record)
+        fields.update(key=Decoded(key_text), payload=Decoded(payload_text))
+    elif selection.has_payload:
         fields.update(key=Payload(key), payload=Payload(value))
     return fields
 

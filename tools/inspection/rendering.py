@@ -1,8 +1,9 @@
 """
-How findings are written: for people, as Kafka's ``DumpLogSegments`` does, or as JSON lines.
+How findings are written: for people, or as JSON lines.
 
-All three have the same facts under the same names in the same order. The text for people shows
-times as ISO-8601 and quotes keys and values; Kafka's text is kept for programs that read it.
+Both have the facts of Kafka's ``DumpLogSegments`` under its names and in its order. The text for
+people shows times as ISO-8601 and quotes keys and values; the tool's own text is made by
+:mod:`logstore.tools.inspection.kafka_dump`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import orjson
 
 from logstore.tools.inspection.facts import (
+    Decoded,
     Finding,
     MaybeOffset,
     Names,
@@ -23,15 +25,14 @@ from logstore.tools.inspection.facts import (
     Timestamp,
     Value,
 )
-from logstore.tools.inspection.java_text import java_text
 from logstore.tools.inspection.times import iso_time
 
 Renderer = Callable[[Finding, str], str | None]
 _JAVA_BOOLEANS = {True: "true", False: "false"}
 
 
-def render_kafka(finding: Finding, path: str) -> str | None:
-    """Return the line or lines of ``DumpLogSegments`` for a finding, None where it prints none."""
+def render_text(finding: Finding, path: str) -> str | None:
+    """Return a line for people; problems are said elsewhere, on stderr."""
     del path
     if isinstance(finding, Problem):
         return None
@@ -44,39 +45,13 @@ def render_kafka(finding: Finding, path: str) -> str | None:
         return f"{fields['file']} is empty."
     if finding.kind == "end":
         return f"Found {fields['invalidBytes']} invalid bytes at the end of {fields['name']}"
-    pairs = [pair for name, value in fields.items() if (pair := _kafka_pair(name, value))]
-    return ("| " if finding.kind == "record" else "") + " ".join(pairs)
-
-
-def _kafka_pair(name: str, value: Value) -> str:
-    if isinstance(value, bool):
-        return f"{name}: {_JAVA_BOOLEANS[value]}"
-    if isinstance(value, Timestamp):
-        return f"{value.type or name}: {value.ms}"
-    if isinstance(value, MaybeOffset):
-        shown = "empty" if value.number is None else f"[{value.number}]"
-        return f"{name}: OptionalLong{'.' if value.number is None else ''}{shown}"
-    if isinstance(value, Names):
-        names = [header.encode("utf-8", "surrogateescape") for header, _ in value.headers]
-        return f"{name}: [{','.join(java_text(header) for header in names)}]"
-    if isinstance(value, Payload):
-        return "" if value.data is None else f"{name}: {java_text(value.data)}"
-    return f"{name}: {value}"
-
-
-def render_text(finding: Finding, path: str) -> str | None:
-    """Return a line for people; problems are said elsewhere, on stderr."""
-    del path
-    if isinstance(finding, Problem):
-        return None
-    fields = finding.fields
-    if finding.kind in ("file", "empty", "end"):
-        return render_kafka(finding, "")
     pairs = [_text_pair(name, value) for name, value in fields.items()]
     return ("| " if finding.kind == "record" else "") + " ".join(pairs)
 
 
 def _text_pair(name: str, value: Value) -> str:
+    if isinstance(value, bool):
+        return f"{name}: {_JAVA_BOOLEANS[value]}"
     if isinstance(value, Timestamp):
         return f"{value.type or name}: {'none' if value.ms == -1 else iso_time(value.ms)}"
     if isinstance(value, MaybeOffset):
@@ -85,7 +60,9 @@ def _text_pair(name: str, value: Value) -> str:
         return f"{name}: [{', '.join(quoted(_raw(header)) for header, _ in value.headers)}]"
     if isinstance(value, Payload):
         return f"{name}: {quoted(value.data)}"
-    return _kafka_pair(name, value)
+    if isinstance(value, Decoded):
+        return f"{name}: {'null' if value.text is None else value.text}"
+    return f"{name}: {value}"
 
 
 def quoted(data: bytes | None, characters_max: int | None = None) -> str:
@@ -119,9 +96,18 @@ def render_json(finding: Finding, path: str) -> str:
             line["headers"] = json_headers(value.headers)
         elif isinstance(value, Payload):
             line.update(json_bytes(name, value.data))
+        elif isinstance(value, Decoded):
+            line[name] = _decoded_node(value.text)
         else:
             line[name] = value
     return _json(line)
+
+
+def _decoded_node(text: str | None) -> Any:
+    """Return the JSON that a decoder has made; what it could not read is a text."""
+    if text is None or not text.startswith("{"):
+        return text
+    return orjson.loads(text)
 
 
 def json_headers(headers: tuple[tuple[str, bytes | None], ...]) -> list[dict[str, str | None]]:
@@ -162,6 +148,5 @@ def _json(line: dict[str, Any]) -> str:
 
 RENDERERS: dict[str, Renderer] = {
     "text": render_text,
-    "kafka": render_kafka,
     "json": render_json,
 }
