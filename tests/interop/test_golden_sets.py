@@ -19,10 +19,10 @@ from tests.interop.our_broker import OurBroker
 
 pytestmark = pytest.mark.interop
 
-SETS = ("kafka-4.3", "kafka-3.9", "epochs-4.3")
+SETS = ("kafka-4.3", "kafka-3.9", "epochs-4.3", "legacy-3.9")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 LONG_VALUE_BYTES = 512
-TIMESTAMP_TYPES = {1: "CreateTime", 2: "LogAppendTime"}
+TIMESTAMP_TYPES = {0: None, 1: "CreateTime", 2: "LogAppendTime"}
 
 
 @pytest.fixture(scope="module", params=SETS)
