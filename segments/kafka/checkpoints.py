@@ -11,7 +11,8 @@ Checkpoint files: small tables as text, replaced as a whole.
 Five files have this form: ``recovery-point-offset-checkpoint``, ``log-start-offset-checkpoint``,
 ``replication-offset-checkpoint``, ``cleaner-offset-checkpoint`` in the log directory, and
 ``leader-epoch-checkpoint`` (epoch, start offset) in each partition's. A missing or empty file is
-an empty table. Fields are written with one space between them and read with any white space.
+an empty table, and so is one of zeros only, which a power loss may leave of a file that was not
+synced. Fields are written with one space between them and read with any white space.
 
 Source: ``CheckpointFile``, ``OffsetCheckpointFile``.
 """
@@ -45,10 +46,11 @@ def read_checkpoint(fs: FileSystem, path: str, field_count: int) -> list[list[st
             another number of lines than the file says.
 
     """
-    if not fs.exists(path):
+    data = read_file(fs, path) if fs.exists(path) else b""
+    if not any(data):
         return []
     try:
-        text = read_file(fs, path).decode()
+        text = data.decode()
     except UnicodeDecodeError:
         raise CorruptFileError(path, "not UTF-8") from None
     lines = io.StringIO(text, newline=None).read().split("\n")

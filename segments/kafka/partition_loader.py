@@ -8,7 +8,11 @@ from its recovery point on, or whole where the checkpoint does not know it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import attrs
 
 from logstore.errors import CorruptFileError
 from logstore.host import Host
@@ -16,8 +20,9 @@ from logstore.segments.kafka import checkpoints, clean_shutdown
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.data_directory import DataDirectory
 from logstore.segments.kafka.directory_name import PartitionDirectory
-from logstore.segments.kafka.kafka_uuid import random_uuid
+from logstore.segments.kafka.kafka_uuid import random_uuid, uuid_to_text
 from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_METADATA
 from logstore.segments.kafka.partition_metadata import PartitionMetadata
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.segments.kafka.sparse_index import IndexCache
@@ -28,58 +33,87 @@ _log = logging.getLogger(__name__)
 Progress = Callable[[int, int, str], None]
 
 
+@attrs.frozen
+class Stored:
+    """A partition that is there to be opened. `recovery_point` None: all of it is trusted."""
+
+    topic: Topic
+    index: int
+    config: LogConfig
+    recovery_point: int | None
+    log_start_offset: int
+
+
+#: calls a function for every partition, like `map`
+Run = Callable[[Callable[[Stored], KafkaPartition], list[Stored]], Iterable[KafkaPartition]]
+
+
 class PartitionLoader:
     """
     Opens the partitions of one data directory: those that are in it, and new ones.
 
-    `was_clean` says that the last stop was. The marker that said so is gone from then on, so that
-    a crash while partitions load counts as unclean.
+    `was_clean` says that the last stop was. `thread_count` partitions are recovered at a time.
     """
 
-    def __init__(self, host: Host, directory: DataDirectory) -> None:
+    def __init__(self, host: Host, directory: DataDirectory, thread_count: int = 1) -> None:
         self.host = host
         self.directory = directory
         self.was_clean = clean_shutdown.exists(host.fs, directory.path)
+        self._thread_count = thread_count
         self._cache = IndexCache()
+
+    # what is there
 
     def load(
         self, config_of: Callable[[Topic], LogConfig], progress: Progress | None = None
     ) -> list[Topic]:
         """
-        Open every partition; return their topics, by directory name.
+        Open every partition, topic by topic in the order of the directory names; return the topics.
 
         Raises:
             ForeignDirectoryError: a directory is none of a partition.
             StorageError: a partition cannot be opened.
 
         """
-        fs, path = self.host.fs, self.directory.path
+        found = self._look(config_of)
+        with self._runner(len(found)) as run:
+            opened = iter(run(self._open_stored, found))
+            for done, stored in enumerate(found):
+                if progress is not None:
+                    progress(done, len(found), f"{stored.topic.name}-{stored.index}")
+                partition = next(opened)
+                _report(partition)
+                stored.topic.partitions[stored.index] = partition
+        if progress is not None:
+            progress(len(found), len(found), "")
+        return list({stored.topic.name: stored.topic for stored in found}.values())
+
+    def _look(self, config_of: Callable[[Topic], LogConfig]) -> list[Stored]:
+        """
+        Return what is to be opened, and how; until then nothing was changed.
+
+        Then the marker of the clean stop goes, so that a crash from now on counts as unclean.
+        """
+        fs, directory = self.host.fs, self.directory
         recovery_points = self._checkpoint(checkpoints.RECOVERY_POINT)
         log_starts = self._checkpoint(checkpoints.LOG_START)
-        if self.directory.is_writable:
-            clean_shutdown.remove(fs, path)
-        settings = load_settings(fs, path)
-        is_trusted = self.was_clean or not self.directory.is_writable
-        topics: dict[str, tuple[Topic, LogConfig]] = {}
-        places = self.directory.partitions()
-        for done, place in enumerate(places):
-            if progress is not None:
-                progress(done, len(places), place.name)
-            if place.topic not in topics:
-                topic = self._topic(place, settings.get(place.topic, {}))
-                topics[place.topic] = topic, config_of(topic)
-            topic, config = topics[place.topic]
-            key = (place.topic, place.partition)
-            topic.partitions[place.partition] = self.open(
-                place.topic,
-                place.partition,
-                config,
-                recovery_point=None if is_trusted else recovery_points.get(key, 0),
-                log_start_offset=log_starts.get(key, 0),
-            )
-        if progress is not None:
-            progress(len(places), len(places), "")
-        return [topic for topic, _ in topics.values()]
+        settings = load_settings(fs, directory.path)
+        is_trusted = self.was_clean or not directory.is_writable
+        by_topic: dict[str, list[PartitionDirectory]] = {}
+        for place in directory.partitions():
+            by_topic.setdefault(place.topic, []).append(place)
+        found: list[Stored] = []
+        for name, places in by_topic.items():
+            topic = Topic(name, self._topic_id(places), settings.get(name, {}))
+            config = config_of(topic)
+            for place in places:
+                key = (name, place.partition)
+                recovery_point = None if is_trusted else recovery_points.get(key, 0)
+                start = log_starts.get(key, 0)
+                found.append(Stored(topic, place.partition, config, recovery_point, start))
+        if directory.is_writable:
+            clean_shutdown.remove(fs, directory.path)
+        return found
 
     def _checkpoint(self, name: str) -> dict[tuple[str, int], int]:
         """Read an offset checkpoint; one that cannot be read counts as empty, as in Kafka."""
@@ -89,15 +123,83 @@ class PartitionLoader:
             _log.warning("%s; taken as empty", error)
             return {}
 
-    def _topic(self, place: PartitionDirectory, settings: dict[str, str]) -> Topic:
-        path = self.directory.path_of(place.topic, place.partition)
-        metadata = PartitionMetadata.read(self.host.fs, path)
-        topic_id = random_uuid(self.host.rng) if metadata is None else metadata.topic_id
-        return Topic(place.topic, topic_id, dict(settings))
+    @contextmanager
+    def _runner(self, count: int) -> Iterator[Run]:
+        """
+        Give what calls a function for each of `count` partitions, results in order.
+
+        Threads only where there is something to recover: that reads every byte, and most of the
+        time without the interpreter's lock. On leaving no thread writes any more, also after an
+        error: then the lock of the directory may go.
+        """
+        thread_count = min(self._thread_count, count)
+        if self.was_clean or not self.directory.is_writable or thread_count < 2:
+            yield map
+            return
+        pool = ThreadPoolExecutor(thread_count, "recovery")
+        try:
+            yield pool.map
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _open_stored(self, stored: Stored) -> KafkaPartition:
+        return self.open(
+            stored.topic,
+            stored.index,
+            stored.config,
+            recovery_point=stored.recovery_point,
+            log_start_offset=stored.log_start_offset,
+        )
+
+    # identity
+
+    def _topic_id(self, places: list[PartitionDirectory]) -> bytes:
+        """Return the id in the first of a topic's partitions that has one, or else a new one."""
+        for place in places:
+            metadata = self._metadata(self.directory.path_of(place.topic, place.partition))
+            if metadata is not None:
+                return metadata.topic_id
+        return random_uuid(self.host.rng)
+
+    def _metadata(self, path: str) -> PartitionMetadata | None:
+        """
+        Return what a partition's metadata say, None where there are none.
+
+        A new partition's are durable only with its first flush, and a power loss may leave anything
+        of them. So what cannot be read counts as lost, unless the last stop was clean.
+        """
+        try:
+            return PartitionMetadata.read(self.host.fs, path)
+        except CorruptFileError:
+            if self.was_clean:
+                raise
+            return None
+
+    def _keep_topic_id(self, files: SegmentFiles, topic_id: bytes) -> None:
+        """
+        Write the topic's id where a partition lacks it, so that the next start finds the same.
+
+        So Kafka did with the partitions that it had when topics began to have ids
+        (``UnifiedLog.assignTopicId``).
+        """
+        found_bytes = files.found_bytes(PARTITION_METADATA)
+        if found_bytes and (self.was_clean or self._metadata(files.directory) is not None):
+            return
+        _log.log(
+            logging.INFO if found_bytes is None else logging.WARNING,
+            "%s/%s: %s; written with topic id %s",
+            files.directory,
+            PARTITION_METADATA,
+            "missing" if found_bytes is None else "holds no topic id",
+            uuid_to_text(topic_id),
+        )
+        PartitionMetadata(topic_id).write(self.host.fs, files.directory)
+
+    # one partition
 
     def open(
         self,
-        topic: str,
+        topic: Topic,
         index: int,
         config: LogConfig,
         *,
@@ -108,26 +210,42 @@ class PartitionLoader:
         """Open one partition; with a `recovery_point` what lies past it is checked."""
         files = SegmentFiles(
             self.host,
-            self.directory.path_of(topic, index),
+            self.directory.path_of(topic.name, index),
             config,
             is_clean=recovery_point is None,
             is_writable=self.directory.is_writable,
             is_new=is_new,
             cache=self._cache,
         )
+        if self.directory.is_writable and not is_new:
+            self._keep_topic_id(files, topic.topic_id)
         partition = KafkaPartition(
             self.host,
             files,
-            topic,
+            topic.name,
             index,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
         )
-        outcome = partition.recovery
-        if outcome is not None and not outcome.is_clean:
-            _log.warning(
-                "%s-%s: recovered up to offset %s; %s bytes were cut off: %s; kept aside in %s",
-                topic, index, outcome.next_offset, outcome.dropped_bytes, outcome.reason,
-                ", ".join(outcome.kept_aside) or "no file: they were never written",
-            )  # fmt: skip
+        if partition.log.recovery is None and files.mended is not None:
+            partition.log.recovery = attrs.evolve(files.mended, next_offset=partition.end_offset)
+        if self.directory.is_writable and _was_never_led(partition):
+            partition.become_leader(0, sync=False)
         return partition
+
+
+def _was_never_led(partition: KafkaPartition) -> bool:
+    """Tell whether it is new, or so new that a power loss took all that was in it."""
+    is_empty = partition.start_offset == partition.end_offset
+    return is_empty and not partition.leader_epochs.entries
+
+
+def _report(partition: KafkaPartition) -> None:
+    """Log what a recovery had to cut off."""
+    outcome = partition.recovery
+    if outcome is not None and not outcome.is_clean:
+        _log.warning(
+            "%s-%s: recovered up to offset %s; %s bytes were cut off: %s; kept aside in %s",
+            partition.topic, partition.index, outcome.next_offset, outcome.dropped_bytes,
+            outcome.reason, ", ".join(outcome.kept_aside) or "no file: they were never written",
+        )  # fmt: skip

@@ -6,7 +6,9 @@ Two lines, the last one without an end::
     version: 0
     topic_id: ASNFZ4mrze8P7cuph2VDIQ
 
-It is on disk before the first record is. Any version from 0 on is read; the zero id is refused.
+It is on disk before the first record is. Any version from 0 on is read; the zero id is refused. A
+file of nothing, or of zeros only, is what a power loss leaves of one that was not synced: it counts
+as missing.
 
 Source: ``PartitionMetadataFile``, ``PartitionMetadataReadBuffer``.
 """
@@ -38,10 +40,11 @@ class PartitionMetadata:
     def read(cls, fs: FileSystem, directory: str) -> PartitionMetadata | None:
         """Return what the file in `directory` says, None without one. Raises CorruptFileError."""
         path = f"{directory}/{FILE_NAME}"
-        if not fs.exists(path):
+        data = read_file(fs, path) if fs.exists(path) else b""
+        if not any(data):
             return None
         try:
-            text = read_file(fs, path).decode()
+            text = data.decode()
         except UnicodeDecodeError:
             raise CorruptFileError(path, "not UTF-8") from None
         lines = io.StringIO(text, newline=None).read().split("\n")

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from logstore.host import Host
+from logstore.recovery import Recovery
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.offset_index import OffsetIndex
 from logstore.segments.kafka.record_batch import RecordBatch
@@ -73,6 +74,8 @@ class SegmentFiles:
         self.is_clean = is_clean
         self.is_writable = is_writable
         self.witness: Callable[[RecordBatch], None] | None = None
+        #: what making missing indexes anew found, None if none was missing
+        self.mended: Recovery | None = None
         #: files renamed to ``.deleted``, with the time from which they may go
         self.condemned: list[tuple[float, str]] = []
         self._cache = IndexCache() if cache is None else cache
@@ -107,6 +110,10 @@ class SegmentFiles:
                 del self._found[name]
                 if self.is_writable:
                     self.fs.remove(f"{self.directory}/{name}")
+
+    def found_bytes(self, name: str) -> int | None:
+        """Return how long a file was when the partition was opened; None without that file."""
+        return self._found.get(name)
 
     def path(self, offset: int, extension: str) -> str:
         """Return the path of the file of that offset and kind."""
@@ -206,16 +213,21 @@ class SegmentFiles:
         )
 
     def _mend_index(self, segment: KafkaSegment) -> None:
-        """Rebuild the indexes of a segment whose ``.index`` is missing, as Kafka does at start."""
+        """
+        Rebuild the indexes of a segment whose ``.index`` is missing, as Kafka does at start.
+
+        Like any recovery that may cut the segment short; :attr:`mended` tells.
+        """
         name = offset_file_name(segment.base_offset, INDEX)
-        if name not in self._found and self.is_writable and segment.end_position:
-            segment.resume()
-            outcome = segment.recover()
-            segment.seal()
-            _log.warning(
-                "%s: had no %s; rebuilt up to offset %s, %s bytes were cut off: %s",
-                segment.path, name, outcome.next_offset, outcome.dropped_bytes, outcome.reason,
-            )  # fmt: skip
+        if name in self._found or not self.is_writable or not segment.end_position:
+            return
+        segment.resume()
+        outcome = segment.recover()
+        segment.seal()
+        segment.sync_observations()  # the next start believes them, and it may follow a power loss
+        self.mended = outcome if self.mended is None else self.mended.joined(outcome)
+        end = outcome.next_offset
+        _log.warning("%s: had no %s; rebuilt up to offset %s", segment.path, name, end)
 
     def _seal_again(self, segment: KafkaSegment) -> None:
         """

@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator
 from struct import Struct
-from threading import Lock
+from threading import Lock, RLock
 from typing import ClassVar, TypeVar
 
 from logstore.errors import CorruptFileError, OffsetError
@@ -48,38 +48,43 @@ class IndexCache:
     """
     The bytes of sealed indexes that were used last, at most `bytes_max` of them together.
 
-    A file larger than the whole cache is handed out but not kept.
+    A file larger than the whole cache is handed out but not kept. Shared by partitions that are
+    opened and flushed in threads of their own, hence the lock.
     """
 
     def __init__(self, bytes_max: int = CACHE_BYTES_MAX) -> None:
         self.bytes_max = bytes_max
         self.size_bytes = 0
         self._loaded: OrderedDict[SparseIndex, bytes] = OrderedDict()
+        self._lock = RLock()
 
     def __len__(self) -> int:
         return len(self._loaded)
 
     def get(self, index: SparseIndex) -> bytes | None:
         """Return what is kept of `index` and remember that it was used."""
-        data = self._loaded.get(index)
-        if data is not None:
-            self._loaded.move_to_end(index)
-        return data
+        with self._lock:
+            data = self._loaded.get(index)
+            if data is not None:
+                self._loaded.move_to_end(index)
+            return data
 
     def put(self, index: SparseIndex, data: bytes) -> None:
         """Keep the bytes of `index`, and drop what was not used for longest."""
-        self.discard(index)
-        if len(data) > self.bytes_max:
-            return
-        self._loaded[index] = data
-        self.size_bytes += len(data)
-        while self.size_bytes > self.bytes_max:
-            _, dropped = self._loaded.popitem(last=False)
-            self.size_bytes -= len(dropped)
+        with self._lock:
+            self.discard(index)
+            if len(data) > self.bytes_max:
+                return
+            self._loaded[index] = data
+            self.size_bytes += len(data)
+            while self.size_bytes > self.bytes_max:
+                _, dropped = self._loaded.popitem(last=False)
+                self.size_bytes -= len(dropped)
 
     def discard(self, index: SparseIndex) -> None:
         """Forget `index`."""
-        self.size_bytes -= len(self._loaded.pop(index, b""))
+        with self._lock:
+            self.size_bytes -= len(self._loaded.pop(index, b""))
 
 
 class SparseIndex(ABC):

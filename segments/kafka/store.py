@@ -43,13 +43,15 @@ class StoreOptions:
 
     `node_id` is the node that the directory must belong to; without it, it is the node that the
     directory names. `log_defaults` are the broker's settings for topics, by Kafka's topic config
-    names; `progress` is told (done, all, name) while partitions load.
+    names; `progress` is told (done, all, name) while partitions load. After an unclean stop
+    `recovery_thread_count` partitions are recovered at a time; with 1, one after the other.
     """
 
     is_writable: bool = True
     node_id: int | None = None
     log_defaults: Mapping[str, str] = attrs.field(factory=dict[str, str])
     progress: Progress | None = None
+    recovery_thread_count: int = 1
 
 
 class KafkaStore:
@@ -76,7 +78,9 @@ class KafkaStore:
         self.meta = self._data_directory.meta
         self.node_id = self._data_directory.node_id
         try:
-            self._loader = PartitionLoader(host, self._data_directory)
+            self._loader = PartitionLoader(
+                host, self._data_directory, self.options.recovery_thread_count
+            )
             self.was_clean = self._loader.was_clean
             for topic in self._loader.load(self.config_of, self.options.progress):
                 self._enter(topic)
@@ -142,9 +146,7 @@ class KafkaStore:
         path = self._data_directory.path_of(topic.name, index)
         self.host.fs.make_directory(path)
         PartitionMetadata(topic.topic_id).write(self.host.fs, path, sync=False)
-        partition = self._loader.open(topic.name, index, config, is_new=True)
-        partition.become_leader(0, sync=False)
-        return partition
+        return self._loader.open(topic, index, config, is_new=True)
 
     def _undo_partitions(self, topic: Topic, start: int, end: int) -> None:
         """Take partitions away that could not all be created."""

@@ -80,7 +80,7 @@ def serve(
     directory = directory or _directory_of(settings)
     _raise_file_limit()
     if directory is not None:
-        broker = Broker.open(system_host(), os.path.abspath(directory), settings)
+        broker = Broker.open(system_host(), os.path.abspath(directory), settings, is_parallel=True)
         try:
             run_in_loop(_run(broker, layout, *addresses, is_json=is_json))
         finally:

@@ -42,6 +42,7 @@ class BrokerSettings:
     log_retention_check_interval_ms: int
     max_request_partition_size_limit: int
     num_partitions: int
+    num_recovery_threads_per_data_dir: int
     offset_metadata_max_size: int
     offsets_retention_check_interval_ms: int
     offsets_retention_ms: int

@@ -303,6 +303,15 @@ class TestLife:
         host.fs.faults.clear()
         a_broker(host)
 
+    def test_recovery_takes_as_many_threads_as_are_set(self) -> None:
+        """Where threads are wanted at all: a simulated world happens the same way every time."""
+        settings = {"num.recovery.threads.per.data.dir": "3"}
+        for is_parallel, wanted in ((True, 3), (False, 1)):
+            broker = Broker.open(SimulatedHost(), DIRECTORY, settings, is_parallel=is_parallel)
+            assert broker.store.options.recovery_thread_count == wanted
+        default = Broker.open(SimulatedHost(), DIRECTORY, {}, is_parallel=True)
+        assert default.store.options.recovery_thread_count == 2
+
     def test_node_and_cluster_are_those_of_the_directory(self) -> None:
         """The node id is a setting, the cluster id is made once; both are found again."""
         host = SimulatedHost()

@@ -32,10 +32,10 @@ def test_golden_bytes(tmp_path: Path) -> None:
 
 
 def test_missing_and_empty_files_are_empty_tables(tmp_path: Path) -> None:
-    """No file, no bytes, or only a version: no entries."""
+    """No file, no bytes, only a version, or what a power loss leaves of one: no entries."""
     path = str(tmp_path / "checkpoint")
     assert read_offset_checkpoint(FS, path) == {}
-    for content in (b"", b"0\n", b"0", b"0\n0\n"):
+    for content in (b"", b"0\n", b"0", b"0\n0\n", bytes(8)):
         write_file(FS, path, content, sync=False)
         assert read_offset_checkpoint(FS, path) == {}
 

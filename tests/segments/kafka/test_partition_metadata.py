@@ -50,10 +50,16 @@ def test_what_is_read_too(tmp_path: Path) -> None:
     assert found == PartitionMetadata(TOPIC_ID, 3)
 
 
+@pytest.mark.parametrize("content", [b"", bytes(43)])
+def test_what_was_never_written_is_missing(tmp_path: Path, content: bytes) -> None:
+    """A power loss leaves such files of those that were not synced."""
+    assert read(tmp_path, content) is None
+
+
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
+        b"\n",
         b"version: 0",
         b"version: -1\ntopic_id: ASNFZ4mrze8P7cuph2VDIQ",
         b"version:0\ntopic_id: ASNFZ4mrze8P7cuph2VDIQ",
