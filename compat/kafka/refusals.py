@@ -22,6 +22,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
     producer_state.OutOfOrderSequenceError: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     producer_state.InvalidProducerEpochError: ErrorCode.INVALID_PRODUCER_EPOCH,
     producer_state.InvalidTransactionStateError: ErrorCode.INVALID_TXN_STATE,
+    producer_state.TransactionCoordinatorFencedError: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     ConfigError: ErrorCode.INVALID_CONFIG,
     OffsetOutOfRangeError: ErrorCode.OFFSET_OUT_OF_RANGE,
     CorruptEntryError: ErrorCode.CORRUPT_MESSAGE,

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from sortedcontainers import SortedDict
 
-from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, write_file
 from logstore.segments.kafka.append_errors import (
     InvalidProducerEpochError,
@@ -38,9 +37,7 @@ from logstore.segments.kafka.producer_entry import (
 from logstore.segments.kafka.producer_snapshot import (
     ProducerSnapshotEntry,
     encode_snapshot,
-    list_snapshots,
     read_snapshot,
-    snapshot_name,
 )
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import RecordBatch
@@ -422,36 +419,6 @@ class ProducerStates:
             self._load_entry(row)
         if now_ms is not None:
             self.expire(now_ms, expiration_ms)
-
-    def load_newest(
-        self,
-        fs: FileSystem,
-        directory: str,
-        end_offset: int,
-        *,
-        now_ms: int | None = None,
-        expiration_ms: int = EXPIRATION_MS,
-        remove_corrupt: bool = False,
-    ) -> int | None:
-        """
-        Load the newest readable snapshot at or below `end_offset`; return its offset.
-
-        None, and an empty state, if there is none. Corrupt ones are passed over, and removed if so
-        asked, as Kafka does.
-        """
-        for offset in reversed(list_snapshots(fs, directory)):
-            if offset > end_offset:
-                continue
-            path = f"{directory}/{snapshot_name(offset)}"
-            try:
-                self.load(fs, path, now_ms=now_ms, expiration_ms=expiration_ms)
-            except CorruptFileError:
-                if remove_corrupt:
-                    fs.remove(path)
-                continue
-            return offset
-        self.clear()
-        return None
 
     def _add(self, entry: ProducerEntry) -> ProducerEntry:
         self._entries[entry.producer_id] = entry

@@ -1,5 +1,5 @@
 """
-One Kafka segment: a ``.log`` of record batches with its sparse offset and time index.
+One Kafka segment: a ``.log`` of record batches with its offset, time and transaction index.
 
 Kafka's class of the same noun is ``LogSegment``. The indexes are folds over the ``.log``: they
 carry no checksum and are rebuilt after an unclean stop.
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Callable, Iterator
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, Protocol
 
 import attrs
 
@@ -25,19 +25,22 @@ from logstore.segments.kafka.offset_index import OffsetIndex
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import (
     HEADER_BYTES,
+    MAGIC,
     NO_TIMESTAMP,
     RecordBatch,
     batch_size_bytes,
 )
 from logstore.segments.kafka.time_index import TimeIndex
+from logstore.segments.kafka.transaction_index import EXTENSION as TRANSACTION_INDEX
+from logstore.segments.kafka.transaction_index import TransactionIndex
 
 _log = logging.getLogger(__name__)
 RELATIVE_OFFSET_MAX = 2**31 - 1
 #: how much is read to step over batch headers: more than an index interval and a header
 _WINDOW_BYTES = 8 * 1024
-_PREFIX = struct.Struct(">qi4xb")  # baseOffset, batchLength, (leader epoch or CRC), magic
-_LAST_OFFSET_DELTA = struct.Struct(">i")
-_LAST_OFFSET_DELTA_POSITION = 23
+_SPAN = struct.Struct(">qi4xb6xi")  # baseOffset, batchLength, (epoch), magic, (...), delta
+#: where the magic ends; all that is asked of an entry at the end of a file before it is looked at
+_PREFIX_BYTES = 17
 _NOWHERE = 2**63 - 1
 
 
@@ -50,12 +53,32 @@ class TimestampedOffset:
     leader_epoch: int = -1
 
 
+class RecoveryWitness(Protocol):
+    """Who watches a recovery, to rebuild in the same pass what is kept of a whole log."""
+
+    def opened(self, segment: KafkaSegment) -> None:
+        """Take note of a segment of the log; they come in order."""
+        ...
+
+    def begin(self, segment: KafkaSegment) -> None:
+        """Take note that the recovery of `segment` begins, from its first batch on."""
+        ...
+
+    def see(self, segment: KafkaSegment, batch: RecordBatch) -> None:
+        """Take note of a good batch of it."""
+        ...
+
+    def end(self, segment: KafkaSegment) -> None:
+        """Take note that `segment` is recovered."""
+        ...
+
+
 class KafkaSegment(LogSegment[RecordBatch]):
     """
     Record batches from `base_offset` on.
 
-    `witness` is called with every batch that a recovery finds good, so that producer state and
-    leader epochs can be rebuilt in the same pass.
+    With `keeps_good_prefix` a recovery that meets offsets that no index can take keeps what stands
+    before them; without, as Kafka, nothing of the segment.
     """
 
     may_skip_offsets: ClassVar[bool] = True
@@ -68,15 +91,20 @@ class KafkaSegment(LogSegment[RecordBatch]):
         config: LogConfig,
         offset_index: OffsetIndex,
         time_index: TimeIndex,
+        transaction_index: TransactionIndex | None = None,
     ) -> None:
         super().__init__(host.fs, path, base_offset)
         self._clock = host.clock
         self.config = config
         self.offset_index = offset_index
         self.time_index = time_index
+        self.transaction_index = transaction_index or TransactionIndex(
+            host.fs, path.removesuffix(".log") + TRANSACTION_INDEX, base_offset
+        )
+        self.keeps_good_prefix = False
         self.created_ms = 0
         self.jitter_ms = 0
-        self.witness: Callable[[RecordBatch], None] | None = None
+        self.witness: RecoveryWitness | None = None
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self._first_timestamp_ms: int | None = None
@@ -127,23 +155,25 @@ class KafkaSegment(LogSegment[RecordBatch]):
         end = self.end_position
         position = max(0, position)  # a damaged index may say anything
         window, window_start = b"", position
-        while position + _PREFIX.size <= end:
+        while position + _PREFIX_BYTES <= end:
             index = position - window_start
             if index + HEADER_BYTES > len(window):
                 window, window_start, index = self.file.read(position, _WINDOW_BYTES), position, 0
-                if len(window) < _PREFIX.size:
+                if len(window) < _PREFIX_BYTES:
                     return
-            base_offset, length, magic = _PREFIX.unpack_from(window, index)
-            is_batch = not is_legacy_magic(magic)
-            length_min = HEADER_BYTES - 12 if is_batch else MESSAGE_BYTES_MIN[magic] - 12
-            if length < length_min or position + 12 + length > end:
+                window = window.ljust(HEADER_BYTES, b"\0")  # a message may be shorter
+            base_offset, length, magic, last_delta = _SPAN.unpack_from(window, index)
+            if magic < MAGIC and is_legacy_magic(magic):
+                last_delta = 0
+                if length < MESSAGE_BYTES_MIN[magic] - 12:
+                    return
+            elif length < HEADER_BYTES - 12:
                 return
-            last_delta = 0
-            if is_batch:
-                at = index + _LAST_OFFSET_DELTA_POSITION
-                last_delta = _LAST_OFFSET_DELTA.unpack_from(window, at)[0]
-            yield base_offset, position, length + 12, last_delta
+            start = position
             position += length + 12
+            if position > end:
+                return
+            yield base_offset, start, length + 12, last_delta
 
     # what the core asks of a layout
 
@@ -238,9 +268,10 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self._newest_position = position
 
     def forget(self, offset: int) -> None:
-        """Cut both indexes back and count index intervals anew (``LogSegment.truncateTo``)."""
+        """Cut the indexes back and count index intervals anew (``LogSegment.truncateTo``)."""
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
+        self.transaction_index.truncate_to(offset)
         self._bytes_since_index_entry = 0
         self._is_index_full = False
         self._newest_base_offset = _NOWHERE
@@ -281,9 +312,10 @@ class KafkaSegment(LogSegment[RecordBatch]):
         index.flush(sync=True)
 
     def reset_observations(self) -> None:
-        """Empty both indexes before a recovery fills them."""
+        """Empty the indexes before a recovery fills them."""
         self.offset_index.reset()
         self.time_index.reset()
+        self.transaction_index.reset()
         self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self._first_timestamp_ms = None
         self._bytes_since_index_entry = 0
@@ -291,9 +323,10 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self._newest_base_offset = _NOWHERE
 
     def sync_observations(self) -> None:
-        """Write and sync both indexes."""
+        """Write and sync the indexes."""
         self.offset_index.flush(sync=True)
         self.time_index.flush(sync=True)
+        self.transaction_index.flush()
 
     def largest_timestamp_ms(self) -> int:
         """Return the largest timestamp in the segment, or when it was last written."""
@@ -353,30 +386,69 @@ class KafkaSegment(LogSegment[RecordBatch]):
         return None if found is None else found.offset
 
     def scan(self) -> None:
-        """Observe every batch, as the core does, and show it to the witness."""
+        """
+        Observe every batch, as the core does, and show it to the witness.
+
+        A base offset lies outside of the CRC. As Kafka, one that is too high is put up with where
+        the next batch shows that it is wrong. One that is too low is not: torn writes leave those,
+        and so do old batches in the wrong place.
+        """
         witness, path = self.witness, self.path
         position, next_offset = self.end_position, self.next_offset
+        expected = next_offset  # where the next batch starts if the last one's offset is wrong
         offset_max = self.base_offset + RELATIVE_OFFSET_MAX
         for batch in walk_batches(self.file, path, position):
             if batch.base_offset < next_offset:
-                reason = f"offset {batch.base_offset} goes back below {next_offset}"
-                raise CorruptEntryError(path, position, reason)
+                if batch.base_offset != expected:
+                    reason = f"offset {batch.base_offset} goes back below {next_offset}"
+                    raise CorruptEntryError(path, position, reason)
+                _log.warning(
+                    "%s: the batch before position %s ends at offset %s, but the one there starts"
+                    " at %s: a base offset is wrong; kept, as Kafka does",
+                    path, position, next_offset, expected,
+                )  # fmt: skip
             if batch.last_offset > offset_max:
                 raise CorruptEntryError(path, position, f"offset {batch.last_offset} is too far")
-            self.observe(batch, position)
+            self._observe_found(batch, position)
+            expected = next_offset + batch.offset_count
             self.end_position = position = position + batch.size_bytes
             self.next_offset = next_offset = batch.next_offset
             if witness is not None:
-                witness(batch)
+                witness.see(self, batch)
+
+    def _observe_found(self, batch: RecordBatch, position: int) -> None:
+        """
+        Observe a batch of a recovery.
+
+        Raises:
+            CorruptEntryError: its offsets do not fit into an index; as Kafka, nothing of the
+                segment is part of the log then, unless it keeps a good prefix.
+
+        """
+        try:
+            self.observe(batch, position)
+        except OffsetError as error:
+            if self.keeps_good_prefix:
+                self.forget(self.next_offset)
+            else:
+                self.reset_observations()
+                self.next_offset, self.end_position = self.base_offset, 0
+                if self.witness is not None:
+                    self.witness.begin(self)  # what it saw is not in the log
+            raise CorruptEntryError(self.path, position, str(error)) from error
 
     def recover(self) -> Recovery:
-        """Check every batch and rebuild both indexes (``LogSegment.recover``)."""
+        """Check every batch and rebuild the indexes (``LogSegment.recover``)."""
         is_active = self.offset_index.is_active
         self.resume()
+        if self.witness is not None:
+            self.witness.begin(self)
         outcome = super().recover()
         self.time_index.maybe_append(
             self.max_timestamp_ms, self.max_timestamp_offset, skip_full_check=True
         )
+        if self.witness is not None:
+            self.witness.end(self)
         if not is_active:
             self.seal()
         return outcome
@@ -405,3 +477,4 @@ class KafkaSegment(LogSegment[RecordBatch]):
         super().close()
         self.offset_index.close()
         self.time_index.close()
+        self.transaction_index.close()

@@ -8,6 +8,8 @@ The files of one partition: names, creation, opening, and removal in two steps.
 ``%020d.txnindex``       aborted transactions, absent where there are none
 ``%020d.snapshot``       producer state up to (not including) that offset
 ``*.deleted``            scheduled for removal; removed when found at the next start
+``*.cleaned``, ``.swap`` what a replacement of segments is made of
+                         (:mod:`~logstore.segments.kafka.crash_leftovers`)
 ======================== ==================================================================
 """
 
@@ -15,17 +17,18 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable
 from typing import TypeVar
 
+from logstore.errors import CorruptFileError
 from logstore.host import Host
 from logstore.recovery import Recovery
 from logstore.segments.kafka.config import LogConfig
+from logstore.segments.kafka.crash_leftovers import DELETED, clear_leftovers
 from logstore.segments.kafka.offset_index import OffsetIndex
-from logstore.segments.kafka.record_batch import RecordBatch
-from logstore.segments.kafka.segment import KafkaSegment
+from logstore.segments.kafka.segment import KafkaSegment, RecoveryWitness
 from logstore.segments.kafka.sparse_index import IndexCache
 from logstore.segments.kafka.time_index import TimeIndex
+from logstore.segments.kafka.transaction_index import EXTENSION, TransactionIndex
 
 IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)
 
@@ -33,9 +36,8 @@ _log = logging.getLogger(__name__)
 LOG = ".log"
 INDEX = ".index"
 TIME_INDEX = ".timeindex"
-TRANSACTION_INDEX = ".txnindex"
+TRANSACTION_INDEX = EXTENSION
 SNAPSHOT = ".snapshot"
-DELETED = ".deleted"
 _DIGITS = 20
 _DERIVED = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
@@ -73,7 +75,9 @@ class SegmentFiles:
         self.config = config
         self.is_clean = is_clean
         self.is_writable = is_writable
-        self.witness: Callable[[RecordBatch], None] | None = None
+        self.witness: RecoveryWitness | None = None
+        #: see :class:`KafkaSegment`
+        self.keeps_good_prefix = False
         #: what making missing indexes anew found, None if none was missing
         self.mended: Recovery | None = None
         #: files renamed to ``.deleted``, with the time from which they may go
@@ -85,21 +89,26 @@ class SegmentFiles:
             self._look()
 
     def _look(self) -> None:
-        """List the directory once; remove what an interrupted removal left behind."""
+        """List the directory once, after what a crash left half done is finished or undone."""
         if not self.fs.exists(self.directory):
             return
-        for entry in self.fs.list_directory(self.directory):
-            if entry.name.endswith(DELETED):
-                if self.is_writable:
-                    self.fs.remove(f"{self.directory}/{entry.name}")
-            elif not entry.is_directory:
-                self._found[entry.name] = entry.size_bytes
+        found = self._list()
+        if self.is_writable and clear_leftovers(self.fs, self.directory, list(found)):
+            found = self._list()
+        self._found = found
         self._bases = sorted(
             int(name.removesuffix(LOG))
             for name in self._found
             if name.endswith(LOG) and _is_offset(name.removesuffix(LOG))
         )
         self._drop_orphans()
+
+    def _list(self) -> dict[str, int]:
+        return {
+            entry.name: entry.size_bytes
+            for entry in self.fs.list_directory(self.directory)
+            if not entry.is_directory
+        }
 
     def _drop_orphans(self) -> None:
         """Remove index files without their ``.log`` (``LogLoader.loadSegmentFiles``)."""
@@ -144,6 +153,8 @@ class SegmentFiles:
         )
         if self.is_writable:
             self._start_file(segment.path)
+            if self.fs.exists(segment.transaction_index.path):
+                self.fs.remove(segment.transaction_index.path)
         segment.created_ms = self.host.clock.wall_ms()
         segment.jitter_ms = self.config.roll_policy.draw_jitter_ms(self.host.rng)
         return segment
@@ -163,10 +174,17 @@ class SegmentFiles:
             file.close()
 
     def _segment(self, base_offset: int, index: OffsetIndex, times: TimeIndex) -> KafkaSegment:
+        aborted = TransactionIndex(
+            self.fs,
+            self.path(base_offset, TRANSACTION_INDEX),
+            base_offset,
+            size_bytes=self._found.get(offset_file_name(base_offset, TRANSACTION_INDEX), 0),
+        )
         path = self.path(base_offset, LOG)
-        segment = KafkaSegment(self.host, path, base_offset, self.config, index, times)
+        segment = KafkaSegment(self.host, path, base_offset, self.config, index, times, aborted)
         segment.witness = self.witness
         segment.is_writable = self.is_writable
+        segment.keeps_good_prefix = self.keeps_good_prefix
         return segment
 
     def open(self, base_offset: int, *, is_active: bool) -> KafkaSegment:
@@ -183,23 +201,36 @@ class SegmentFiles:
         )
         segment.end_position = self._found[offset_file_name(base_offset, LOG)]
         segment.created_ms = self.host.clock.wall_ms()
-        if not is_active:
+        if is_active:
+            self._open_active(segment)
+        else:
             following = self._bases[bisect_right(self._bases, base_offset)]
             segment.next_offset = segment.recovery_point = following
-            if self.is_clean:
-                segment.load_times()
-                self._mend_index(segment)
-            else:
-                self._seal_again(segment)
-        elif self.is_clean:
-            self._mend_index(segment)
-            segment.load_end(is_lenient=not self.is_writable)
-            segment.load_times()
-            if self.is_writable:
-                segment.resume()
-        elif self.is_writable:
-            segment.resume()
+            if not self._mend(segment):
+                if self.is_clean:
+                    self._load_times(segment)
+                else:
+                    self._seal_again(segment)
+                self._supply_time_index(segment)
+        if self.witness is not None:
+            self.witness.opened(segment)
         return segment
+
+    def _open_active(self, segment: KafkaSegment) -> None:
+        if self.is_clean:  # otherwise a recovery follows
+            self._mend(segment)
+            segment.load_end(is_lenient=not self.is_writable)
+            self._load_times(segment)
+        if self.is_writable:
+            segment.resume()
+
+    def _load_times(self, segment: KafkaSegment) -> None:
+        """Take the largest timestamp from the time index, unless that was cut within an entry."""
+        name = offset_file_name(segment.base_offset, TIME_INDEX)
+        if self._found.get(name, 0) % TimeIndex.ENTRY.size:
+            segment.find_times()
+        else:
+            segment.load_times()
 
     def _open_index(self, kind: type[IndexT], base_offset: int, extension: str) -> IndexT:
         return kind.open(
@@ -212,22 +243,31 @@ class SegmentFiles:
             zero_tail=not (self.is_clean and self.is_writable),
         )
 
-    def _mend_index(self, segment: KafkaSegment) -> None:
+    def _mend(self, segment: KafkaSegment) -> bool:
         """
-        Rebuild the indexes of a segment whose ``.index`` is missing, as Kafka does at start.
+        Recover a segment that has no ``.index``, or an impossible ``.txnindex``, as Kafka does.
 
-        Like any recovery that may cut the segment short; :attr:`mended` tells.
+        So it is at every start, also a clean one. Like any recovery that may cut the segment short;
+        :attr:`mended` tells. Returns whether it was done.
         """
+        if not self.is_writable or not segment.end_position:
+            return False
         name = offset_file_name(segment.base_offset, INDEX)
-        if name in self._found or not self.is_writable or not segment.end_position:
-            return
+        reason = None if name in self._found else f"had no {name}"
+        try:
+            segment.transaction_index.sanity_check()
+        except CorruptFileError as error:
+            reason = str(error)
+        if reason is None:
+            return False
         segment.resume()
         outcome = segment.recover()
         segment.seal()
         segment.sync_observations()  # the next start believes them, and it may follow a power loss
         self.mended = outcome if self.mended is None else self.mended.joined(outcome)
         end = outcome.next_offset
-        _log.warning("%s: had no %s; rebuilt up to offset %s", segment.path, name, end)
+        _log.warning("%s: %s; rebuilt up to offset %s", segment.path, reason, end)
+        return True
 
     def _seal_again(self, segment: KafkaSegment) -> None:
         """
@@ -243,12 +283,21 @@ class SegmentFiles:
         for index in (segment.offset_index, segment.time_index):
             name = offset_file_name(segment.base_offset, index.EXTENSION)
             found_bytes = self._found.get(name, 0)
-            if found_bytes != index.size_bytes or found_bytes % index.ENTRY.size:
+            is_cut = found_bytes % index.ENTRY.size > 0
+            if found_bytes == index.size_bytes and is_cut and index is segment.time_index:
+                return  # no power loss leaves it like that; Kafka leaves it as it is
+            if found_bytes != index.size_bytes or is_cut:
                 index.resume()
                 index.seal()
                 index.flush(sync=True)
         if offset_file_name(segment.base_offset, TIME_INDEX) in self._found:
             segment.save_times()  # a missing one was not lost that way; Kafka leaves it empty
+
+    def _supply_time_index(self, segment: KafkaSegment) -> None:
+        """Create a missing ``.timeindex``, empty, as Kafka does."""
+        name = offset_file_name(segment.base_offset, TIME_INDEX)
+        if self.is_writable and name not in self._found:
+            self._start_file(segment.time_index.path)
 
     def remove(self, segment: KafkaSegment) -> None:
         """Rename the segment's files to ``.deleted``; :meth:`purge` removes them later."""

@@ -4,7 +4,7 @@ Fetch (1): versions 4-18.
 * stored bytes go out as they stand: runs of segment files, never read here
 * limits: the request's and each partition's; the first non-empty partition gives at least one batch
 * waits until enough bytes are there, the maximal wait is over, or something is wrong
-* read_committed (v4) stops at the last stable offset
+* read_committed (v4) stops at the last stable offset, and names the aborted transactions
 * v5: log start offset; v7: incremental sessions (KIP-227); v9: leader epoch fencing (KIP-320)
 * v11: preferred replica, always -1 here; v12: flexible, diverging epoch (KIP-595)
 * v13: topics by id (KIP-516); v15: replica state as a tag; v16: node endpoints; v17, 18: tags of
@@ -189,13 +189,18 @@ def _read(
             return found
     if budget <= 0 and not is_first:
         return found
+    size_bytes_max = max(0, min(budget, wanted.size_bytes_max))
     try:
-        found.extent = partition.read(
-            wanted.fetch_offset,
-            max(0, min(budget, wanted.size_bytes_max)),
-            end_offset=stable if query.is_read_committed else None,
-            is_first_whole=is_first,
-        )
+        if query.is_read_committed:
+            committed = partition.read_committed(
+                wanted.fetch_offset, size_bytes_max, is_first_whole=is_first
+            )
+            found.extent = committed.extent
+            found.aborted = [(t.producer_id, t.first_offset) for t in committed.aborted]
+        else:
+            found.extent = partition.read(
+                wanted.fetch_offset, size_bytes_max, is_first_whole=is_first
+            )
     except OffsetOutOfRangeError:
         return _out_of_range(partition, wanted)
     except (LogStoreError, OSError) as error:

@@ -264,6 +264,24 @@ class TestReadCommitted:
         assert offsets(everything["records"]) == [0, 1, 2, 3]
         assert (everything["last_stable_offset"], everything["aborted_transactions"]) == (2, None)
 
+    @pytest.mark.parametrize("version", VERSIONS)
+    def test_aborted_transactions_are_named(self, version: int) -> None:
+        """Who was aborted and from which offset on; only those that reach into the answer."""
+        broker = filled(count=0)
+        log = log_of(broker)
+        for sequence, is_commit in enumerate((False, True, False)):
+            data = batch(b"x", producer=(5, 0, sequence), is_transactional=True)
+            log.append_produced(memoryview(bytearray(data)), NOW_MS)
+            log.append_marker(5, 0, is_commit=is_commit, coordinator_epoch=0, now_ms=NOW_MS)
+        for offset, expected in ((0, [0, 4]), (2, [4]), (6, [])):
+            result = fetch(
+                broker, {"fetch_offset": offset}, version=version, isolation_level=1
+            ).partition
+            assert result["last_stable_offset"] == 6
+            assert result["aborted_transactions"] == [
+                {"producer_id": 5, "first_offset": first} for first in expected
+            ]
+
     def test_from_the_last_stable_offset_on_there_is_nothing_yet(self) -> None:
         """No error: the reader waits for the transaction to end."""
         broker = filled(count=0)

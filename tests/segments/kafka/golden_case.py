@@ -17,7 +17,7 @@ from logstore.segments.kafka.record_batch import RecordBatch, iterate_batches
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
-SETS = ("kafka-4.3", "kafka-3.9", "epochs-4.3")
+SETS = ("kafka-4.3", "kafka-3.9", "epochs-4.3", "transactions-4.3")
 #: what a broker compacted or deleted, or wrote in several lives, is not what one life appended
 COMPACTED = "compacted"
 DELETED = ("delete-records", "retention-bytes", "retention-ms")

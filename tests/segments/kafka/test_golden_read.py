@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from logstore.segments.kafka import checkpoints
+from logstore.segments.kafka.control_record import decode_marker
 from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.readable_partition import CommittedRead
 from logstore.segments.kafka.record import decode_records
+from logstore.segments.kafka.record_batch import iterate_batches
 from logstore.segments.kafka.store import KafkaStore
 from tests.segments.kafka.golden_case import (
     SETS,
@@ -80,6 +83,17 @@ def consumed(partition: KafkaPartition) -> list[dict[str, Any]]:
     return found
 
 
+def offsets_expected(case: GoldenCase, partition: KafkaPartition, start_offset: int) -> list[int]:
+    """Return the offsets that a read_committed consumer got of a partition, from one on."""
+    return [
+        record["offset"]
+        for record in case.expected
+        if record["partition"] == partition.index
+        and record["read_committed"]
+        and record["offset"] >= start_offset
+    ]
+
+
 def partitions_of(store: KafkaStore, case: GoldenCase) -> list[KafkaPartition]:
     """Return the partitions of a case in order."""
     return [partition for _, partition in sorted(store.topics()[case.topic].items())]
@@ -124,6 +138,59 @@ def test_plain_records_leave_markers_and_holes_out(
         middle = (partition.start_offset + partition.end_offset) // 2
         rest = partition.read_records(middle, len(offsets) + 1)
         assert [record.offset for record in rest] == [o for o in offsets if o >= middle]
+
+
+@pytest.mark.parametrize("is_writable", [True, False], ids=["writable", "read-only"])
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.id)
+def test_read_committed_leaves_out_what_was_aborted_or_is_open(
+    stores: dict[tuple[str, bool], KafkaStore], case: GoldenCase, is_writable: bool
+) -> None:
+    """From any offset on a reader gets the records that the real read_committed consumer got."""
+    for partition in partitions_of(stores[case.set_name, is_writable], case):
+        count = len(case.expected) + 1
+        step = max(1, (partition.end_offset - partition.start_offset) // 20)
+        for offset in range(partition.start_offset, partition.end_offset + 1, step):
+            found = partition.read_records(offset, count, is_committed_only=True)
+            assert [r.offset for r in found] == offsets_expected(case, partition, offset), offset
+
+
+@pytest.mark.parametrize("size_bytes_max", [1, 500, 5000, 2**31 - 1])
+@pytest.mark.parametrize(
+    "case", [c for c in golden_cases() if c.name == "transactions"], ids=lambda case: case.id
+)
+def test_a_committed_fetch_names_the_transactions_to_skip(
+    stores: dict[tuple[str, bool], KafkaStore], case: GoldenCase, size_bytes_max: int
+) -> None:
+    """A consumer that skips them as the protocol says, fetch by fetch, gets what was committed."""
+    for partition in partitions_of(stores[case.set_name, False], case):
+        for start in range(partition.start_offset, partition.last_stable_offset, 7):
+            found: list[int] = []
+            offset = start
+            while offset < partition.last_stable_offset:
+                fetched = partition.read_committed(offset, size_bytes_max)
+                assert fetched.extent is not None
+                records, offset = as_a_consumer_reads(fetched, offset)
+                found += records
+            assert found == offsets_expected(case, partition, start), start
+
+
+def as_a_consumer_reads(fetched: CommittedRead, start_offset: int) -> tuple[list[int], int]:
+    """Return the offsets that a client hands on, and where it fetches next (KIP-98)."""
+    assert fetched.extent is not None
+    to_come = sorted(fetched.aborted, key=lambda entry: entry.first_offset)
+    aborting: set[int] = set()
+    found: list[int] = []
+    for batch in iterate_batches(memoryview(fetched.extent.read())):
+        while to_come and to_come[0].first_offset <= batch.last_offset:
+            aborting.add(to_come.pop(0).producer_id)
+        if batch.is_control:
+            if any(m.is_abort for m in map(decode_marker, decode_records(batch.data)) if m):
+                aborting.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in aborting):
+            offsets = [record.offset for record in decode_records(batch.data)]
+            found += [offset for offset in offsets if offset >= start_offset]
+        start_offset = batch.next_offset
+    return found, start_offset
 
 
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.id)

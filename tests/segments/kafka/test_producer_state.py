@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.host import read_file, write_file
+from logstore.host import read_file
 from logstore.os_host import SystemFileSystem
 from logstore.segments.kafka.control_record import ControlType, encode_control
 from logstore.segments.kafka.producer_snapshot import decode_snapshot, snapshot_name
@@ -245,24 +245,6 @@ def test_snapshots_read_back(tmp_path: Path) -> None:
     assert offer(loaded, 2, offset=5) is None
     loaded.load(FS, path, now_ms=T + 100, expiration_ms=100)
     assert [entry.producer_id for entry in loaded] == [8]
-
-
-def test_the_newest_readable_snapshot_is_loaded(tmp_path: Path) -> None:
-    """Snapshots above the end and corrupt ones are passed over; these are removed if asked."""
-    states = ProducerStates()
-    for offset in (2, 4, 6, 9):
-        offer(states, offset, 2, offset=offset, producer_id=offset)
-        states.snapshot(FS, str(tmp_path / snapshot_name(offset)))
-    corrupt = str(tmp_path / snapshot_name(6))
-    write_file(FS, corrupt, b"garbage")
-    loaded = ProducerStates()
-    assert loaded.load_newest(FS, str(tmp_path), 8) == 4
-    assert [entry.producer_id for entry in loaded] == [2, 4]
-    assert FS.exists(corrupt)
-    assert loaded.load_newest(FS, str(tmp_path), 8, remove_corrupt=True) == 4
-    assert not FS.exists(corrupt)
-    assert loaded.load_newest(FS, str(tmp_path), 1) is None
-    assert len(loaded) == 0
 
 
 def test_entries_are_in_the_order_of_a_hash_map(tmp_path: Path) -> None:

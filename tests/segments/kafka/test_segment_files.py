@@ -225,8 +225,11 @@ def test_indexes_whose_sealing_a_power_loss_undid_are_sealed_again(
     files_of(host, is_clean=False).open(0, is_active=False)
     found = read_file(host.fs, index), read_file(host.fs, times)
     assert found[0] == whole[0]
-    assert found[1][-12:] == whole[1][-12:]
-    assert len(found[1]) % 12 == 0
+    if lost == "half of it":
+        assert found[1] == whole[1][:-5]  # Kafka leaves it; times are found by walking then
+    else:
+        assert found[1][-12:] == whole[1][-12:]
+        assert len(found[1]) % 12 == 0
     host.power_loss()
     again = files_of(host).open(0, is_active=False)
     assert (again.max_timestamp_ms, again.max_timestamp_offset) == (T + 5, 5)
