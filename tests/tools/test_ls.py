@@ -162,7 +162,8 @@ def test_a_directory_in_use_is_listed_as_it_grows(tmp_path: Path, logstore: Comm
         file.write(log.read_bytes()[:100])  # half a batch, as if written right now
     outcome = logstore("ls", "--json", directory)
     assert outcome.exit_code == 0, outcome.err
-    assert outcome.json["partitions"][1]["end"] == 40
+    (view,) = [v for v in outcome.json["partitions"] if (v["topic"], v["partition"]) == ("busy", 1)]
+    assert view["end"] == 40
     os.truncate(log, log.stat().st_size - 100)
     store.close()
     assert logstore("ls", "--json", directory).json["state"] == "clean"
