@@ -25,6 +25,7 @@ from logstore.segments.kafka.control_record import ControlType, encode_control
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
 from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_METADATA
 from logstore.segments.kafka.plain_records import to_batch
+from logstore.segments.kafka.producer_entry import NO_SEQUENCE
 from logstore.segments.kafka.producer_history import ProducerHistory
 from logstore.segments.kafka.readable_partition import ReadablePartition
 from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, NO_TIMESTAMP, RecordBatch
@@ -100,6 +101,8 @@ class KafkaPartition(ReadablePartition):
     def _load(self, log_start_offset: int, *, is_clean: bool) -> None:
         """Bring what is kept beside the log in line with it (the end of ``LogLoader.load``)."""
         log, history = self.log, self.history
+        if log.recovery is not None and self.files.mended is not None:
+            log.recovery = self.files.mended.joined(log.recovery)
         if log.next_offset < log_start_offset:
             log.restart(log_start_offset)
             self.leader_epochs.clear()
@@ -183,7 +186,7 @@ class KafkaPartition(ReadablePartition):
     def _check_sequence(self, batch: RecordBatch, guard: Verification | None) -> Appended | None:
         """Return the offsets of the first time if the batch is a duplicate."""
         if self.verifies_transactions and batch.is_transactional:
-            self._check_verified(batch, guard)
+            self._check_verified(batch, batch.base_sequence, guard)
         original = self.producers.check(
             producer_id=batch.producer_id,
             epoch=batch.producer_epoch,
@@ -197,11 +200,13 @@ class KafkaPartition(ReadablePartition):
             original.base_offset, original.last_offset, original.timestamp_ms, is_duplicate=True
         )
 
-    def _check_verified(self, batch: RecordBatch, guard: Verification | None) -> None:
+    def _check_verified(
+        self, batch: RecordBatch, first_sequence: int, guard: Verification | None
+    ) -> None:
         self.producers.check_verified(
             producer_id=batch.producer_id,
             epoch=batch.producer_epoch,
-            first_sequence=batch.base_sequence,
+            first_sequence=first_sequence,
             last_sequence=batch.last_sequence,
             guard=guard,
         )
@@ -247,7 +252,7 @@ class KafkaPartition(ReadablePartition):
         self, data: memoryview, now_ms: int, guard: Verification | None = None
     ) -> int:
         """
-        Append a batch of a group coordinator, without sequences; return its base offset.
+        Append a batch of a group coordinator, whose sequences do not count; return its base offset.
 
         So are the offsets that a transactional producer commits for its group.
 
@@ -259,7 +264,7 @@ class KafkaPartition(ReadablePartition):
         """
         batch = RecordBatch(data, len(data))
         if self.verifies_transactions and batch.is_transactional:
-            self._check_verified(batch, guard)
+            self._check_verified(batch, NO_SEQUENCE, guard)
         self.producers.check_epoch(batch.producer_id, batch.producer_epoch)
         return self._append_own(data, now_ms)
 

@@ -245,7 +245,7 @@ class ProducerStates:
                 f"producer {producer_id} has no transaction open that the coordinator knows of"
             )
         if first_sequence < 0:
-            return  # offsets from a coordinator have no sequence
+            return  # a coordinator's batch
         has_batches = entry is not None and bool(entry.recent)
         if verification.supports_epoch_bump and first_sequence != 0 and not has_batches:
             raise OutOfOrderSequenceError(

@@ -168,37 +168,50 @@ class ReadablePartition:
 
     def batches(self, offset: int | None = None) -> Iterable[RecordBatch]:
         """Yield every batch from `offset` (default: the log start) on."""
+        for segment, position in self._segments_from(offset):
+            yield from segment.entries(position)
+
+    def _segments_from(self, offset: int | None) -> Iterator[tuple[KafkaSegment, int]]:
+        """Yield the segments from `offset` on, each with the position to read from."""
         start = self.start_offset if offset is None else offset
         first = self.log.find(start)
         for segment in list(self.log.segments.values()):
-            if first is not None and segment.base_offset < first.base_offset:
-                continue
-            position = segment.locate(start) if segment is first else 0
-            yield from segment.entries(position)
+            if first is None or segment.base_offset >= first.base_offset:
+                yield segment, segment.locate(start) if segment is first else 0
 
     def committed_batches(self, offset: int | None = None) -> Iterator[RecordBatch]:
         """
         Yield every batch from `offset` on that a read_committed reader gets: no aborted data.
 
-        Markers are among them. Ends at the last stable offset.
+        Markers are among them. Ends at the last stable offset of when it began.
         """
         end = self.last_stable_offset
-        aborted: dict[int, list[tuple[int, int]]] = {}
-        known_end = -1
-        for batch in self.batches(offset):
-            if batch.base_offset >= end:
+        for segment, start in self._segments_from(offset):
+            is_last = end < segment.next_offset
+            position, stop = start, segment.locate(end) if is_last else segment.end_position
+            aborted: dict[int, list[tuple[int, int]]] | None = None
+            for batch in segment.entries(start):
+                if position >= stop:
+                    break
+                position += batch.size_bytes
+                if batch.is_transactional and not batch.is_control:
+                    if aborted is None:
+                        aborted = self._aborted_spans(segment, batch.base_offset)
+                    spans = aborted.get(batch.producer_id, ())
+                    if any(first <= batch.base_offset <= last for first, last in spans):
+                        continue
+                yield batch
+            if is_last:
                 return
-            if batch.is_transactional and not batch.is_control:
-                if batch.base_offset >= known_end:
-                    segment = self._segment_of(batch.base_offset)
-                    known_end = max(segment.next_offset, batch.next_offset)
-                    aborted = _spans_by_producer(
-                        self.aborted_transactions(batch.base_offset, known_end)
-                    )
-                spans = aborted.get(batch.producer_id, ())
-                if any(first <= batch.base_offset <= last for first, last in spans):
-                    continue
-            yield batch
+
+    def _aborted_spans(
+        self, segment: KafkaSegment, offset: int
+    ) -> dict[int, list[tuple[int, int]]]:
+        """Return by producer where aborted data lies in a segment, from `offset` on."""
+        spans: dict[int, list[tuple[int, int]]] = {}
+        for entry in self._aborted(segment, offset, segment.next_offset):
+            spans.setdefault(entry.producer_id, []).append((entry.first_offset, entry.last_offset))
+        return spans
 
     def read_records(
         self, offset: int, count_max: int, *, is_committed_only: bool = False
@@ -236,12 +249,3 @@ class ReadablePartition:
         """Return the offset of the first readable record that is at least that young."""
         found = self.find_timestamp(timestamp_ms)
         return None if found is None else found.offset
-
-
-def _spans_by_producer(
-    aborted: Iterable[AbortedTransaction],
-) -> dict[int, list[tuple[int, int]]]:
-    spans: dict[int, list[tuple[int, int]]] = {}
-    for entry in aborted:
-        spans.setdefault(entry.producer_id, []).append((entry.first_offset, entry.last_offset))
-    return spans

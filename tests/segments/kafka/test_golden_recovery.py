@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
 import pytest
 
+from logstore.errors import CorruptEntryError
 from logstore.host import Host
 from logstore.os_host import system_host
 from logstore.segments.kafka import checkpoints
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record import decode_records
-from logstore.segments.kafka.record_batch import iterate_batches
+from logstore.segments.kafka.record_batch import RecordBatch, iterate_batches
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.testing import ManualClock
 from tests.segments.kafka.golden_case import GOLDEN, GoldenCase
@@ -92,3 +94,69 @@ def test_recovery_leaves_the_bytes_that_the_real_broker_leaves(
         if found.get(name) != expected.get(name)
     }
     assert differing == {}
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
+def test_what_was_recovered_reads_as_the_real_consumer_read_it(
+    damage: Damage, tmp_path: Path
+) -> None:
+    """Every record that is left, committed or not; where Kafka's consumer failed, ours does too."""
+    partition = recovered(damage, tmp_path)
+    start, stable = CASE.watermarks[damage.partition]
+    assert (partition.start_offset, partition.last_stable_offset) == (start, stable)
+    if damage.partition in UNREADABLE:
+        with pytest.raises(CorruptEntryError, match=r"00000000000000000000\.log: position 0: CRC"):
+            list(partition.batches())
+        return
+    expected = [r for r in CASE.expected if r["partition"] == damage.partition]
+    everything = by_place(decoded(partition.batches()))
+    committed = by_place(decoded(partition.committed_batches()))
+    assert everything == by_place((r["offset"], r["timestamp"], r["key"]) for r in expected)
+    assert committed == by_place(
+        (r["offset"], r["timestamp"], r["key"]) for r in expected if r["read_committed"]
+    )
+
+
+Place = tuple[int, int, str | None]
+UNREADABLE = {int(number) for number in CASE.content["expect"]["unreadable"]}
+
+
+def decoded(batches: Iterable[RecordBatch]) -> Iterator[Place]:
+    """Yield what tells a record of this set from all others."""
+    for batch in batches:
+        if not batch.is_control:
+            for record in decode_records(batch.data):
+                key = None if record.key is None else base64.b64encode(record.key).decode()
+                yield record.offset, record.timestamp_ms, key
+
+
+def by_place(records: Iterable[Place]) -> list[Place]:
+    """Sort by offset: where one is wrong they do not stand in order."""
+    return sorted(records, key=lambda record: record[0])
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
+def test_what_was_cut_is_told_and_kept(damage: Damage, tmp_path: Path) -> None:
+    """Kafka logs a cut and forgets the bytes; here they stand in a file beside, byte for byte."""
+    name = f"crash-{damage.partition}"
+    outcome = recovered(damage, tmp_path).recovery
+    assert outcome is not None
+    before, after = contents_of(SET / "data-before" / name), contents_of(SET / "data" / name)
+    active = max(file for file in before if file.endswith(".log"))
+    cut = before[active][len(after[active]) :]
+    assert outcome.dropped_bytes == len(cut)
+    kept = b"".join(Path(path).read_bytes() for path in outcome.kept_aside)
+    assert kept == (cut if any(cut) else b"")
+    assert bool(outcome.reason) == bool(cut)
+
+
+def test_an_offset_that_cannot_be_right_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka takes it in silence; here the log says in which file and where it stands."""
+    damage = next(damage for damage in DAMAGES if damage.name == "flip_active_offset")
+    recovered(damage, tmp_path)
+    (warning,) = [
+        r.getMessage() for r in caplog.records if "base offset is wrong" in r.getMessage()
+    ]
+    assert "00000000000000000046.log: the batch before position" in warning

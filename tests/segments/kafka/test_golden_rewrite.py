@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from logstore.os_host import system_host
+from logstore.segments.kafka.control_record import decode_marker
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
 from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment_files import SegmentFiles
 from tests.segments.kafka.golden_case import (
@@ -21,7 +23,7 @@ from tests.segments.kafka.golden_case import (
 
 #: written for the whole topic
 NOT_REWRITTEN = {"partition.metadata", "quorum-state"}
-#: clients do not write transaction markers
+#: not written by clients alone
 WITH_MARKERS = ("transactions", "consumer_offsets")
 
 
@@ -88,6 +90,38 @@ def test_what_producers_sent_gives_the_same_files(case: GoldenCase, tmp_path: Pa
             partition.append_produced(as_produced(batch), batch.max_timestamp_ms)
         partition.close()
         assert log_files(directory) == log_files(golden)
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in golden_cases() if c.name in WITH_MARKERS], ids=lambda case: case.id
+)
+def test_what_clients_and_coordinators_wrote_gives_the_same_files(
+    case: GoldenCase, tmp_path: Path
+) -> None:
+    """Data of producers, offsets of groups, and markers: a leader stores those bytes of each."""
+    for index, golden in case.partition_folders.items():
+        directory = tmp_path / str(index)
+        directory.mkdir()
+        partition = open_partition(case, directory, is_new=True)
+        partition.become_leader(0)
+        for batch in case.stored_batches(index):
+            if batch.is_control:
+                (record,) = decode_records(batch.data)
+                marker = decode_marker(record)
+                assert marker is not None
+                partition.append_marker(
+                    batch.producer_id,
+                    batch.producer_epoch,
+                    is_commit=not marker.is_abort,
+                    coordinator_epoch=marker.coordinator_epoch,
+                    now_ms=record.timestamp_ms,
+                )
+            elif case.content["topic_configs"].get("internal"):
+                partition.append_coordinated(as_produced(batch), batch.max_timestamp_ms)
+            else:
+                partition.append_produced(as_produced(batch), batch.max_timestamp_ms)
+        partition.close()
+        assert differing(bytes_by_name(directory), bytes_by_name(golden)) == []
 
 
 def log_files(directory: Path) -> dict[str, bytes]:

@@ -473,22 +473,23 @@ def test_questions_without_an_answer_are_forgotten(verifying: KafkaPartition) ->
 # offsets of a transactional producer's group
 
 
-def test_a_coordinators_batch_has_no_sequence(verifying: KafkaPartition) -> None:
+def test_the_sequences_of_a_coordinators_batch_do_not_count(verifying: KafkaPartition) -> None:
     """It opens a transaction as data does; only epoch and guard are checked."""
     writer = Writer(verifying, ONE, epoch=3)
-    offsets = writer.batch(base_sequence=-1)
+    writer.sequence = 5
+    offsets = writer.batch()
     with pytest.raises(InvalidTransactionStateError):
         verifying.append_coordinated(offsets, NOW_MS)
     assert verifying.append_coordinated(offsets, NOW_MS, asked(writer)) == 0
-    assert verifying.append_coordinated(writer.batch(base_sequence=-1), NOW_MS) == 1
+    assert verifying.append_coordinated(writer.batch(), NOW_MS) == 1
     assert verifying.last_stable_offset == 0
     (first, second) = verifying.batches()
-    assert (first.base_sequence, second.leader_epoch) == (-1, verifying.leader_epoch)
+    assert (first.base_sequence, second.leader_epoch) == (5, verifying.leader_epoch)
     writer.end(is_commit=True)
     assert verifying.last_stable_offset == 3
     writer.epoch = 2
     with pytest.raises(InvalidProducerEpochError):
-        verifying.append_coordinated(writer.batch(base_sequence=-1), NOW_MS)
+        verifying.append_coordinated(writer.batch(), NOW_MS)
 
 
 def test_stored_batches_with_markers_are_noted_as_a_leaders(host: SimulatedHost) -> None:
