@@ -15,7 +15,7 @@ import attrs
 
 from logstore.errors import CorruptEntryError, StorageError
 from logstore.segments.kafka.record import CorruptRecordError, Record, decode_records
-from logstore.segments.kafka.record_batch import RecordBatch
+from logstore.segments.kafka.record_batch import MAGIC, RecordBatch
 from logstore.tools.inspection.batch_walk import FoundBatch, walk_batches, whole_batch
 from logstore.tools.inspection.log_dump import codec_name, control_fields, timestamp_type
 from logstore.tools.inspection.rendering import json_bytes, json_headers, quoted
@@ -232,11 +232,12 @@ def _add_walk(found: Explanation, start: int, end: int, count: int) -> None:
 
 def _add_batch(found: Explanation, walked: FoundBatch) -> None:
     batch = walked.batch
+    is_wrapper = batch.record_count < 0  # of magic 0 or 1: its header tells the last offset only
     fields: Fields = {
         "position": walked.position,
-        "baseOffset": batch.base_offset,
+        "baseOffset": None if is_wrapper else batch.base_offset,
         "lastOffset": batch.last_offset,
-        "count": batch.record_count,
+        "count": _number(batch.record_count),
         "bytes": batch.size_bytes,
         "maxTimestamp": _number(batch.max_timestamp_ms),
         "timestampType": timestamp_type(batch),
@@ -247,14 +248,25 @@ def _add_batch(found: Explanation, walked: FoundBatch) -> None:
         "isControl": batch.is_control,
     }
     producer = "" if batch.producer_id < 0 else f", producer {batch.producer_id}"
+    holds = f"offsets {batch.base_offset} to {batch.last_offset}, {_records(batch.record_count)}"
+    if batch.magic < MAGIC:
+        holds = f"magic {batch.magic}, a message at offset {batch.last_offset}"
+        if is_wrapper:
+            holds = f"magic {batch.magic}, messages up to offset {batch.last_offset}"
     found.add(
         "batch",
         fields,
-        f"position {walked.position}: offsets {batch.base_offset} to {batch.last_offset}, "
-        f"{_records(batch.record_count)}, {batch.size_bytes} bytes, codec {codec_name(batch)}, "
-        f"{timestamp_type(batch)} up to {iso_time(batch.max_timestamp_ms)}, "
+        f"position {walked.position}: {holds}, {batch.size_bytes} bytes, "
+        f"codec {codec_name(batch)}, {_time(batch, batch.max_timestamp_ms, ' up to')}, "
         f"leader epoch {batch.leader_epoch}{producer}",
     )
+
+
+def _time(batch: RecordBatch, timestamp_ms: int, how: str = "") -> str:
+    """Say whose time it is and what, or that there is none."""
+    if timestamp_ms < 0:
+        return "no time"
+    return f"{timestamp_type(batch)}{how} {iso_time(timestamp_ms)}"
 
 
 def _add_record(
@@ -300,6 +312,11 @@ def _decoded(segment: StoredSegment, position: int) -> tuple[RecordBatch, list[R
 
 
 def _hole(batch: RecordBatch, following: list[Record], offset: int) -> str:
+    if batch.magic < MAGIC:
+        return (
+            f"no message has offset {offset}: compaction removed it; the next one has "
+            f"{following[0].offset}"
+        )
     if batch.base_offset > offset:
         return (
             f"no batch holds offset {offset}: compaction removed it; a reader goes on with the "
@@ -341,7 +358,7 @@ def _add_plain_record(found: Explanation, batch: RecordBatch, record: Record) ->
     found.add(
         "record",
         fields,
-        f"offset {record.offset}, {timestamp_type(batch)} {iso_time(record.timestamp_ms)}, "
+        f"offset {record.offset}, {_time(batch, record.timestamp_ms)}, "
         f"key {quoted(record.key, _TEXT_CHARACTERS)}, "
         f"value {quoted(record.value, _TEXT_CHARACTERS)}"
         + (f", headers {headers}" if headers else ""),
