@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import I16, I32, framed, uvarint
 from logstore.segments.kafka.append_errors import InvalidRecordError
 
@@ -81,13 +80,11 @@ class ProduceReply:
         self.worst = self.worst or code
         self._pieces.append(self._failure(index, code, error))
 
-    def retract(self, partition: KafkaPartition, error: BaseException) -> None:
-        """Turn its successes into storage errors: what was appended may not be durable."""
+    def retract(self, partition: KafkaPartition, code: int, error: BaseException) -> None:
+        """Turn its successes into errors: what was appended may not be durable."""
         for piece, appended_to in self._appended.items():
             if appended_to is partition:
-                self._pieces[piece] = self._failure(
-                    partition.index, ErrorCode.KAFKA_STORAGE_ERROR, error
-                )
+                self._pieces[piece] = self._failure(partition.index, code, error)
 
     def frame(self, correlation_id: int) -> bytes:
         """Return the whole frame."""

@@ -205,7 +205,10 @@ def _after_flush(broker: Broker, request: RawRequest, reply: ProduceReply) -> La
         nonlocal waiting
         waiting -= 1
         if failure is not None:
-            reply.retract(partition, failure)
+            # Who waited for a topic that was deleted meanwhile is told that, not of lost files.
+            is_here = broker.partition(partition.topic, partition.index) is partition
+            gone, lost = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR
+            reply.retract(partition, lost if is_here else gone, failure)
         if waiting == 0:
             later.answer([reply.frame(request.correlation_id)])
 
