@@ -19,10 +19,6 @@ class FlushPolicy:
     messages: int = NEVER
     interval_ms: int = NEVER
 
-    def is_due_after_append(self, unflushed: int) -> bool:
-        """Tell whether an append that leaves so many offsets unflushed must flush."""
-        return unflushed >= self.messages
-
     def is_due_by_time(self, unflushed: int, waited_ms: float) -> bool:
         """Tell whether a log that waited so long with unflushed offsets must flush."""
         return unflushed > 0 and waited_ms >= self.interval_ms

@@ -83,6 +83,7 @@ def set_aside(fs: FileSystem, file: File) -> tuple[str, ...]:
     if not _holds_something(file, 0):
         return ()
     path = _name_of(file, 0)
+    file.sync()
     fs.rename(file.path, path)
     return (path,)
 

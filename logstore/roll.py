@@ -10,7 +10,7 @@ import attrs
 @attrs.frozen
 class RollPolicy:
     """
-    Limits of one segment.
+    Limits of one segment, for its layout's ``has_room_for``.
 
     `segment_bytes_max` bounds the data file; `segment_ms_max` bounds how far the timestamps in one
     segment may lie apart (None: no bound), shortened per segment by a jitter drawn from
@@ -26,11 +26,3 @@ class RollPolicy:
         if self.jitter_ms_max == 0 or self.segment_ms_max is None:
             return 0
         return rng.randrange(max(1, min(self.jitter_ms_max, self.segment_ms_max)))
-
-    def is_full(self, segment_bytes: int, incoming_bytes: int) -> bool:
-        """Tell whether the incoming bytes no longer fit; filling a segment exactly is allowed."""
-        return segment_bytes > self.segment_bytes_max - incoming_bytes
-
-    def is_aged(self, waited_ms: int, jitter_ms: int) -> bool:
-        """Tell whether a segment whose oldest entry waited that long must be finished."""
-        return self.segment_ms_max is not None and waited_ms > self.segment_ms_max - jitter_ms

@@ -28,7 +28,3 @@ class Span:
 
     def __str__(self) -> str:
         return f"[{self.start}, {self.end})"
-
-    def overlaps(self, other: Span) -> bool:
-        """Tell whether the two intervals share at least one offset."""
-        return self.start < other.end and other.start < self.end

@@ -297,8 +297,13 @@ class RecoveryContract(FailingDiskContract):
 
     def test_segments_behind_damage_are_kept_aside(self) -> None:
         """What a recovery takes out of the log is all there, in the order of the log."""
-        host, witnessed, path, position = self.damaged(1)
-        host.fs.damage(path, position, b"\xa5" * 8)
+        host = SimulatedHost()
+        witnessed = WitnessedLog(self.layout, host)
+        witnessed.append_segments(3)
+        witnessed.append(2)
+        first = witnessed.log.segments.values()[0]
+        position = first.locate(witnessed.testimony.entries[1].base_offset)
+        host.fs.damage(first.path, position, b"\xa5" * 8)
         files = [segment.path for segment in witnessed.log.segments.values()]
         contents = [read_file(host.fs, name) for name in files]
         lost = b"".join([contents[0][position:], *contents[1:]])

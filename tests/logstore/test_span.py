@@ -17,15 +17,6 @@ def test_it_holds_its_start_and_not_its_end(span: Span, offset: int) -> None:
     assert (offset in span) == (offset in range(span.start, span.end))
 
 
-@given(SPANS, SPANS)
-def test_overlap_is_a_shared_offset(first: Span, second: Span) -> None:
-    """Two spans overlap exactly when one offset is in both; so touching spans do not."""
-    shared = set(range(first.start, first.end)) & set(range(second.start, second.end))
-    if len(first) and len(second):
-        assert first.overlaps(second) == bool(shared)
-    assert first.overlaps(second) == second.overlaps(first)
-
-
 @given(SPANS)
 def test_its_length_counts_offsets(span: Span) -> None:
     """The length is the number of offsets, and an empty span has none."""

@@ -106,7 +106,7 @@ def test_policies() -> None:
     assert compacted.retention_policy.retention_ms is None
     assert compacted.roll_policy.segment_ms_max == 5000
     assert LogConfig(max_compaction_lag_ms=5000).roll_policy.segment_ms_max == 604800000
-    assert LogConfig(flush_messages=7).flush_policy.is_due_after_append(7)
+    assert LogConfig(flush_messages=7).flush_policy.messages == 7
 
 
 def test_needs_every_record() -> None:
