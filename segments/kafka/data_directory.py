@@ -7,6 +7,8 @@ writes to it ``.lock`` is locked, as Kafka does it, so that the real broker is k
 
 from __future__ import annotations
 
+import attrs
+
 from logstore.errors import ForeignDirectoryError, LockedError
 from logstore.host import Host, Lock
 from logstore.segments.kafka.directory_name import (
@@ -18,10 +20,13 @@ from logstore.segments.kafka.directory_name import (
 )
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.meta_properties import MetaProperties
+from logstore.segments.kafka.topic import SETTINGS_FILE
 
 LOCK_FILE = ".lock"
 #: of a directory that names none
 DEFAULT_NODE_ID = 1
+#: ends of the names of files beside the partitions
+_FILES_BESIDE = ("-checkpoint", ".checkpoint", SETTINGS_FILE)
 
 
 class DataDirectory:
@@ -78,7 +83,7 @@ class DataDirectory:
         if fs.exists(f"{path}/{META_PROPERTIES}"):
             return
         for entry in fs.list_directory(path):
-            if entry.name.startswith(".") or entry.name.endswith("-checkpoint"):
+            if entry.name.startswith(".") or entry.name.endswith(_FILES_BESIDE):
                 continue
             if entry.is_directory and is_known_directory(entry.name):
                 continue
@@ -124,6 +129,17 @@ class DataDirectory:
         meta = MetaProperties.generate(new_id, self.host.rng)
         meta.write(fs, path, self.host.clock.wall_ms())
         return meta
+
+    def upgrade(self) -> None:
+        """Give a directory of ZooKeeper's time the ``meta.properties`` of KRaft."""
+        meta = self.meta
+        if meta is None or meta.version > 0:
+            return
+        fresh = MetaProperties.generate(
+            self.node_id, self.host.rng, cluster_id=meta.cluster_id or None
+        )
+        self.meta = attrs.evolve(fresh, directory_id=meta.directory_id or fresh.directory_id)
+        self.meta.write(self.host.fs, self.path, self.host.clock.wall_ms())
 
     # what is in it
 

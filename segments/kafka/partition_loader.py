@@ -8,7 +8,7 @@ from its recovery point on, or whole where the checkpoint does not know it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -17,6 +17,7 @@ import attrs
 from logstore.errors import CorruptFileError
 from logstore.host import Host
 from logstore.segments.kafka import checkpoints, clean_shutdown
+from logstore.segments.kafka.cluster_metadata.cluster_metadata import ClusterMetadata
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.data_directory import DataDirectory
 from logstore.segments.kafka.directory_name import PartitionDirectory
@@ -42,6 +43,8 @@ class Stored:
     config: LogConfig
     recovery_point: int | None
     log_start_offset: int
+    #: in the metadata, but not in the directory: it begins anew
+    is_missing: bool = False
 
 
 #: calls a function for every partition, like `map`
@@ -59,23 +62,28 @@ class PartitionLoader:
         self.host = host
         self.directory = directory
         self.was_clean = clean_shutdown.exists(host.fs, directory.path)
+        self._places = directory.partitions()
         self._thread_count = thread_count
         self._cache = IndexCache()
 
     # what is there
 
     def load(
-        self, config_of: Callable[[Topic], LogConfig], progress: Progress | None = None
+        self,
+        metadata: ClusterMetadata,
+        config_of: Callable[[Topic], LogConfig],
+        progress: Progress | None = None,
     ) -> list[Topic]:
         """
         Open every partition, topic by topic in the order of the directory names; return the topics.
 
+        Those that `metadata` have beyond it, because a power loss took their directories, follow.
+
         Raises:
-            ForeignDirectoryError: a directory is none of a partition.
             StorageError: a partition cannot be opened.
 
         """
-        found = self._look(config_of)
+        found = self._look(metadata, config_of)
         with self._runner(len(found)) as run:
             opened = iter(run(self._open_stored, found))
             for done, stored in enumerate(found):
@@ -88,7 +96,9 @@ class PartitionLoader:
             progress(len(found), len(found), "")
         return list({stored.topic.name: stored.topic for stored in found}.values())
 
-    def _look(self, config_of: Callable[[Topic], LogConfig]) -> list[Stored]:
+    def _look(
+        self, metadata: ClusterMetadata, config_of: Callable[[Topic], LogConfig]
+    ) -> list[Stored]:
         """
         Return what is to be opened, and how; until then nothing was changed.
 
@@ -97,23 +107,63 @@ class PartitionLoader:
         fs, directory = self.host.fs, self.directory
         recovery_points = self._checkpoint(checkpoints.RECOVERY_POINT)
         log_starts = self._checkpoint(checkpoints.LOG_START)
-        settings = load_settings(fs, directory.path)
+        former = load_settings(fs, directory.path)
         is_trusted = self.was_clean or not directory.is_writable
-        by_topic: dict[str, list[PartitionDirectory]] = {}
-        for place in directory.partitions():
-            by_topic.setdefault(place.topic, []).append(place)
         found: list[Stored] = []
-        for name, places in by_topic.items():
-            topic = Topic(name, self._topic_id(places), settings.get(name, {}))
+        deleted: list[PartitionDirectory] = []
+        topics: dict[str, Topic] = {}
+        for name, places in self._by_topic().items():
+            ids = self._topic_ids(places)
+            gone = [place for place, topic_id in ids.items() if metadata.was_deleted(topic_id)]
+            deleted += gone
+            if len(gone) == len(places):
+                continue
+            known = (topic_id for place, topic_id in ids.items() if place not in gone)
+            topic_id = metadata.topic_id_of(name, known) or random_uuid(self.host.rng)
+            settings = metadata.settings_of(name) | former.get(name, {})
+            topics[name] = topic = Topic(name, topic_id, settings)
             config = config_of(topic)
             for place in places:
-                key = (name, place.partition)
-                recovery_point = None if is_trusted else recovery_points.get(key, 0)
-                start = log_starts.get(key, 0)
-                found.append(Stored(topic, place.partition, config, recovery_point, start))
+                if place not in gone:
+                    key = (name, place.partition)
+                    recovery_point = None if is_trusted else recovery_points.get(key, 0)
+                    start = log_starts.get(key, 0)
+                    found.append(Stored(topic, place.partition, config, recovery_point, start))
         if directory.is_writable:
+            found += self._missing(metadata, config_of, topics, found)
             clean_shutdown.remove(fs, directory.path)
+            for place in deleted:
+                directory.condemn(place.topic, place.partition, 0)
         return found
+
+    def _by_topic(self) -> dict[str, list[PartitionDirectory]]:
+        by_topic: dict[str, list[PartitionDirectory]] = {}
+        for place in self._places:
+            by_topic.setdefault(place.topic, []).append(place)
+        return by_topic
+
+    def _missing(
+        self,
+        metadata: ClusterMetadata,
+        config_of: Callable[[Topic], LogConfig],
+        topics: dict[str, Topic],
+        found: list[Stored],
+    ) -> list[Stored]:
+        """Return the partitions that the metadata have and the directory lacks."""
+        there = {(stored.topic.name, stored.index) for stored in found}
+        missing: list[Stored] = []
+        for image, index in metadata.partitions_here():
+            if (image.name, index) in there:
+                continue
+            topic = topics.get(image.name)
+            if topic is None:
+                settings = metadata.settings_of(image.name)
+                topics[image.name] = topic = Topic(image.name, image.topic_id, settings)
+            if topic.topic_id == image.topic_id:
+                _log.warning("%s-%s: its directory is gone; made anew", image.name, index)
+                config = config_of(topic)
+                missing.append(Stored(topic, index, config, None, 0, is_missing=True))
+        return missing
 
     def _checkpoint(self, name: str) -> dict[tuple[str, int], int]:
         """Read an offset checkpoint; one that cannot be read counts as empty, as in Kafka."""
@@ -124,7 +174,7 @@ class PartitionLoader:
             return {}
 
     @contextmanager
-    def _runner(self, count: int) -> Iterator[Run]:
+    def _runner(self, count: int) -> Generator[Run]:
         """
         Give what calls a function for each of `count` partitions, results in order.
 
@@ -143,6 +193,8 @@ class PartitionLoader:
             pool.shutdown(cancel_futures=True)
 
     def _open_stored(self, stored: Stored) -> KafkaPartition:
+        if stored.is_missing:
+            return self.create(stored.topic, stored.index, stored.config)
         return self.open(
             stored.topic,
             stored.index,
@@ -153,13 +205,20 @@ class PartitionLoader:
 
     # identity
 
-    def _topic_id(self, places: list[PartitionDirectory]) -> bytes:
-        """Return the id in the first of a topic's partitions that has one, or else a new one."""
+    def _topic_ids(self, places: list[PartitionDirectory]) -> dict[PartitionDirectory, bytes]:
+        """
+        Return the topic ids that a topic's directories hold.
+
+        After a clean stop they hold the same one, so that the first will do.
+        """
+        found: dict[PartitionDirectory, bytes] = {}
         for place in places:
             metadata = self._metadata(self.directory.path_of(place.topic, place.partition))
             if metadata is not None:
-                return metadata.topic_id
-        return random_uuid(self.host.rng)
+                found[place] = metadata.topic_id
+                if self.was_clean:
+                    break
+        return found
 
     def _metadata(self, path: str) -> PartitionMetadata | None:
         """
@@ -183,19 +242,29 @@ class PartitionLoader:
         (``UnifiedLog.assignTopicId``).
         """
         found_bytes = files.found_bytes(PARTITION_METADATA)
-        if found_bytes and (self.was_clean or self._metadata(files.directory) is not None):
+        if found_bytes and self.was_clean:
+            return
+        found = self._metadata(files.directory)
+        if found is not None and found.topic_id == topic_id:
             return
         _log.log(
             logging.INFO if found_bytes is None else logging.WARNING,
             "%s/%s: %s; written with topic id %s",
             files.directory,
             PARTITION_METADATA,
-            "missing" if found_bytes is None else "holds no topic id",
+            _flaw(found_bytes, found),
             uuid_to_text(topic_id),
         )
         PartitionMetadata(topic_id).write(self.host.fs, files.directory)
 
     # one partition
+
+    def create(self, topic: Topic, index: int, config: LogConfig) -> KafkaPartition:
+        """Create one partition, empty; it is durable with its first flush."""
+        path = self.directory.path_of(topic.name, index)
+        self.host.fs.make_directory(path)
+        PartitionMetadata(topic.topic_id).write(self.host.fs, path, sync=False)
+        return self.open(topic, index, config, is_new=True)
 
     def open(
         self,
@@ -232,6 +301,13 @@ class PartitionLoader:
         if self.directory.is_writable and _was_never_led(partition):
             partition.become_leader(0, sync=False)
         return partition
+
+
+def _flaw(found_bytes: int | None, found: PartitionMetadata | None) -> str:
+    """Return why a partition's metadata are written anew."""
+    if found is not None:
+        return f"holds topic id {uuid_to_text(found.topic_id)}"
+    return "missing" if found_bytes is None else "holds no topic id"
 
 
 def _was_never_led(partition: KafkaPartition) -> bool:

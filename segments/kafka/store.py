@@ -14,17 +14,18 @@ from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
-from logstore.errors import MissingSegmentError, StorageError
+from logstore.errors import ForeignDirectoryError, MissingSegmentError, StorageError
 from logstore.host import Host
 from logstore.segments.kafka import checkpoints, clean_shutdown
+from logstore.segments.kafka.cluster_metadata.cluster_metadata import ClusterMetadata, Home
+from logstore.segments.kafka.cluster_metadata.release import NEWEST, MetadataVersion
 from logstore.segments.kafka.config import LogConfig, parse_topic_configs
 from logstore.segments.kafka.data_directory import DataDirectory, is_known_directory
 from logstore.segments.kafka.kafka_uuid import random_uuid
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.partition_loader import PartitionLoader, Progress
-from logstore.segments.kafka.partition_metadata import PartitionMetadata
-from logstore.segments.kafka.topic import Topic, save_settings
+from logstore.segments.kafka.topic import Topic, remove_settings
 
 __all__ = ["LAYOUT", "KafkaLayout", "KafkaStore", "Progress", "Run", "StoreOptions"]
 
@@ -45,6 +46,7 @@ class StoreOptions:
     directory names. `log_defaults` are the broker's settings for topics, by Kafka's topic config
     names; `progress` is told (done, all, name) while partitions load. After an unclean stop
     `recovery_thread_count` partitions are recovered at a time; with 1, one after the other.
+    `release` is the metadata version that the directory must have, or gets if it is new.
     """
 
     is_writable: bool = True
@@ -52,6 +54,7 @@ class StoreOptions:
     log_defaults: Mapping[str, str] = attrs.field(factory=dict[str, str])
     progress: Progress | None = None
     recovery_thread_count: int = 1
+    release: MetadataVersion | None = None
 
 
 class KafkaStore:
@@ -75,18 +78,55 @@ class KafkaStore:
         self._data_directory = DataDirectory(
             host, directory, is_writable=self.options.is_writable, node_id=self.options.node_id
         )
-        self.meta = self._data_directory.meta
         self.node_id = self._data_directory.node_id
         try:
             self._loader = PartitionLoader(
                 host, self._data_directory, self.options.recovery_thread_count
             )
             self.was_clean = self._loader.was_clean
-            for topic in self._loader.load(self.config_of, self.options.progress):
-                self._enter(topic)
+            self.metadata = self._open_metadata()
+            self.meta = self._data_directory.meta
+            self._load()
         except BaseException:
             self._data_directory.release()
             raise
+
+    def _open_metadata(self) -> ClusterMetadata:
+        directory, release = self._data_directory, self.options.release
+        if release is not None and directory.is_writable:
+            directory.upgrade()
+        directory_id = None if directory.meta is None else directory.meta.directory_id
+        metadata = ClusterMetadata(
+            self.host,
+            directory.path,
+            Home(self.node_id) if directory_id is None else Home(self.node_id, directory_id),
+            release=release or NEWEST,
+            is_writable=directory.is_writable,
+        )
+        found = metadata.image.metadata_version
+        if release is not None and release != found:
+            metadata.abandon()
+            raise ForeignDirectoryError(
+                f"{directory.path}: its metadata version is {found.name}, not {release.name}; "
+                "leave the release out, or name an empty directory"
+            )
+        return metadata
+
+    def _load(self) -> None:
+        """Open all partitions; what the metadata lack of them is taken in."""
+        try:
+            topics = self._loader.load(self.metadata, self.config_of, self.options.progress)
+            if self.options.is_writable:
+                meta = self._data_directory.meta
+                is_zookeepers = meta is not None and meta.version == 0
+                self.metadata.adopt(topics, is_put_off=is_zookeepers)
+                if not is_zookeepers:
+                    remove_settings(self.host.fs, self.directory)
+        except BaseException:
+            self.metadata.abandon()
+            raise
+        for topic in topics:
+            self._enter(topic)
 
     # topics
 
@@ -114,39 +154,38 @@ class KafkaStore:
 
         Raises:
             ConfigError: a setting has a value that is not allowed.
-            OSError: the disk refused. Either way nothing of the topic remains.
+            WriteFailedError, OSError: the disk refused. Either way nothing of the topic remains.
 
         """
         assert name not in self.topics_by_name, f"topic {name} exists"
         topic = Topic(name, random_uuid(self.host.rng), dict(settings or {}))
-        self.add_partitions(topic, partition_count)
+        self._grow(topic, partition_count, lambda: self.metadata.create_topic(topic))
         self._enter(topic)
-        try:
-            if topic.settings:
-                save_settings(self.host.fs, self.directory, self.topics_by_name)
-        except OSError:
-            del self.topics_by_name[name], self.topics_by_id[topic.topic_id]
-            self._undo_partitions(topic, 0, partition_count)
-            raise
         return topic
 
     def add_partitions(self, topic: Topic, partition_count: int) -> None:
-        """Grow the topic to so many partitions, or leave it as it is and raise OSError."""
+        """
+        Grow the topic to so many partitions.
+
+        Raises:
+            WriteFailedError, OSError: the disk refused; the topic is as it was.
+
+        """
+        start = len(topic.partitions)
+        self._grow(topic, partition_count, lambda: self.metadata.add_partitions(topic, start))
+
+    def _grow(self, topic: Topic, partition_count: int, say: Callable[[], None]) -> None:
+        """Create partitions, `say` so, or undo it all."""
         config = self.config_of(topic)  # settings are checked before anything stands on disk
         count = len(topic.partitions)
         try:
             for index in range(count, partition_count):
-                topic.partitions[index] = self._create_partition(topic, index, config)
+                topic.partitions[index] = self._loader.create(topic, index, config)
             self.host.fs.sync_directory(self.directory)
-        except OSError:
+            say()
+        except (OSError, StorageError):
             self._undo_partitions(topic, count, partition_count)
             raise
-
-    def _create_partition(self, topic: Topic, index: int, config: LogConfig) -> KafkaPartition:
-        path = self._data_directory.path_of(topic.name, index)
-        self.host.fs.make_directory(path)
-        PartitionMetadata(topic.topic_id).write(self.host.fs, path, sync=False)
-        return self._loader.open(topic, index, config, is_new=True)
 
     def _undo_partitions(self, topic: Topic, start: int, end: int) -> None:
         """Take partitions away that could not all be created."""
@@ -157,7 +196,14 @@ class KafkaStore:
             self.host.fs.remove_directory(self._data_directory.path_of(topic.name, index))
 
     def delete_topic(self, topic: Topic) -> None:
-        """Take the topic away: its directories get ``-delete`` names and go after a delay."""
+        """
+        Take the topic away: its directories get ``-delete`` names and go after a delay.
+
+        Raises:
+            WriteFailedError, OSError: the disk refused; the topic is still there.
+
+        """
+        self.metadata.delete_topic(topic)
         del self.topics_by_name[topic.name]
         del self.topics_by_id[topic.topic_id]
         for partition in topic.partitions.values():
@@ -165,8 +211,6 @@ class KafkaStore:
             self._data_directory.condemn(
                 topic.name, partition.index, partition.config.file_delete_delay_ms
             )
-        if topic.settings:
-            save_settings(self.host.fs, self.directory, self.topics_by_name)
 
     def change_settings(self, topic: Topic, settings: Mapping[str, str]) -> None:
         """
@@ -174,13 +218,14 @@ class KafkaStore:
 
         Raises:
             ConfigError: a value is not allowed; nothing was changed.
+            WriteFailedError, OSError: the disk refused; nothing was changed.
 
         """
         config = parse_topic_configs({**self.log_defaults, **settings})
+        self.metadata.change_settings(topic, settings)
         topic.settings = dict(settings)
         for partition in topic.partitions.values():
             partition.reconfigure(config)
-        save_settings(self.host.fs, self.directory, self.topics_by_name)
 
     # housekeeping
 
@@ -225,6 +270,7 @@ class KafkaStore:
         """Let go of everything as it is: for a directory that goes away, or that is only read."""
         for partition in self.partitions():
             partition.log.close()
+        self.metadata.abandon()
         self._data_directory.release()
 
     def close(self, run: Run = map) -> None:
@@ -239,10 +285,12 @@ class KafkaStore:
             return
         failures = [failure for failure in run(_close, self.partitions()) if failure is not None]
         try:
+            self.metadata.close()
             if not failures:
                 self.write_checkpoints()
                 self.write_high_watermarks()
-                clean_shutdown.write(self.host.fs, self.directory)
+                broker_epoch = self.metadata.broker_epoch
+                clean_shutdown.write(self.host.fs, self.directory, broker_epoch)
         finally:
             self._data_directory.release()
         if failures:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 import attrs
 
 from logstore.errors import CorruptFileError
-from logstore.host import FileSystem, read_file, write_file
+from logstore.host import FileSystem, read_file
 from logstore.segments.kafka.partition import KafkaPartition
 
-#: beside the partitions: Kafka itself keeps topic settings in its metadata log
+#: beside the partitions: where settings stood before there was a metadata log
 SETTINGS_FILE = "topic-settings.json"
 
 
@@ -45,10 +44,9 @@ def load_settings(fs: FileSystem, directory: str) -> dict[str, dict[str, str]]:
         raise CorruptFileError(path, f"not a table of topic settings ({error})") from error
 
 
-def save_settings(fs: FileSystem, directory: str, topics: Mapping[str, Topic]) -> None:
-    """Write the settings of every topic that has some; nothing is written while none has."""
+def remove_settings(fs: FileSystem, directory: str) -> None:
+    """Take the file away once the metadata log has what it says; fine if there is none."""
     path = f"{directory}/{SETTINGS_FILE}"
-    found = {topic.name: topic.settings for topic in topics.values() if topic.settings}
-    if found or fs.exists(path):
-        content = {"version": 1, "topics": found}
-        write_file(fs, path, json.dumps(content, indent=2).encode())
+    if fs.exists(path):
+        fs.remove(path)
+        fs.sync_directory(directory)

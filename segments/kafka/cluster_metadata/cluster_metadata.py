@@ -70,6 +70,9 @@ class ClusterMetadata:
         is_writable: bool = True,
     ) -> None:
         self.home = home
+        self._rng = host.rng
+        #: topics that are taken in with the next change
+        self._waiting: list[Topic] = []
         self.log = MetadataLog(host, path, home.node_id, release=release, is_writable=is_writable)
         self.image = self.log.image
 
@@ -126,11 +129,36 @@ class ClusterMetadata:
 
     # what is there all the same
 
-    def adopt(self, topics: Iterable[Topic]) -> int:
-        """Take in what the metadata lack of `topics`; return how many records that took."""
-        records = [record for topic in topics for record in self._missing(topic)]
-        self.log.append(records)
-        return len(records)
+    def adopt(self, topics: Iterable[Topic], *, is_put_off: bool = False) -> None:
+        """
+        Take in what the metadata lack of `topics`; `is_put_off` does it with the first change.
+
+        So a directory that belongs to a broker of ZooKeeper's time stays as it is while nobody
+        changes its topics.
+        """
+        self._waiting = list(topics)
+        if not is_put_off:
+            self._append([])
+
+    def _append(self, records: Iterable[MetadataRecord]) -> None:
+        """Append records, and in front of them what is put off."""
+        missing = [record for topic in self._waiting for record in self._missing(topic)]
+        ids = self._next_block(missing)
+        self.log.append([*missing, *ids, *records])
+        self._waiting = []
+
+    def _next_block(self, missing: list[MetadataRecord]) -> Iterator[ProducerIdsRecord]:
+        """
+        Yield what skips the producer ids that topics from elsewhere may know.
+
+        Were one given out a second time, its first batch would pass for a retry of the other's:
+        acknowledged, and lost. Nothing on disk tells of ids whose producer has not written yet, so
+        a block is drawn. Below 2^53 every client can represent it.
+        """
+        if any(isinstance(record, TopicRecord) for record in missing):
+            drawn = self._rng.getrandbits(42) * PRODUCER_IDS_PER_BLOCK
+            if drawn > self.image.next_producer_id:
+                yield ProducerIdsRecord(self.home.node_id, self.broker_epoch, drawn)
 
     def _missing(self, topic: Topic) -> Iterator[MetadataRecord]:
         known = self.image.topics.get(topic.name)
@@ -142,7 +170,9 @@ class ClusterMetadata:
             yield from self._creation(topic)
             return
         settings = self.image.configs_of(ResourceType.TOPIC, topic.name)
-        yield from _config_changes(ResourceType.TOPIC, topic.name, settings, topic.settings)
+        yield from _config_changes(
+            ResourceType.TOPIC, topic.name, settings, settings | topic.settings
+        )
         for partition in topic.partitions.values():
             before = known.partitions.get(partition.index)
             if before is None:
@@ -179,7 +209,7 @@ class ClusterMetadata:
 
     def create_topic(self, topic: Topic) -> None:
         """Say that the topic is there, with its settings and partitions."""
-        self.log.append(list(self._creation(topic)))
+        self._append(self._creation(topic))
 
     def _creation(self, topic: Topic) -> Iterator[MetadataRecord]:
         yield TopicRecord(topic.name, topic.topic_id)
@@ -201,7 +231,7 @@ class ClusterMetadata:
 
     def add_partitions(self, topic: Topic, start: int) -> None:
         """Say that the topic's partitions from `start` on are there, too."""
-        self.log.append(
+        self._append(
             [
                 self._partition(topic, partition)
                 for index, partition in topic.partitions.items()
@@ -211,13 +241,11 @@ class ClusterMetadata:
 
     def delete_topic(self, topic: Topic) -> None:
         """Say that the topic is gone; whatever is left of it may go from now on."""
-        self.log.append([RemoveTopicRecord(topic.topic_id)])
+        self._append([RemoveTopicRecord(topic.topic_id)])
 
     def change_settings(self, topic: Topic, settings: Mapping[str, str]) -> None:
         """Say that `settings` take the place of the topic's own."""
-        self.log.append(
-            list(_config_changes(ResourceType.TOPIC, topic.name, topic.settings, settings))
-        )
+        self._append(_config_changes(ResourceType.TOPIC, topic.name, topic.settings, settings))
 
     # brokers
 
@@ -228,13 +256,14 @@ class ClusterMetadata:
     def change_broker_settings(self, name: str, settings: Mapping[str, str]) -> None:
         """Say that `settings` take the place of a broker's; "" is every broker."""
         before = self.broker_settings(name)
-        self.log.append(list(_config_changes(ResourceType.BROKER, name, before, settings)))
+        self._append(_config_changes(ResourceType.BROKER, name, before, settings))
 
     def take_producer_ids(self) -> range:
         """Return producer ids that nobody ever had, and that nobody else will get."""
+        self._append([])  # what is put off may draw a block
         start = self.image.next_producer_id
         end = start + PRODUCER_IDS_PER_BLOCK
-        self.log.append([ProducerIdsRecord(self.home.node_id, self.broker_epoch, end)])
+        self._append([ProducerIdsRecord(self.home.node_id, self.broker_epoch, end)])
         return range(start, end)
 
     def close(self) -> None:

@@ -2,9 +2,9 @@
 The metadata log itself, ``__cluster_metadata-0``: read into an image, appended to as its leader.
 
 Its files are those of any partition, and the same code writes them. Three things differ: it is
-recovered at every start, as in Kafka; a newer snapshot takes the place of what lies below it; and
-whoever appends has won an election first, even alone: the epoch goes up, ``quorum-state`` says so,
-and a LeaderChange batch stands in front of the first record.
+recovered whenever it is opened for appends, as in Kafka; a newer snapshot takes the place of what
+lies below it; and whoever appends has won an election first, even alone: the epoch goes up,
+``quorum-state`` says so, and a LeaderChange batch stands in front of the first record.
 
 A directory that was only formatted has no log yet. What ``bootstrap.checkpoint`` holds is what its
 log starts with, and the first change writes both.
@@ -15,7 +15,7 @@ Source: ``KafkaRaftLog``, ``QuorumController``, ``ActivationRecordsGenerator``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from logstore.errors import CorruptEntryError, CorruptFileError
 from logstore.host import Host, write_file
@@ -93,6 +93,7 @@ class MetadataLog:
         self.node_id = node_id
         self.is_writable = is_writable
         self.image = MetadataImage()
+        #: open from the first append on
         self._partition: KafkaPartition | None = None
         self._snapshot: SnapshotId | None = None
         #: that of our own appends; None before the first
@@ -100,7 +101,6 @@ class MetadataLog:
         #: what the log has to start with, where it says nothing yet
         self._bootstrap: list[tuple[AnyRecord, int]] = []
         if self._is_there():
-            self._open()
             self._read()
         if METADATA_VERSION not in self.image.features:
             self._load_bootstrap(release)
@@ -115,51 +115,57 @@ class MetadataLog:
         names = fs.list_directory(self.directory)
         return self._snapshot is not None or any(entry.name.endswith(LOG) for entry in names)
 
-    def _open(self, *, is_new: bool = False) -> KafkaPartition:
+    def _open(self, *, is_writable: bool = True, is_new: bool = False) -> KafkaPartition:
+        """Open the log: as it is to be read, or recovered to be appended to."""
         files = SegmentFiles(
             self.host,
             self.directory,
             parse_topic_configs({}),
-            is_clean=not self.is_writable or is_new,
-            is_writable=self.is_writable,
+            is_clean=not is_writable or is_new,
+            is_writable=is_writable,
             is_new=is_new,
         )
-        snapshot_end = 0 if self._snapshot is None else self._snapshot.end_offset
-        self._partition = KafkaPartition(
+        is_recovered = is_writable and not is_new
+        return KafkaPartition(
             self.host,
             files,
             TOPIC,
             0,
-            recovery_point=0 if self.is_writable and not is_new else None,
-            log_start_offset=snapshot_end,
+            recovery_point=0 if is_recovered else None,
+            log_start_offset=self._snapshot_end if is_writable else 0,
         )
-        return self._partition
+
+    @property
+    def _snapshot_end(self) -> int:
+        return 0 if self._snapshot is None else self._snapshot.end_offset
 
     def _read(self) -> None:
-        assert self._partition is not None, "opened before"
-        end = 0
+        """Fold the newest snapshot and the log behind it; nothing on disk changes by that."""
+        end = self._snapshot_end
         if self._snapshot is not None:
-            end = self._snapshot.end_offset
             path = f"{self.directory}/{self._snapshot.file_name}"
             for entry in read_snapshot(self.host.fs, path):
                 self.image.apply(entry.record)
-        start = self._partition.log.start_offset
-        if start > end and self._partition.end_offset > start:
-            raise CorruptFileError(
-                self.directory, f"starts at offset {start} and has no snapshot of what was before"
-            )
-        for batch in self._whole_batches(self._partition, max(start, end)):
-            for entry in decode_entries(batch, self.directory):
-                if entry.offset >= end:
-                    self.image.apply(entry.record)
-
-    def _whole_batches(self, partition: KafkaPartition, start: int) -> Iterator[RecordBatch]:
-        """Yield batches up to the end that a recovery finds; who only reads had none."""
+        partition = self._open(is_writable=False)
         try:
-            yield from partition.batches(start)
+            start = partition.log.start_offset
+            if start > end and partition.end_offset > start:
+                raise CorruptFileError(
+                    self.directory, f"starts at offset {start}; no snapshot has what was before"
+                )
+            if partition.end_offset > end:
+                self._fold(partition, max(start, end))
+        finally:
+            partition.log.close()
+
+    def _fold(self, partition: KafkaPartition, start: int) -> None:
+        """Apply the records from `start` up to where a recovery would end the log."""
+        try:
+            for batch in partition.batches(start):
+                for entry in decode_entries(batch, self.directory):
+                    if entry.offset >= start:
+                        self.image.apply(entry.record)
         except CorruptEntryError as error:
-            if self.is_writable:
-                raise
             _log.warning("%s; the metadata log ends there", error)
 
     def _load_bootstrap(self, release: MetadataVersion) -> None:
@@ -222,7 +228,8 @@ class MetadataLog:
         if self._epoch is not None and partition is not None:
             return self._epoch, partition
         if partition is None:
-            partition = self._create()
+            partition = self._open() if self._is_there() else self._create()
+            self._partition = partition
         fs = self.host.fs
         before = QuorumState.read(fs, self.directory) or QuorumState(self.node_id, 0)
         snapshot_epoch = 0 if self._snapshot is None else self._snapshot.epoch
@@ -267,13 +274,9 @@ class MetadataLog:
 
     def close(self) -> None:
         """Let go of the files in good order."""
-        if self._partition is None:
-            return
-        if self.is_writable:
+        if self._partition is not None:
             self._partition.close()
-        else:
-            self._partition.log.close()
-        self._partition = None
+            self._partition = None
 
     def abandon(self) -> None:
         """Let go of the files as they are."""

@@ -171,7 +171,7 @@ class TestHousekeeping:
         names = [entry.name for entry in host.fs.list_directory(f"{DIRECTORY}/t-0")]
         assert not any(name.endswith(".deleted") for name in names)
         directories = [e.name for e in host.fs.list_directory(DIRECTORY) if e.is_directory]
-        assert directories == ["t-0"]
+        assert directories == ["__cluster_metadata-0", "t-0"]
 
     def test_what_fails_once_is_tried_again(self, caplog: pytest.LogCaptureFixture) -> None:
         """A full disk ends no periodic work: it is logged, and all goes on when there is room."""

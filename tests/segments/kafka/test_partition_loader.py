@@ -211,6 +211,7 @@ class TestTopicIds:
     def test_a_topic_without_an_id_gets_one_for_good(self, host: SimulatedHost) -> None:
         """As Kafka did when it began to have them: all partitions the same, also after a crash."""
         before = self.stripped(host, 0, 1, 2)
+        host.fs.remove_directory(f"{DATA}/__cluster_metadata-0")
         store = KafkaStore(host, DATA)
         topic_id = store.topics_by_name["t"].topic_id
         assert topic_id != before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -67,7 +67,7 @@ def as_printed(record: MetadataRecord, version: int) -> dict[str, Any]:
 
 def _printed_value(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_printed_value(item) for item in cast(tuple[Any, ...], value)]
+        return [_printed_value(item) for item in cast("Sequence[Any]", value)]
     return uuid_to_text(value) if isinstance(value, bytes) else value
 
 

@@ -196,12 +196,14 @@ def test_what_was_appended_comes_back(host: SimulatedHost, is_clean: bool) -> No
     found = [(batch.leader_epoch, batch.is_control) for batch in batches(host)]
     assert found == [(1, True), (1, False), (1, False), (2, True), (2, False)]
     assert QuorumState.read(host.fs, LOG) == QuorumState(1, 2)
+    log.append([TopicRecord("b", B)])
     log.close()
-    assert read_file(host.fs, f"{LOG}/leader-epoch-checkpoint") == b"0\n2\n1 0\n2 12\n"
+    expected = b"0\n3\n1 0\n2 12\n3 14\n"
+    assert read_file(host.fs, f"{LOG}/leader-epoch-checkpoint") == expected
 
 
 def test_reading_changes_nothing(host: SimulatedHost) -> None:
-    """A store that is only read writes no file, and has the image all the same."""
+    """A store that is only read writes no file and has the image; so does one without a change."""
     empty = open_log(host, is_writable=False)
     assert host.fs.list_directory(DATA) == []
     assert empty.image.metadata_version == NEWEST
@@ -209,9 +211,10 @@ def test_reading_changes_nothing(host: SimulatedHost) -> None:
     log.append([TopicRecord("a", A)])
     log.close()
     before = {entry.name: entry for entry in host.fs.list_directory(LOG)}
-    reader = open_log(host, is_writable=False)
-    assert list(reader.image.topics) == ["a"]
-    reader.close()
+    for is_writable in (False, True):
+        reader = open_log(host, is_writable=is_writable)
+        assert list(reader.image.topics) == ["a"]
+        reader.close()
     assert {entry.name: entry for entry in host.fs.list_directory(LOG)} == before
 
 
@@ -287,7 +290,7 @@ def test_a_snapshot_alone_is_enough(host: SimulatedHost) -> None:
 def test_a_log_without_its_beginning(host: SimulatedHost) -> None:
     """Where neither segment nor snapshot has the first records, nobody knows what they said."""
     write_segment(host, 7, encode_record(TopicRecord("a", A)))
-    with pytest.raises(CorruptFileError, match="starts at offset 7 and has no snapshot"):
+    with pytest.raises(CorruptFileError, match="starts at offset 7; no snapshot has"):
         open_log(host)
 
 
