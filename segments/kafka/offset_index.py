@@ -62,7 +62,7 @@ class OffsetIndex(SparseIndex):
     @property
     def last_entry(self) -> tuple[int, int]:
         """The last (offset, position); (base offset, 0) while there is none."""
-        data = self.data()
+        data = self._last_data()
         count = len(data) // 8
         return self._entry(data, count - 1) if count else (self.base_offset, 0)
 

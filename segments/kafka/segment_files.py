@@ -90,9 +90,10 @@ class SegmentFiles:
 
     def _look(self) -> None:
         """List the directory once, after what a crash left half done is finished or undone."""
-        if not self.fs.exists(self.directory):
+        try:
+            found = self._list()
+        except FileNotFoundError:
             return
-        found = self._list()
         if self.is_writable and clear_leftovers(self.fs, self.directory, list(found)):
             found = self._list()
         self._found = found
@@ -221,6 +222,7 @@ class SegmentFiles:
             self._mend(segment)
             segment.load_end(is_lenient=not self.is_writable)
             self._load_times(segment)
+            segment.close()  # a descriptor is for who reads or writes, not for all that is there
         if self.is_writable:
             segment.resume()
 
@@ -264,6 +266,7 @@ class SegmentFiles:
         outcome = segment.recover()
         segment.seal()
         segment.sync_observations()  # the next start believes them, and it may follow a power loss
+        segment.close()
         self.mended = outcome if self.mended is None else self.mended.joined(outcome)
         end = outcome.next_offset
         _log.warning("%s: %s; rebuilt up to offset %s", segment.path, reason, end)

@@ -328,6 +328,25 @@ class SparseIndex(ABC):
             self._cache.put(self, data)
         return data
 
+    def _last_data(self) -> bytes | bytearray:
+        """
+        Return bytes that end with the last entry; of a sealed index, no more than that.
+
+        A start asks it of every segment, and all their indexes together are gigabytes.
+        """
+        if self._entries is not None or self._zero_tail or self._size_bytes == 0:
+            return self.data()
+        data = self._cache.get(self)
+        if data is not None:
+            return data
+        file = self._fs.open(self.path, writable=False)
+        try:
+            self._size_bytes = file.size()
+            count = self.entry_count
+            return file.read((count - 1) * self.ENTRY.size, self.ENTRY.size) if count else b""
+        finally:
+            file.close()
+
     def reset(self) -> None:
         """Drop all entries and be active."""
         self._cache.discard(self)

@@ -67,7 +67,7 @@ class TimeIndex(SparseIndex):
         """The last (timestamp, offset); (-1, base offset) while there is none."""
         if self._entries is not None:
             return self._last_timestamp_ms, self._last_offset
-        return self._last_of(self.data())
+        return self._last_of(self._last_data())
 
     def maybe_append(
         self, timestamp_ms: int, offset: int, *, skip_full_check: bool = False

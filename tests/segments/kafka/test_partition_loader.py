@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -189,6 +190,21 @@ def outcome_of(
     recoveries = [partition.recovery for partition in store.partitions()]
     store.close()
     return topics, recoveries, told, caplog.messages
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_what_is_opened_after_a_clean_stop_holds_no_descriptors(
+    tmp_path: Path, is_writable: bool
+) -> None:
+    """Ten thousand partitions must open where a process may have a thousand files."""
+    left_behind(tmp_path, 20, is_clean=True)
+    before = len(os.listdir("/proc/self/fd"))
+    store = KafkaStore(system_host(), str(tmp_path), StoreOptions(is_writable=is_writable))
+    assert len(os.listdir("/proc/self/fd")) - before <= 1, "the lock"
+    if is_writable:
+        fill(store, "t", 0, 1)
+        assert [record.key for record in store.partition("t", 0).read_records(3, 1)] == [b"0"]
+    store.close()
 
 
 class TestTopicIds:

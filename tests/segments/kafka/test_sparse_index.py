@@ -120,6 +120,25 @@ def test_sealed_index_loads_once_on_first_lookup(fs: CountingFileSystem, path: s
     assert cache.size_bytes == 40
 
 
+@pytest.mark.parametrize(
+    ("size_bytes", "last"), [(40, (40, 500)), (37, (30, 400)), (7, (0, 0)), (0, (0, 0))]
+)
+def test_the_last_entry_of_a_sealed_index_is_read_alone(
+    fs: CountingFileSystem, path: str, size_bytes: int, last: tuple[int, int]
+) -> None:
+    """A start needs no more of a segment; a file that is cut within an entry ends before it."""
+    filled(fs, path, 5).seal()
+    fs.open(path).truncate(size_bytes)
+    cache = IndexCache()
+    for known_bytes in (None, size_bytes):
+        index = OffsetIndex.open(fs, path, 0, 1003, cache=cache, size_bytes=known_bytes)
+        assert index.last_entry == last
+        assert len(cache) == 0
+    active = OffsetIndex.open(fs, path, 0, 1003, zero_tail=True)
+    active.resume(preallocate=True)
+    assert OffsetIndex.open(fs, path, 0, 1003, zero_tail=True).last_entry == last
+
+
 def test_cache_keeps_what_was_used_last(fs: CountingFileSystem, tmp_path: Path) -> None:
     """A full cache drops the index unused for longest; it is loaded again when asked."""
     cache = IndexCache(bytes_max=100)
