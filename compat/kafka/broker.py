@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import uuid
 
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+    from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Broker:
         self.request_bytes_max: int = config.socket_request_max_bytes
         #: how long a server lets connections be on which nothing moves; negative: for ever
         self.idle_ms_max: int = config.connections_max_idle_ms
-        self.next_producer_id = self._first_free_producer_id()
+        self._producer_ids = range(0)
         #: partitions by the topic name's UTF-8 bytes, and by the topic id's 16 bytes
         self.by_name: dict[bytes, dict[int, KafkaPartition]] = {}
         self.by_id: dict[bytes, dict[int, KafkaPartition]] = {}
@@ -83,12 +84,14 @@ class Broker:
         progress: Progress | None = None,
         *,
         is_parallel: bool = False,
+        release: MetadataVersion | None = None,
     ) -> Broker:
         """
         Open (or create, or recover) the store in `directory` and return a broker over it.
 
         `settings` are those of ``server.properties``. With `is_parallel` as many partitions are
         recovered at a time as they say; without, one after the other, every time the same.
+        `release` is the metadata version of a new directory, and must be that of an old one.
 
         Raises:
             ConfigError: a setting has a value that is not allowed.
@@ -102,6 +105,7 @@ class Broker:
             log_defaults=given.topic_defaults(),
             progress=progress,
             recovery_thread_count=config.num_recovery_threads_per_data_dir if is_parallel else 1,
+            release=release,
         )
         store = KafkaStore(host, directory, options)
         try:
@@ -195,20 +199,18 @@ class Broker:
 
     # producers
 
-    def _first_free_producer_id(self) -> int:
-        """
-        Return an id from which on nobody has one: a random one, in Kafka's blocks of 1,000.
-
-        An id may live on in a producer that has not written yet, so nothing on disk tells of it.
-        Were it given out again after a restart, the second producer's first batch would pass for
-        a retry of the other's: acknowledged, and lost. Below 2^53 every client can represent it.
-        """
-        return self.host.rng.getrandbits(42) * 1000
-
     def new_producer_id(self) -> int:
-        """Return a producer id that nobody has."""
-        producer_id = self.next_producer_id
-        self.next_producer_id += 1
+        """
+        Return a producer id that nobody has, not even one that has not written yet.
+
+        Raises:
+            WriteFailedError, OSError: all of a block were given out, and the disk refused to note
+                that the next one is taken.
+
+        """
+        if not self._producer_ids:
+            self._producer_ids = self.store.metadata.take_producer_ids()
+        producer_id, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
         return producer_id
 
     def unsupported_api_versions(self, correlation_id: int) -> bytes:

@@ -20,6 +20,7 @@ from logstore.compat.running import listen, run_in_loop
 from logstore.compat.server import Server
 from logstore.os_host import system_host
 from logstore.segments.kafka.broker_config import BrokerConfig
+from logstore.segments.kafka.cluster_metadata.release import parse_release
 from logstore.segments.kafka.config_keys import ConfigError
 from logstore.segments.kafka.java_properties import PropertiesError, parse_properties
 from logstore.tools.listeners import Listener, find_listener
@@ -47,6 +48,9 @@ _EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the user asks for it
 @click.option("-c", "--config", "properties_path", metavar="FILE",
               type=click.Path(exists=True, dir_okay=False),
               help="A server.properties file; --set wins over it.")  # fmt: skip
+@click.option("--release-version", metavar="X.Y[-IVn]",
+              help="Kafka release whose metadata version a new directory gets, so that a broker "
+                   "of that release can start on it too; without it 4.3.")  # fmt: skip
 @click.option("--json", "is_json", is_flag=True, help="Print the ready line as JSON.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; twice for debugging.")
 def serve(
@@ -56,6 +60,7 @@ def serve(
     port: int | None,
     assignments: tuple[str, ...],
     properties_path: str | None,
+    release_version: str | None,
     is_json: bool,
     verbose: int,
 ) -> None:
@@ -70,24 +75,28 @@ def serve(
       logstore serve --data DIR --port 0 --json
       logstore serve --set num.partitions=6 --set log.segment.bytes=1048576
       logstore serve -c server.properties --port 0
+      logstore serve --data DIR --release-version 3.9
     """
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
     settings = _settings(properties_path, assignments)
     for key in BrokerConfig(settings).unknown():
         click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
+    release = None if release_version is None else parse_release(release_version)
     addresses = _addresses(settings, host, port)
     directory = directory or _directory_of(settings)
     _raise_file_limit()
     if directory is not None:
-        broker = Broker.open(system_host(), os.path.abspath(directory), settings, is_parallel=True)
+        broker = Broker.open(
+            system_host(), os.path.abspath(directory), settings, is_parallel=True, release=release
+        )
         try:
             run_in_loop(_run(broker, layout, *addresses, is_json=is_json))
         finally:
             broker.close()
         return
     with tempfile.TemporaryDirectory(prefix="logstore-", ignore_cleanup_errors=True) as temporary:
-        broker = Broker.open(system_host(), temporary, settings)
+        broker = Broker.open(system_host(), temporary, settings, release=release)
         try:
             run_in_loop(_run(broker, layout, *addresses, is_json=is_json))
         finally:
