@@ -34,7 +34,12 @@ _unpack_length = struct.Struct(">i").unpack_from
 
 
 def walk_batches(
-    file: File, path: str, position: int = 0, *, is_checked: bool = True
+    file: File,
+    path: str,
+    position: int = 0,
+    *,
+    is_checked: bool = True,
+    step_bytes: int = STEP_BYTES,
 ) -> Iterator[RecordBatch]:
     """
     Yield every batch, and every message of before there were batches, from `position` on.
@@ -50,7 +55,7 @@ def walk_batches(
     if position < 0:
         _refuse(path, position, "a damaged index leads to a place before the file")
     while position < end:
-        data = memoryview(_read_step(file, path, position, end))
+        data = memoryview(_read_step(file, path, position, end, step_bytes))
         index, available = 0, len(data)
         while available - index >= HEADER_BYTES:
             size_bytes = PREFIX_BYTES + _unpack_length(data, index + 8)[0]
@@ -116,9 +121,9 @@ def _entry(data: memoryview, index: int, path: str, position: int, is_checked: b
         raise CorruptEntryError(path, position + index, error.reason) from None
 
 
-def _read_step(file: File, path: str, position: int, end: int) -> bytes:
+def _read_step(file: File, path: str, position: int, end: int, step_bytes: int) -> bytes:
     """Return the bytes of the next step: at least one whole batch, if there is one."""
-    data = file.read(position, STEP_BYTES)
+    data = file.read(position, step_bytes)
     if len(data) < HEADER_BYTES:
         return data
     size_bytes = PREFIX_BYTES + _unpack_length(data, 8)[0]

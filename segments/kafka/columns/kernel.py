@@ -188,20 +188,11 @@ def scan(
     """
     Walk all records of all batches; keep those with offsets from `span[0]` to `span[1]`, both in.
 
-    Args:
-        source: what the batches' records stand in, uncompressed.
-        bodies: a column a batch: start, end, record count, base offset, base timestamp (where
-            `times_of_all`, the timestamp of all), base sequence.
-        times_of_all: whether the batch's timestamp is that of all its records.
-        span: the offsets to keep.
-        numbers: filled with offset and timestamp, a column a record.
-        sequences: filled with the producer's sequence, -1 without one.
-        batches: filled with the column of the record's batch.
-        places: filled with the six of :data:`PLACES`.
-
-    Returns:
-        (records kept, 0, 0, 0), or (position, batch, record in it, fault).
-
+    `bodies` has a column a batch: start and end in `source`, record count, base offset, base
+    timestamp (where `times_of_all`, the timestamp of all), base sequence. The rest is filled, a
+    column a record: `numbers` with offset and timestamp, `sequences`, `batches` with the column of
+    the record's batch, `places`. Returns (records kept, 0, 0, 0), or (position, batch, record in
+    it, fault).
     """
     row = 0
     for batch in range(bodies.shape[1]):

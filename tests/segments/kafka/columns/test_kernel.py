@@ -36,14 +36,10 @@ class Guarded(np.ndarray[Any, Any]):
         super().__setitem__(key, value)
 
     def _check(self, key: Any) -> None:
-        for part, size in zip(_parts(key), self.shape, strict=False):
+        for part, size in zip(np.index_exp[key], self.shape, strict=False):
             first = getattr(part, "start", part)
             last = getattr(part, "stop", first + 1)
             assert 0 <= first <= last <= size, f"{part} of {size}"
-
-
-def _parts(key: Any) -> Any:
-    return key if isinstance(key, tuple) else (key,)
 
 
 def _guarded(value: Any) -> Any:
