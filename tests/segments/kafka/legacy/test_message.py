@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.errors import CorruptEntryError, RejectedAppendError
-from logstore.segments.kafka import batch_walk
-from logstore.segments.kafka.batch_walk import iterate_entries, parse_entry, walk_batches
+from logstore.segments.kafka.batch_walk import (
+    STEP_BYTES,
+    iterate_entries,
+    parse_entry,
+    walk_batches,
+)
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.legacy.message import LegacyMessage, parse_message
 from logstore.segments.kafka.legacy.message_set import encode_message_set
@@ -175,14 +179,12 @@ def test_a_walk_yields_every_entry_wherever_a_read_ends(kinds: list[str], step_b
         assert earlier.next_offset <= later.base_offset
 
 
-def walk(data: bytes, step_bytes: int = batch_walk.STEP_BYTES) -> Iterator[RecordBatch]:
+def walk(data: bytes, step_bytes: int = STEP_BYTES) -> Iterator[RecordBatch]:
     """Walk over a file with this content, read in steps of that size."""
     host = SimulatedHost()
     file = host.fs.open("/some.log", create=True)
     file.write(0, data)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_walk, "STEP_BYTES", step_bytes)
-        yield from walk_batches(file, "/some.log")
+    yield from walk_batches(file, "/some.log", step_bytes=step_bytes)
 
 
 @pytest.mark.parametrize("kind", ["message 0", "message 1", "wrapper 0", "wrapper 1", "batch"])
