@@ -16,6 +16,7 @@ COMMANDS = {
     "ls": "logstore.tools.commands.ls:ls",
     "dump": "logstore.tools.commands.dump:dump",
     "query": "logstore.tools.commands.query:query",
+    "verify": "logstore.tools.commands.verify:verify",
     "bench": "logstore.tools.commands.bench:bench",
 }
 #: shown in the help page without importing the command
@@ -24,6 +25,7 @@ SUMMARIES = {
     "ls": "List topics, partitions and segments of a data directory.",
     "dump": "Print what stands in segment, index and checkpoint files.",
     "query": "Ask where an offset or a time is, and how the indexes lead there.",
+    "verify": "Check CRCs, offsets, and every index and snapshot against the log.",
     "bench": "Measure this broker beside the real one.",
 }
 

@@ -1,0 +1,218 @@
+"""Verify a data directory or one partition: scans on a few threads, findings in order."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+
+import attrs
+
+from logstore.errors import CorruptFileError, ForeignDirectoryError
+from logstore.host import FileSystem
+from logstore.segments.kafka import checkpoints
+from logstore.segments.kafka.data_directory import LOCK_FILE
+from logstore.segments.kafka.directory_name import (
+    DirectoryNameError,
+    PartitionDirectory,
+    Role,
+    is_skipped_directory,
+    parse_directory_name,
+)
+from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
+from logstore.segments.kafka.meta_properties import MetaProperties
+from logstore.tools.inspection.lock_holder import lock_holder
+from logstore.tools.inspection.survey import is_partition, listed
+from logstore.tools.inspection.verification.coordinators import TOPIC, read_coordinators
+from logstore.tools.inspection.verification.finding import Finding
+from logstore.tools.inspection.verification.indexes import SegmentIndexes
+from logstore.tools.inspection.verification.partition_check import (
+    PartitionCheck,
+    PartitionContext,
+)
+from logstore.tools.inspection.verification.transactions import Coordinated
+
+METADATA_DIRECTORY = "__cluster_metadata-0"
+Progress = Callable[[int, int], None]
+#: reads release the GIL, and so does the CRC of a long batch
+_THREADS = min(4, os.cpu_count() or 1)
+#: how many scans may be under way or done before their partition is concluded
+_AHEAD = 64
+#: checkpoint -> what it says of an offset, that may not be beyond the end of the log
+_BOUNDED = {
+    checkpoints.RECOVERY_POINT: "all below offset {} is on disk",
+    checkpoints.HIGH_WATERMARK: "all below offset {} is replicated",
+    checkpoints.LOG_START: "the log starts at offset {}",
+}
+
+
+@attrs.frozen
+class _Surroundings:
+    """The checkpoints of a data directory, and whether a broker has it."""
+
+    tables: dict[str, dict[tuple[str, int], int]]
+    is_live: bool
+    has_records: bool
+    coordinated: Callable[[], Coordinated | None]
+
+    def context(self, place: PartitionDirectory) -> PartitionContext:
+        key = (place.topic, place.partition)
+        start = self.tables.get(checkpoints.LOG_START, {}).get(key) if place.is_live else None
+        return PartitionContext(
+            log_start_offset=start,
+            is_cleaned=key in self.tables.get(checkpoints.CLEANER, {}),
+            is_live=self.is_live,
+            has_records=self.has_records,
+            coordinated=self.coordinated,
+        )
+
+
+class DirectoryCheck:
+    """
+    The verification of `directory`: a data directory, or one partition's.
+
+    Raises:
+        ForeignDirectoryError: it is neither.
+
+    """
+
+    def __init__(self, fs: FileSystem, directory: str, *, has_records: bool = False) -> None:
+        self.fs = fs
+        self.directory = directory
+        entries = listed(fs, directory)
+        self.is_partition = is_partition(entries)
+        self._names = [entry.name for entry in entries]
+        self._early: list[Finding] = []
+        if self.is_partition:
+            self._roots = [""]
+            around = directory.rpartition("/")[0] or "/"
+        else:
+            self._roots = [
+                entry.name
+                for entry in entries
+                if entry.is_directory and self._is_partition_name(entry.name)
+            ]
+            around = directory
+            if not self._roots and META_PROPERTIES not in self._names:
+                raise ForeignDirectoryError(
+                    f"{directory}: no meta.properties, no partition and no .log file is in it; "
+                    "name a directory of Kafka's log.dirs, or of one partition"
+                )
+        self._surroundings = self._look_around(around, has_records=has_records)
+
+    def _is_partition_name(self, name: str) -> bool:
+        try:
+            return parse_directory_name(name).role is not Role.DELETE
+        except DirectoryNameError:
+            if is_skipped_directory(name):
+                return name == METADATA_DIRECTORY
+            return is_partition(self.fs.list_directory(f"{self.directory}/{name}"))
+
+    def _look_around(self, around: str, *, has_records: bool) -> _Surroundings:
+        tables: dict[str, dict[tuple[str, int], int]] = {}
+        for name in (*_BOUNDED, checkpoints.CLEANER):
+            path = f"{around}/{name}"
+            try:
+                tables[name] = checkpoints.read_offset_checkpoint(self.fs, path)
+            except CorruptFileError as error:
+                if not self.is_partition:
+                    reason = f"cannot be read: {error.reason}"
+                    self._early.append(Finding("checkpoint", name, reason))
+        if META_PROPERTIES in self._names:
+            try:
+                MetaProperties.read(self.fs, self.directory)
+            except CorruptFileError as error:
+                reason = f"cannot be read: {error.reason}"
+                self._early.append(Finding("metadata", META_PROPERTIES, reason))
+        lock = f"{around}/{LOCK_FILE}"
+        is_live = self.fs.exists(lock) and lock_holder(lock) is not None
+        return _Surroundings(tables, is_live, has_records, cache(lambda: self._coordinated(around)))
+
+    def _coordinated(self, around: str) -> Coordinated | None:
+        folders = [
+            f"{around}/{entry.name}"
+            for entry in self.fs.list_directory(around)
+            if entry.is_directory and entry.name.rpartition("-")[0] == TOPIC
+        ]
+        return read_coordinators(self.fs, folders) if folders else None
+
+    def findings(self, progress: Progress | None = None) -> Iterator[Finding]:
+        """Yield every finding, partition by partition; `progress` is told (done, all) bytes."""
+        yield from self._early
+        checks = [self._check(root) for root in self._roots]
+        meter = _Meter(sum(check.size_bytes for check in checks), progress)
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="verify") as pool:
+            pending: list[list[Future[SegmentIndexes]]] = []
+            started = 0
+            for place, check in enumerate(checks):
+                while started < len(checks) and (
+                    started <= place or sum(map(len, pending)) < _AHEAD
+                ):
+                    tasks = checks[started].tasks()
+                    pending.append([pool.submit(task, meter.note) for task in tasks])
+                    started += 1
+                futures = pending.pop(0)
+                segments = [meter.wait(future) for future in futures]
+                yield from self._concluded(check, self._roots[place], segments)
+
+    def _check(self, root: str) -> PartitionCheck:
+        path = f"{self.directory}/{root}".rstrip("/")
+        name = path.rpartition("/")[2]
+        try:
+            place = parse_directory_name(name)
+        except DirectoryNameError:
+            place = PartitionDirectory(name, -1)
+        return PartitionCheck(self.fs, path, place, self._surroundings.context(place))
+
+    def _concluded(
+        self, check: PartitionCheck, root: str, segments: list[SegmentIndexes]
+    ) -> Iterator[Finding]:
+        prefix = f"{root}/" if root else ""
+        for finding in check.conclude(segments):
+            yield attrs.evolve(finding, file=f"{prefix}{finding.file}")
+        if self.is_partition or not check.place.is_live:
+            return
+        if segments and segments[-1].scan.is_cut:
+            return  # that it is shorter than it was has been said
+        end = segments[-1].scan.next_offset if segments else 0
+        key = (check.place.topic, check.place.partition)
+        for name, said in _BOUNDED.items():
+            offset = self._surroundings.tables.get(name, {}).get(key)
+            if offset is not None and offset > end:
+                yield Finding(
+                    "checkpoint-beyond-end",
+                    name,
+                    f"says of {root} that {said.format(offset)}, but its log ends at {end}",
+                    offset=offset,
+                )
+
+
+class _Meter:
+    """Counts bytes that several threads have done; tells it from one thread only."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total = total
+        self._progress = progress
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def note(self, size_bytes: int) -> None:
+        with self._lock:
+            self._done += size_bytes
+
+    def wait(self, future: Future[SegmentIndexes]) -> SegmentIndexes:
+        """Return the outcome, telling meanwhile how far all is."""
+        while True:
+            try:
+                found = future.result(timeout=0.2 if self._progress else None)
+            except TimeoutError:
+                self._tell()
+                continue
+            self._tell()
+            return found
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._done, self._total)

@@ -1,0 +1,279 @@
+"""
+Offset and time indexes held against what a scan saw of their log.
+
+An offset entry must lead to a batch, and its offset must be the last one of that batch or of one
+behind it; a time entry must have the largest timestamp up to its offset. What a search needs and
+does not find is said as what the index misses.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from operator import lt
+
+import attrs
+
+from logstore.host import FileSystem, read_file
+from logstore.segments.kafka.segment_files import INDEX, TIME_INDEX, offset_file_name
+from logstore.tools.inspection.times import iso_time
+from logstore.tools.inspection.verification.finding import Finding
+from logstore.tools.inspection.verification.segment_scan import SegmentScan
+
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+#: how much longer than elsewhere the way behind the last entry may be
+_RUN_FACTOR = 4
+#: how many wrong entries of one file are named
+_SHOWN_MAX = 3
+
+
+@attrs.frozen
+class IndexFile:
+    """
+    The entries of one index; `rest_bytes` are behind the last whole one.
+
+    `entries` are (offset, position) or (timestamp, offset). The zeros behind the last entry of a
+    preallocated file are none.
+    """
+
+    name: str
+    entries: tuple[tuple[int, int], ...]
+    rest_bytes: int = 0
+    is_missing: bool = False
+
+
+def read_index(fs: FileSystem, directory: str, base_offset: int) -> IndexFile:
+    """Return the offset index of a segment."""
+    name = offset_file_name(base_offset, INDEX)
+    data = _content(fs, f"{directory}/{name}")
+    if data is None:
+        return IndexFile(name, (), is_missing=True)
+    whole, rest_bytes = _whole(data, _OFFSET_ENTRY.size)
+    return IndexFile(
+        name,
+        tuple((base_offset + offset, place) for offset, place in _OFFSET_ENTRY.iter_unpack(whole)),
+        rest_bytes,
+    )
+
+
+def read_time_index(fs: FileSystem, directory: str, base_offset: int) -> IndexFile:
+    """Return the time index of a segment."""
+    name = offset_file_name(base_offset, TIME_INDEX)
+    data = _content(fs, f"{directory}/{name}")
+    if data is None:
+        return IndexFile(name, (), is_missing=True)
+    whole, rest_bytes = _whole(data, _TIME_ENTRY.size)
+    return IndexFile(
+        name,
+        tuple(
+            (time_ms, base_offset + offset) for time_ms, offset in _TIME_ENTRY.iter_unpack(whole)
+        ),
+        rest_bytes,
+    )
+
+
+def _content(fs: FileSystem, path: str) -> bytes | None:
+    return read_file(fs, path) if fs.exists(path) else None
+
+
+def _whole(data: bytes, entry_bytes: int) -> tuple[bytes, int]:
+    """Cut zeros off the end, but not the zeros of the last entry, and what is no whole entry."""
+    used = len(data.rstrip(b"\0"))
+    used = min(len(data), -(-used // entry_bytes) * entry_bytes)
+    if used == len(data):
+        return data[: used - used % entry_bytes], used % entry_bytes
+    return data[:used], 0
+
+
+@attrs.frozen
+class SegmentIndexes:
+    """The indexes of one segment with the scan of its log; `is_active` that of the last one."""
+
+    offsets: IndexFile
+    times: IndexFile
+    scan: SegmentScan
+    is_active: bool
+
+
+@attrs.frozen
+class Runs:
+    """
+    How many bytes are between two entries that follow each other, at the most; None: no two do.
+
+    Without `is_even` there may be longer ways elsewhere: the cleaner indexes in long steps.
+    """
+
+    longest_bytes: int | None
+    is_even: bool
+
+
+def index_findings(segment: SegmentIndexes, elsewhere: Runs) -> Iterator[Finding]:
+    """Yield what is wrong with the two indexes of a segment."""
+    yield from _shape(segment.offsets, segment.scan)
+    wrong = list(_wrong_offsets(segment))
+    yield from _first_of(wrong)
+    if not wrong and not segment.offsets.is_missing:
+        yield from _missed_offsets(segment, elsewhere)
+    yield from _shape(segment.times, segment.scan)
+    wrong = list(_wrong_times(segment))
+    yield from _first_of(wrong)
+    if not wrong and not segment.times.is_missing and not segment.times.rest_bytes:
+        yield from _missed_times(segment)
+
+
+def _first_of(wrong: list[Finding]) -> Iterator[Finding]:
+    """Yield some findings of one file, and how many more there are."""
+    yield from wrong[:_SHOWN_MAX]
+    if len(wrong) > _SHOWN_MAX:
+        first = wrong[_SHOWN_MAX]
+        text = f"{len(wrong) - _SHOWN_MAX} more entries are wrong"
+        yield attrs.evolve(first, text=text, offset=None)
+
+
+def _shape(index: IndexFile, scan: SegmentScan) -> Iterator[Finding]:
+    if index.is_missing and scan.batch_count:
+        yield Finding(
+            "index-missing",
+            index.name,
+            f"is missing: a search reads the log from its start ({_range(scan)})",
+        )
+    if index.rest_bytes:
+        yield Finding(
+            "index-size",
+            index.name,
+            f"ends with {index.rest_bytes} bytes that are no whole entry",
+        )
+
+
+def _wrong_offsets(segment: SegmentIndexes) -> Iterator[Finding]:
+    index, scan = segment.offsets, segment.scan
+    if _are_offsets_right(index, scan):
+        return
+    previous = (scan.base_offset - 1, -1)
+    for slot, (offset, position) in enumerate(index.entries):
+        reason = None
+        target, holder = scan.at_position.get(position), scan.at_offset.get(offset)
+        if offset <= previous[0] or position <= previous[1]:
+            reason = (
+                f"entry ({offset}, {position}) does not come after ({previous[0]}, {previous[1]})"
+            )
+        elif target is None:
+            reason = f"offset {offset} leads to position {position}, where no good batch starts"
+        elif holder is None:
+            reason = f"offset {offset} is not in the log, which ends at {scan.next_offset}"
+        elif holder.last_offset != offset or holder.position < position:
+            reason = (
+                f"offset {offset} leads to position {position}, where the batch of the offsets "
+                f"{target.base_offset} to {target.last_offset} is"
+            )
+        previous = (max(previous[0], offset), max(previous[1], position))
+        if reason is not None and not scan.is_lost(offset, position):
+            yield Finding("index-entry", index.name, reason, slot * _OFFSET_ENTRY.size, offset)
+
+
+def _are_offsets_right(index: IndexFile, scan: SegmentScan) -> bool:
+    """Tell quickly, as an index may have a million entries, whether each is as it was made."""
+    offsets = [offset for offset, _ in index.entries]
+    positions = [position for _, position in index.entries]
+    found = [scan.at_position.get(position) for position in positions]
+    return _rises(offsets) and offsets == [batch and batch.last_offset for batch in found]
+
+
+def _are_times_right(index: IndexFile, scan: SegmentScan) -> bool:
+    times = [time_ms for time_ms, _ in index.entries]
+    offsets = [offset for _, offset in index.entries]
+    found = [scan.at_offset.get(offset) for offset in offsets]
+    return (
+        _rises(times)
+        and offsets == sorted(offsets)
+        and times == [batch and batch.max_timestamp_ms for batch in found]
+        and times == [batch and batch.max_timestamp_so_far_ms for batch in found]
+    )
+
+
+def _rises(numbers: list[int]) -> bool:
+    return all(map(lt, numbers, numbers[1:]))
+
+
+def _missed_offsets(segment: SegmentIndexes, elsewhere: Runs) -> Iterator[Finding]:
+    index, times, scan = segment.offsets, segment.times, segment.scan
+    last_offset, position = index.entries[-1] if index.entries else (scan.base_offset - 1, 0)
+    run_bytes = scan.last_position - position
+    # Each entry but the last one of a time index was made with one here, or at a stop, behind which
+    # a new leader epoch starts. Without a stop the way to the end is about as long as elsewhere.
+    is_short = len(index.entries) < len(times.entries) - max(1, len(scan.epochs))
+    if elsewhere.longest_bytes is not None:
+        is_short = is_short and run_bytes > elsewhere.longest_bytes
+        has_restarted = any(place > position for _, _, place in scan.epochs)
+        if elsewhere.is_even and not has_restarted:
+            is_short |= run_bytes > _RUN_FACTOR * elsewhere.longest_bytes
+    if is_short and scan.batch_count > 1:
+        yield Finding(
+            "index-misses",
+            index.name,
+            f"misses entries: the records {last_offset + 1} to {scan.next_offset - 1} are found "
+            f"only by reading up to {run_bytes} bytes of the log",
+            offset=last_offset + 1,
+        )
+
+
+def _wrong_times(segment: SegmentIndexes) -> Iterator[Finding]:
+    index, scan = segment.times, segment.scan
+    if _are_times_right(index, scan):
+        return
+    last_ms, last_offset = -1, scan.base_offset
+    for slot, (time_ms, offset) in enumerate(index.entries):
+        holder, reason = scan.at_offset.get(offset), None
+        if time_ms <= last_ms or offset < last_offset:
+            reason = f"entry ({time_ms}, {offset}) does not come after ({last_ms}, {last_offset})"
+        elif holder is None:
+            reason = f"offset {offset} is not in the log, which ends at {scan.next_offset}"
+        elif holder.max_timestamp_ms != time_ms:
+            reason = (
+                f"says {_time(time_ms)} for offset {offset}, whose batch has "
+                f"{_time(holder.max_timestamp_ms)}"
+            )
+        elif holder.max_timestamp_so_far_ms != time_ms:
+            reason = (
+                f"says that nothing up to offset {offset} is younger than {_time(time_ms)}, but "
+                f"{_time(holder.max_timestamp_so_far_ms)} is there"
+            )
+        last_ms, last_offset = max(last_ms, time_ms), max(last_offset, offset)
+        if reason is not None and not scan.is_lost(offset):
+            yield Finding("time-index-entry", index.name, reason, slot * _TIME_ENTRY.size, offset)
+
+
+def _missed_times(segment: SegmentIndexes) -> Iterator[Finding]:
+    """A finished time index ends with the largest timestamp of its segment."""
+    index, scan = segment.times, segment.scan
+    newest_ms, offset = index.entries[-1] if index.entries else (-1, scan.base_offset - 1)
+    if segment.is_active or scan.max_timestamp_ms <= newest_ms:
+        return
+    yield Finding(
+        "time-index-misses",
+        index.name,
+        f"misses its last entry: that the records {offset + 1} to {scan.next_offset - 1} reach "
+        f"{_time(scan.max_timestamp_ms)} is not known, so a search by time passes them over",
+        offset=offset + 1,
+    )
+
+
+def runs_of(segments: list[SegmentIndexes], *, is_even: bool) -> Runs:
+    """Return how far apart the entries of all segments are."""
+    runs = [
+        following[1] - entry[1]
+        for segment in segments
+        for entry, following in zip(
+            segment.offsets.entries, segment.offsets.entries[1:], strict=False
+        )
+    ]
+    return Runs(max(runs, default=None), is_even)
+
+
+def _range(scan: SegmentScan) -> str:
+    return f"records {scan.base_offset} to {scan.next_offset - 1}"
+
+
+def _time(ms: int) -> str:
+    return "no time" if ms == -1 else f"{iso_time(ms)} ({ms})"
