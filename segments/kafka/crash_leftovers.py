@@ -30,6 +30,7 @@ SWAP = ".swap"
 
 _log = logging.getLogger(__name__)
 _LOG_SWAP = ".log.swap"
+_METADATA_SNAPSHOT = ".checkpoint.deleted"  # of a metadata log, which sees to it itself
 
 
 def offset_of(name: str) -> int | None:
@@ -45,7 +46,7 @@ def clear_leftovers(fs: FileSystem, directory: str, names: list[str]) -> bool:
     `names` are the files in `directory`. Idempotent: a crash half way through leaves what the next
     call understands.
     """
-    deleted = [name for name in names if name.endswith(DELETED)]
+    deleted = [n for n in names if n.endswith(DELETED) and not n.endswith(_METADATA_SNAPSHOT)]
     cleaned = [name for name in names if name.endswith(CLEANED)]
     swaps = [name for name in names if name.endswith(SWAP)]
     if not (deleted or cleaned or swaps):

@@ -1,9 +1,10 @@
 """
 A partition against a list of batches: whatever happens to it, it holds what the list holds.
 
-The machine appends, reads, rolls, truncates, deletes and retains, flushes, stops cleanly, dies and
-loses power, on a simulated disk, in any order. After each step the log must read as the list does;
-after a power loss it may have lost what was never flushed, and nothing else.
+The machine appends, in transactions too, commits and aborts, reads, rolls, truncates, deletes and
+retains, flushes, stops cleanly, dies and loses power, on a simulated disk, in any order. After each
+step the log must read as the list does, with and without what was aborted; after a power loss it
+may have lost what was never flushed, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from hypothesis.stateful import (
 from logstore.errors import OffsetOutOfRangeError, WriteFailedError
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.config import LogConfig
+from logstore.segments.kafka.control_record import ControlType, decode_marker, encode_control
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
 from logstore.segments.kafka.record_batch import RecordBatch
@@ -35,6 +37,8 @@ pytestmark = pytest.mark.timeout(900)  # of a long run; the usual one takes seco
 
 DIRECTORY = "/data/t-0"
 START_MS = 1_700_000_000_000
+#: the producers that write in transactions
+TRANSACTIONAL = (20, 21, 22)
 CONFIG = LogConfig(
     segment_bytes=700,
     index_interval_bytes=150,
@@ -57,6 +61,13 @@ class StoredBatch:
     def header(self) -> RecordBatch:
         """Its header."""
         return RecordBatch(self.data, len(self.data))
+
+
+def is_abort(batch: StoredBatch) -> bool:
+    """Tell whether a marker aborts."""
+    (record,) = decode_records(batch.data)
+    marker = decode_marker(record)
+    return marker is not None and marker.is_abort
 
 
 class PartitionMachine(RuleBasedStateMachine):
@@ -124,7 +135,43 @@ class PartitionMachine(RuleBasedStateMachine):
         finally:
             self.host.fs.faults.clear()
 
-    def produced(self, sizes: list[int], delay_ms: int, codec: Codec, producer_id: int) -> bytes:
+    @rule(
+        sizes=st.lists(st.integers(0, 60), min_size=1, max_size=4),
+        producer_id=st.sampled_from(TRANSACTIONAL),
+    )
+    def append_in_a_transaction(self, sizes: list[int], producer_id: int) -> None:
+        """It starts with the first batch after a marker, or ever."""
+        data = self.produced(sizes, 0, Codec.NONE, producer_id, is_transactional=True)
+        appended = self.partition.append_produced(memoryview(bytearray(data)), START_MS)
+        assert (appended.base_offset, appended.is_duplicate) == (self.end, False)
+        self.expect(data)
+
+    @rule(producer_id=st.sampled_from(TRANSACTIONAL), is_commit=st.booleans())
+    def end_a_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """A marker goes to the end, also where no transaction is open."""
+        now_ms = START_MS + len(self.batches) * 1000
+        offset = self.partition.append_marker(
+            producer_id, 0, is_commit=is_commit, coordinator_epoch=0, now_ms=now_ms
+        )
+        assert offset == self.end
+        marker = encode_control(
+            ControlType.COMMIT if is_commit else ControlType.ABORT,
+            timestamp_ms=now_ms,
+            producer_id=producer_id,
+            producer_epoch=0,
+            coordinator_epoch=0,
+        )
+        self.expect(bytes(marker))
+
+    def produced(
+        self,
+        sizes: list[int],
+        delay_ms: int,
+        codec: Codec,
+        producer_id: int,
+        *,
+        is_transactional: bool = False,
+    ) -> bytes:
         """Return a batch as a client sends it."""
         timestamp_ms = START_MS + len(self.batches) * 1000 + delay_ms
         records = [
@@ -142,6 +189,7 @@ class PartitionMachine(RuleBasedStateMachine):
                 producer_id=producer_id,
                 producer_epoch=0 if producer_id >= 0 else -1,
                 base_sequence=sequence,
+                is_transactional=is_transactional,
             )
         )
 
@@ -314,6 +362,96 @@ class PartitionMachine(RuleBasedStateMachine):
         found = [bytes(batch.data) for batch in self.partition.batches()]
         assert found == [batch.data for batch in self.readable()]
 
+    # transactions, as the list has them
+
+    def fates(self) -> list[bool | None]:
+        """Return of each readable batch: aborted, not aborted, or (None) not decided yet."""
+        fates: list[bool | None] = []
+        decided: dict[int, bool] = {}
+        for batch in reversed(self.readable()):
+            header = batch.header
+            if header.is_control:
+                decided[header.producer_id] = is_abort(batch)
+            is_open = header.is_transactional and header.producer_id not in decided
+            is_data = header.is_transactional and not header.is_control
+            fates.append(None if is_open else is_data and decided[header.producer_id])
+        return fates[::-1]
+
+    @invariant()
+    def the_stable_part_ends_where_something_is_open(self) -> None:
+        """
+        At the first batch that no marker has decided on yet.
+
+        Or at the log start, if that transaction has data below it; that a crash may forget.
+        """
+        pairs = zip(self.readable(), self.fates(), strict=True)
+        undecided = [batch.header.base_offset for batch, fate in pairs if fate is None]
+        stable = self.partition.last_stable_offset
+        expected = max(undecided[0], self.start) if undecided else self.end
+        assert stable == expected or (
+            stable == self.start and self.partition.producers.open_transactions()
+        )
+        for transaction in self.partition.producers.open_transactions():
+            assert transaction.producer_id in TRANSACTIONAL
+            assert stable <= max(transaction.first_offset, self.start)
+
+    @invariant()
+    def committed_records_agree(self) -> None:
+        """A read_committed reader gets all that is decided, but for what was aborted."""
+        stable = self.partition.last_stable_offset
+        pairs = zip(self.readable(), self.fates(), strict=True)
+        expected = [
+            batch.data for batch, fate in pairs if batch.header.next_offset <= stable and not fate
+        ]
+        found = [bytes(batch.data) for batch in self.partition.committed_batches()]
+        assert found == expected
+
+    @invariant()
+    def the_transaction_indexes_agree(self) -> None:
+        """They name every ABORT marker that has data in the log, and no other marker."""
+        markers = {
+            batch.header.base_offset
+            for batch in self.readable()
+            if batch.header.is_control and is_abort(batch)
+        }
+        needed: set[int] = set()
+        pending: set[int] = set()
+        for batch in self.readable():
+            header = batch.header
+            if header.is_transactional and not header.is_control:
+                pending.add(header.producer_id)
+            elif header.is_control and header.producer_id in pending:
+                pending.remove(header.producer_id)
+                needed |= {header.base_offset} & markers
+        aborted = self.partition.aborted_transactions(self.start, self.end)
+        found = {entry.last_offset for entry in aborted}
+        assert needed <= found
+        assert found <= markers
+
+    @rule(data=st.data(), size_bytes_max=st.integers(1, 2000))
+    def read_committed(self, data: st.DataObject, size_bytes_max: int) -> None:
+        """Stored bytes up to the stable end, and with them which of their transactions to skip."""
+        offset = data.draw(st.integers(self.start, self.end), label="offset")
+        stable = self.partition.last_stable_offset
+        fetched = self.partition.read_committed(offset, size_bytes_max)
+        found = b"" if fetched.extent is None else fetched.extent.read()
+        wanted = [
+            (batch, fate)
+            for batch, fate in zip(self.readable(), self.fates(), strict=True)
+            if batch.header.last_offset >= offset and batch.header.next_offset <= stable
+        ]
+        assert b"".join(batch.data for batch, _ in wanted).startswith(found)
+        assert bool(found) == (bool(wanted) and offset < stable)
+        spans = [(a.producer_id, a.first_offset, a.last_offset) for a in fetched.aborted]
+        position = 0
+        for batch, fate in wanted:
+            position += len(batch.data)
+            if position > len(found):
+                break
+            at, producer_id = batch.header.base_offset, batch.header.producer_id
+            is_named = any(p == producer_id and f <= at < last for p, f, last in spans)
+            assert is_named == bool(fate)
+
     @rule(data=st.data(), size_bytes_max=st.integers(1, 2000), is_first_whole=st.booleans())
     def read(self, data: st.DataObject, size_bytes_max: int, is_first_whole: bool) -> None:
         """A read returns bytes from the batch that holds the offset on, whole if so asked."""
@@ -349,18 +487,21 @@ class PartitionMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def find_time(self, data: st.DataObject) -> None:
         """The first record at least that young is the one that a walk over the list finds."""
-        stamps = [record.timestamp_ms for record in self.records()] or [START_MS]
+        stamps = [record.timestamp_ms for record in self.records(with_markers=True)] or [START_MS]
         asked = data.draw(st.sampled_from(stamps), label="timestamp") + data.draw(
             st.integers(-1, 1), label="delta"
         )
-        wanted = next((r.offset for r in self.records() if r.timestamp_ms >= asked), None)
+        wanted = next(
+            (r.offset for r in self.records(with_markers=True) if r.timestamp_ms >= asked), None
+        )
         assert self.partition.offset_for_timestamp(asked) == wanted
 
-    def records(self) -> list[Record]:
-        """Return the readable records of the list."""
+    def records(self, *, with_markers: bool = False) -> list[Record]:
+        """Return the readable records of the list; times are found in markers, too, as in Kafka."""
         return [
             record
             for batch in self.readable()
+            if with_markers or not batch.header.is_control
             for record in decode_records(batch.data)
             if record.offset >= self.start
         ]
