@@ -46,7 +46,10 @@ def read_checkpoint(fs: FileSystem, path: str, field_count: int) -> list[list[st
             another number of lines than the file says.
 
     """
-    data = read_file(fs, path) if fs.exists(path) else b""
+    try:
+        data = read_file(fs, path)
+    except FileNotFoundError:
+        return []
     if not any(data):
         return []
     try:

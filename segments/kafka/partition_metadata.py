@@ -40,7 +40,10 @@ class PartitionMetadata:
     def read(cls, fs: FileSystem, directory: str) -> PartitionMetadata | None:
         """Return what the file in `directory` says, None without one. Raises CorruptFileError."""
         path = f"{directory}/{FILE_NAME}"
-        data = read_file(fs, path) if fs.exists(path) else b""
+        try:
+            data = read_file(fs, path)
+        except FileNotFoundError:
+            return None
         if not any(data):
             return None
         try:

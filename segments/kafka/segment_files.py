@@ -221,10 +221,11 @@ class SegmentFiles:
         if self.is_clean:  # otherwise a recovery follows
             self._mend(segment)
             segment.load_end(is_lenient=not self.is_writable)
-            self._load_times(segment)
             segment.close()  # a descriptor is for who reads or writes, not for all that is there
         if self.is_writable:
             segment.resume()
+        if self.is_clean:
+            self._load_times(segment)
 
     def _load_times(self, segment: KafkaSegment) -> None:
         """Take the largest timestamp from the time index, unless that was cut within an entry."""
