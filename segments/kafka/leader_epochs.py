@@ -97,6 +97,29 @@ class LeaderEpochs:
             return epoch, entries[0][1]
         return entries[index - 1][0], entries[index][1]
 
+    def divergence(
+        self, leader_epoch: int, leader_end_offset: int, log_end_offset: int
+    ) -> tuple[int, bool]:
+        """
+        Return where this log leaves that of a leader, and whether that is certain.
+
+        The arguments are the leader's answer to an OffsetForLeaderEpoch request about our latest
+        epoch (an end offset of 0 or more), and where our log ends. Where we do not know the epoch
+        that it names, our log is good at most up to the end of the one before; what is cut there
+        may still not be enough, so the leader is to be asked again about our then latest epoch.
+
+        Source: ``AbstractFetcherThread.getOffsetTruncationState`` (KIP-101, KIP-279).
+        """
+        offset = min(leader_end_offset, log_end_offset)
+        if leader_epoch == NO_EPOCH:
+            return offset, True
+        known_epoch, known_end_offset = self.end_offset_for(leader_epoch, log_end_offset)
+        if known_end_offset == NO_OFFSET:
+            return offset, True
+        if known_epoch != leader_epoch:
+            return min(known_end_offset, log_end_offset), False
+        return min(known_end_offset, offset), True
+
     def epoch_for(self, offset: int) -> int:
         """Return the epoch in which the record at `offset` was written; -1 if unknown."""
         index = bisect_right(self._entries, offset, key=lambda entry: entry[1])

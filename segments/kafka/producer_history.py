@@ -114,11 +114,13 @@ class ProducerHistory:
 
         Snapshots are taken, where there is anything to replay, at the bases of the last two
         segments and at the end. A log that was stopped cleanly (`is_clean`) and has no snapshot
-        had no producers: it gets empty ones. As in Kafka, producers that were silent for a day
-        are forgotten whenever a snapshot is loaded.
+        had no producers: it gets empty ones. (A log that is only read may be in use by a broker
+        that has not rolled it yet: its one segment is replayed.) As in Kafka, producers that were
+        silent for a day are forgotten whenever a snapshot is loaded.
         """
         offsets = [segment.base_offset for segment in segments[-2:]]
-        if is_clean and not self._snapshots:
+        is_in_use = not self._is_writable and len(segments) == 1
+        if is_clean and not self._snapshots and not is_in_use:
             for offset in (*offsets, end_offset):
                 self.take_snapshot(offset)
             self.end_offset = end_offset

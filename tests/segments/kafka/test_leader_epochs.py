@@ -61,6 +61,27 @@ def test_end_offset_for(tmp_path: Path) -> None:
     assert epochs.end_offset_for(6, 100) == (4, 40)
 
 
+@pytest.mark.parametrize(
+    ("leader_epoch", "leader_end", "expected"),
+    [
+        (5, 40, (40, True)),  # the same epoch: up to where the leader's ends
+        (5, 70, (60, True)),  # our log is shorter than the leader's
+        (3, 15, (15, True)),  # our latest epoch is unknown to the leader; the one it knows is ours
+        (3, 25, (20, True)),  # and ended earlier with us
+        (4, 30, (20, False)),  # the leader's epoch is unknown to us: cut, and ask about epoch 3
+        (1, 8, (8, True)),  # older than all that we know
+        (9, 50, (50, True)),  # younger than all that we know
+        (-1, 33, (33, True)),  # a leader of before epochs
+    ],
+)
+def test_where_logs_leave_each_other(
+    tmp_path: Path, leader_epoch: int, leader_end: int, expected: tuple[int, bool]
+) -> None:
+    """A replica cuts its log at the largest offset up to which both have the same epochs."""
+    epochs = LeaderEpochs(FS, str(tmp_path / "e"), [(2, 10), (3, 12), (5, 20)])
+    assert epochs.divergence(leader_epoch, leader_end, 60) == expected
+
+
 def test_epoch_for(tmp_path: Path) -> None:
     """The epoch of an offset is the last one that starts at or before it."""
     epochs = LeaderEpochs.load(FS, str(tmp_path))

@@ -358,6 +358,20 @@ def test_a_lost_or_impossible_index_is_rebuilt(host: SimulatedHost) -> None:
     assert read_file(host.fs, path) == whole
 
 
+def test_a_reader_beside_a_broker_sees_what_is_not_decided(host: SimulatedHost) -> None:
+    """Also in a log that has not rolled yet, and so has no snapshot of its producers."""
+    partition = open_partition(host)
+    one, two = Writer(partition, ONE), Writer(partition, TWO)
+    one.write()
+    one.end(is_commit=False)
+    two.write()
+    files = SegmentFiles(host, DIRECTORY, CONFIG, is_writable=False)
+    reader = KafkaPartition(host, files, "t", 0)
+    assert (reader.last_stable_offset, reader.end_offset) == (2, 3)
+    assert reader.aborted_transactions(0, 3) == [AbortedTransaction(ONE, 0, 1, 2)]
+    assert committed(reader) == []
+
+
 # verification (KIP-890)
 
 
