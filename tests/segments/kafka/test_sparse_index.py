@@ -276,9 +276,10 @@ def test_sanity_check(fs: CountingFileSystem, path: str) -> None:
 
 
 def golden_files(golden: Path, extension: str) -> Iterator[Path]:
-    """Yield all sealed index files of the golden directories."""
+    """Yield all sealed index files of the golden directories, but for what a crash left."""
     for directory in sorted(golden.glob("*/data")):
-        yield from sorted(directory.rglob(f"*{extension}"))
+        if not directory.parent.name.startswith("crash-"):
+            yield from sorted(directory.rglob(f"*{extension}"))
 
 
 def test_golden_indexes_are_rewritten_identically(fs: FileSystem, golden: Path, path: str) -> None:
