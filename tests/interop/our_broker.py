@@ -36,7 +36,11 @@ class OurBroker:
     name = "ours"
 
     def __init__(
-        self, directory: Path, settings: dict[str, object] | None = None, data: Path | None = None
+        self,
+        directory: Path,
+        settings: dict[str, object] | None = None,
+        data: Path | None = None,
+        arguments: tuple[str, ...] = (),
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.data = directory / "data" if data is None else data
@@ -44,12 +48,13 @@ class OurBroker:
         self.port = 0
         self.bootstrap = ""
         self._settings = settings or {}
+        self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
 
     def command(self) -> list[str]:
         """Return the command line; the port is kept once the system has chosen it."""
         command = [sys.executable, "-m", "logstore.tools.cli", "serve", "--json"]
-        command += ["--data", str(self.data), "--port", str(self.port)]
+        command += ["--data", str(self.data), "--port", str(self.port), *self._arguments]
         for key, value in self._settings.items():
             command += ["--set", f"{key}={value}"]
         return command
