@@ -17,6 +17,8 @@ COMMANDS = {
     "dump": "logstore.tools.commands.dump:dump",
     "query": "logstore.tools.commands.query:query",
     "verify": "logstore.tools.commands.verify:verify",
+    "reindex": "logstore.tools.commands.reindex:reindex",
+    "salvage": "logstore.tools.commands.salvage:salvage",
     "bench": "logstore.tools.commands.bench:bench",
 }
 #: shown in the help page without importing the command
@@ -26,6 +28,8 @@ SUMMARIES = {
     "dump": "Print what stands in segment, index and checkpoint files.",
     "query": "Ask where an offset or a time is, and how the indexes lead there.",
     "verify": "Check CRCs, offsets, and every index and snapshot against the log.",
+    "reindex": "Make indexes, snapshots and epochs anew from the logs.",
+    "salvage": "Take every good batch out of a damaged partition.",
     "bench": "Measure this broker beside the real one.",
 }
 

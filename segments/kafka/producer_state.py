@@ -398,7 +398,11 @@ class ProducerStates:
 
     def snapshot(self, fs: FileSystem, path: str, *, sync: bool = True) -> None:
         """Write the state to a file; name it after the next offset with :func:`snapshot_name`."""
-        write_file(fs, path, encode_snapshot(self._in_java_order()), sync=sync)
+        write_file(fs, path, self.encoded(), sync=sync)
+
+    def encoded(self) -> bytes:
+        """Return what a snapshot of the state holds."""
+        return encode_snapshot(self._in_java_order())
 
     def load(
         self,

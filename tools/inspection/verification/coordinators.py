@@ -18,8 +18,6 @@ from logstore.segments.kafka.segment_files import LOG
 from logstore.tools.inspection.batch_walk import walk_batches
 from logstore.tools.inspection.verification.transactions import Coordinated
 
-TOPIC = "__transaction_state"
-
 
 def read_coordinators(fs: FileSystem, directories: list[str]) -> Coordinated:
     """

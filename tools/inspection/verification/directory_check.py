@@ -25,7 +25,6 @@ from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.meta_properties import MetaProperties
 from logstore.tools.inspection.lock_holder import lock_holder
 from logstore.tools.inspection.survey import is_partition, listed
-from logstore.tools.inspection.verification.coordinators import TOPIC, read_coordinators
 from logstore.tools.inspection.verification.finding import Finding
 from logstore.tools.inspection.verification.indexes import SegmentIndexes
 from logstore.tools.inspection.verification.partition_check import (
@@ -34,6 +33,7 @@ from logstore.tools.inspection.verification.partition_check import (
 )
 from logstore.tools.inspection.verification.transactions import Coordinated
 
+_COORDINATORS = "__transaction_state"
 METADATA_DIRECTORY = "__cluster_metadata-0"
 Progress = Callable[[int, int], None]
 #: reads release the GIL, and so does the CRC of a long batch
@@ -134,9 +134,14 @@ class DirectoryCheck:
         folders = [
             f"{around}/{entry.name}"
             for entry in self.fs.list_directory(around)
-            if entry.is_directory and entry.name.rpartition("-")[0] == TOPIC
+            if entry.is_directory and entry.name.rpartition("-")[0] == _COORDINATORS
         ]
-        return read_coordinators(self.fs, folders) if folders else None
+        if not folders:
+            return None
+        # Only with an open transaction, and it brings all that groups write along.
+        from logstore.tools.inspection.verification.coordinators import read_coordinators
+
+        return read_coordinators(self.fs, folders)
 
     def findings(self, progress: Progress | None = None) -> Iterator[Finding]:
         """Yield every finding, partition by partition; `progress` is told (done, all) bytes."""

@@ -224,7 +224,9 @@ class _Pass:
             if size_bytes > available - index:
                 return index, True
             view = window[index : index + size_bytes]
-            if fields[0] < self.scan.next_offset or crc32c(view[_CRC_START:]) != fields[4]:
+            if not self.scan.next_offset <= fields[0] < self.bounds_end - fields[6]:
+                return index, False
+            if crc32c(view[_CRC_START:]) != fields[4]:
                 return index, False
             self._take(fields, start + index, size_bytes, view)
             index += size_bytes
@@ -262,6 +264,11 @@ class _Pass:
             return self._lose(
                 position, "offset-order", f"{reason}{self.scan.next_offset}", size_bytes
             )
+        if fields[0] + fields[6] >= self.bounds_end:
+            reason = (
+                f"the offsets {fields[0]} to {fields[0] + fields[6]} are not those of this segment"
+            )
+            return self._lose(position, "offset-order", reason, size_bytes)
         self._take(fields, position, size_bytes, data)
         return size_bytes
 

@@ -1,0 +1,136 @@
+"""``logstore reindex``: every file beside the logs made anew from them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+import click
+import orjson
+
+from logstore.errors import StorageError
+from logstore.host import Host
+from logstore.os_host import system_host
+from logstore.tools.inspection.late_progress import LateProgress
+from logstore.tools.inspection.rebuilding.index_interval import (
+    configured_interval,
+    inferred_interval,
+)
+from logstore.tools.inspection.rebuilding.partition_rebuild import (
+    Outcome,
+    PartitionRebuild,
+    Rebuilt,
+    files_to_keep,
+    log_bases,
+    log_bytes,
+)
+from logstore.tools.inspection.rebuilding.work_place import (
+    WorkPartition,
+    WorkPlace,
+    brokers_kept_out,
+    find_work,
+)
+from logstore.tools.inspection.verification.partition_check import (
+    PartitionCheck,
+    PartitionContext,
+)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("directory", metavar="DIR")
+@click.option("--into", metavar="COPY", help="Copy DIR to here first and work on the copy.")
+@click.option("--index-interval-bytes", "interval_bytes", metavar="N", type=click.IntRange(0),
+              help="Bytes between two index entries, if the cluster's metadata does not tell and "
+              "the indexes that are there must not.")  # fmt: skip
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be written.")
+@click.option("--json", "is_json", is_flag=True, help="Print one file a line, as JSON.")
+def reindex(
+    directory: str, into: str | None, interval_bytes: int | None, is_dry: bool, is_json: bool
+) -> None:
+    """
+    Make every file beside the logs anew: indexes, aborted transactions, producers, leader epochs.
+
+    DIR is an entry of log.dirs or one partition's directory that no broker has open. A .log is
+    never written to; a derived file that is right stays, another one is replaced at once. Exits
+    with 1 if a log is damaged: what is behind the damage is not known then (see logstore salvage).
+
+    \b
+    Examples:
+      logstore reindex /var/lib/kafka/orders-0
+      logstore reindex --dry-run /var/lib/kafka
+      logstore reindex --into /tmp/copy /var/lib/kafka
+    """
+    host = system_host()
+    path = os.path.abspath(directory)
+    if into is not None:
+        path = _copied(path, os.path.abspath(into))
+    work = find_work(host.fs, path)
+    is_failed = False
+    total = sum(log_bytes(host.fs, partition.directory) for partition in work.partitions)
+    with brokers_kept_out(host.fs, work), LateProgress("reindexing", total) as progress:
+        for partition in work.partitions:
+            try:
+                rebuild = _rebuild(host, work, partition, interval_bytes, is_changing=not is_dry)
+                for rebuilt in rebuild.run(progress.advance):
+                    _say(partition, rebuilt, is_json=is_json, is_dry=is_dry)
+            except StorageError as error:
+                is_failed = True
+                click.echo(f"logstore: {error}", err=True)
+    if is_failed:
+        sys.exit(1)
+
+
+def _rebuild(
+    host: Host,
+    work: WorkPlace,
+    partition: WorkPartition,
+    interval_bytes: int | None,
+    *,
+    is_changing: bool,
+) -> PartitionRebuild:
+    """Return the rebuild of a partition. Raises CorruptEntryError if its log is damaged."""
+    context = PartitionContext(partition.log_start_offset, is_cleaned=partition.is_cleaned)
+    check = PartitionCheck(host.fs, partition.directory, partition.place, context)
+    kept = files_to_keep(check)
+    if interval_bytes is None:
+        interval_bytes = _interval(host, work, partition)
+    return PartitionRebuild(
+        host, partition.directory, interval_bytes, partition.log_start_offset, is_changing, kept
+    )
+
+
+def _copied(source: str, target: str) -> str:
+    if os.path.exists(target):
+        raise click.UsageError(f"{target} exists; name a directory that does not")
+    if os.path.commonpath([source, target]) == source:
+        raise click.UsageError(f"{target} is inside of {source}")
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns(".lock"))
+    return target
+
+
+def _interval(host: Host, work: WorkPlace, partition: WorkPartition) -> int:
+    configured = configured_interval(host, work.data_directory, partition.place.topic)
+    if configured is not None:
+        return configured
+    bases = log_bases(host.fs, partition.directory)
+    return inferred_interval(host.fs, partition.directory, bases)
+
+
+def _say(partition: WorkPartition, rebuilt: Rebuilt, *, is_json: bool, is_dry: bool) -> None:
+    name = f"{partition.relative}/{rebuilt.name}".lstrip("/")
+    if is_json:
+        content = {
+            "file": name,
+            "outcome": rebuilt.outcome.value,
+            "beforeBytes": rebuilt.before_bytes,
+            "bytes": rebuilt.after_bytes,
+        }
+        click.echo(orjson.dumps(content))
+    elif rebuilt.outcome is not Outcome.UNCHANGED:
+        before = (
+            "was missing" if rebuilt.before_bytes is None else f"had {rebuilt.before_bytes} bytes"
+        )
+        verb = "would be" if is_dry else ""
+        said = " ".join(filter(None, (verb, rebuilt.outcome.value)))
+        click.echo(f"{name}: {said}: {before}, now {rebuilt.after_bytes}")

@@ -1,0 +1,83 @@
+"""
+After how many bytes a partition's indexes get their next entry: a setting that no log tells.
+
+The cluster's metadata has it if the topic sets it. Else the entries that are there tell: at each
+more bytes than the interval had gone by, at no batch between them.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from logstore.errors import CorruptEntryError, LogStoreError
+from logstore.host import FileSystem, Host
+from logstore.segments.kafka.config import LogConfig
+from logstore.segments.kafka.segment_files import LOG, offset_file_name
+from logstore.tools.inspection.batch_walk import walk_batches
+from logstore.tools.inspection.verification.indexes import read_index
+
+DEFAULT_INDEX_INTERVAL_BYTES = LogConfig().index_interval_bytes
+_SETTING = "index.interval.bytes"
+
+
+def configured_interval(host: Host, data_directory: str, topic: str) -> int | None:
+    """Return what the metadata log of a data directory says; None if it says nothing."""
+    from logstore.segments.kafka.cluster_metadata.image import ResourceType
+    from logstore.segments.kafka.cluster_metadata.metadata_log import DIRECTORY, MetadataLog
+    from logstore.segments.kafka.cluster_metadata.release import parse_release
+
+    if not host.fs.exists(f"{data_directory}/{DIRECTORY}"):
+        return None
+    try:
+        log = MetadataLog(host, data_directory, -1, release=parse_release("4.3"), is_writable=False)
+        value = log.image.configs_of(ResourceType.TOPIC, topic).get(_SETTING)
+        return None if value is None else int(value)
+    except (LogStoreError, ValueError):
+        return None
+
+
+def inferred_interval(fs: FileSystem, directory: str, bases: list[int]) -> int:
+    """Return an interval that fits the entries that are there; the default where it does."""
+    bounds = [found for base in bases if (found := _bounds(fs, directory, base)) is not None]
+    high = min((found.high for found in bounds), default=2**31)
+    low = max((found.low for found in bounds), default=0)
+    # Entries may be missing at the end of an index, or there was no need for one.
+    tails = [found.tail for found in bounds if found.tail < high]
+    low = max([low, *tails])
+    if low <= DEFAULT_INDEX_INTERVAL_BYTES < high:
+        return DEFAULT_INDEX_INTERVAL_BYTES
+    return min(low, high - 1)  # restarts make it look longer than it is
+
+
+@attrs.frozen
+class _Bounds:
+    """The interval is at least `low` and less than `high`; `tail`: at least, if none is missing."""
+
+    low: int
+    high: int
+    tail: int
+
+
+def _bounds(fs: FileSystem, directory: str, base: int) -> _Bounds | None:
+    """Return what the offset index of a segment tells, None if it is empty or damaged."""
+    positions = {position for _, position in read_index(fs, directory, base).entries}
+    if not positions:
+        return None
+    low, high, tail, bytes_since = 0, 2**31, 0, 0
+    last = max(positions)
+    file = fs.open(f"{directory}/{offset_file_name(base, LOG)}", writable=False)
+    try:
+        for found in walk_batches(file):
+            if found.position in positions:
+                positions.discard(found.position)
+                high, bytes_since = min(high, bytes_since), 0
+            elif found.position < last:
+                low = max(low, bytes_since)
+            else:
+                tail = max(tail, bytes_since)
+            bytes_since += found.batch.size_bytes
+    except CorruptEntryError:
+        return None
+    finally:
+        file.close()
+    return None if positions else _Bounds(low, high, tail)
