@@ -29,7 +29,7 @@ OFFSET_DIGITS = 20
 
 class FlatSegmentFiles(Generic[SegmentT]):
     """
-    A :class:`logstore.segmented_log.SegmentFamily`: ``<directory>/<base offset><extension>``.
+    A :class:`logstore.segment_family.SegmentFamily`: ``<directory>/<base offset><extension>``.
 
     `make_segment` is the segment's class, or whatever makes one of file system, path and base
     offset. `is_clean` says that the last stop was clean: a bad entry is then an error, otherwise it

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 from sortedcontainers import SortedDict
@@ -31,36 +31,10 @@ from logstore.span import Span
 if TYPE_CHECKING:
     from logstore.host import FileSystem
     from logstore.retention import RetentionPolicy
+    from logstore.segment_family import SegmentFamily
 
 EntryT = TypeVar("EntryT", bound=Entry)
 SegmentT = TypeVar("SegmentT", bound=LogSegment[Any])
-
-
-class SegmentFamily(Protocol[SegmentT]):
-    """Knows the file names of one log: creates, opens, lists and removes its segments."""
-
-    fs: FileSystem
-    directory: str
-
-    def base_offsets(self) -> list[int]:
-        """Return the base offsets of the segments that are on disk."""
-        ...
-
-    def create(self, base_offset: int) -> SegmentT:
-        """Create a new, empty, writable segment."""
-        ...
-
-    def open(self, base_offset: int, *, is_active: bool) -> SegmentT:
-        """Open a segment that is on disk; the active one for writing."""
-        ...
-
-    def remove(self, segment: SegmentT) -> None:
-        """
-        Take a segment's files away (at once, or renamed for a delayed removal).
-
-        Some may be gone already: a recovery has kept the data aside, or a removal failed half way.
-        """
-        ...
 
 
 @attrs.frozen

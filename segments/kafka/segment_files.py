@@ -53,7 +53,7 @@ def _is_offset(stem: str) -> bool:
 
 class SegmentFiles:
     """
-    The segment family of a Kafka partition (see :class:`logstore.segmented_log.SegmentFamily`).
+    The segment family of a Kafka partition (see :class:`logstore.segment_family.SegmentFamily`).
 
     `is_clean` says that the last stop was clean, so that lengths and indexes can be trusted.
     """
