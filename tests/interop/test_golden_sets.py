@@ -19,7 +19,7 @@ from tests.interop.our_broker import OurBroker
 
 pytestmark = pytest.mark.interop
 
-SETS = ("kafka-4.3", "kafka-3.9", "epochs-4.3", "legacy-3.9")
+SETS = ("kafka-4.3", "kafka-3.9", "epochs-4.3", "legacy-3.9", "transactions-4.3")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 LONG_VALUE_BYTES = 512
 TIMESTAMP_TYPES = {0: None, 1: "CreateTime", 2: "LogAppendTime"}
@@ -63,11 +63,11 @@ def encoded(data: bytes | str | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode()
 
 
-def consumed(broker: OurBroker, topic: str) -> list[dict[str, Any]]:
-    """Return all records of a topic, as a read_uncommitted consumer gets them."""
+def consumed(broker: OurBroker, topic: str, isolation: str) -> list[dict[str, Any]]:
+    """Return all records of a topic, as a consumer of that isolation level gets them."""
     consumer = Consumer(
         settings(broker.bootstrap)
-        | {"group.id": "reader", "isolation.level": "read_uncommitted", "check.crcs": True}
+        | {"group.id": "reader", "isolation.level": isolation, "check.crcs": True}
         | {"enable.partition.eof": True, "enable.auto.commit": False}
     )
     partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
@@ -92,7 +92,8 @@ def consumed(broker: OurBroker, topic: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda record: (record["partition"], record["offset"]))
 
 
-def test_every_record_is_served(served: tuple[str, OurBroker]) -> None:
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_every_record_is_served(served: tuple[str, OurBroker], isolation: str) -> None:
     """Offsets, times, leader epochs, keys, values and headers are those of the real consumer."""
     name, broker = served
     cases = sorted((GOLDEN / name / "cases").iterdir())
@@ -102,9 +103,9 @@ def test_every_record_is_served(served: tuple[str, OurBroker]) -> None:
         expected: list[dict[str, Any]] = []
         for line in (case / "expected.jsonl").read_text().splitlines():
             record = json.loads(line)
-            del record["read_committed"]
-            expected.append(record)
+            if record.pop("read_committed") or isolation == "read_uncommitted":
+                expected.append(record)
         expected.sort(key=lambda record: (record["partition"], record["offset"]))
-        if consumed(broker, about["topic"]) != expected:
+        if consumed(broker, about["topic"], isolation) != expected:
             wrong.append(case.name)
     assert wrong == []
