@@ -23,6 +23,7 @@ from logstore.tools.bench.report import as_json, machine, table
 from logstore.tools.bench.runner import Outcome, Run, Turn
 from logstore.tools.bench.suite import SCENARIOS, chosen
 from logstore.tools.bench.targets import KAFKA, OURS, Target
+from logstore.tools.commands.bench_layout import layout
 
 ROUNDS = 3
 SECONDS = 2.0
@@ -32,13 +33,17 @@ QUICK_SECONDS = 0.6
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def bench() -> None:
     """
-    Measure brokers from outside, beside the original.
+    Measure brokers from outside, beside the original, and the files without a broker.
 
     \b
     Examples:
       logstore bench kafka --quick
+      logstore bench layout --quick
       logstore bench kafka --help
     """
+
+
+bench.add_command(layout)
 
 
 @bench.command(
