@@ -131,6 +131,10 @@ class FileSystem(Protocol):
         """Return when the file was last written, in ms since the epoch."""
         ...
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Say when the file was last written: what is made from another may keep its age."""
+        ...
+
     def volume_space(self, path: str) -> VolumeSpace:
         """Return the space of the volume that the file or directory is on."""
         ...

@@ -166,6 +166,10 @@ class SystemFileSystem:
         """Return when the file was last written, in ms since the epoch."""
         return os.stat(path).st_mtime_ns // 1_000_000
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Say when the file was last written."""
+        os.utime(path, ns=(os.stat(path).st_atime_ns, modified_ms * 1_000_000))
+
     def volume_space(self, path: str) -> VolumeSpace:
         """Return what Java's ``FileStore`` calls total and usable: without what is root's alone."""
         volume = os.statvfs(path)

@@ -10,7 +10,7 @@ An append takes three steps, the same on a leader, a replica, a restore and a co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -286,7 +286,35 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         for segment in list(self.segments.values()):
             yield from segment.entries()
 
-    # forgetting
+    # replacing and forgetting
+
+    def replace(
+        self, old: Sequence[SegmentT], new: Sequence[SegmentT], swap: Callable[[], None]
+    ) -> None:
+        """
+        Let `new`, which is durable, stand for the adjoining, sealed segments `old`.
+
+        `swap` changes the files; a power loss in it must leave all of `old` or all of `new`.
+        Raises MissingSegmentError if one of `old` has left the log, WriteFailedError as a cut does.
+        """
+        self.ensure_writable()
+        if any(self.segments.get(segment.base_offset) is not segment for segment in old):
+            raise MissingSegmentError(f"{old[0].path}: was removed before it could be replaced")
+        assert old[-1] is not self.active, "the active segment takes appends"
+        with self._whole_or_refused(f"the replacement of {len(old)} segments"):
+            self._exchange(old, new)  # first: a flush may stumble over files that are gone
+            try:
+                swap()
+            except BaseException:
+                self._exchange(new, old)
+                raise
+        for segment in old:
+            segment.close()
+
+    def _exchange(self, old: Sequence[SegmentT], new: Sequence[SegmentT]) -> None:
+        for segment in old:
+            del self.segments[segment.base_offset]
+        self.segments.update((segment.base_offset, segment) for segment in new)
 
     def truncate(self, offset: int) -> None:
         """
@@ -396,8 +424,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
 
     def flush(self) -> None:
         """Make all appended so far durable."""
-        task = self.begin_flush()
-        task.run()
+        (task := self.begin_flush()).run()
         self.end_flush(task)
 
     def recover(self) -> Recovery:

@@ -156,6 +156,13 @@ class SimulatedDisk(SimulatedDrive):
             raise os_error(errno.ENOENT, path)
         return node.modified_ms
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Say when the file was last written."""
+        node = self._find(path)
+        if node is None:
+            raise os_error(errno.ENOENT, path)
+        node.modified_ms = modified_ms
+
     def volume_space(self, path: str) -> VolumeSpace:
         """Return the disk's capacity (a pebibyte where it is not limited), and what is left."""
         self.look("volume_space", path)

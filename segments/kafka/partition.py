@@ -8,7 +8,7 @@ the producer's sequence, write, take note. With one replica the high watermark i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
@@ -22,6 +22,7 @@ from logstore.segmented_log import FlushTask, SegmentedLog
 from logstore.segments.kafka.append_errors import RecordListTooLargeError
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.control_record import ControlType, encode_control
+from logstore.segments.kafka.crash_leftovers import SWAP
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
 from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_METADATA
 from logstore.segments.kafka.plain_records import to_batch
@@ -404,6 +405,34 @@ class KafkaPartition(ReadablePartition):
                 self.history.forget_snapshot(segment.base_offset)
                 self.files.remove_snapshot(segment.base_offset)
         return len(gone)
+
+    def replace(self, old: Sequence[KafkaSegment], new: KafkaSegment) -> None:
+        """
+        Let `new`, a segment called ``.cleaned`` and synced, stand for the sealed segments `old`.
+
+        What each name means after a power loss in between, and so the order of what is done here,
+        see :mod:`~logstore.segments.kafka.crash_leftovers` (``LocalLog.replaceSegments``).
+
+        Raises:
+            MissingSegmentError: one of `old` is not part of the log any more; nothing was done.
+            WriteFailedError: the disk refused; so does the log, from now on.
+
+        """
+        fs, files = self.host.fs, self.files
+
+        def swap() -> None:
+            new.rename(SWAP)
+            fs.sync_directory(files.directory)  # from now on it counts
+            for segment in old:
+                files.condemn(segment)
+            fs.sync_directory(files.directory)  # or one could come back beside its replacement
+            new.rename("")
+            fs.sync_directory(files.directory)
+
+        self.log.replace(old, [new], swap)
+        for segment in old[1:]:
+            self.history.forget_snapshot(segment.base_offset)
+            files.remove_snapshot(segment.base_offset)
 
     def truncate(self, offset: int) -> None:
         """Remove all that reaches to `offset` or above (``UnifiedLog.truncateTo``)."""

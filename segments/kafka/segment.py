@@ -30,6 +30,7 @@ from logstore.segments.kafka.record_batch import (
     RecordBatch,
     batch_size_bytes,
 )
+from logstore.segments.kafka.sparse_index import TEMPORARY_SUFFIXES
 from logstore.segments.kafka.time_index import TimeIndex
 from logstore.segments.kafka.transaction_index import EXTENSION as TRANSACTION_INDEX
 from logstore.segments.kafka.transaction_index import TransactionIndex
@@ -471,6 +472,24 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.offset_index.resume()
         self.time_index.resume()
         self._is_index_full = self.offset_index.is_full or self.time_index.is_full
+
+    def reach(self, next_offset: int) -> None:
+        """Say that the segment ends at `next_offset`: a hole is behind its last batch."""
+        self.next_offset = self.recovery_point = next_offset
+        self._newest_base_offset = _NOWHERE
+
+    def rename(self, ending: str) -> None:
+        """Give all files `ending` behind their names, instead of a temporary one they have."""
+        path = self.path
+        for temporary in TEMPORARY_SUFFIXES:
+            path = path.removesuffix(temporary)
+        if path + ending != self.path:
+            self.fs.rename(self.path, path + ending)
+        self.path = path + ending
+        self._file = None
+        self.offset_index.rename(ending)
+        self.time_index.rename(ending)
+        self.transaction_index.rename(ending)
 
     def close(self) -> None:
         """Give all handles back."""

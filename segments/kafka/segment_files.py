@@ -23,7 +23,7 @@ from logstore.errors import CorruptFileError
 from logstore.host import Host
 from logstore.recovery import Recovery
 from logstore.segments.kafka.config import LogConfig
-from logstore.segments.kafka.crash_leftovers import DELETED, clear_leftovers
+from logstore.segments.kafka.crash_leftovers import CLEANED, DELETED, clear_leftovers
 from logstore.segments.kafka.offset_index import OffsetIndex
 from logstore.segments.kafka.segment import KafkaSegment, RecoveryWitness
 from logstore.segments.kafka.sparse_index import IndexCache
@@ -40,6 +40,8 @@ TRANSACTION_INDEX = EXTENSION
 SNAPSHOT = ".snapshot"
 _DIGITS = 20
 _DERIVED = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
+_KINDS = (LOG, *_DERIVED)
+_CLEANED_INDEX_BYTES_MAX = 2**31 - 1
 
 
 def offset_file_name(offset: int, extension: str) -> str:
@@ -303,11 +305,40 @@ class SegmentFiles:
         if self.is_writable and name not in self._found:
             self._start_file(segment.time_index.path)
 
+    def create_cleaned(self, base_offset: int) -> KafkaSegment:
+        """
+        Create the empty segment that others are copied into, its files called ``.cleaned``.
+
+        Its indexes may become as large as they must: their sizes are checked where segments are
+        put together.
+        """
+        paths = {extension: self.path(base_offset, extension) + CLEANED for extension in _KINDS}
+        for path in paths.values():
+            if self.fs.exists(path):
+                self.fs.remove(path)
+        self._start_file(paths[LOG])
+        cache, bytes_max = self._cache, _CLEANED_INDEX_BYTES_MAX
+        segment = KafkaSegment(
+            self.host,
+            paths[LOG],
+            base_offset,
+            self.config,
+            OffsetIndex.create(self.fs, paths[INDEX], base_offset, bytes_max, cache=cache),
+            TimeIndex.create(self.fs, paths[TIME_INDEX], base_offset, bytes_max, cache=cache),
+            TransactionIndex(self.fs, paths[TRANSACTION_INDEX], base_offset, size_bytes=0),
+        )
+        segment.created_ms = self.host.clock.wall_ms()
+        return segment
+
     def remove(self, segment: KafkaSegment) -> None:
         """Rename the segment's files to ``.deleted``; :meth:`purge` removes them later."""
-        due_ms = self.host.clock.monotonic_ms() + self.config.file_delete_delay_ms
         segment.close()
-        for extension in (LOG, *_DERIVED):
+        self.condemn(segment)
+
+    def condemn(self, segment: KafkaSegment) -> None:
+        """Rename the segment's files, and leave it open for its readers."""
+        due_ms = self.host.clock.monotonic_ms() + self.config.file_delete_delay_ms
+        for extension in _KINDS:
             self._condemn(self.path(segment.base_offset, extension), due_ms)
 
     def remove_snapshot(self, offset: int) -> None:

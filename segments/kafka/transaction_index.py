@@ -28,6 +28,7 @@ import attrs
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, read_file
+from logstore.segments.kafka.sparse_index import TEMPORARY_SUFFIXES
 
 _log = logging.getLogger(__name__)
 _ENTRY = Struct(">hqqqq")
@@ -171,6 +172,16 @@ class TransactionIndex:
         with self._lock:
             if self._write_count == write_count:  # what came later is not covered
                 self._is_synced = True
+
+    def rename(self, ending: str) -> None:
+        """Give the file, if there is one, `ending` instead of a temporary one it has."""
+        path = self.path
+        for temporary in TEMPORARY_SUFFIXES:
+            path = path.removesuffix(temporary)
+        path += ending
+        if path != self.path and not self._is_absent and self._fs.exists(self.path):
+            self._fs.rename(self.path, path)
+        self.path = path
 
     def close(self) -> None:
         """Let go of the memory, unless the disk lacks something of it."""

@@ -350,6 +350,17 @@ def test_modified_ms_is_the_wall_clock(world: World) -> None:
         world.fs.modified_ms(f"{world.root}/missing")
 
 
+def test_the_time_of_a_file_can_be_set(world: World) -> None:
+    """What replaces an older file may be as old; the next write makes it young again."""
+    path = world.make("a", b"x")
+    world.fs.set_modified_ms(path, 1_600_000_000_123)
+    assert world.fs.modified_ms(path) == 1_600_000_000_123
+    world.fs.open(path).write(0, b"y")
+    assert world.fs.modified_ms(path) > 1_600_000_000_123
+    with pytest.raises(FileNotFoundError):
+        world.fs.set_modified_ms(f"{world.root}/missing", 0)
+
+
 def test_a_volume_has_a_size(world: World) -> None:
     """Files take of it what they hold, whichever path on it is asked; no path, no volume."""
     path = world.make("a", bytes(100_000))

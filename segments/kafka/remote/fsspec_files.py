@@ -148,6 +148,11 @@ class FsspecFiles:
         when: datetime = self._fs.modified(path)
         return int(when.timestamp() * 1000)
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Raise OSError: an object's time is not the writer's to choose."""
+        del modified_ms
+        raise OSError(errno.ENOTSUP, "the time of a file cannot be set", path)
+
     def volume_space(self, path: str) -> VolumeSpace:
         """Raise OSError: nobody knows how much an object store holds."""
         raise OSError(errno.ENOTSUP, "the size of the volume is not known", path)

@@ -1,0 +1,79 @@
+"""A segment that is made of what a compaction keeps of others, until it takes their place."""
+
+from __future__ import annotations
+
+from logstore.errors import OffsetError
+from logstore.segments.kafka.record_batch import RecordBatch
+from logstore.segments.kafka.segment import RELATIVE_OFFSET_MAX, KafkaSegment
+from logstore.segments.kafka.segment_files import SegmentFiles
+from logstore.segments.kafka.transaction_index import AbortedTransaction
+
+_WRITE_BYTES = 1024 * 1024
+
+
+class CleanedSegment:
+    """
+    Takes batches in order and writes them in large pieces.
+
+    Nothing of it counts before :meth:`finished` has returned and its files are renamed; a start
+    removes what it finds.
+    """
+
+    def __init__(self, files: SegmentFiles, base_offset: int) -> None:
+        self._files = files
+        self._segment = files.create_cleaned(base_offset)
+        self._pending: list[memoryview | bytes | bytearray] = []
+        self._pending_bytes = 0
+
+    def add(self, batch: RecordBatch) -> None:
+        """
+        Append a batch; its bytes are not copied before they are written.
+
+        Raises:
+            OffsetError: it is too far from the first one to be in the same segment.
+
+        """
+        segment = self._segment
+        if batch.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
+            raise OffsetError(f"{segment.path}: offset {batch.last_offset} is too far")
+        segment.observe(batch, segment.end_position)
+        segment.end_position += batch.size_bytes
+        segment.next_offset = batch.next_offset
+        self._pending.append(batch.data)
+        self._pending_bytes += batch.size_bytes
+        if self._pending_bytes >= _WRITE_BYTES:
+            self._write()
+
+    def note_aborted(self, transaction: AbortedTransaction) -> None:
+        """Take note of an aborted transaction whose marker is in the segment."""
+        self._segment.transaction_index.append(transaction)
+
+    def _write(self) -> None:
+        position = self._segment.end_position - self._pending_bytes
+        self._segment.file.write(position, b"".join(self._pending))
+        self._pending.clear()
+        self._pending_bytes = 0
+
+    def finished(self, old: list[KafkaSegment]) -> KafkaSegment:
+        """Return the segment, durable, as old as the last of `old` and covering them all."""
+        segment, last = self._segment, old[-1]
+        if self._pending:
+            self._write()
+        segment.seal()
+        segment.flush()
+        segment.fs.set_modified_ms(segment.path, segment.fs.modified_ms(last.path))
+        segment.reach(last.next_offset)
+        return segment
+
+    def remove(self) -> None:
+        """Remove what was written: the segments that it was made of stay."""
+        segment = self._segment
+        segment.close()
+        for path in (
+            segment.path,
+            segment.offset_index.path,
+            segment.time_index.path,
+            segment.transaction_index.path,
+        ):
+            if segment.fs.exists(path):
+                segment.fs.remove(path)
