@@ -190,7 +190,8 @@ def write_file(fs: FileSystem, path: str, data: bytes, *, sync: bool = True) -> 
     temporary = f"{path}.tmp"
     file = fs.open(temporary, create=True)
     try:
-        file.truncate(0)
+        if file.size():
+            file.truncate(0)  # what an interrupted attempt left behind
         file.write(0, data)
         if sync:
             file.sync()

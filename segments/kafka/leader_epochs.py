@@ -43,9 +43,11 @@ class LeaderEpochs:
         self._note_latest()
 
     @classmethod
-    def load(cls, fs: FileSystem, directory: str) -> LeaderEpochs:
-        """Return what the file in `directory` holds; nothing if there is no file."""
+    def load(cls, fs: FileSystem, directory: str, *, is_new: bool = False) -> LeaderEpochs:
+        """Return what the file in `directory` holds; nothing if there is none, as in a new one."""
         path = f"{directory}/{LEADER_EPOCHS}"
+        if is_new:
+            return cls(fs, path)
         entries = [
             (parse_integer(path, epoch, 32), parse_integer(path, start_offset, 64))
             for epoch, start_offset in read_checkpoint(fs, path, 2)

@@ -79,7 +79,7 @@ class KafkaPartition(ReadablePartition):
         self.on_roll: Callable[[KafkaPartition], None] | None = None
         #: takes over flushes that ``flush.messages`` makes due; None: flush within the append
         self.on_flush_due: Callable[[KafkaPartition], None] | None = None
-        self.leader_epochs = LeaderEpochs.load(host.fs, files.directory)
+        self.leader_epochs = LeaderEpochs.load(host.fs, files.directory, is_new=files.is_new)
         self.history = ProducerHistory(
             host, files.directory, files.snapshot_offsets(), is_writable=files.is_writable
         )

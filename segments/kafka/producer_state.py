@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sortedcontainers import SortedDict
-
 from logstore.host import FileSystem, write_file
 from logstore.segments.kafka.append_errors import (
     InvalidProducerEpochError,
@@ -78,8 +76,9 @@ class ProducerStates:
     def __init__(self, *, tracks_replication: bool = False) -> None:
         self.tracks_replication = tracks_replication
         self._entries: dict[int, ProducerEntry] = {}
-        self._ongoing: SortedDict[int, int] = SortedDict()  # first offset -> producer id
-        self._unreplicated: SortedDict[int, int] = SortedDict()  # first offset -> marker's
+        # A handful at most, in every one of thousands of partitions: sorted when somebody asks.
+        self._ongoing: dict[int, int] = {}  # first offset -> producer id
+        self._unreplicated: dict[int, int] = {}  # first offset -> marker's
         self._verifications = TransactionVerifications()
         self._table_size = 16
 
@@ -177,7 +176,7 @@ class ProducerStates:
 
     def open_transactions(self) -> list[OpenTransaction]:
         """Return the transactions without a marker, the one with the oldest data first."""
-        entries = (self._entries[producer_id] for producer_id in self._ongoing.values())
+        entries = (self._entries[producer_id] for _, producer_id in sorted(self._ongoing.items()))
         return [
             OpenTransaction(e.producer_id, e.epoch, e.transaction_first_offset, e.last_timestamp_ms)
             for e in entries
@@ -326,7 +325,7 @@ class ProducerStates:
         self._ongoing.pop(first_offset, None)
         if self.tracks_replication:
             self._unreplicated[first_offset] = offset
-        last_stable_offset = self._ongoing.peekitem(0)[0] if self._ongoing else offset + 1
+        last_stable_offset = min(self._ongoing, default=offset + 1)
         return CompletedTransaction(producer_id, first_offset, offset, is_abort, last_stable_offset)
 
     def append_marker_batch(self, data: Buffer) -> list[CompletedTransaction]:
@@ -357,12 +356,7 @@ class ProducerStates:
         """Return where the oldest transaction starts that may still change, or `default`."""
         if not self._ongoing and not self._unreplicated:
             return default
-        firsts = [
-            transactions.peekitem(0)[0]
-            for transactions in (self._ongoing, self._unreplicated)
-            if transactions
-        ]
-        return min(firsts)
+        return min((*self._ongoing, *self._unreplicated))
 
     def advance_high_watermark(self, high_watermark: int) -> None:
         """Let go of ended transactions whose marker is below the high watermark."""

@@ -87,6 +87,7 @@ class SegmentFiles:
         self._cache = IndexCache() if cache is None else cache
         self._found: dict[str, int] = {}
         self._bases: list[int] = []
+        self.is_new = is_new
         if not is_new:
             self._look()
 
