@@ -17,6 +17,7 @@ from logstore.tools.inspection.batch_walk import walk_batches
 from logstore.tools.inspection.verification.indexes import read_index
 
 DEFAULT_INDEX_INTERVAL_BYTES = LogConfig().index_interval_bytes
+_STEPS = (4096, 1024, 1000, 512, 500, 256, 100, 64, 50, 32, 16, 10, 8, 5)
 _SETTING = "index.interval.bytes"
 
 
@@ -46,6 +47,15 @@ def inferred_interval(fs: FileSystem, directory: str, bases: list[int]) -> int:
     low = max([low, *tails])
     if low <= DEFAULT_INDEX_INTERVAL_BYTES < high:
         return DEFAULT_INDEX_INTERVAL_BYTES
+    return _roundest(low, high)
+
+
+def _roundest(low: int, high: int) -> int:
+    """Return the number from `low` to below `high` that people would have set."""
+    for step in _STEPS:
+        found = -(-low // step) * step
+        if found < high:
+            return found
     return min(low, high - 1)  # restarts make it look longer than it is
 
 

@@ -58,8 +58,11 @@ def epoch_findings(
         yield Finding("epochs", LEADER_EPOCHS, f"cannot be read: {error.reason}")
         return
     yield from _order(entries, log)
-    for epoch, offset in log.runs:
+    ends = [*(start for _, start in log.runs[1:]), log.end_offset]
+    for (epoch, offset), end in zip(log.runs, ends, strict=False):
         reason = _wrong(epoch, offset, entries, log)
+        if reason is None and not log.is_compacted:
+            reason = _interrupted(epoch, (offset, end), entries)
         if reason is not None:
             yield Finding("epochs", LEADER_EPOCHS, reason, offset=offset)
 
@@ -87,6 +90,19 @@ def _wrong(epoch: int, offset: int, entries: list[tuple[int, int]], log: EpochsO
     starts_early = found[1] < offset and found[1] > log.start_offset
     if starts_early and not log.is_compacted and (epoch, offset) != log.runs[0]:
         return f"epoch {epoch} starts at offset {offset}, not at {found[1]}"
+    return None
+
+
+def _interrupted(epoch: int, run: tuple[int, int], entries: list[tuple[int, int]]) -> str | None:
+    """Return what is wrong with an epoch that starts where another one's batches are."""
+    if epoch < 0:
+        return None
+    for other, start in entries:
+        if other != epoch and run[0] < start < run[1]:
+            return (
+                f"the batch at offset {start} is of epoch {epoch}, by the checkpoint of epoch "
+                f"{other}"
+            )
     return None
 
 
