@@ -221,13 +221,12 @@ class SegmentFiles:
         return segment
 
     def _open_active(self, segment: KafkaSegment) -> None:
-        if self.is_clean:  # otherwise a recovery follows
+        if self.is_clean:
             self._mend(segment)
-            segment.load_end(is_lenient=not self.is_writable)
-            segment.close()  # a descriptor is for who reads or writes, not for all that is there
         if self.is_writable:
             segment.resume()
-        if self.is_clean:
+        if self.is_clean:  # otherwise a recovery follows
+            segment.load_end(is_lenient=not self.is_writable)
             self._load_times(segment)
 
     def _load_times(self, segment: KafkaSegment) -> None:
@@ -270,7 +269,6 @@ class SegmentFiles:
         outcome = segment.recover()
         segment.seal()
         segment.sync_observations()  # the next start believes them, and it may follow a power loss
-        segment.close()
         self.mended = outcome if self.mended is None else self.mended.joined(outcome)
         end = outcome.next_offset
         _log.warning("%s: %s; rebuilt up to offset %s", segment.path, reason, end)

@@ -263,7 +263,8 @@ class KafkaStore:
     def purge(self) -> None:
         """Remove files and directories whose deletion was put off and is due."""
         for partition in self.partitions():
-            partition.files.purge()
+            if partition.files.condemned:
+                partition.files.purge()
         self._data_directory.purge()
 
     def abandon(self) -> None:

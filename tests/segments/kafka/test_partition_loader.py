@@ -192,12 +192,14 @@ def outcome_of(
     return topics, recoveries, told, caplog.messages
 
 
-@pytest.mark.parametrize("is_writable", [True, False])
-def test_what_is_opened_after_a_clean_stop_holds_no_descriptors(
-    tmp_path: Path, is_writable: bool
+@pytest.mark.parametrize(
+    ("is_clean", "is_writable"), [(True, True), (False, True), (True, False), (False, False)]
+)
+def test_what_is_opened_holds_no_descriptors(
+    tmp_path: Path, is_clean: bool, is_writable: bool
 ) -> None:
     """Ten thousand partitions must open where a process may have a thousand files."""
-    left_behind(tmp_path, 20, is_clean=True)
+    left_behind(tmp_path, 20, is_clean=is_clean)
     before = len(os.listdir("/proc/self/fd"))
     store = KafkaStore(system_host(), str(tmp_path), StoreOptions(is_writable=is_writable))
     assert len(os.listdir("/proc/self/fd")) - before <= 1, "the lock"
