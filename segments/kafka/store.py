@@ -101,6 +101,7 @@ class KafkaStore:
             directory.path,
             Home(self.node_id) if directory_id is None else Home(self.node_id, directory_id),
             release=release or NEWEST,
+            min_insync_replicas=self.log_defaults.get("min.insync.replicas", "1"),
             is_writable=directory.is_writable,
         )
         found = metadata.image.metadata_version

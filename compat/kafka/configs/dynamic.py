@@ -1,28 +1,35 @@
 """
 Broker settings that are changed while the broker runs, over those that it was started with.
 
-They live as long as the broker. What has an effect are the settings that give topics their
-defaults (``log.retention.ms``, ``message.max.bytes`` ...): every open log uses the new value at
-once; and those that are asked for whenever they matter (``producer.id.expiration.ms``). Sizes of
-thread pools and the like may be changed as in Kafka, but nothing here has them.
+They stand in the metadata log, as in Kafka, and hold again after a restart. What has an effect are
+the settings that give topics their defaults (``log.retention.ms``, ``message.max.bytes`` ...):
+every open log uses the new value at once; and those that are asked for whenever they matter
+(``producer.id.expiration.ms``). Sizes of thread pools and the like may be changed as in Kafka, but
+nothing here has them.
 
 Source: ``DynamicBrokerConfig``, ``DynamicLogConfig``.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
-from logstore.segments.kafka.config import parse_topic_configs, topic_defaults
+from logstore.segments.kafka.config import LogConfig, parse_topic_configs, topic_defaults
 from logstore.segments.kafka.config_keys import ConfigError
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_SYNONYMS
 
 if TYPE_CHECKING:
     from logstore.segments.kafka.store import KafkaStore
+
+_log = logging.getLogger(__name__)
+
+#: the name under which settings of all brokers stand
+EVERY_BROKER = ""
 
 #: the main name of every broker setting that is a topic setting's default
 _LOG_DEFAULTS = frozenset(family[0].name for family in TOPIC_CONFIG_SYNONYMS.values())
@@ -64,9 +71,34 @@ class DynamicConfig:
 
     def __init__(self, store: KafkaStore, static: Mapping[str, str]) -> None:
         self.static = dict(static)
-        self.of_broker: dict[str, str] = {}
-        self.of_cluster: dict[str, str] = {}
         self._store = store
+        self.of_broker = self._stored(str(store.node_id))
+        self.of_cluster = self._stored(EVERY_BROKER)
+        if self.of_broker or self.of_cluster:
+            self._restore()
+
+    def _stored(self, name: str) -> dict[str, str]:
+        """Return what the metadata have for a broker, without what would be refused here."""
+        found: dict[str, str] = {}
+        for key, text in self._store.metadata.broker_settings(name).items():
+            try:
+                self._check(key, text)
+            except RefusedRequestError as error:
+                _log.warning("a stored setting of the broker has no effect: %s", error)
+            else:
+                found[key] = text
+        return found
+
+    def _restore(self) -> None:
+        """Let the stored settings hold, unless topics have settings that do not go with them."""
+        defaults = topic_defaults({**self.static, **self.of_cluster, **self.of_broker})
+        if parse_topic_configs(defaults) == parse_topic_configs(self._store.log_defaults):
+            self._store.log_defaults = defaults
+            return
+        try:
+            self._apply(defaults, self._configs(defaults))
+        except ConfigError as error:
+            _log.warning("the stored settings of the broker have no effect on topics: %s", error)
 
     def is_dynamic(self, name: str) -> bool:
         """Tell whether the setting can be changed while the broker runs."""
@@ -94,24 +126,52 @@ class DynamicConfig:
         Raises:
             RefusedRequestError: 42, as in Kafka: a setting that is unknown or cannot be changed,
                 or a value that it cannot have; nothing was changed.
+            WriteFailedError, OSError: the disk refused; nothing was changed.
 
         """
         for name, text in settings.items():
             self._check(name, text)
         of_broker = self.of_broker if is_cluster_wide else dict(settings)
         of_cluster = dict(settings) if is_cluster_wide else self.of_cluster
+        if self._store.metadata.fixes_min_insync_replicas:
+            self._check_min_insync_replicas(of_broker, of_cluster)
         defaults = topic_defaults({**self.static, **of_cluster, **of_broker})
-        topics = list(self._store.topics_by_name.values())
         try:
-            configs = [parse_topic_configs({**defaults, **topic.settings}) for topic in topics]
-            parse_topic_configs(defaults)
+            configs = self._configs(defaults)
         except ConfigError as error:
             raise RefusedRequestError(ErrorCode.INVALID_REQUEST, str(error)) from error
         if is_rehearsal:
             return
+        name = EVERY_BROKER if is_cluster_wide else str(self._store.node_id)
+        before = self.of_cluster if is_cluster_wide else self.of_broker
+        self._store.metadata.change_broker_settings(name, before, settings)
         self.of_broker, self.of_cluster = of_broker, of_cluster
+        self._apply(defaults, configs)
+
+    def _check_min_insync_replicas(
+        self, of_broker: Mapping[str, str], of_cluster: Mapping[str, str]
+    ) -> None:
+        """Refuse (40) what ``ConfigurationControlManager`` does while ELR is on."""
+        name = "min.insync.replicas"
+        if of_broker.get(name) != self.of_broker.get(name):
+            raise RefusedRequestError(
+                ErrorCode.INVALID_CONFIG,
+                f"broker-level {name} cannot be altered; the cluster's can",
+            )
+        if name in self.of_cluster and name not in of_cluster:
+            raise RefusedRequestError(
+                ErrorCode.INVALID_CONFIG, f"cluster-level {name} cannot be removed, only changed"
+            )
+
+    def _configs(self, defaults: Mapping[str, str]) -> list[LogConfig]:
+        """Return what `defaults` mean for every topic, in order. Raises ConfigError."""
+        parse_topic_configs(defaults)
+        topics = self._store.topics_by_name.values()
+        return [parse_topic_configs({**defaults, **topic.settings}) for topic in topics]
+
+    def _apply(self, defaults: dict[str, str], configs: list[LogConfig]) -> None:
         self._store.log_defaults = defaults
-        for topic, config in zip(topics, configs, strict=True):
+        for topic, config in zip(self._store.topics_by_name.values(), configs, strict=True):
             for partition in topic.partitions.values():
                 partition.reconfigure(config)
 

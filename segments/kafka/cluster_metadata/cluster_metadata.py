@@ -25,7 +25,10 @@ from logstore.segments.kafka.cluster_metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
+from logstore.segments.kafka.cluster_metadata.release import (
+    ELIGIBLE_LEADER_REPLICAS,
+    MetadataVersion,
+)
 from logstore.segments.kafka.config import parse_topic_configs
 from logstore.segments.kafka.config_keys import ConfigError
 from logstore.segments.kafka.partition import KafkaPartition
@@ -53,8 +56,9 @@ class ClusterMetadata:
     """
     The metadata in the data directory `path`, whose partitions are at `home`.
 
-    `release` is the metadata version of a directory that has none yet. Changes are durable when a
-    method returns.
+    `release` is the metadata version of a directory that has none yet, and `min_insync_replicas`
+    what its cluster starts with where eligible leader replicas are counted. Changes are durable
+    when a method returns.
 
     Raises, on opening:
         CorruptFileError: they cannot be understood.
@@ -67,14 +71,27 @@ class ClusterMetadata:
         home: Home,
         *,
         release: MetadataVersion,
+        min_insync_replicas: str = "1",
         is_writable: bool = True,
     ) -> None:
         self.home = home
         self._rng = host.rng
         #: topics that are taken in with the next change
         self._waiting: list[Topic] = []
-        self.log = MetadataLog(host, path, home.node_id, release=release, is_writable=is_writable)
+        self.log = MetadataLog(
+            host,
+            path,
+            home.node_id,
+            release=release,
+            min_insync_replicas=min_insync_replicas,
+            is_writable=is_writable,
+        )
         self.image = self.log.image
+
+    @property
+    def fixes_min_insync_replicas(self) -> bool:
+        """Tell whether ``min.insync.replicas`` is the cluster's alone (KIP-966)."""
+        return bool(self.image.features.get(ELIGIBLE_LEADER_REPLICAS))
 
     @property
     def broker_epoch(self) -> int:
@@ -253,10 +270,11 @@ class ClusterMetadata:
         """Return the settings of a broker that were changed while it ran; "" is every broker."""
         return self.image.configs_of(ResourceType.BROKER, name)
 
-    def change_broker_settings(self, name: str, settings: Mapping[str, str]) -> None:
-        """Say that `settings` take the place of a broker's; "" is every broker."""
-        before = self.broker_settings(name)
-        self._append(_config_changes(ResourceType.BROKER, name, before, settings))
+    def change_broker_settings(
+        self, name: str, before: Mapping[str, str], after: Mapping[str, str]
+    ) -> None:
+        """Say that a broker's settings are `after`, and were `before`; "" is every broker."""
+        self._append(_config_changes(ResourceType.BROKER, name, before, after))
 
     def take_producer_ids(self) -> range:
         """Return producer ids that nobody ever had, and that nobody else will get."""

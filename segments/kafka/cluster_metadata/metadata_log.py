@@ -85,6 +85,7 @@ class MetadataLog:
         node_id: int,
         *,
         release: MetadataVersion,
+        min_insync_replicas: str = "1",
         is_writable: bool = True,
     ) -> None:
         self.host = host
@@ -103,7 +104,7 @@ class MetadataLog:
         if self._is_there():
             self._read()
         if METADATA_VERSION not in self.image.features:
-            self._load_bootstrap(release)
+            self._load_bootstrap(release, min_insync_replicas)
 
     # reading
 
@@ -168,7 +169,7 @@ class MetadataLog:
         except CorruptEntryError as error:
             _log.warning("%s; the metadata log ends there", error)
 
-    def _load_bootstrap(self, release: MetadataVersion) -> None:
+    def _load_bootstrap(self, release: MetadataVersion, min_insync_replicas: str) -> None:
         fs, path = self.host.fs, f"{self.path}/{BOOTSTRAP}"
         if fs.exists(path):
             entries = list(read_snapshot(fs, path))
@@ -183,7 +184,9 @@ class MetadataLog:
             self.image.apply(record)
         if self.image.features.get(ELIGIBLE_LEADER_REPLICAS):
             # ELR counts replicas against it, so the controller fixes it for the whole cluster.
-            safety = ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", "1")
+            safety = ConfigRecord(
+                ResourceType.BROKER, "", "min.insync.replicas", min_insync_replicas
+            )
             self._bootstrap.append((safety, 0))
             self.image.apply(safety)
 

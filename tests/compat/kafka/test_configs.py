@@ -131,8 +131,6 @@ def test_a_topic_is_shown_as_the_real_broker_shows_it(golden: Path) -> None:
             "log.index.size.max.bytes": "65536",
         }
     )
-    # Its controller sets this for the whole cluster; here somebody has to.
-    assert alter(conversation, BROKER, "", ("min.insync.replicas", SET, "1")) == 0
     conversation.create("wire-librdkafka", settings={"retention.ms": "-1"})
     ours = describe(conversation, TOPIC, "wire-librdkafka", version=recorded["version"])
     assert ours.pop("configs") == {entry["name"]: entry for entry in theirs.pop("configs")}
@@ -178,12 +176,12 @@ def test_the_broker_shows_where_it_really_is() -> None:
 
 
 def test_the_cluster_shows_only_what_was_changed() -> None:
-    """A broker resource without a name shows what was changed for every broker."""
+    """Without a name: what was changed for every broker, first of all by the controller itself."""
     conversation = Conversation({"log.retention.ms": "1000"})
-    assert describe(conversation, BROKER, "")["configs"] == {}
+    assert list(describe(conversation, BROKER, "")["configs"]) == ["min.insync.replicas"]
     alter(conversation, BROKER, "", ("log.retention.ms", SET, "2000"))
     alter(conversation, BROKER, "1", ("log.segment.bytes", SET, "2000000"))
-    (entry,) = describe(conversation, BROKER, "")["configs"].values()
+    entry, _ = describe(conversation, BROKER, "")["configs"].values()
     assert (entry["name"], entry["value"], entry["config_source"]) == (
         "log.retention.ms",
         "2000",
@@ -368,12 +366,30 @@ def test_a_default_that_would_break_a_topic_is_refused() -> None:
     assert conversation.broker.dynamic_config.of_broker == {}
 
 
-def test_the_brokers_changes_do_not_outlive_it() -> None:
-    """What was changed on the broker is gone when it starts again."""
+def test_settings_of_the_broker_survive_a_restart() -> None:
+    """Those of this broker and of all brokers hold again, for topics too; so do removals."""
     conversation = Conversation()
-    alter(conversation, BROKER, "1", ("log.retention.ms", SET, "3000"))
+    conversation.create("a")
+    changes = ("log.retention.ms", SET, "5000"), ("log.cleaner.threads", SET, "2")
+    assert alter(conversation, BROKER, "1", *changes) == 0
+    assert alter(conversation, BROKER, "", ("log.segment.bytes", SET, "2000000")) == 0
+    assert alter(conversation, BROKER, "1", ("log.cleaner.threads", DELETE, None)) == 0
     conversation.restart()
-    assert shown(conversation, BROKER, "1", "log.retention.ms") == (None, 5)
+    config = conversation.broker.dynamic_config
+    assert config.of_broker == {"log.retention.ms": "5000"}
+    assert config.of_cluster == {"min.insync.replicas": "1", "log.segment.bytes": "2000000"}
+    log_config = conversation.broker.topics["a"].partitions[0].config
+    assert (log_config.retention_ms, log_config.segment_bytes) == (5000, 2_000_000)
+
+
+def test_min_insync_replicas_is_the_clusters() -> None:
+    """As in a real cluster of 4.1 or newer: not one broker's, and it is never taken back."""
+    conversation = Conversation()
+    name = "min.insync.replicas"
+    assert alter(conversation, BROKER, "1", (name, SET, "2")) == 40
+    assert alter(conversation, BROKER, "", (name, DELETE, None)) == 40
+    assert alter(conversation, BROKER, "", (name, SET, "2")) == 0
+    assert conversation.broker.dynamic_config.value_of(name) == "2"
 
 
 # loggers

@@ -178,8 +178,9 @@ def test_producer_ids_come_in_blocks(host: SimulatedHost) -> None:
 def test_settings_of_brokers_are_kept(host: SimulatedHost) -> None:
     """Those of one broker and of all, by name; what is taken back is gone."""
     store = opened(host)
-    store.metadata.change_broker_settings("1", {"log.retention.ms": "5", "log.roll.ms": "6"})
-    store.metadata.change_broker_settings("1", {"log.retention.ms": "7"})
+    first = {"log.retention.ms": "5", "log.roll.ms": "6"}
+    store.metadata.change_broker_settings("1", {}, first)
+    store.metadata.change_broker_settings("1", first, {"log.retention.ms": "7"})
     store.close()
     metadata = opened(host).metadata
     assert metadata.broker_settings("1") == {"log.retention.ms": "7"}
