@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logstore.errors import OffsetError
+from logstore.segments.kafka.crash_leftovers import CLEANED
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment import RELATIVE_OFFSET_MAX, KafkaSegment
 from logstore.segments.kafka.segment_files import SegmentFiles
@@ -66,8 +67,14 @@ class CleanedSegment:
         return segment
 
     def remove(self) -> None:
-        """Remove what was written: the segments that it was made of stay."""
+        """
+        Remove what was written: the segments that it was made of stay.
+
+        Not so once it is on its way into their place: then it may be all that is left of them.
+        """
         segment = self._segment
+        if not segment.path.endswith(CLEANED):
+            return
         segment.close()
         for path in (
             segment.path,
