@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -22,7 +23,7 @@ from logstore.segments.kafka.remote.object_names import OBJECTS
 from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, java
 from tests.interop import tiered
 from tests.interop.clients import CLIENTS, read_all
-from tests.interop.conftest import SETTINGS, new_topic, start_real
+from tests.interop.conftest import SETTINGS, Broker, new_topic, start_real
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.samples import Sample, numbered
@@ -52,7 +53,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, KafkaPeer, l
     peer = start_real(base / "peer", settings=tiered.settings(base / "remote"))
     try:
         new_topic(peer.bootstrap, TOPIC, config=tiered.TOPIC_SETTINGS)
-        records = fill(peer, TOPIC)
+        records = fill(cast("Broker", peer), TOPIC)
         objects = base / "remote" / OBJECTS
         local = peer.data / f"{TOPIC}-0"
 
