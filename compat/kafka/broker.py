@@ -13,7 +13,7 @@ from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.fetch_sessions import FetchSessions
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.readers import Readers
-from logstore.compat.kafka.topics.names import GROUPS_TOPIC
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
 from logstore.host import Host
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import uuid
 
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+    from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
     from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
 
 _log = logging.getLogger(__name__)
@@ -66,6 +67,8 @@ class Broker:
         #: how long a server lets connections be on which nothing moves; negative: for ever
         self.idle_ms_max: int = config.connections_max_idle_ms
         self._producer_ids = range(0)
+        #: a client's transactional records need a transaction that the coordinator knows of
+        self.verifies_transactions = bool(config.given["transaction.partition.verification.enable"])
         #: partitions by the topic name's UTF-8 bytes, and by the topic id's 16 bytes
         self.by_name: dict[bytes, dict[int, KafkaPartition]] = {}
         self.by_id: dict[bytes, dict[int, KafkaPartition]] = {}
@@ -74,6 +77,9 @@ class Broker:
         self._groups: GroupCoordinator | None = None
         if GROUPS_TOPIC in self.topics:
             self._groups = self._open_groups()  # whoever cannot read them must not start
+        self._transactions: TransactionCoordinator | None = None
+        if TRANSACTIONS_TOPIC in self.topics:
+            self._transactions = self._open_transactions()
 
     @classmethod
     def open(
@@ -151,6 +157,7 @@ class Broker:
     def _adopt(self, partition: KafkaPartition) -> None:
         partition.on_flush_due = self.flusher.mark_due
         partition.on_roll = self.flusher.flush
+        partition.verifies_transactions = self.verifies_transactions
 
     def create_topic(
         self, name: str, partition_count: int, settings: dict[str, str] | None = None
@@ -177,6 +184,8 @@ class Broker:
             self.readers.abandon(partition)
         if self._groups is not None:
             self._groups.forget_partitions(topic.name, partitions)
+        if topic.name == TRANSACTIONS_TOPIC:
+            self._close_transactions()  # what it knew is gone with its log
 
     # groups
 
@@ -196,6 +205,36 @@ class Broker:
     def _close_groups(self) -> None:
         if self._groups is not None:
             self._groups.close()
+
+    # transactions
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transaction coordinator; without transactions on disk made when it is needed."""
+        if self._transactions is None:
+            self._transactions = self._open_transactions()
+        return self._transactions
+
+    def _open_transactions(self) -> TransactionCoordinator:
+        from logstore.compat.kafka.transactions.config import TransactionConfig
+        from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
+        from logstore.compat.kafka.transactions.marking import BrokerMarkers
+        from logstore.compat.kafka.transactions.topic import TransactionsTopic
+
+        coordinator = TransactionCoordinator(
+            TransactionConfig.of(self.config),
+            self.timers,
+            TransactionsTopic(self),
+            BrokerMarkers(self),
+            self.new_producer_id,
+        )
+        coordinator.load()
+        return coordinator
+
+    def _close_transactions(self) -> None:
+        if self._transactions is not None:
+            self._transactions.close()
+            self._transactions = None
 
     # producers
 
@@ -264,6 +303,7 @@ class Broker:
     def close(self) -> None:
         """Stop cleanly; many partitions wait for the disk together."""
         try:
+            self._close_transactions()
             self._close_groups()
         finally:
             with ThreadPoolExecutor(8) as pool:
@@ -271,5 +311,6 @@ class Broker:
 
     def abandon(self) -> None:
         """Stop without a word to the disk: the data is thrown away."""
+        self._close_transactions()
         self._close_groups()
         self.store.abandon()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import attrs
 
+from logstore.errors import WriteFailedError
 from logstore.segmented_log import FlushTask
 from logstore.segments.kafka.partition import KafkaPartition
 
@@ -45,6 +46,23 @@ class Flusher:
         """Return the partitions marked since the last call."""
         due, self.due = self.due, []
         return due
+
+    def flush_due_here(self) -> None:
+        """
+        Flush what is due here and now: for those who answer right away.
+
+        Raises:
+            WriteFailedError: what was written may not survive a power loss.
+
+        """
+        for partition in self.take_due():
+            try:
+                partition.flush()
+            except OSError as error:
+                raise WriteFailedError(
+                    f"{partition.topic}-{partition.index}: {error.strerror}; what was written "
+                    "may not survive a power loss"
+                ) from error
 
     def flush(self, partition: KafkaPartition, flushed: Flushed | None = None) -> None:
         """Make durable what was appended so far; then call `flushed` with the error, if any."""

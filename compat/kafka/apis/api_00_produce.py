@@ -5,6 +5,9 @@ Produce (0): versions 3-13, advertised from 0 (KAFKA-18659: old clients look for
 * acks 0: no answer, the connection is closed on an error; acks 1 and -1: answered after the append
 * with ``flush.messages`` the answer waits for the flush that covers the append
 * internal topics are closed to clients other than ``__admin_client``
+* transactional batches need a transactional id (53), one producer (49), and a transaction that the
+  coordinator knows of: before v12 one with the partition in it (48; v11: 120), from then on the
+  partition is added
 * v5: log start offset; v7: zstd allowed; v8: record errors and message (KIP-467)
 * v9: flexible; v10: current leader tags (KIP-951); v13: topics by id (KIP-516)
 
@@ -23,6 +26,7 @@ from logstore.compat.kafka.produce_reply import ProduceReply
 from logstore.compat.kafka.produce_route import ProduceRoute
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest
+from logstore.compat.kafka.transactions.producing import NOTHING_SPECIAL, admit_produced
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER
@@ -30,10 +34,13 @@ from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record_batch import CODEC_MASK, HEADER_BYTES, MAGIC
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
     from logstore.segments.kafka.partition import KafkaPartition
+    from logstore.segments.kafka.transaction_verification import Verification
 
 _log = logging.getLogger(__name__)
 #: topic name or id, then (partition number, record bytes) each
@@ -91,15 +98,20 @@ def _by_parsing(
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Read all of the request, and only then append: a malformed one leaves nothing behind."""
     version = request.version
-    acks, topics, prefix = _read(request)
+    transactional_id, acks, topics, prefix = _read(request)
     error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     now_ms = broker.host.clock.wall_ms()
     reply = ProduceReply(version, len(topics))
     route: ProduceRoute | None = None
+    by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
+    admission = NOTHING_SPECIAL
+    if not error:
+        admission = admit_produced(broker, version, transactional_id, _existing(by_key, topics))
     for key, batches in topics:
-        partitions = (broker.by_id if version >= _IDS_SINCE else broker.by_name).get(key)
+        partitions = by_key.get(key)
         reply.open_topic(key, len(batches))
-        if len(topics) == len(batches) == 1 and partitions is not None:
+        is_routable = transactional_id is None and len(topics) == len(batches) == 1
+        if is_routable and partitions is not None:
             route = ProduceRoute.learn(version, prefix, partitions, reply.head())
         topic_error = error or _topic_error(client, partitions)
         for index, records in batches:
@@ -108,8 +120,11 @@ def _by_parsing(
                 _refuse_unknown(reply, index, is_topic_known=partitions is not None)
             elif topic_error:
                 reply.fail(index, topic_error)
+            elif partition in admission.refusals:
+                refusal = admission.refusals[partition]
+                reply.fail(index, refusal.code, refusal if refusal.message else None)
             else:
-                _append(partition, records, reply, now_ms)
+                _append(partition, records, reply, now_ms, admission.guards.get(partition))
         reply.close_topic()
     if acks == 0:
         _finish_unanswered(broker, reply.worst)
@@ -121,10 +136,10 @@ def _by_parsing(
     return [reply.frame(request.correlation_id)]
 
 
-def _read(request: RawRequest) -> tuple[int, list[_TopicBatches], bytes]:
-    """Return (acks, batches by topic, what stands before the first partition) of a request."""
+def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], bytes]:
+    """Return transactional id, acks, batches by topic, what stands before the first partition."""
     reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
-    reader.string()
+    transactional_id = reader.string()
     acks = reader.i16()
     reader.i32()
     topics: list[_TopicBatches] = []
@@ -136,7 +151,18 @@ def _read(request: RawRequest) -> tuple[int, list[_TopicBatches], bytes]:
         topics.append((key, list(reader.batches(partition_count))))
         reader.tags()
     reader.tags()
-    return acks, topics, prefix
+    return transactional_id, acks, topics, prefix
+
+
+def _existing(
+    by_key: dict[bytes, dict[int, KafkaPartition]], topics: list[_TopicBatches]
+) -> Iterator[tuple[KafkaPartition, memoryview]]:
+    """Yield the batches of the partitions that there are."""
+    for key, batches in topics:
+        partitions = by_key.get(key, {})
+        for index, records in batches:
+            if index in partitions:
+                yield partitions[index], records
 
 
 def _refuse_unknown(reply: ProduceReply, index: int, *, is_topic_known: bool) -> None:
@@ -147,14 +173,18 @@ def _refuse_unknown(reply: ProduceReply, index: int, *, is_topic_known: bool) ->
 
 
 def _append(
-    partition: KafkaPartition, records: memoryview, reply: ProduceReply, now_ms: int
+    partition: KafkaPartition,
+    records: memoryview,
+    reply: ProduceReply,
+    now_ms: int,
+    guard: Verification | None,
 ) -> None:
     """Append one partition's batch and add the result to the reply."""
     if reply.version < _ZSTD_SINCE and _is_zstd(records):
         reply.fail(partition.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         return
     try:
-        done = partition.append_produced(records, now_ms)
+        done = partition.append_produced(records, now_ms, guard)
     except (LogStoreError, OSError) as error:
         _refuse(reply, partition, partition.index, error)
         return

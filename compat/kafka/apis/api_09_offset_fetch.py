@@ -7,7 +7,7 @@ OffsetFetch (9): versions 1-10.
 * v2: error of the whole group (v1 repeats it for each partition); v3: throttle time
 * v5: leader epoch; v6: flexible; v7: require stable; v8: several groups
 * v9: member id and epoch of KIP-848, not looked at for classic groups; v10: topics by id (100)
-* offsets that a transaction holds back (88 with require stable) do not occur yet
+* with require stable an offset that an open transaction may change is 88, to be asked for again
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
 
 _FIRST_WITH_GROUP_ERROR = 2
+_FIRST_WITH_STABLE = 7
 _FIRST_WITH_GROUPS = 8
 _FIRST_WITH_TOPIC_IDS = 10
 
@@ -63,7 +64,8 @@ def _answer_group(broker: Broker, request: OffsetFetchRequest) -> OffsetFetchRes
     partition_class = topic_class.OffsetFetchResponsePartition
     asked = request.topics
     topics = None if asked is None else [_Asked(t.name, None, t.partition_indexes) for t in asked]
-    error, found = _look_up(broker, request.group_id, topics)
+    is_stable = request.API_VERSION >= _FIRST_WITH_STABLE and request.require_stable
+    error, found = _look_up(broker, request.group_id, topics, is_stable=is_stable)
     if error is not ErrorCode.NONE and request.API_VERSION >= _FIRST_WITH_GROUP_ERROR:
         found = []
     return OffsetFetchResponse(
@@ -94,7 +96,8 @@ def _answer_groups(broker: Broker, request: OffsetFetchRequest) -> OffsetFetchRe
                 _Asked(asked.name, asked.topic_id if by_id else None, asked.partition_indexes)
                 for asked in group.topics
             ]
-        error, found = _look_up(broker, group.group_id, topics)
+        is_stable = request.require_stable
+        error, found = _look_up(broker, group.group_id, topics, is_stable=is_stable)
         answered = [
             topic_class(
                 **_identity(topic, by_id=by_id),
@@ -108,11 +111,15 @@ def _answer_groups(broker: Broker, request: OffsetFetchRequest) -> OffsetFetchRe
 
 
 def _look_up(
-    broker: Broker, group_id: str, topics: list[_Asked] | None
+    broker: Broker, group_id: str, topics: list[_Asked] | None, *, is_stable: bool
 ) -> tuple[ErrorCode, list[_Found]]:
-    """Return what a group has in the asked topics, or in all topics for None."""
+    """
+    Return what a group has in the asked topics, or in all topics for None.
+
+    With `is_stable` nothing of what an open transaction may change.
+    """
     if topics is None:
-        return _look_up_all(broker, group_id)
+        return _look_up_all(broker, group_id, is_stable=is_stable)
     names = [_name(broker, asked) for asked in topics]
     wanted = [
         (name, index)
@@ -121,27 +128,36 @@ def _look_up(
         for index in asked.partition_indexes
     ]
     error, offsets = broker.groups.fetch_offsets(group_id, wanted)
+    unstable = broker.groups.unstable(group_id, wanted if is_stable else ())
     found: list[_Found] = []
     for name, asked in zip(names, topics, strict=True):
         # Topics are only unknown by id; a name without offsets is just a name without offsets.
         code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else error
         fields = [
-            _fields(index, offsets.get((name or "", index)), code)
+            _unstable(index)
+            if (name, index) in unstable
+            else _fields(index, offsets.get((name or "", index)), code)
             for index in asked.partition_indexes
         ]
         found.append(_Found(asked.name, asked.topic_id, fields))
     return error, found
 
 
-def _look_up_all(broker: Broker, group_id: str) -> tuple[ErrorCode, list[_Found]]:
+def _look_up_all(
+    broker: Broker, group_id: str, *, is_stable: bool
+) -> tuple[ErrorCode, list[_Found]]:
     error, offsets = broker.groups.fetch_offsets(group_id, None)
+    unstable = broker.groups.unstable(group_id, offsets if is_stable else ())
     found: dict[str, _Found] = {}
     for (name, index), committed in sorted(offsets.items(), key=lambda one: one[0]):
         if name not in found:
             topic = broker.topics.get(name)
             topic_id = None if topic is None else uuid.UUID(bytes=topic.topic_id)
             found[name] = _Found(name, topic_id, [])
-        found[name].partitions.append(_fields(index, committed, ErrorCode.NONE))
+        is_held = (name, index) in unstable
+        found[name].partitions.append(
+            _unstable(index) if is_held else _fields(index, committed, ErrorCode.NONE)
+        )
     return error, list(found.values())
 
 
@@ -154,6 +170,10 @@ def _name(broker: Broker, asked: _Asked) -> str | None:
         return asked.name
     topic = broker.topic_by_id(asked.topic_id)
     return None if topic is None else topic.name
+
+
+def _unstable(index: int) -> dict[str, Any]:
+    return _fields(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 def _fields(index: int, committed: CommittedOffset | None, error: ErrorCode) -> dict[str, Any]:

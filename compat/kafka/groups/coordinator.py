@@ -26,15 +26,20 @@ from logstore.compat.kafka.groups.exchange import (
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.offset_table import OffsetTable, TopicPartition, offset_record
 from logstore.compat.kafka.groups.offsets_log import (
+    NO_PRODUCER_ID,
     CommittedOffset,
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetsLog,
+    ReplayedRecord,
+    TransactionalProducer,
+    TransactionEnd,
     decode_group_metadata_value,
     decode_key,
     decode_offset_commit_value,
     encode_group_metadata_key,
 )
+from logstore.compat.kafka.groups.pending_offsets import PendingOffsets
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.waiting import Later, Timer, Timers
@@ -42,6 +47,7 @@ from logstore.host import Host
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.configs.settings import BrokerSettings
+    from logstore.compat.kafka.transactions.markers import Marker
 
 
 @attrs.frozen
@@ -51,6 +57,7 @@ class Commit:
 
     `offsets` carry the caller's offset, leader epoch, metadata and topic id; when they were
     committed and when they expire is filled in here. `retention_ms` is -1 for the broker's own.
+    With a `producer` they count once its transaction is committed.
     """
 
     group_id: str
@@ -59,6 +66,7 @@ class Commit:
     generation_id: int = NO_GENERATION
     group_instance_id: str | None = None
     retention_ms: int = -1
+    producer: TransactionalProducer | None = None
 
 
 class GroupCoordinator:
@@ -79,6 +87,7 @@ class GroupCoordinator:
         self.refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self.surroundings = Surroundings(config, timers, rng, log)
         self._offsets = OffsetTable()
+        self._pending = PendingOffsets()
         self._expiry_timer: Timer | None = None
 
     # coming and going
@@ -100,8 +109,11 @@ class GroupCoordinator:
             GroupRecordError: a record cannot be read.
 
         """
-        for key, value in self.surroundings.log.replay():
-            self._replay(key, value)
+        for entry in self.surroundings.log.replay():
+            if isinstance(entry, TransactionEnd):
+                self._end(entry.partition, entry.producer_id, is_commit=entry.is_commit)
+            else:
+                self._replay(entry)
         self.refusal = ErrorCode.NONE
         for group in list(self.groups.values()):
             group.rebalance.start_sessions()
@@ -117,6 +129,7 @@ class GroupCoordinator:
             group.rebalance.die(ErrorCode.NOT_COORDINATOR)
         self.groups.clear()
         self._offsets.clear()
+        self._pending.clear()
         self.surroundings.answers.give()
 
     # membership
@@ -189,13 +202,14 @@ class GroupCoordinator:
         Keep offsets, in the log first; return what became of each.
 
         A commit to an unknown group that claims no generation creates the group of a simple
-        consumer; one that claims a generation gets GROUP_ID_NOT_FOUND for each offset.
+        consumer; one that claims a generation gets GROUP_ID_NOT_FOUND for each offset, in a
+        transaction ILLEGAL_GENERATION.
         """
         error = self._commit_error(commit)
         if error is not ErrorCode.NONE:
             return dict.fromkeys(commit.offsets, error)
         group = self.groups.get(commit.group_id)
-        if group is not None:
+        if group is not None and commit.producer is None:
             group.rebalance.note_commit(commit.member_id)
         kept = {
             OffsetCommitKey(commit.group_id, *partition): self._stamped(committed, commit)
@@ -203,11 +217,10 @@ class GroupCoordinator:
             if self._metadata_fits(committed.metadata)
         }
         error = self.surroundings.write(
-            commit.group_id, [offset_record(*item) for item in kept.items()]
+            commit.group_id, [offset_record(*item) for item in kept.items()], commit.producer
         )
-        if error is ErrorCode.NONE:
-            for key, committed in kept.items():
-                self._put(key, committed)
+        if error is ErrorCode.NONE and kept:
+            self._take_over(commit, kept)
         return {
             partition: error
             if self._metadata_fits(committed.metadata)
@@ -215,14 +228,42 @@ class GroupCoordinator:
             for partition, committed in commit.offsets.items()
         }
 
+    def _take_over(self, commit: Commit, kept: Mapping[OffsetCommitKey, CommittedOffset]) -> None:
+        if commit.producer is None:
+            for key, committed in kept.items():
+                self._put(key, committed)
+            return
+        partition = self.surroundings.log.partition_of(commit.group_id)
+        for key, committed in kept.items():
+            self._put_pending(partition, commit.producer.producer_id, key, committed)
+
+    def end_transaction(self, partition: int, marker: Marker) -> None:
+        """
+        Let a producer's offsets in one partition of the log count, or drop them.
+
+        Raises:
+            InvalidProducerEpochError, TransactionCoordinatorFencedError: a newer producer or
+                coordinator has been there.
+            LogStoreError, OSError: the marker was not written.
+
+        """
+        self.surroundings.log.append_marker(partition, marker)
+        self._end(partition, marker.producer_id, is_commit=marker.is_commit)
+
+    def unstable(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> frozenset[TopicPartition]:
+        """Return the partitions whose offset depends on a transaction that is still open."""
+        return frozenset(one for one in partitions if self._pending.is_held(group_id, one))
+
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None
     ) -> tuple[ErrorCode, dict[TopicPartition, CommittedOffset | None]]:
         """
         Return what a group has committed in these partitions, or (for None) in all it knows.
 
-        None stands for no offset. Whether unstable offsets are wanted will matter once
-        transactions can commit offsets: none is unstable until then.
+        None stands for no offset. Offsets of open transactions are not among them; who wants to
+        wait for those asks which are :meth:`unstable`.
         """
         if self.refusal is not ErrorCode.NONE:
             return self.refusal, {}
@@ -243,7 +284,7 @@ class GroupCoordinator:
         if group.state is not GroupState.EMPTY and not group.is_of_consumers:
             return ErrorCode.NON_EMPTY_GROUP, {}
         free = [one for one in partitions if not group.is_subscribed_to(one[0])]
-        error = self._forget(group_id, self._offsets.keys(group_id, free))
+        error = self._forget(group_id, self._kept_or_pending(group_id, free))
         if error is not ErrorCode.NONE:
             return error, {}
         codes = dict.fromkeys(partitions, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
@@ -251,11 +292,19 @@ class GroupCoordinator:
 
     def forget_partitions(self, topic: str, partitions: Iterable[int]) -> None:
         """Forget what all groups have committed in partitions that do not exist any more."""
-        keys_of: dict[str, list[OffsetCommitKey]] = {}
-        for key in self._offsets.keys_of_topic(topic, partitions):
-            keys_of.setdefault(key.group_id, []).append(key)
+        wanted = list(partitions)
+        keys_of: dict[str, dict[OffsetCommitKey, None]] = {}
+        for key in (
+            *self._offsets.keys_of_topic(topic, wanted),
+            *self._pending.keys_of_topic(topic, wanted),
+        ):
+            keys_of.setdefault(key.group_id, {})[key] = None
         for group_id, keys in keys_of.items():
-            self._forget(group_id, keys)
+            self._forget(group_id, list(keys))
+
+    def partition_of(self, group_id: str) -> int:
+        """Return the number of the partition of the log that the group lives in."""
+        return self.surroundings.log.partition_of(group_id)
 
     # administration
 
@@ -292,7 +341,8 @@ class GroupCoordinator:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if group.state is not GroupState.EMPTY:
             return ErrorCode.NON_EMPTY_GROUP
-        return self._remove(group, list(self._offsets.of_group(group_id)))
+        kept = (*self._offsets.of_group(group_id), *self._pending.of_group(group_id))
+        return self._remove(group, dict.fromkeys(kept))
 
     def expire(self) -> None:
         """Forget offsets past their retention time, and empty groups that have none left."""
@@ -300,6 +350,10 @@ class GroupCoordinator:
         now_ms = self.surroundings.now_ms()
         for group in list(self.groups.values()):
             expired, is_all = self._offsets.expired_keys(group, now_ms, config.offsets_retention_ms)
+            pending = set(self._pending.of_group(group.group_id))
+            if pending:  # what a transaction may change soon is left alone
+                is_all = False
+                expired = [key for key in expired if (key.topic, key.partition) not in pending]
             is_idle = group.state is GroupState.EMPTY and not group.roster.pending_joins
             if is_all and is_idle:
                 self._remove(group, [(key.topic, key.partition) for key in expired])
@@ -309,8 +363,8 @@ class GroupCoordinator:
 
     # what the steps are made of
 
-    def _replay(self, key: bytes, value: bytes | None) -> None:
-        about = decode_key(key)
+    def _replay(self, entry: ReplayedRecord) -> None:
+        about, value = decode_key(entry.key), entry.value
         if isinstance(about, GroupMetadataKey):
             self.groups.pop(about.group_id, None)
             if value is not None:
@@ -319,9 +373,12 @@ class GroupCoordinator:
                 self.groups[about.group_id] = group
         elif about is not None:
             if value is None:
-                self._offsets.remove(about)
-            else:
+                self._drop(about)
+            elif entry.producer_id == NO_PRODUCER_ID:
                 self._put(about, decode_offset_commit_value(value))
+            else:
+                committed = decode_offset_commit_value(value)
+                self._put_pending(entry.partition, entry.producer_id, about, committed)
 
     def _refusal_for(self, group_id: str) -> ErrorCode:
         return self.refusal if group_id else ErrorCode.INVALID_GROUP_ID
@@ -346,19 +403,52 @@ class GroupCoordinator:
 
     def _put(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
         self._offsets.put(key, committed)
-        if key.group_id not in self.groups:
+        self._pending.overtake(key)
+        self._know(key.group_id)
+
+    def _put_pending(
+        self, partition: int, producer_id: int, key: OffsetCommitKey, committed: CommittedOffset
+    ) -> None:
+        self._pending.put(partition, producer_id, key, committed)
+        self._know(key.group_id)
+
+    def _know(self, group_id: str) -> None:
+        if group_id not in self.groups:
             # The group of a simple consumer: it has offsets, and no record of its own.
-            self.groups[key.group_id] = Group(key.group_id, self.surroundings)
+            self.groups[group_id] = Group(group_id, self.surroundings)
+
+    def _drop(self, key: OffsetCommitKey) -> None:
+        self._offsets.remove(key)
+        self._pending.remove(key)
+
+    def _end(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
+        for key, committed in self._pending.end(partition, producer_id, is_commit=is_commit):
+            self._offsets.put(key, committed)
+
+    def _kept_or_pending(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> list[OffsetCommitKey]:
+        kept = self._offsets.of_group(group_id)
+        return [
+            OffsetCommitKey(group_id, *one)
+            for one in partitions
+            if one in kept or self._pending.is_held(group_id, one)
+        ]
 
     def _commit_error(self, commit: Commit) -> ErrorCode:
         if self.refusal is not ErrorCode.NONE:
             return self.refusal
         group = self.groups.get(commit.group_id)
+        is_transactional = commit.producer is not None
         if group is not None:
             return group.commit_error(
-                commit.member_id, commit.group_instance_id, commit.generation_id
-            )
-        return ErrorCode.NONE if commit.generation_id < 0 else ErrorCode.GROUP_ID_NOT_FOUND
+                commit.member_id, commit.group_instance_id, commit.generation_id,
+                is_transactional=is_transactional,
+            )  # fmt: skip
+        if commit.generation_id < 0:
+            return ErrorCode.NONE
+        illegal = ErrorCode.ILLEGAL_GENERATION
+        return illegal if is_transactional else ErrorCode.GROUP_ID_NOT_FOUND
 
     def _metadata_fits(self, metadata: str) -> bool:
         # Java counts UTF-16 units; a character has one or two of them.
@@ -374,17 +464,17 @@ class GroupCoordinator:
         error = self.surroundings.write(group_id, [offset_record(key, None) for key in keys])
         if error is ErrorCode.NONE:
             for key in keys:
-                self._offsets.remove(key)
+                self._drop(key)
         return error
 
     def _remove(self, group: Group, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        keys = self._offsets.keys(group.group_id, partitions)
+        keys = self._kept_or_pending(group.group_id, partitions)
         tombstone = (encode_group_metadata_key(GroupMetadataKey(group.group_id)), None)
         records = [offset_record(key, None) for key in keys]
         error = self.surroundings.write(group.group_id, [*records, tombstone])
         if error is ErrorCode.NONE:
             for key in keys:
-                self._offsets.remove(key)
+                self._drop(key)
             del self.groups[group.group_id]
             group.rebalance.die(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return error

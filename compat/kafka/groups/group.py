@@ -104,13 +104,19 @@ class Group:
         return fits and self.roster.supports_one_of(protocol_names)
 
     def commit_error(
-        self, member_id: str, group_instance_id: str | None, generation_id: int
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_id: int,
+        *,
+        is_transactional: bool = False,
     ) -> ErrorCode:
         """
         Return NONE if these may commit offsets now, else what to tell them.
 
         An empty group takes commits from anyone who claims no generation: administrators, and
-        consumers that assign themselves. Commits in transactions will be let in more easily.
+        consumers that assign themselves. Commits in transactions are let in more easily: their
+        producers may not know the group's generation.
         """
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -123,9 +129,9 @@ class Group:
                 return error
             if generation_id != self.generation_id:
                 return ErrorCode.ILLEGAL_GENERATION
-        elif not is_empty:
+        elif not is_empty and not is_transactional:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if self.state is GroupState.COMPLETING_REBALANCE:
+        if self.state is GroupState.COMPLETING_REBALANCE and not is_transactional:
             # It has read the generation off its join, so it will understand this answer.
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE

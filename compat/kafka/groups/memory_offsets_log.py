@@ -3,28 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.groups.offsets_log import GroupRecord
+from logstore.compat.kafka.groups.offsets_log import (
+    NO_PRODUCER_ID,
+    GroupRecord,
+    ReplayedRecord,
+    TransactionalProducer,
+    TransactionEnd,
+)
 from logstore.errors import WriteFailedError
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.transactions.markers import Marker
 
 
 class MemoryOffsetsLog:
     """
-    Keeps records in a list; `is_full` makes every further append fail as a full disk does.
+    Keeps entries in a list; `is_full` makes every further append fail as a full disk does.
 
     Hand the same log to a new coordinator to see what survives a restart.
     """
 
     def __init__(self) -> None:
-        self.records: list[GroupRecord] = []
+        self.entries: list[ReplayedRecord | TransactionEnd] = []
         self.is_full = False
 
-    def append(self, group_id: str, records: list[GroupRecord]) -> None:
+    @property
+    def records(self) -> list[GroupRecord]:
+        """All records without the markers, oldest first; set, they are all there is."""
+        return [
+            (entry.key, entry.value) for entry in self.entries if isinstance(entry, ReplayedRecord)
+        ]
+
+    @records.setter
+    def records(self, records: list[GroupRecord]) -> None:
+        self.entries = [ReplayedRecord(key, value) for key, value in records]
+
+    def append(
+        self,
+        group_id: str,
+        records: list[GroupRecord],
+        producer: TransactionalProducer | None = None,
+    ) -> None:
         """Keep the records; raise :class:`WriteFailedError` while the log is full."""
         if self.is_full:
             raise WriteFailedError(f"no room for {len(records)} records of group {group_id}")
-        self.records += records
+        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+        self.entries += [
+            ReplayedRecord(key, value, producer_id=producer_id) for key, value in records
+        ]
 
-    def replay(self) -> Iterator[GroupRecord]:
-        """Yield all records, oldest first."""
-        return iter(list(self.records))
+    def append_marker(self, partition: int, marker: Marker) -> None:
+        """Keep a marker; raise :class:`WriteFailedError` while the log is full."""
+        if self.is_full:
+            raise WriteFailedError(f"no room for a marker in partition {partition}")
+        self.entries.append(TransactionEnd(partition, marker.producer_id, marker.is_commit))
+
+    def partition_of(self, group_id: str) -> int:
+        """Return 0: there is one partition."""
+        del group_id
+        return 0
+
+    def replay(self) -> Iterator[ReplayedRecord | TransactionEnd]:
+        """Yield all entries, oldest first."""
+        return iter(list(self.entries))

@@ -21,7 +21,8 @@ class OffsetTable:
     """
     Offsets by group, topic and partition; what is here has been written to the log before.
 
-    Offsets that a transaction has not committed yet will stand beside it, by producer id.
+    Those of open transactions are in
+    :class:`~logstore.compat.kafka.groups.pending_offsets.PendingOffsets`.
     Source: ``OffsetMetadataManager``.
     """
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
@@ -32,6 +32,11 @@ from logstore.compat.kafka.groups.record_fields import (
     uuid_or_none,
 )
 
+if TYPE_CHECKING:
+    from logstore.compat.kafka.transactions.markers import Marker
+    from logstore.segments.kafka.transaction_verification import Verification
+
+NO_PRODUCER_ID = -1
 #: One record as the log takes and gives it: key, and value or None for a tombstone.
 GroupRecord = tuple[bytes, bytes | None]
 
@@ -45,26 +50,67 @@ _OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
 _TOPIC_ID_TAG = 0
 
 
+@attrs.frozen
+class TransactionalProducer:
+    """Who writes in a transaction; `guard` where the log asks whether the coordinator knows it."""
+
+    producer_id: int
+    epoch: int
+    guard: Verification | None = None
+
+
+@attrs.frozen
+class ReplayedRecord:
+    """A record as it stands in `partition`; `producer_id` is -1 outside transactions."""
+
+    key: bytes
+    value: bytes | None
+    partition: int = 0
+    producer_id: int = NO_PRODUCER_ID
+
+
+@attrs.frozen
+class TransactionEnd:
+    """The marker after which a producer's records in `partition` count, or never will."""
+
+    partition: int
+    producer_id: int
+    is_commit: bool
+
+
 class OffsetsLog(Protocol):
     """
     Where the coordinator keeps what must survive: ``__consumer_offsets``, or something like it.
 
-    Offsets committed in a transaction will need the producer's id and epoch beside the records
-    and the transaction's end in the replay; until then `replay` gives only what is committed.
+    Transactions end partition by partition, so a group's partition is told from the others.
     """
 
-    def append(self, group_id: str, records: list[GroupRecord]) -> None:
+    def append(
+        self,
+        group_id: str,
+        records: list[GroupRecord],
+        producer: TransactionalProducer | None = None,
+    ) -> None:
         """
         Write all records to the partition of the group, or none; a returned call is a kept promise.
 
         Raises:
             StorageError: nothing was written.
+            RejectedAppendError: the producer may not, or not in this transaction.
 
         """
         ...
 
-    def replay(self) -> Iterator[GroupRecord]:
-        """Yield all records; those of one group in the order in which they were written."""
+    def append_marker(self, partition: int, marker: Marker) -> None:
+        """Write the end of a transaction to a partition; raises as :meth:`append` does."""
+        ...
+
+    def partition_of(self, group_id: str) -> int:
+        """Return the number of the group's partition."""
+        ...
+
+    def replay(self) -> Iterator[ReplayedRecord | TransactionEnd]:
+        """Yield everything; that of one partition in the order in which it was written."""
         ...
 
 

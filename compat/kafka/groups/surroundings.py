@@ -12,9 +12,18 @@ import attrs
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.exchange import Answers
-from logstore.compat.kafka.groups.offsets_log import GroupRecord, OffsetsLog
+from logstore.compat.kafka.groups.offsets_log import (
+    GroupRecord,
+    OffsetsLog,
+    TransactionalProducer,
+)
+from logstore.compat.kafka.refusals import code_of
 from logstore.compat.waiting import Timer, Timers
 from logstore.errors import LogStoreError, StorageError
+from logstore.segments.kafka.append_errors import (
+    InvalidProducerEpochError,
+    InvalidTransactionStateError,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,16 +59,24 @@ class Surroundings:
         """Return a member id that nobody else has."""
         return f"{prefix}-{uuid.UUID(int=self.rng.getrandbits(128), version=4)}"
 
-    def write(self, group_id: str, records: list[GroupRecord]) -> ErrorCode:
+    def write(
+        self,
+        group_id: str,
+        records: list[GroupRecord],
+        producer: TransactionalProducer | None = None,
+    ) -> ErrorCode:
         """
         Write all records or none; return NONE, or what the client whose request it was is told.
 
         Behind a disk that refuses, another coordinator might do better: NOT_COORDINATOR makes the
-        client look for it. A record that is refused for itself would be refused everywhere.
+        client look for it. A record that is refused for itself would be refused everywhere. A
+        `producer` may have been shut out (47), or have no transaction here (48).
         """
         try:
             if records:
-                self.log.append(group_id, records)
+                self.log.append(group_id, records, producer)
+        except (InvalidProducerEpochError, InvalidTransactionStateError) as error:
+            return code_of(error)
         except LogStoreError as error:
             _LOG.warning("group %s: %d records not written: %s", group_id, len(records), error)
             is_disk = isinstance(error, StorageError)

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.groups.offsets_log import GroupRecord
+from logstore.compat.kafka.groups.offsets_log import (
+    NO_PRODUCER_ID,
+    GroupRecord,
+    ReplayedRecord,
+    TransactionalProducer,
+    TransactionEnd,
+)
 from logstore.compat.kafka.groups.partitioning import partition_of
 from logstore.compat.kafka.topics.creation import automatic_shape
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC
-from logstore.errors import WriteFailedError
+from logstore.compat.kafka.transactions.marking import append_marker
+from logstore.segments.kafka.control_record import decode_marker
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
+from logstore.segments.kafka.record_batch import RecordBatch
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.transactions.markers import Marker
     from logstore.segments.kafka.partition import KafkaPartition
 
 
@@ -27,45 +36,64 @@ class GroupsTopic:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def _partition(self, group_id: str) -> KafkaPartition:
+    def _partitions(self) -> dict[int, KafkaPartition]:
         topic = self._broker.topics.get(GROUPS_TOPIC)
         if topic is None:
             count, settings = automatic_shape(self._broker, GROUPS_TOPIC)
             topic = self._broker.create_topic(GROUPS_TOPIC, count, settings)
-        return topic.partitions[partition_of(group_id, len(topic.partitions))]
+        return topic.partitions
 
-    def append(self, group_id: str, records: list[GroupRecord]) -> None:
+    def partition_of(self, group_id: str) -> int:
+        """Return the number of the group's partition."""
+        return partition_of(group_id, len(self._partitions()))
+
+    def append(
+        self,
+        group_id: str,
+        records: list[GroupRecord],
+        producer: TransactionalProducer | None = None,
+    ) -> None:
         """Write the records of one group as one batch."""
         now_ms = self._broker.host.clock.wall_ms()
         data = encode_batch(
             [
                 Record(offset=index, timestamp_ms=now_ms, key=key, value=value)
                 for index, (key, value) in enumerate(records)
-            ]
+            ],
+            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+            producer_epoch=-1 if producer is None else producer.epoch,
+            is_transactional=producer is not None,
         )
-        self._partition(group_id).append_produced(memoryview(data), now_ms)
-        self._flush_due()
+        partition = self._partitions()[self.partition_of(group_id)]
+        if producer is None:
+            partition.append_produced(memoryview(data), now_ms)
+        else:
+            partition.append_coordinated(memoryview(data), now_ms, producer.guard)
+        self._broker.flusher.flush_due_here()
 
-    def _flush_due(self) -> None:
-        """Flush here and now if ``flush.messages`` asks for it: the caller answers right away."""
-        for partition in self._broker.flusher.take_due():
-            try:
-                partition.flush()
-            except OSError as error:
-                raise WriteFailedError(
-                    f"{partition.topic}-{partition.index}: {error.strerror}; what was written "
-                    "may not survive a power loss"
-                ) from error
+    def append_marker(self, partition: int, marker: Marker) -> None:
+        """Write the end of a transaction to a partition."""
+        append_marker(self._broker, self._partitions()[partition], marker)
 
-    def replay(self) -> Iterator[GroupRecord]:
-        """Yield every record of every partition in order."""
+    def replay(self) -> Iterator[ReplayedRecord | TransactionEnd]:
+        """Yield every record and every marker of every partition in order."""
         topic = self._broker.topics.get(GROUPS_TOPIC)
         if topic is None:
             return
-        for partition in topic.partitions.values():
+        for index, partition in topic.partitions.items():
             for batch in partition.batches():
-                if batch.is_control:
-                    continue
-                for record in decode_records(batch.data):
-                    if record.key is not None:
-                        yield record.key, record.value
+                yield from _marker(index, batch) if batch.is_control else _records(index, batch)
+
+
+def _records(index: int, batch: RecordBatch) -> Iterator[ReplayedRecord]:
+    producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+    for record in decode_records(batch.data):
+        if record.key is not None:
+            yield ReplayedRecord(record.key, record.value, index, producer_id)
+
+
+def _marker(index: int, batch: RecordBatch) -> Iterator[TransactionEnd]:
+    for record in decode_records(batch.data):
+        marker = decode_marker(record)
+        if marker is not None:
+            yield TransactionEnd(index, batch.producer_id, not marker.is_abort)

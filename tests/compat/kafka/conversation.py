@@ -23,9 +23,6 @@ _MODULES = {
     "ListOffsets": "consumer.offsets",
     "CreateTopics": "admin.topics",
     "InitProducerId": "producer.transaction",
-    # not served, but spoken of in recordings
-    "AddPartitionsToTxn": "producer.transaction",
-    "EndTxn": "producer.transaction",
 }
 _KINDS = ("Request", "Response")
 

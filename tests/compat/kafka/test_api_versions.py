@@ -73,11 +73,15 @@ def test_the_release_is_recognised() -> None:
 
 
 def test_features_are_only_what_is_served() -> None:
-    """Only metadata.version is in force; transactions and groups are those of before 4.0."""
+    """Transactions are those of KIP-890; groups are those of before 4.0."""
     answer = Conversation().ask("ApiVersions", 4, **SOFTWARE)
-    assert [feature["name"] for feature in answer["supported_features"]] == ["metadata.version"]
+    assert answer["supported_features"] == [
+        {"name": "metadata.version", "min_version": 7, "max_version": 30},
+        {"name": "transaction.version", "min_version": 0, "max_version": 2},
+    ]
     assert answer["finalized_features"] == [
-        {"name": "metadata.version", "max_version_level": 30, "min_version_level": 30}
+        {"name": "metadata.version", "max_version_level": 30, "min_version_level": 30},
+        {"name": "transaction.version", "max_version_level": 2, "min_version_level": 2},
     ]
     assert answer["finalized_features_epoch"] >= 0
 

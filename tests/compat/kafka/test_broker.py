@@ -210,7 +210,10 @@ class TestHousekeeping:
         """The time may be changed on a running broker; an open transaction is never forgotten."""
         host = SimulatedHost()
         broker = a_broker(
-            host, producer_id_expiration_ms=9000, producer_id_expiration_check_interval_ms=2000
+            host,
+            producer_id_expiration_ms=9000,
+            producer_id_expiration_check_interval_ms=2000,
+            transaction_partition_verification_enable="false",
         )
         broker.create_topic("t", 1)
         broker.start_housekeeping()

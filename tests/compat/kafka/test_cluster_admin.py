@@ -159,6 +159,7 @@ def test_a_partitions_producers_are_listed() -> None:
     conversation = Conversation()
     conversation.create("a")
     partition = conversation.broker.topics["a"].partitions[0]
+    partition.verifies_transactions = False  # nobody has asked the coordinator
     for producer_id, is_transactional in ((5, False), (6, True)):
         records = [Record(offset=index, timestamp_ms=NOW_MS, key=b"k", value=b"v")
                    for index in range(3)]  # fmt: skip

@@ -253,6 +253,7 @@ class TestReadCommitted:
     def test_it_stops_at_the_last_stable_offset(self, version: int) -> None:
         """What is in or behind an open transaction is not given; the list of aborted is empty."""
         broker = filled(count=2)
+        log_of(broker).verifies_transactions = False  # nobody has asked the coordinator
         open_one = batch(b"x", producer=(5, 0, 0), is_transactional=True)
         for data in (open_one, ONE):
             log_of(broker).append_produced(memoryview(bytearray(data)), NOW_MS)
@@ -269,6 +270,7 @@ class TestReadCommitted:
         """Who was aborted and from which offset on; only those that reach into the answer."""
         broker = filled(count=0)
         log = log_of(broker)
+        log.verifies_transactions = False
         for sequence, is_commit in enumerate((False, True, False)):
             data = batch(b"x", producer=(5, 0, sequence), is_transactional=True)
             log.append_produced(memoryview(bytearray(data)), NOW_MS)
@@ -286,6 +288,7 @@ class TestReadCommitted:
         """No error: the reader waits for the transaction to end."""
         broker = filled(count=0)
         data = batch(b"x", producer=(5, 0, 0), is_transactional=True)
+        log_of(broker).verifies_transactions = False
         log_of(broker).append_produced(memoryview(bytearray(data)), NOW_MS)
         for offset in (0, 1):
             result = fetch(broker, {"fetch_offset": offset}, isolation_level=1).partition

@@ -39,12 +39,35 @@ def test_bytes_are_the_librarys(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_transactions_are_refused_for_good(version: int) -> None:
-    """With a transactional id the answer is 35, which no client tries again, and no id."""
-    answer = Conversation().ask(
-        "InitProducerId", version, **asked(version, transactional_id="payments")
-    )
-    assert (answer["error_code"], answer["producer_id"], answer["producer_epoch"]) == (35, -1, -1)
+def test_a_transactional_id_keeps_its_producer_id(version: int) -> None:
+    """Whoever begins with the same transactional id gets the same id, each time a new epoch."""
+    conversation = Conversation()
+    answers = [
+        conversation.ask("InitProducerId", version, **asked(version, transactional_id="payments"))
+        for _ in range(3)
+    ]
+    assert [answer["error_code"] for answer in answers] == [0, 0, 0]
+    assert [answer["producer_epoch"] for answer in answers] == [0, 1, 2]
+    assert len({answer["producer_id"] for answer in answers}) == 1
+
+
+@pytest.mark.parametrize(("version", "error_code"), [(3, 47), (4, 90)])
+def test_a_producer_that_was_shut_out_is_told_in_its_words(version: int, error_code: int) -> None:
+    """An old epoch is 90; clients before version 4 know only 47."""
+    conversation = Conversation()
+    wanted = asked(4, transactional_id="payments")
+    old = conversation.ask("InitProducerId", 4, **wanted)
+    conversation.ask("InitProducerId", 4, **wanted)
+    mine = {"producer_id": old["producer_id"], "producer_epoch": old["producer_epoch"]}
+    answer = conversation.ask("InitProducerId", version, **{**wanted, **mine})
+    assert (answer["error_code"], answer["producer_id"]) == (error_code, -1)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+def test_a_timeout_must_be_one(timeout_ms: int) -> None:
+    """A transaction's timeout is above 0 and at most ``transaction.max.timeout.ms``: else 50."""
+    wanted = asked(4, transactional_id="payments", transaction_timeout_ms=timeout_ms)
+    assert Conversation().ask("InitProducerId", 4, **wanted)["error_code"] == 50
 
 
 def test_an_empty_transactional_id_is_invalid() -> None:

@@ -125,6 +125,7 @@ def test_a_reader_of_committed_records_ends_before_open_transactions() -> None:
         [Record(offset=0, timestamp_ms=NOW_MS - 10, key=b"k", value=b"v")],
         producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True,
     )  # fmt: skip
+    partition.verifies_transactions = False  # nobody has asked the coordinator
     partition.append_produced(memoryview(batch), NOW_MS)
     assert look_up(conversation, LATEST)["offset"] == 2
     assert look_up(conversation, LATEST, isolation=1)["offset"] == 1

@@ -9,7 +9,7 @@ import pytest
 from logstore.compat.kafka.broker import Broker
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import NOW_MS, batch
-from tests.compat.kafka.peer import Peer, a_broker
+from tests.compat.kafka.peer import Peer, a_broker, produce_fields
 
 OUT_OF_ORDER, OLD_EPOCH, INVALID_STATE = 45, 47, 48
 SEQUENCE_MAX = 2**31 - 1
@@ -32,7 +32,9 @@ class Producer:
             producer=(self._producer_id, epoch, sequence),
             is_transactional=is_transactional,
         )
-        return self.peer.produce([("t", [(0, data)])], version=self._version).partition
+        fields = produce_fields([("t", [(0, data)])], self._version, 1)
+        fields["transactional_id"] = "payments" if is_transactional else None
+        return self.peer.ask("Produce", self._version, fields).partition
 
     def codes(self, *sequences: int, epoch: int = 0) -> list[tuple[int, int]]:
         """Return (error code, base offset) for batches of one record with these numbers."""
@@ -123,8 +125,10 @@ def test_producers_do_not_see_each_other(broker: Broker) -> None:
     assert first.codes(1) == [(0, 2)]
 
 
-def test_a_transaction_keeps_other_batches_of_its_producer_out(broker: Broker) -> None:
+def test_a_transaction_keeps_other_batches_of_its_producer_out() -> None:
     """While a transaction is open a batch outside of it is 48."""
+    broker = a_broker(transaction_partition_verification_enable="false")
+    broker.create_topic("t", 1)
     producer = Producer(broker)
     assert producer.send(0, is_transactional=True)["error_code"] == 0
     assert producer.send(1)["error_code"] == INVALID_STATE

@@ -2,8 +2,8 @@
 A recorded conversation between a real client and a real broker, held again with ours.
 
 What cannot be the same is put right on the way: topic ids and fetch session ids of the recording
-become ours. Transactions are not served yet, so the marker that ends a transaction is written by
-hand where the recorded broker wrote its own; the offsets then stay those of the recording.
+become ours. Producer ids stand in batches, under their checksums, so ours gives out the recorded
+ones. What the recorded broker had refused while it was busy is not asked: ours is not busy.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import attrs
 
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.connection import KafkaConnection
-from logstore.segments.kafka.control_record import ControlType, encode_control
-from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.conversation import DIRECTORY, joined, message_class
@@ -34,10 +32,13 @@ SETTINGS = {
 HOST, PORT = "127.0.0.1", 19153
 #: a little after the recording
 NOW_MS = 1_795_300_000_000
+HOUR_MS = 3_600_000
 
 PRODUCE, FETCH, INIT_PRODUCER_ID = 0, 1, 22
-ADD_PARTITIONS_TO_TXN, END_TXN = 24, 26
-HELD = frozenset({PRODUCE, FETCH, 2, 3, 18, 19, 20, 21, INIT_PRODUCER_ID, 32, 46, 60, 75})
+TRANSACTIONAL = frozenset({INIT_PRODUCER_ID, 24, 25, 26, 66})
+HELD = frozenset({PRODUCE, FETCH, 2, 3, 18, 19, 20, 21, 32, 46, 60, 75}) | TRANSACTIONAL
+#: the coordinator is loading, is not there yet, or writes the markers of the transaction before
+BUSY = frozenset({14, 15, 16, 51})
 
 
 @attrs.frozen
@@ -90,15 +91,25 @@ def read_frames(path: Path) -> list[Frame]:
     ]  # fmt: skip
 
 
+class RecordedBroker(Broker):
+    """Gives out the producer ids of a recording."""
+
+    recorded_producer_ids: Iterator[int]
+
+    def new_producer_id(self) -> int:
+        """Return the next one."""
+        return next(self.recorded_producer_ids)
+
+
 class Rehearsal:
     """Holds the conversations of one recording again, feeding `chunk_bytes` at a time (0: all)."""
 
     def __init__(self, frames: list[Frame], chunk_bytes: int = 0) -> None:
         self.host = SimulatedHost(clock=ManualClock(NOW_MS))
-        self.broker = Broker.open(self.host, DIRECTORY, SETTINGS)
+        broker = RecordedBroker.open(self.host, DIRECTORY, SETTINGS)
+        assert isinstance(broker, RecordedBroker)
+        self.broker = broker
         self.broker.advertised_host, self.broker.advertised_port = HOST, PORT
-        # The recorded cluster's controller sets this one.
-        self.broker.dynamic_config.replace({"min.insync.replicas": "1"}, is_cluster_wide=True)
         self._frames = frames
         self._chunk_bytes = chunk_bytes
         self._connections: dict[int, KafkaConnection] = {}
@@ -107,8 +118,13 @@ class Rehearsal:
         self._asked_at: dict[tuple[int, int], int] = {}
         self._topic_ids: dict[bytes, bytes] = {}
         self._session_ids: dict[int, int] = {}
-        self._transactions: dict[int, set[tuple[str, int]]] = {}
-        self._marker_ms = NOW_MS
+        #: transactional requests that the recorded broker has answered, and was not too busy for
+        self._served = {
+            (frame.connection, frame.correlation_id)
+            for frame in frames
+            if not frame.is_request and frame.key in TRANSACTIONAL and not was_busy(frame)
+        }
+        self.broker.recorded_producer_ids = iter(recorded_producer_ids(frames))
 
     def exchanges(self) -> Iterator[Exchange]:
         """Yield every exchange that ours can hold, in the order of the recorded answers."""
@@ -119,20 +135,24 @@ class Rehearsal:
                 asked_count += 1
                 self._requests[place] = frame
                 self._asked_at[place] = asked_count
-                self._note_transaction(frame)
-                if is_held(frame):
+                if self._is_held(frame):
                     self._send(frame)
                 continue
             request = self._requests[place]
-            if frame.key == END_TXN and frame.message.error_code == 0:
-                self._end_transaction(request)
-            if is_held(request):
+            if self._is_held(request):
                 yield self._exchange(request, frame, is_alone=self._asked_at[place] == asked_count)
+
+    def _is_held(self, request: Frame) -> bool:
+        """Tell whether ours can be asked this."""
+        if request.key in TRANSACTIONAL:
+            return (request.connection, request.correlation_id) in self._served
+        return request.key in HELD
 
     def _send(self, frame: Frame) -> None:
         connection = self._connections.get(frame.connection)
         if connection is None:
             connection = self._connections[frame.connection] = self.broker.connect(HOST)
+        self.host.clock.advance(1)  # no two markers at the same time
         data = self._translated(frame)
         data = len(data).to_bytes(4, "big") + data
         step = self._chunk_bytes or len(data)
@@ -160,6 +180,7 @@ class Rehearsal:
     def _let_time_pass(self, place: tuple[int, int]) -> None:
         due_ms = self.broker.timers.next_due_ms()
         assert due_ms is not None, f"request {place} will never be answered"
+        assert self.host.clock.wall_ms() < NOW_MS + HOUR_MS, f"no answer to request {place}"
         self.host.clock.advance(max(0, due_ms - self.host.clock.monotonic_ms()))
         self.broker.timers.run()
         self._collect()
@@ -197,53 +218,19 @@ class Rehearsal:
             data = data.replace(theirs, ours)
         return data
 
-    # transactions
 
-    def _note_transaction(self, frame: Frame) -> None:
-        """Note where a producer writes in its transaction."""
-        if frame.key == ADD_PARTITIONS_TO_TXN:
-            message = frame.message
-            found = self._transactions.setdefault(message.v3_and_below_producer_id, set())
-            for topic in message.v3_and_below_topics:
-                found |= {(topic.name, index) for index in topic.partitions}
-        elif frame.key == PRODUCE and frame.message.transactional_id:
-            for topic in frame.message.topic_data:
-                for partition in topic.partition_data:
-                    records = bytearray(partition.records)
-                    batch = RecordBatch(memoryview(records), len(records))
-                    found = self._transactions.setdefault(batch.producer_id, set())
-                    found.add((self._name(topic), partition.index))
-
-    def _name(self, topic: Any) -> str:
-        if topic.topic_id is None:
-            name: str = topic.name
-            return name
-        own = self.broker.topic_by_id(self._topic_ids[topic.topic_id.bytes])
-        assert own is not None
-        return own.name
-
-    def _end_transaction(self, request: Frame) -> None:
-        """Write the markers that the recorded broker wrote."""
-        message = request.message
-        self._marker_ms += 1
-        for name, index in sorted(self._transactions.pop(message.producer_id, ())):
-            partition = self.broker.partition(name, index)
-            assert partition is not None
-            marker = encode_control(
-                ControlType.COMMIT if message.committed else ControlType.ABORT,
-                timestamp_ms=self._marker_ms,
-                producer_id=message.producer_id,
-                producer_epoch=message.producer_epoch,
-                coordinator_epoch=0,
-                base_offset=partition.end_offset,
-                leader_epoch=partition.leader_epoch,
-            )
-            partition.append_stored(RecordBatch(memoryview(marker), len(marker)))
-            self.broker.wake_readers()
+def was_busy(answer: Frame) -> bool:
+    """Tell whether the recorded broker asked the client to come again."""
+    message = answer.message.to_dict(json=False)
+    codes = [message.get("error_code", 0)]
+    for topic in message.get("results_by_topic_v3_and_below") or ():
+        codes += [one["partition_error_code"] for one in topic["results_by_partition"]]
+    return not BUSY.isdisjoint(codes)
 
 
-def is_held(frame: Frame) -> bool:
-    """Tell whether ours can be asked this."""
-    if frame.key == INIT_PRODUCER_ID:
-        return frame.message.transactional_id is None
-    return frame.key in HELD
+def recorded_producer_ids(frames: list[Frame]) -> list[int]:
+    """Return the producer ids that the recorded broker gave out, each once."""
+    answers = (
+        frame.message for frame in frames if not frame.is_request and frame.key == INIT_PRODUCER_ID
+    )
+    return list(dict.fromkeys(one.producer_id for one in answers if one.error_code == 0))

@@ -130,7 +130,7 @@ def test_damage_in_the_log_is_not_passed_over() -> None:
     stage = Rehearsal()
     stage.commit()
     key, value = stage.log.records[0]
-    stage.log.records[0] = (key, (value or b"")[:-3])
+    stage.log.records = [(key, (value or b"")[:-3])]
     with pytest.raises(GroupRecordError, match="wanted at byte"):
         stage.restart()
 

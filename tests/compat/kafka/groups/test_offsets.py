@@ -16,6 +16,7 @@ from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,
     GroupRecord,
     OffsetCommitKey,
+    TransactionalProducer,
     decode_key,
     decode_offset_commit_value,
 )
@@ -198,8 +199,14 @@ def test_a_commit_that_cannot_be_written_is_not_told_as_kept() -> None:
 class PickyLog(MemoryOffsetsLog):
     """A log that finds fault with every record, as a too small ``max.message.bytes`` would."""
 
-    def append(self, group_id: str, records: list[GroupRecord]) -> None:
+    def append(
+        self,
+        group_id: str,
+        records: list[GroupRecord],
+        producer: TransactionalProducer | None = None,
+    ) -> None:
         """Refuse the records for themselves."""
+        del producer
         raise RejectedAppendError(f"{len(records)} records of {group_id} are too large")
 
 

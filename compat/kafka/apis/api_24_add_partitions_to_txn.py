@@ -1,0 +1,114 @@
+"""
+AddPartitionsToTxn (24): versions 0-5.
+
+* a partition that does not exist is 3, and then no other is added: 55
+* the first partition begins the transaction
+* v2: 90 instead of 47; v3: flexible
+* v4: several transactions, only from brokers; ``verify_only`` asks whether the partitions were
+  added, and adds none
+* v5: TRANSACTION_ABORTABLE may be answered
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.transactions.transaction import EPOCH_PER_TRANSACTION, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka.protocol.producer.transaction import (
+        AddPartitionsToTxnRequest,
+        AddPartitionsToTxnResponse,
+    )
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+
+_FIRST_OF_BROKERS = 4
+_FIRST_WITH_FENCED = 2
+
+
+@attrs.frozen
+class _Asked:
+    """What is asked for one transactional id."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: list[TopicPartition]
+    is_verify_only: bool = False
+
+
+def handle(
+    broker: Broker, client: Client, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse:
+    """Add (or verify) the partitions of every transaction."""
+    from kafka.protocol.producer.transaction import AddPartitionsToTxnResponse
+
+    del client
+    version = request.API_VERSION
+    if version < _FIRST_OF_BROKERS:
+        asked = _Asked(
+            request.v3_and_below_transactional_id,
+            request.v3_and_below_producer_id,
+            request.v3_and_below_producer_epoch,
+            _partitions(request.v3_and_below_topics),
+        )
+        return AddPartitionsToTxnResponse(
+            version=version,
+            results_by_topic_v3_and_below=_results(_answer(broker, version, asked)),
+        )
+    result_class = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+    results: list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult] = []
+    for one in request.transactions:
+        asked = _Asked(
+            one.transactional_id,
+            one.producer_id,
+            one.producer_epoch,
+            _partitions(one.topics),
+            one.verify_only,
+        )
+        topics = _results(_answer(broker, version, asked))
+        results.append(result_class(transactional_id=one.transactional_id, topic_results=topics))
+    return AddPartitionsToTxnResponse(version=version, results_by_transaction=results)
+
+
+def _partitions(topics: Iterable[Any]) -> list[TopicPartition]:
+    return [(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _answer(broker: Broker, version: int, asked: _Asked) -> dict[TopicPartition, ErrorCode]:
+    """Return what became of each partition."""
+    missing = {one for one in asked.partitions if broker.partition(*one) is None}
+    if missing:
+        unknown, spared = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+        return {one: unknown if one in missing else spared for one in asked.partitions}
+    who = asked.transactional_id, asked.producer_id, asked.producer_epoch
+    if asked.is_verify_only:
+        return broker.transactions.verify(*who, asked.partitions)
+    client_version = EPOCH_PER_TRANSACTION if version >= _FIRST_OF_BROKERS else 0
+    error = broker.transactions.add_partitions(*who, asked.partitions, client_version)
+    if error is ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return dict.fromkeys(asked.partitions, error)
+
+
+def _results(errors: dict[TopicPartition, ErrorCode]) -> list[Any]:
+    from kafka.protocol.producer.transaction import AddPartitionsToTxnResponse
+
+    topic_class = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, index), error in errors.items():
+        by_topic.setdefault(topic, []).append(
+            topic_class.AddPartitionsToTxnPartitionResult(
+                partition_index=index, partition_error_code=error
+            )
+        )
+    return [
+        topic_class(name=topic, results_by_partition=partitions)
+        for topic, partitions in by_topic.items()
+    ]

@@ -1,0 +1,44 @@
+"""The settings of the transaction coordinator, under Kafka's names and defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.configs.settings import BrokerSettings
+
+
+@attrs.frozen
+class TransactionConfig:
+    """
+    What a broker can be told about transactions.
+
+    `transaction_version` is the level of the feature of that name. Source:
+    ``TransactionStateManagerConfig``.
+    """
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    abort_timed_out_interval_ms: int = 10_000
+    remove_expired_interval_ms: int = 3_600_000
+    transaction_version: int = 2
+    #: how long a marker that could not be written waits for the next try; doubled each time
+    marker_retry_ms: int = 100
+    marker_retry_max_ms: int = 10_000
+
+    @classmethod
+    def of(cls, settings: BrokerSettings) -> TransactionConfig:
+        """Return those of a broker's settings that are about transactions."""
+        integer = settings.given.integer
+        return cls(
+            transaction_max_timeout_ms=integer("transaction.max.timeout.ms"),
+            transactional_id_expiration_ms=integer("transactional.id.expiration.ms"),
+            abort_timed_out_interval_ms=integer(
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+            ),
+            remove_expired_interval_ms=integer(
+                "transaction.remove.expired.transaction.cleanup.interval.ms"
+            ),
+        )

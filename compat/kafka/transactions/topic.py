@@ -1,0 +1,59 @@
+"""The ``__transaction_state`` topic as the log of the transaction coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.groups.partitioning import partition_of
+from logstore.compat.kafka.topics.creation import automatic_shape
+from logstore.compat.kafka.topics.names import TRANSACTIONS_TOPIC
+from logstore.compat.kafka.transactions.transactions_log import TransactionRecord
+from logstore.segments.kafka.record import Record, decode_records, encode_batch
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+    from logstore.segments.kafka.partition import KafkaPartition
+
+
+class TransactionsTopic:
+    """
+    Implements :class:`logstore.compat.kafka.transactions.transactions_log.TransactionsLog`.
+
+    The topic is created at the first write, with Kafka's settings for it.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def _partition(self, transactional_id: str) -> KafkaPartition:
+        topic = self._broker.topics.get(TRANSACTIONS_TOPIC)
+        if topic is None:
+            count, settings = automatic_shape(self._broker, TRANSACTIONS_TOPIC)
+            topic = self._broker.create_topic(TRANSACTIONS_TOPIC, count, settings)
+        return topic.partitions[partition_of(transactional_id, len(topic.partitions))]
+
+    def append(self, transactional_id: str, record: TransactionRecord) -> None:
+        """Write one record as a batch of its own."""
+        now_ms = self._broker.host.clock.wall_ms()
+        key, value = record
+        data = encode_batch([Record(offset=0, timestamp_ms=now_ms, key=key, value=value)])
+        self._partition(transactional_id).append_coordinated(memoryview(data), now_ms)
+        self._broker.flusher.flush_due_here()
+
+    def coordinator_epoch(self, transactional_id: str) -> int:
+        """Return the leader epoch of the id's partition."""
+        return self._partition(transactional_id).leader_epoch
+
+    def replay(self) -> Iterator[TransactionRecord]:
+        """Yield every record of every partition in order."""
+        topic = self._broker.topics.get(TRANSACTIONS_TOPIC)
+        if topic is None:
+            return
+        for partition in topic.partitions.values():
+            for batch in partition.batches():
+                if batch.is_control:
+                    continue
+                for record in decode_records(batch.data):
+                    if record.key is not None:
+                        yield record.key, record.value
