@@ -14,6 +14,7 @@ Source: ``LeaderEpochFileCache`` (KIP-101, KIP-279).
 from __future__ import annotations
 
 from bisect import bisect_right
+from threading import Lock
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem
@@ -29,7 +30,11 @@ NO_OFFSET = -1
 
 
 class LeaderEpochs:
-    """The epochs of one partition, written to their file whenever they change."""
+    """
+    The epochs of one partition, written to their file whenever they change.
+
+    A :meth:`flush` may run in a thread of its own, beside a change.
+    """
 
     def __init__(
         self, fs: FileSystem, path: str, entries: list[tuple[int, int]] | None = None
@@ -38,6 +43,7 @@ class LeaderEpochs:
         self._fs = fs
         self._entries = [] if entries is None else entries
         self._is_synced = True
+        self._lock = Lock()  # of the file: who writes it puts a temporary one in its place
         #: The newest epoch, -1 without one; read with every append, so no property.
         self.latest_epoch = NO_EPOCH
         self._note_latest()
@@ -170,6 +176,7 @@ class LeaderEpochs:
 
     def _write(self, sync: bool) -> None:
         self._note_latest()
-        self._is_synced = False
-        write_checkpoint(self._fs, self.path, self._entries, sync=sync)
-        self._is_synced = sync
+        with self._lock:
+            self._is_synced = False
+            write_checkpoint(self._fs, self.path, self._entries, sync=sync)
+            self._is_synced = sync

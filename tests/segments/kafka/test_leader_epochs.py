@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,38 @@ def test_truncate_from_start(tmp_path: Path) -> None:
     assert epochs.entries == [(7, 90)]
     epochs.clear()
     assert LeaderEpochs.load(FS, str(tmp_path)).entries == []
+
+
+class HesitantFileSystem(SystemFileSystem):
+    """With `hesitates` set, the next file waits for others before it gets its name."""
+
+    def __init__(self) -> None:
+        self.hesitates = False
+        self.is_waiting = threading.Event()
+        self.has_waited = threading.Event()
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename it in the end."""
+        if self.hesitates:
+            self.hesitates = False
+            self.is_waiting.set()
+            self.has_waited.wait(0.3)
+        super().rename(source, target)
+
+
+def test_a_flush_may_run_beside_a_change(tmp_path: Path) -> None:
+    """Both write the file anew, one after the other; the newer epochs are what stays."""
+    fs = HesitantFileSystem()
+    epochs = LeaderEpochs.load(fs, str(tmp_path))
+    epochs.assign(1, 0, sync=False)
+    fs.hesitates = True
+    with ThreadPoolExecutor(1) as pool:
+        flush = pool.submit(epochs.flush)
+        assert fs.is_waiting.wait(30)
+        epochs.assign(2, 5)
+        fs.has_waited.set()
+        flush.result()
+    assert LeaderEpochs.load(FS, str(tmp_path)).entries == [(1, 0), (2, 5)]
 
 
 def test_negative_entries_are_corrupt(tmp_path: Path) -> None:
