@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from logstore.os_host import system_host
+from logstore.segments.kafka.compaction.cleanable import find_cleanable
+from logstore.segments.kafka.compaction.compaction import Compaction, CompactionLimits, compact
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.tools.bench.figures import Bar, Metric
 from logstore.tools.bench.frames import BenchError
@@ -20,8 +22,10 @@ from logstore.tools.bench.layout_data import (
     KIB_RECORDS,
     LONELY_RECORDS,
     SMALL_RECORDS,
+    TIME_MS,
     TOPIC,
     BatchShape,
+    make_keyed,
     make_many,
     make_store,
     make_unclean,
@@ -66,6 +70,11 @@ class Workplace:
             size_bytes = int(mebibytes * MIB * self.scale)
             self._made[name] = make_store(path, shape, size_bytes, partition_count)
         return path, self._made[name]
+
+    def keyed(self, name: str, shape: BatchShape, mebibytes: int) -> str:
+        """Return a cleanly closed data directory with something to compact, new at each call."""
+        make_keyed(f"{self.directory}/{name}", shape, int(mebibytes * MIB * self.scale))
+        return f"{self.directory}/{name}"
 
     def many(self) -> str:
         """Return a cleanly closed data directory of 10,000 partitions (fewer at a small scale)."""
@@ -164,6 +173,34 @@ def verify(workplace: Workplace) -> Mapping[str, float]:
     return {"bytes": size_bytes / elapsed / 1e9, "core_bytes": size_bytes / busy / 1e9}
 
 
+@attrs.frozen
+class Compact:
+    """One pass over a log of which half is superseded; counted are the bytes of the log."""
+
+    name: str
+    shape: BatchShape
+
+    def __call__(self, workplace: Workplace) -> Mapping[str, float]:
+        """Compact the sealed segments, three quarters of 256 MiB; the log is new each time."""
+        path = workplace.keyed(self.name, self.shape, 256)
+        store = KafkaStore(system_host(), path)
+        try:
+            partition = store.topics()[TOPIC][0]
+            found = find_cleanable(partition, None, TIME_MS)
+            before = found.total_bytes
+            began, busy = time.perf_counter(), time.process_time()
+            compaction = Compaction(found, TIME_MS, CompactionLimits())
+            compact(compaction)
+            elapsed, busy = time.perf_counter() - began, time.process_time() - busy
+            after = find_cleanable(partition, compaction.end_offset, TIME_MS).total_bytes
+        finally:
+            store.close()
+        workplace.drop(self.name)
+        if not 0 < after < before:
+            raise BenchError(f"{path}: {before} bytes were compacted to {after}")
+        return {"bytes": before / elapsed / 1e6, "core_bytes": before / busy / 1e6}
+
+
 def look_up(workplace: Workplace) -> Mapping[str, float]:
     """Positions of offsets all over one segment, everything in memory that will ever be."""
     path, _ = workplace.store("lookup", SMALL_RECORDS, 1024)
@@ -256,6 +293,18 @@ CELLS: list[LayoutCell] = [
         "1 GiB in 8 partitions",
         (Metric("bytes", "GB/s", _GB_1), Metric("core_bytes", "GB/s a core")),
         Recover("recovery-8", SMALL_RECORDS, partition_count=8),
+    ),
+    *(
+        LayoutCell(
+            "compaction",
+            f"{what} records, half superseded",
+            (
+                Metric("bytes", "MB/s", Bar("value", ">=", 200)),
+                Metric("core_bytes", "MB/s a core"),
+            ),
+            Compact(f"compaction-{shape.record_bytes}", shape),
+        )
+        for what, shape in (("100 B", SMALL_RECORDS), ("1 KiB", KIB_RECORDS))
     ),
     LayoutCell(
         "open",

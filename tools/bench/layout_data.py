@@ -119,6 +119,25 @@ def make_unclean(directory: str) -> None:
                     os.remove(f"{directory}/{folder}/{name}")
 
 
+def make_keyed(directory: str, shape: BatchShape, size_bytes: int) -> None:
+    """Make a data directory of one compacted log whose second half supersedes its first."""
+    store = KafkaStore(unsynced_host(), directory)
+    settings = {**_SETTINGS, "cleanup.policy": "compact"}
+    settings["internal.segment.bytes"] = str(size_bytes // 4)  # also below 1 MiB
+    partition = store.create_topic(TOPIC, 1, settings).partitions[0]
+    value = bytes(65 + number % 26 for number in range(shape.record_bytes - 19))
+    record_count = size_bytes // shape.record_bytes
+    for start in range(0, record_count, shape.record_count):
+        batch = encode_batch(
+            Record(
+                offset, TIME_MS + start, b"k%07d" % ((start + offset) % (record_count // 2)), value
+            )
+            for offset in range(shape.record_count)
+        )
+        partition.append_produced(memoryview(batch), TIME_MS)
+    store.close()
+
+
 def make_many(directory: str, partition_count: int) -> None:
     """Make a cleanly closed data directory of so many partitions, a record in each."""
     batch = SMALL_RECORDS.batch()
