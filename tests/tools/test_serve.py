@@ -347,3 +347,25 @@ def test_a_disk_that_is_read_only_is_said_so(
         f"logstore: {tmp_path}/.lock: cannot be written: Read-only file system; "
         "the directory must be writable\n"
     )
+
+
+class TestRelease:
+    """``--release-version``, as ``kafka-storage format`` has it."""
+
+    def test_a_new_directory_gets_it(self, tmp_path: Path) -> None:
+        """So that a broker of that release can start there; the next start need not name it."""
+        with Serving("--data", tmp_path, "--release-version", "3.9"):
+            pass
+        content = (tmp_path / "bootstrap.checkpoint").read_bytes()
+        assert b"metadata.version\x00\x15" in content  # level 21
+        with Serving("--data", tmp_path):
+            assert (tmp_path / "bootstrap.checkpoint").read_bytes() == content
+
+    @pytest.mark.parametrize("release", ["5.0", "4.3"])
+    def test_what_cannot_be(self, tmp_path: Path, release: str) -> None:
+        """A release that nobody knows, and another one than the directory has."""
+        with Serving("--data", tmp_path, "--release-version", "3.9"):
+            pass
+        code, err = refused("--data", tmp_path, "--release-version", release)
+        told = {"5.0": "no metadata version", "4.3": "version is 3.9-IV0, not 4.3-IV0"}
+        assert (code, told[release] in err) == (1, True), err
