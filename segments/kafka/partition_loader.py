@@ -179,9 +179,11 @@ class PartitionLoader:
         """
         Give what calls a function for each of `count` partitions, results in order.
 
-        Threads only where there is something to recover: that reads every byte, and most of the
-        time without the interpreter's lock. On leaving no thread writes any more, also after an
-        error: then the lock of the directory may go.
+        Threads only where there is something to recover: there they wait for the disk together, and
+        check large batches beside each other. Batches of less than 32 KiB are checked under the
+        interpreter's lock, so that threads gain little; after a clean stop they only get into each
+        other's way. On leaving no thread writes any more, also after an error: then the lock of the
+        directory may go.
         """
         thread_count = min(self._thread_count, count)
         if self.was_clean or not self.directory.is_writable or thread_count < 2:
