@@ -14,8 +14,8 @@ Batches decoded to columns: arrays for whole programs of numpy, Arrow and Spark.
         table = to_arrow(columns)
 
 Offset, timestamp, key, value and headers come out as :func:`~logstore.segments.kafka.record.
-decode_records` reads them; damage is told as CorruptEntryError with file and position. numpy is
-needed (the extra ``columns``), numba makes it fast, pyarrow is needed for :func:`to_arrow` only;
+decode_records` reads them; damage is told as CorruptEntryError with file and position. Messages of
+magic 0 and 1 come out as the batches that they convert to. numpy is needed (the extra ``columns``), numba makes it fast, pyarrow is needed for :func:`to_arrow` only;
 nothing that serves a client imports this package.
 """
 

@@ -14,6 +14,7 @@ from logstore.errors import CorruptEntryError
 from logstore.segments.kafka.columns.record_columns import BatchColumns
 from logstore.segments.kafka.columns.selection import Selection
 from logstore.segments.kafka.compression import Codec, CompressionError, decompress
+from logstore.segments.kafka.legacy.message import MAGIC_POSITION, is_legacy_magic
 from logstore.segments.kafka.record_batch import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -46,6 +47,10 @@ class RecordSource:
     ends: NDArray[np.int64]
 
 
+class OlderMessageError(Exception):
+    """A message of magic 0 or 1 stands where a batch was looked for."""
+
+
 class BatchRun:
     """The wanted batches of `view`, which begins at `file_position` of the file `path`."""
 
@@ -57,6 +62,7 @@ class BatchRun:
         self.file_position = file_position
         self.selection = selection
         self.starts: list[int] = []
+        self.sizes: list[int] = []
         self.is_full = False
         #: decompressed records by place in `starts`
         self._inflated: dict[int, bytes] = {}
@@ -66,7 +72,8 @@ class BatchRun:
         Walk to the last whole batch; return where it ends.
 
         Stops behind the batch with which `size_bytes_max` of records are reached, and before the
-        one that would be too much to count in 32 bits: then the run is full.
+        one that would be too much to count in 32 bits: then the run is full. Raises
+        OlderMessageError where something stands that is no batch yet.
         """
         view, end, starts = self.view, len(self.view), self.starts
         first, last = self.selection.span
@@ -75,6 +82,8 @@ class BatchRun:
         while end - position >= HEADER_BYTES and not self.is_full:
             base_offset, length, magic, crc, attributes, last_delta = _walk(view, position)
             following = position + PREFIX_BYTES + length
+            if magic != MAGIC and is_legacy_magic(magic):
+                raise OlderMessageError
             if length < HEADER_BYTES - PREFIX_BYTES:
                 self.refuse(position, f"batch length {length} is too small")
             if following > end:
@@ -86,15 +95,20 @@ class BatchRun:
                 if is_checked and crc32c(view[position + _CRC_START : following]) != crc:
                     self._refuse_crc(position, following, crc)
                 starts.append(position)
+                self.sizes.append(following - position)
                 codec = attributes & CODEC_MASK
                 size_bytes += self._inflate(codec, position, following) if codec else length
                 if size_bytes > SOURCE_BYTES_MAX:
                     self._inflated.pop(len(starts) - 1, None)
                     starts.pop()
+                    self.sizes.pop()
                     self.is_full = True
                     break
                 self.is_full = size_bytes >= size_bytes_max
             position = following
+        is_short = MAGIC_POSITION < end - position < HEADER_BYTES and not self.is_full
+        if is_short and is_legacy_magic(view[position + MAGIC_POSITION]):
+            raise OlderMessageError  # a message may be shorter than a batch's header
         return position
 
     def _inflate(self, codec: int, position: int, end: int) -> int:
@@ -123,10 +137,10 @@ class BatchRun:
         Raises CorruptEntryError if a batch has too few bytes for its records.
         """
         if self._inflated:
-            source = self._copied_source(batches)
+            source = self._copied_source()
         else:
-            starts = batches.position - self.file_position
-            ends = starts + batches.size_bytes
+            starts = np.array(self.starts, dtype=np.int64)
+            ends = starts + np.array(self.sizes, dtype=np.int64)
             source = RecordSource(self._array(), starts + HEADER_BYTES, ends)
         sizes = source.ends - source.starts
         counts = batches.record_count
@@ -136,12 +150,11 @@ class BatchRun:
             self.refuse(self.starts[row], f"{counts[row]} records in {sizes[row]} bytes")
         return source
 
-    def _copied_source(self, batches: BatchColumns) -> RecordSource:
+    def _copied_source(self) -> RecordSource:
         view = self.view
-        sizes: list[int] = batches.size_bytes.tolist()
         bodies = [
             self._inflated.get(row, view[start + HEADER_BYTES : start + size_bytes])
-            for row, (start, size_bytes) in enumerate(zip(self.starts, sizes, strict=True))
+            for row, (start, size_bytes) in enumerate(zip(self.starts, self.sizes, strict=True))
         ]
         ends = np.cumsum(np.array([len(body) for body in bodies], dtype=np.int64))
         data = np.frombuffer(b"".join(bodies), dtype=np.uint8)

@@ -18,9 +18,11 @@ from logstore.segments.kafka.columns import kernel, plain_rows
 from logstore.segments.kafka.columns.batch_run import (
     SOURCE_BYTES_MAX,
     BatchRun,
+    OlderMessageError,
     RecordSource,
     first_batch_bytes,
 )
+from logstore.segments.kafka.columns.converted_run import ConvertedRun
 from logstore.segments.kafka.columns.record_columns import (
     BatchColumns,
     BytesColumn,
@@ -50,9 +52,9 @@ def decode_columns(
         ValueError: there are more than 2 GiB, decompressed; use :func:`iterate_columns`.
 
     """
-    run = BatchRun(memoryview(data).cast("B"), path, 0, selection)
-    taken = run.take(SOURCE_BYTES_MAX)
-    if taken < len(run.view):
+    view = memoryview(data).cast("B")
+    run, taken = _taken(view, path, 0, selection, SOURCE_BYTES_MAX)
+    if taken < len(view):
         if run.is_full:
             raise ValueError(f"{path}: more than {SOURCE_BYTES_MAX} bytes of records at once")
         run.refuse_tail(taken)
@@ -85,12 +87,23 @@ def iterate_columns(
         view = memoryview(window)[:found_bytes]
         if found_bytes >= HEADER_BYTES and found_bytes < first_batch_bytes(view) <= end - position:
             view = memoryview(file.read(position, first_batch_bytes(view)))
-        run = BatchRun(view, path, position, selection)
-        taken = run.take(step_bytes)
+        run, taken = _taken(view, path, position, selection, step_bytes)
         if taken == 0:
             run.refuse_tail(0)
         position += taken
         yield _columns(run, taken)
+
+
+def _taken(
+    view: memoryview, path: str, file_position: int, selection: Selection, size_bytes_max: int
+) -> tuple[BatchRun, int]:
+    """Return a run of batches, and where in `view` it ends; older messages are made batches."""
+    run = BatchRun(view, path, file_position, selection)
+    try:
+        return run, run.take(size_bytes_max)
+    except OlderMessageError:
+        run = ConvertedRun(view, path, file_position, selection)
+        return run, run.take(size_bytes_max)
 
 
 def _columns(run: BatchRun, taken: int) -> RecordColumns:
