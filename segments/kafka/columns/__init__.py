@@ -15,8 +15,9 @@ Batches decoded to columns: arrays for whole programs of numpy, Arrow and Spark.
 
 Offset, timestamp, key, value and headers come out as :func:`~logstore.segments.kafka.record.
 decode_records` reads them; damage is told as CorruptEntryError with file and position. Messages of
-magic 0 and 1 come out as the batches that they convert to. numpy is needed (the extra ``columns``), numba makes it fast, pyarrow is needed for :func:`to_arrow` only;
-nothing that serves a client imports this package.
+magic 0 and 1 come out as the batches that they convert to. numpy is needed (the extra ``columns``),
+numba makes it fast, pyarrow is needed for :func:`to_arrow` only; nothing that serves a client
+imports this package.
 """
 
 from __future__ import annotations
