@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from logstore.errors import OffsetError
 from logstore.segments.kafka.crash_leftovers import CLEANED
-from logstore.segments.kafka.record_batch import RecordBatch
+from logstore.segments.kafka.record_batch import HEADER_BYTES, RecordBatch
 from logstore.segments.kafka.segment import RELATIVE_OFFSET_MAX, KafkaSegment
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.segments.kafka.transaction_index import AbortedTransaction
 
 _WRITE_BYTES = 1024 * 1024
+
+
+class _Seen(RecordBatch):
+    """What a segment observes of a batch, filled anew for each."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(bytes(HEADER_BYTES), HEADER_BYTES)
 
 
 class CleanedSegment:
@@ -42,6 +53,28 @@ class CleanedSegment:
         segment.next_offset = batch.next_offset
         self._pending.append(batch.data)
         self._pending_bytes += batch.size_bytes
+        if self._pending_bytes >= _WRITE_BYTES:
+            self._write()
+
+    def add_run(self, data: memoryview, rows: Sequence[Sequence[int]]) -> None:
+        """
+        Append all batches in `data`, at least one.
+
+        `rows` are their places, sizes, base offsets, last offsets and largest timestamps.
+        """
+        segment, seen = self._segment, _Seen()
+        if rows[3][-1] - segment.base_offset > RELATIVE_OFFSET_MAX:
+            raise OffsetError(f"{segment.path}: offset {rows[3][-1]} is too far")
+        position, observe = segment.end_position, segment.observe
+        for _, size_bytes, base_offset, last_offset, timestamp_ms in zip(*rows[:5], strict=True):
+            seen.base_offset, seen.last_offset_delta = base_offset, last_offset - base_offset
+            seen.size_bytes, seen.max_timestamp_ms = size_bytes, timestamp_ms
+            observe(seen, position)
+            position += size_bytes
+        segment.end_position = position
+        segment.next_offset = rows[3][-1] + 1
+        self._pending.append(data)
+        self._pending_bytes += len(data)
         if self._pending_bytes >= _WRITE_BYTES:
             self._write()
 

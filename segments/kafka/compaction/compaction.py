@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -32,16 +33,16 @@ from logstore.segments.kafka.compaction.batch_filter import (
 from logstore.segments.kafka.compaction.cleanable import Cleanable, segments_between
 from logstore.segments.kafka.compaction.cleaned_segment import CleanedSegment
 from logstore.segments.kafka.compaction.cleaned_transactions import CleanedTransactions
-from logstore.segments.kafka.compaction.offset_map import OffsetMap, key_count_max
-from logstore.segments.kafka.compaction.record_spans import batch_body, find_records
+from logstore.segments.kafka.compaction.offset_map import key_count_max
+from logstore.segments.kafka.compaction.plain_scan import PlainScan
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.partition import KafkaPartition
-from logstore.segments.kafka.record import decode_records
-from logstore.segments.kafka.record_batch import MAGIC, RecordBatch
+from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment import RELATIVE_OFFSET_MAX, KafkaSegment
 from logstore.segments.kafka.transaction_index import AbortedTransaction
 
-_SLICE_BYTES = 1024 * 1024
+if TYPE_CHECKING:
+    from logstore.segments.kafka.compaction.run_scan import RunScan
 
 
 @attrs.frozen
@@ -75,7 +76,8 @@ class Compaction:
     A pass, planned when it is made and done as far as :meth:`steps` was followed.
 
     `end_offset` is up to where the log is clean once all steps are done. With `is_dry` nothing is
-    written and no step replaces anything.
+    written and no step replaces anything. With `is_fast` compiled loops do the work, if numba is
+    there; the outcome is the same to the byte.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Compaction:
         limits: CompactionLimits,
         *,
         is_dry: bool = False,
+        is_fast: bool = False,
     ) -> None:
         partition = cleanable.partition
         self.partition = partition
@@ -96,9 +99,11 @@ class Compaction:
         self._start = cleanable.first_dirty_offset
         self._bound = cleanable.first_uncleanable_offset
         self._now_ms = now_ms
-        self._offsets = OffsetMap(limits.key_count_max)
         self._dirty = segments_between(partition, self._start, self._bound)
         self._segments = segments_between(partition, -1, self._bound)
+        self._scan = (
+            self._new_scan(limits.key_count_max) if is_fast else PlainScan(limits.key_count_max)
+        )
         self._last_records = last_records(partition.producers)
         self._aborted: list[AbortedTransaction] = []
         if self._segments:
@@ -111,6 +116,17 @@ class Compaction:
             self._old_horizon_ms = modified_ms - self.config.delete_retention_ms
         #: the copy that is being written
         self._cleaned: CleanedSegment | None = None
+
+    def _new_scan(self, key_count_max: int) -> PlainScan | RunScan:
+        """Return the fast way where it can be gone: it needs numba."""
+        try:
+            from logstore.segments.kafka.compaction.run_kernel import is_available
+            from logstore.segments.kafka.compaction.run_scan import RunScan
+        except ImportError:
+            return PlainScan(key_count_max)
+        if not is_available():
+            return PlainScan(key_count_max)
+        return RunScan(key_count_max, self._bound - self._start, self.partition.host.rng)
 
     @property
     def bytes_in_all(self) -> int:
@@ -125,7 +141,7 @@ class Compaction:
     @property
     def key_count(self) -> int:
         """How many keys the dirty part has."""
-        return len(self._offsets)
+        return len(self._scan.offsets)
 
     def steps(self) -> Iterator[Replacement | None]:
         """
@@ -138,10 +154,10 @@ class Compaction:
 
         """
         yield from self._map_keys()
-        self.end_offset = self._offsets.latest_offset + 1
+        self.end_offset = self._scan.offsets.latest_offset + 1
         segments = [s for s in self._segments if s.base_offset < self.end_offset]
         cleaning = CleaningRound(
-            self._offsets,
+            self._scan.offsets,
             self._last_records,
             self._bound,
             self._now_ms,
@@ -162,38 +178,27 @@ class Compaction:
 
     def _map_keys(self) -> Iterator[None]:
         """Map the keys of the dirty part, or as many as there is room for."""
-        offsets = self._offsets
         transactions = CleanedTransactions(
             one for one in self._aborted if one.last_offset >= self._start
         )
+
+        def is_wanted(batch: RecordBatch) -> bool:
+            return not transactions.is_discarded(batch) and not batch.is_control
+
         for index, segment in enumerate(self._dirty):
-            position = segment.offset_index.lookup(self._start)[1]
-            slice_end = position + _SLICE_BYTES
-            for batch in segment.entries(position):
-                if not self._map_batch(batch, transactions):
-                    return
-                position += batch.size_bytes
-                self.bytes_mapped += batch.size_bytes
-                if position >= slice_end:
-                    slice_end = position + _SLICE_BYTES
-                    yield None
+            scan = self._scan.map_segment(segment, self._start, is_wanted)
+            while True:
+                try:
+                    self.bytes_mapped += next(scan)
+                except StopIteration as end:
+                    if not end.value:
+                        return  # the map is full
+                    break
+                yield None
             # The next segment may start behind a hole.
             is_last = index + 1 == len(self._dirty)
             following = self._bound if is_last else self._dirty[index + 1].base_offset
-            offsets.latest_offset = following - 1
-            yield None
-
-    def _map_batch(self, batch: RecordBatch, transactions: CleanedTransactions) -> bool:
-        """Map the keys of a batch; False once the map is full."""
-        offsets, start = self._offsets, self._start
-        is_discarded = transactions.is_discarded(batch)
-        if not batch.is_control and not is_discarded:
-            for key, offset in _keys(batch):
-                if key is not None and offset >= start and not offsets.put(key, offset):
-                    return False
-        if batch.last_offset >= start:
-            offsets.latest_offset = batch.last_offset
-        return True
+            self._scan.offsets.latest_offset = following - 1
 
     # the copies
 
@@ -208,14 +213,7 @@ class Compaction:
         fs = self.partition.host.fs
         for segment in group:
             batches.keeps_old_tombstones = fs.modified_ms(segment.path) > self._old_horizon_ms
-            slice_end = self.tally.bytes_read + _SLICE_BYTES
-            for batch in segment.entries():
-                kept = batches.filtered(batch)
-                if kept is not None and cleaned is not None:
-                    cleaned.add(kept)
-                if self.tally.bytes_read >= slice_end:
-                    slice_end = self.tally.bytes_read + _SLICE_BYTES
-                    yield None
+            yield from self._scan.filter_segment(segment, batches, cleaned)
         if cleaned is not None:
             new = cleaned.finished(group)
             yield Replacement(self.partition, group, new)
@@ -242,15 +240,6 @@ def compact(compaction: Compaction, progress: Callable[[int, int], None] | None 
         with suppress(OSError):  # a start removes it, too
             compaction.abandon()
         raise
-
-
-def _keys(batch: RecordBatch) -> Iterator[tuple[bytes | None, int]]:
-    if batch.magic < MAGIC:
-        for record in decode_records(batch.data):
-            yield record.key, record.offset
-        return
-    for span in find_records(batch, batch_body(batch)):
-        yield span.key, span.offset
 
 
 def grouped(

@@ -54,9 +54,12 @@ def run_pass(
     now_ms: int,
     checkpoint: int | None = None,
     limits: CompactionLimits = LIMITS,
+    *,
+    is_fast: bool = False,
 ) -> Compaction:
     """Compact, whatever the ratio is."""
-    compaction = Compaction(find_cleanable(partition, checkpoint, now_ms), now_ms, limits)
+    cleanable = find_cleanable(partition, checkpoint, now_ms)
+    compaction = Compaction(cleanable, now_ms, limits, is_fast=is_fast)
     compact(compaction)
     return compaction
 

@@ -87,10 +87,12 @@ def opened(case: GoldenCase, folder: Path, target: Path) -> KafkaPartition:
     return KafkaPartition(host, files, case.topic, 0, recovery_point=int(active.stem))
 
 
-def run_pass(partition: KafkaPartition, checkpoint: int, now_ms: int) -> Compaction:
+def run_pass(
+    partition: KafkaPartition, checkpoint: int, now_ms: int, *, is_fast: bool = False
+) -> Compaction:
     """Compact the partition, whatever its ratio."""
     cleanable = find_cleanable(partition, checkpoint, now_ms)
-    compaction = Compaction(cleanable, now_ms, CompactionLimits())
+    compaction = Compaction(cleanable, now_ms, CompactionLimits(), is_fast=is_fast)
     compact(compaction)
     return compaction
 
@@ -104,7 +106,8 @@ def contents(folder: Path, bases: Iterable[str]) -> dict[str, bytes]:
     }
 
 
-def test_the_first_pass_is_the_real_one(case: GoldenCase, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_fast", [False, True], ids=["plain", "fast"])
+def test_the_first_pass_is_the_real_one(case: GoldenCase, tmp_path: Path, is_fast: bool) -> None:
     """Every file of every sealed segment, snapshots too, is what the broker's cleaner left."""
     before = case.folder / "before" / "compacted-0"
     after = case.folder / "pass-1" / "compacted-0"
@@ -112,7 +115,7 @@ def test_the_first_pass_is_the_real_one(case: GoldenCase, tmp_path: Path) -> Non
     partition = opened(case, before, tmp_path / "compacted-0")
     active = partition.log.active.base_offset
 
-    compaction = run_pass(partition, 0, now_ms)
+    compaction = run_pass(partition, 0, now_ms, is_fast=is_fast)
 
     assert compaction.end_offset == active
     sealed = {path.stem for path in after.glob("*.log")} - {f"{active:020d}"}
