@@ -300,10 +300,13 @@ def test_maps_give_their_keys_in_the_order_of_java() -> None:
     assert java_hash("/h\N{LATIN SMALL LETTER A WITH DIAERESIS}der \u2713 \U0001d11e") == (
         -373649103 & 0xFFFFFFFF
     )
-    numbers = (0, 14, 29, 41, 54, 69, 83, 96, 110, 127, 140, 155, 170, 200)
-    ordered = java_order(f"/data/t-0/{number:020d}.log" for number in numbers)
+    ordered = java_order(f"/data/t-0/{number * number * 7:020d}.log" for number in range(14))
     assert [int(path[-24:-4]) for path in ordered] == [
-        127, 200, 14, 96, 155, 29, 140, 170, 0, 69, 110, 83, 41, 54,
+        1008, 700, 112, 252, 343, 1183, 847, 7, 0, 175, 448, 28, 567, 63,
+    ]  # fmt: skip
+    first = java_order(f"/data/t-0/{number * number * 7:020d}.log" for number in range(13))
+    assert [int(path[-24:-4]) for path in first] == [
+        847, 7, 1008, 0, 175, 700, 448, 112, 28, 252, 567, 343, 63,
     ]  # fmt: skip
 
 

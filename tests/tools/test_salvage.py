@@ -111,11 +111,10 @@ def test_the_crashed_directory_becomes_a_clean_one(tmp_path: Path, logstore: Com
 def test_our_store_opens_what_was_rescued(tmp_path: Path, logstore: CommandLine) -> None:
     """The new directory is a data directory: every partition opens and ends where it was said."""
     target = tmp_path / "rescued"
-    logstore("salvage", CRASHED, "--into", target)
-    views = {
-        (view["topic"], view["partition"]): view["end"]
-        for view in logstore("ls", "--json", target).json["partitions"]
-    }
+    assert logstore("salvage", CRASHED, "--into", target).exit_code == 0
+    listed = logstore("ls", "--json", target)
+    assert listed.exit_code == 0, listed.err
+    views = {(view["topic"], view["partition"]): view["end"] for view in listed.json["partitions"]}
     store = KafkaStore(system_host(), str(target), StoreOptions())
     try:
         for partition in range(23):

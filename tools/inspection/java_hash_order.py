@@ -27,12 +27,17 @@ def _spread(text: str) -> int:
 
 
 def java_order(keys: Iterable[str]) -> list[str]:
-    """Return the keys, given in the order of their insertion, as a ``HashMap`` has them."""
+    """
+    Return the keys, given in the order of their insertion, as a ``HashMap`` has them.
+
+    They came by ``computeIfAbsent``, which puts a new key in front of its bucket, and lets the
+    table grow one key later than ``put`` does.
+    """
     found = list(dict.fromkeys(keys))
     size = _TABLE_SIZE
-    while len(found) > size * 3 // 4:
+    while len(found) - 1 > size * 3 // 4:
         size *= 2
-    return sorted(found, key=lambda key: _spread(key) & (size - 1))
+    return sorted(reversed(found), key=lambda key: _spread(key) & (size - 1))
 
 
 def scala_order(keys: Iterable[str]) -> list[str]:

@@ -132,7 +132,7 @@ def read_transaction_index(
         JavaError: one has an unknown version; Kafka's tool prints none then.
 
     """
-    layout = struct.Struct(">hqqqq")
+    layout = struct.Struct(">bxqqqq")  # of the version Java looks at the first byte only
     data = read_file(fs, path)
     found: list[tuple[int, int, int, int, int]] = []
     for entry in layout.iter_unpack(data[: len(data) - len(data) % layout.size]):
