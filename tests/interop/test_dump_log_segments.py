@@ -330,6 +330,7 @@ def internal_records(kinds: RecordTypes) -> list[Record]:
     drawn = random.Random(5)
     pairs: list[tuple[bytes, bytes | None]] = []
     for number, (key_kind, value_kind) in kinds.items():
+        key, value = b"", b""
         for version in value_kind.VERSIONS:
             for _ in range(4):
                 key = number.to_bytes(2, "big") + encode_message(sample(key_kind, 0, drawn), 0)

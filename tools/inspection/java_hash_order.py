@@ -37,7 +37,8 @@ def java_order(keys: Iterable[str]) -> list[str]:
     size = _TABLE_SIZE
     while len(found) - 1 > size * 3 // 4:
         size *= 2
-    return sorted(reversed(found), key=lambda key: _spread(key) & (size - 1))
+    found.reverse()
+    return sorted(found, key=lambda key: _spread(key) & (size - 1))
 
 
 def scala_order(keys: Iterable[str]) -> list[str]:
