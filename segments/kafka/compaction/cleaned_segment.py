@@ -54,7 +54,7 @@ class CleanedSegment:
         self._pending.append(batch.data)
         self._pending_bytes += batch.size_bytes
         if self._pending_bytes >= _WRITE_BYTES:
-            self._write()
+            self.write()
 
     def add_run(self, data: memoryview, rows: Sequence[Sequence[int]]) -> None:
         """
@@ -76,13 +76,16 @@ class CleanedSegment:
         self._pending.append(data)
         self._pending_bytes += len(data)
         if self._pending_bytes >= _WRITE_BYTES:
-            self._write()
+            self.write()
 
     def note_aborted(self, transaction: AbortedTransaction) -> None:
         """Take note of an aborted transaction whose marker is in the segment."""
         self._segment.transaction_index.append(transaction)
 
-    def _write(self) -> None:
+    def write(self) -> None:
+        """Write what was added so far; its memory may be used again then."""
+        if not self._pending:
+            return
         position = self._segment.end_position - self._pending_bytes
         self._segment.file.write(position, b"".join(self._pending))
         self._pending.clear()
@@ -91,8 +94,7 @@ class CleanedSegment:
     def finished(self, old: list[KafkaSegment]) -> KafkaSegment:
         """Return the segment, durable, as old as the last of `old` and covering them all."""
         segment, last = self._segment, old[-1]
-        if self._pending:
-            self._write()
+        self.write()
         segment.seal()
         segment.flush()
         segment.fs.set_modified_ms(segment.path, segment.fs.modified_ms(last.path))

@@ -85,6 +85,9 @@ def put_integer(target: Bytes, position: Number, size: int, value: Number) -> No
 @compiled
 def _varint(source: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """Return (signed value of at most 64 bits, position after it), or (0, -1)."""
+    if position < end and source[position] < 128:  # most have one byte
+        small = np.int64(source[position])
+        return (small >> 1) ^ -(small & 1), position + 1
     value = np.uint64(0)
     for count in range(10):
         if position + count >= end:
@@ -163,15 +166,16 @@ def hashed(
     b = k1 ^ np.uint64(0x646F72616E646F6D) ^ np.uint64(0xEE)
     c = k0 ^ np.uint64(0x6C7967656E657261)
     d = k1 ^ np.uint64(0x7465646279746573)
+    key = source[start : start + size]  # counted from zero: no negative index to think of
     whole = size - size % 8
     for at in range(0, whole + 8, 8):
         word = np.uint64(0)
         if at < whole:
             for index in range(8):
-                word |= np.uint64(source[start + at + index]) << np.uint64(8 * index)
+                word |= np.uint64(key[at + index]) << np.uint64(8 * index)
         else:
             for index in range(size - whole):
-                word |= np.uint64(source[start + at + index]) << np.uint64(8 * index)
+                word |= np.uint64(key[at + index]) << np.uint64(8 * index)
             word |= np.uint64(size & 255) << np.uint64(56)
         d ^= word
         a, b, c, d = _round(a, b, c, d)

@@ -101,21 +101,19 @@ def _array(data: bytes | bytearray | memoryview) -> Bytes:
 class Window:
     """A piece of a data file, moved along by what was read."""
 
-    def __init__(self, segment: KafkaSegment, position: int) -> None:
+    def __init__(self, segment: KafkaSegment, position: int, buffer: bytearray) -> None:
         self.segment = segment
         self.start = position
-        self.data = b""
-        self.size_bytes = WINDOW_BYTES
         self.file_end = segment.end_position
+        self._buffer = buffer
         self.read()
 
     def read(self) -> None:
-        """Read on from `start`."""
-        self.data = self.segment.file.read(
-            self.start, min(self.size_bytes, self.file_end - self.start)
-        )
-        self.view = memoryview(self.data)
-        self.array = _array(self.data)
+        """Read on from `start`; what was there before is overwritten."""
+        room = memoryview(self._buffer)[: max(self.file_end - self.start, 0)]
+        self.view = room[: self.segment.file.read_into(self.start, room)].toreadonly()
+        self.size_bytes = len(self.view)
+        self.array = _array(self.view)
 
     @property
     def is_over(self) -> bool:
@@ -126,8 +124,8 @@ class Window:
         """Go on behind what was read; grow if that was not even one batch."""
         if consumed_bytes == 0:
             size_bytes = HEADER_BYTES
-            if len(self.data) >= HEADER_BYTES:
-                size_bytes = batch_size_bytes(self.data)
+            if self.size_bytes >= HEADER_BYTES:
+                size_bytes = batch_size_bytes(self.view)
             left = self.file_end - self.start
             if size_bytes > left:
                 raise CorruptEntryError(
@@ -135,17 +133,17 @@ class Window:
                     self.start,
                     f"a batch of {size_bytes} bytes is cut short after {left}",
                 )
-            self.size_bytes = max(self.size_bytes, size_bytes)
+            self._buffer = bytearray(max(len(self._buffer), size_bytes))
         self.start += consumed_bytes
         self.read()
 
     def batch_at(self, position: int) -> RecordBatch | None:
         """Return the checked batch there, None if it goes on behind the window."""
-        available = len(self.data) - position
-        if available < HEADER_BYTES and self.start + len(self.data) < self.file_end:
+        available = self.size_bytes - position
+        if available < HEADER_BYTES and self.start + self.size_bytes < self.file_end:
             return None
         if available >= HEADER_BYTES:
-            size_bytes = batch_size_bytes(self.data, position)
+            size_bytes = batch_size_bytes(self.view, position)
             if size_bytes > available and self.start + position + size_bytes <= self.file_end:
                 return None
         try:
@@ -171,6 +169,9 @@ class RunScan:
 
     def __init__(self, key_count_max: int, offset_count: int, rng: random.Random) -> None:
         self.offsets = HashedOffsetMap(key_count_max, offset_count, rng)
+        self._buffer = bytearray(WINDOW_BYTES)
+        self._target = np.empty(0, dtype=np.uint8)
+        self._kept = np.empty((3, WINDOW_BYTES // _RECORD_BYTES_MIN), dtype=np.int64)
         self._heads = np.empty((2, _BATCHES_MAX), dtype=np.int64)
         self._rows = np.empty((ROW_KINDS, _BATCHES_MAX), dtype=np.int64)
 
@@ -182,10 +183,10 @@ class RunScan:
 
         Yields how many bytes were read; returns False once the map is full.
         """
-        window = Window(segment, segment.offset_index.lookup(start)[1])
+        window = Window(segment, segment.offset_index.lookup(start)[1], self._buffer)
         while not window.is_over:
             position = 0
-            while position < len(window.data):
+            while position < window.size_bytes:
                 position, reason = self._map_run(window, position, start)
                 if reason == FULL:
                     window.batch_at(position)  # what was mapped of it must be as it was written
@@ -208,7 +209,7 @@ class RunScan:
         offsets, heads = self.offsets, self._heads
         while True:
             found, reason, count = map_run(
-                window.array, position, len(window.data), start,
+                window.array, position, window.size_bytes, start,
                 offsets.table, offsets.counts, offsets.secret, heads,
             )  # fmt: skip
             window.check(heads[0, :count].tolist(), heads[1, :count].tolist())
@@ -220,16 +221,16 @@ class RunScan:
         self, segment: KafkaSegment, batches: BatchFilter, cleaned: CleanedSegment | None
     ) -> Iterator[None]:
         """Copy what stays of a segment into `cleaned`."""
-        window = Window(segment, 0)
+        window = Window(segment, 0, self._buffer)
         lasts = _last_data_offsets(batches)
         while not window.is_over:
             position = 0
-            while position < len(window.data):
+            while position < window.size_bytes:
                 before = position
                 position, reason = self._filter_run(window, position, batches, lasts, cleaned)
                 if reason == CUT and position > before:
                     continue
-                if position >= len(window.data):
+                if position >= window.size_bytes:
                     break
                 batch = window.batch_at(position)
                 if batch is None:
@@ -238,6 +239,8 @@ class RunScan:
                 if kept is not None and cleaned is not None:
                     cleaned.add(kept)
                 position += batch.size_bytes
+            if cleaned is not None:
+                cleaned.write()  # what stays may stand in the window
             window.move(position)
             yield None
 
@@ -251,15 +254,16 @@ class RunScan:
     ) -> tuple[int, int]:
         """Filter plain batches from `position` on; return where they end, and why."""
         cleaning, offsets, tally = batches.cleaning, self.offsets, batches.tally
-        room_bytes = 3 * (len(window.data) - position) + HEADER_BYTES
-        target = np.empty(room_bytes, dtype=np.uint8)
-        kept = np.empty((3, len(window.data) // _RECORD_BYTES_MIN + 1), dtype=np.int64)
+        room_bytes = 3 * (window.size_bytes - position) + HEADER_BYTES
+        if len(self._target) < room_bytes:
+            self._target = np.empty(room_bytes, dtype=np.uint8)
+        target = self._target
         numbers = np.zeros(NUMBERS, dtype=np.int64)
         numbers[LATEST], numbers[END] = offsets.latest_offset, cleaning.end_offset
         numbers[NOW], numbers[RETENTION] = cleaning.now_ms, cleaning.delete_retention_ms
         following, reason = filter_run(
-            window.array, position, len(window.data), offsets.table, offsets.secret, lasts,
-            numbers, kept, target, self._heads, self._rows,
+            window.array, position, window.size_bytes, offsets.table, offsets.secret, lasts,
+            numbers, self._kept, target, self._heads, self._rows,
         )  # fmt: skip
         head_count, row_count = int(numbers[HEADS]), int(numbers[ROWS])
         window.check(self._heads[0, :head_count].tolist(), self._heads[1, :head_count].tolist())
@@ -277,6 +281,7 @@ class RunScan:
                     crc = crc32c(view[place + _CRC_START : place + size])
                     _CRC.pack_into(view, place + _CRC_PLACE, crc)
             cleaned.add_run(view, rows)
+            cleaned.write()  # the next run uses the same memory
         return int(following), reason
 
 
