@@ -68,7 +68,7 @@ def test_a_new_producer_shuts_the_old_one_out(version: int) -> None:
     stage.init()
     stage.add(P0, version=version)
     assert stage.init().error_code is E.CONCURRENT_TRANSACTIONS
-    assert stage.state is S.COMPLETE_ABORT
+    assert stage.state.name == "COMPLETE_ABORT"
     ((_, marker),) = stage.markers.written
     assert (marker.is_commit, marker.producer_epoch) == (False, 1)
     again = stage.init()
@@ -178,9 +178,9 @@ class TestTimeouts:
         stage.init()
         stage.add(P0)
         stage.wait(TIMEOUT_MS)
-        assert stage.state is S.ONGOING
+        assert stage.state.name == "ONGOING"
         stage.wait(10_000)
-        assert stage.state is S.COMPLETE_ABORT
+        assert stage.state.name == "COMPLETE_ABORT"
         assert stage.end(is_commit=True, producer=(100, 0)).error_code is E.INVALID_TXN_STATE
         assert stage.end(is_commit=True, producer=(100, 0), version=0).error_code is (
             E.PRODUCER_FENCED
@@ -196,7 +196,7 @@ class TestTimeouts:
         stage.wait(TIMEOUT_MS)
         stage.restart()
         stage.wait(10_000)
-        assert stage.state is S.COMPLETE_ABORT
+        assert stage.state.name == "COMPLETE_ABORT"
 
     @pytest.mark.parametrize("timeout_ms", [0, -5, 900_001])
     def test_a_timeout_out_of_bounds_is_refused(self, timeout_ms: int) -> None:
@@ -218,7 +218,7 @@ class TestFailures:
         assert stage.init().error_code is E.NONE
         stage.log.is_full = True
         assert stage.add(P0) is E.NOT_COORDINATOR
-        assert stage.state is S.EMPTY
+        assert stage.state.name == "EMPTY"
         stage.log.is_full = False
         stage.add(P0)
         stage.log.is_full = True
@@ -227,7 +227,7 @@ class TestFailures:
         assert stage.markers.written == []
         stage.log.is_full = False
         assert stage.end(is_commit=True).error_code is E.NONE
-        assert stage.state is S.COMPLETE_COMMIT
+        assert stage.state.name == "COMPLETE_COMMIT"
 
     def test_a_marker_that_cannot_be_written_is_tried_again(self) -> None:
         """It is decided: the producer is told so; those that stand are not written twice."""
@@ -236,13 +236,13 @@ class TestFailures:
         stage.add(P0, P1)
         stage.markers.results[P1] = MarkerResult.RETRY
         assert stage.end(is_commit=True).error_code is E.NONE
-        assert (stage.state, stage.transaction.partitions) == (S.PREPARE_COMMIT, {P1})
+        assert (stage.state, stage.transaction.partitions) == (S.PREPARE_COMMIT, frozenset({P1}))
         assert stage.add(P0) is E.CONCURRENT_TRANSACTIONS
         stage.wait(100)
-        assert stage.state is S.PREPARE_COMMIT
+        assert stage.state.name == "PREPARE_COMMIT"
         stage.markers.results.clear()
         stage.wait(200)
-        assert stage.state is S.COMPLETE_COMMIT
+        assert stage.state.name == "COMPLETE_COMMIT"
         assert [partition for partition, _ in stage.markers.written] == [P0, P1]
 
     def test_a_completion_that_cannot_be_written_is_tried_again(self) -> None:
@@ -258,7 +258,7 @@ class TestFailures:
         assert (stage.state, stage.transaction.partitions) == (S.PREPARE_ABORT, frozenset())
         stage.log.is_full = False
         stage.wait(200)
-        assert stage.state is S.COMPLETE_ABORT
+        assert stage.state.name == "COMPLETE_ABORT"
 
     def test_a_refused_marker_leaves_it_decided(self) -> None:
         """A newer producer has been there: no marker is tried again before a restart."""
@@ -268,7 +268,7 @@ class TestFailures:
         stage.markers.results[P0] = MarkerResult.REFUSED
         assert stage.end(is_commit=True).error_code is E.NONE
         stage.wait(60_000)
-        assert stage.state is S.PREPARE_COMMIT
+        assert stage.state.name == "PREPARE_COMMIT"
 
     def test_a_tombstone_that_cannot_be_written_is_for_later(self) -> None:
         """The id stays until it is."""
@@ -277,7 +277,7 @@ class TestFailures:
         stage.clock.advance(stage.config.transactional_id_expiration_ms)
         stage.log.is_full = True
         assert stage.coordinator.remove_expired() == 0
-        assert stage.state is S.EMPTY
+        assert stage.state.name == "EMPTY"
         stage.log.is_full = False
         assert stage.coordinator.remove_expired() == 1
 
@@ -306,7 +306,7 @@ def test_a_crash_after_any_record_ends_as_decided(version: int, is_commit: bool)
             stage.init()
             assert all(not marker.is_commit for _, marker in stage.markers.written)
         stage.init()
-        assert stage.state is S.EMPTY
+        assert stage.state.name == "EMPTY"
 
 
 def test_a_record_that_cannot_be_read_stops_the_start() -> None:
@@ -360,7 +360,7 @@ def test_lists_are_narrowed_down() -> None:
 
     assert names() == ["pay-1", "pay-2", "ship-1"]
     assert names(states={S.ONGOING}) == ["pay-1", "pay-2"]
-    assert names(states=set()) == []
+    assert names(states=frozenset[S]()) == []
     assert names(producer_ids={101, 102}) == ["pay-2", "ship-1"]
     assert names(pattern=re.compile("pay.*")) == ["pay-1", "pay-2"]
     assert names(pattern=re.compile("pay")) == []

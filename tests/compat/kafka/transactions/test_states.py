@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_a_transition_that_the_table_does_not_have_is_a_programmers_error(
         transactional_id=ID, producer_id=7, producer_epoch=5, timeout_ms=1, last_update_ms=0,
         state=state, start_ms=0,
     )  # fmt: skip
-    steps = {
+    steps: dict[TransactionStatus, Callable[[], Transaction | None]] = {
         EMPTY: lambda: transaction.with_next_epoch(TIMEOUT_MS, None, 1),
         ONGOING: lambda: transaction.with_partitions([P0], 1, 2),
         PREPARE_COMMIT: lambda: transaction.decided(1, is_commit=True, transaction_version=2),
