@@ -19,6 +19,7 @@ COMMANDS = {
     "verify": "logstore.tools.commands.verify:verify",
     "reindex": "logstore.tools.commands.reindex:reindex",
     "salvage": "logstore.tools.commands.salvage:salvage",
+    "compact": "logstore.tools.commands.compact:compact_command",
     "bench": "logstore.tools.commands.bench:bench",
 }
 #: shown in the help page without importing the command
@@ -30,6 +31,7 @@ SUMMARIES = {
     "verify": "Check CRCs, offsets, and every index and snapshot against the log.",
     "reindex": "Make indexes, snapshots and epochs anew from the logs.",
     "salvage": "Take every good batch out of a damaged partition.",
+    "compact": "Keep only the last record of each key in compacted topics.",
     "bench": "Measure this broker beside the real one.",
 }
 

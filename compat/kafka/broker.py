@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
     from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
+    from logstore.segments.kafka.compaction.cleaner import Cleaner
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +75,7 @@ class Broker:
         self.by_id: dict[bytes, dict[int, KafkaPartition]] = {}
         for topic in store.topics_by_name.values():
             self._enter(topic)
+        self._cleaner: Cleaner | None = None
         self._groups: GroupCoordinator | None = None
         if GROUPS_TOPIC in self.topics:
             self._groups = self._open_groups()  # whoever cannot read them must not start
@@ -270,7 +272,24 @@ class Broker:
         self._every(config.log_retention_check_interval_ms, self.store.retain)
         self._every(config.producer_id_expiration_check_interval_ms, self.expire_producers)
         self._every(1000, self.store.purge)
+        if config.log_cleaner_enable:
+            self._every(config.log_cleaner_backoff_ms, self._clean)
         self._every(min(config.log_flush_scheduler_interval_ms, 1000), self.flush_by_time)
+
+    def _clean(self) -> None:
+        """Compact what is due."""
+        if self._cleaner is None:
+            from logstore.segments.kafka.compaction.cleaner import Cleaner
+            from logstore.segments.kafka.compaction.compaction import CompactionLimits
+
+            store, config = self.store, self.config
+            limits = CompactionLimits(
+                config.log_cleaner_dedupe_buffer_size, config.log_cleaner_io_buffer_load_factor
+            )
+            self._cleaner = Cleaner(
+                self.host, store.directory, store.partitions, lambda: self.offload, limits
+            )
+        self._cleaner.clean()
 
     def _every(self, interval_ms: int, call: Callable[[], object]) -> None:
         pause_ms = max(interval_ms, 1)  # 0 would be over and over again
@@ -302,6 +321,8 @@ class Broker:
 
     def close(self) -> None:
         """Stop cleanly; many partitions wait for the disk together."""
+        if self._cleaner is not None:
+            self._cleaner.close()
         try:
             self._close_transactions()
             self._close_groups()
@@ -311,6 +332,8 @@ class Broker:
 
     def abandon(self) -> None:
         """Stop without a word to the disk: the data is thrown away."""
+        if self._cleaner is not None:
+            self._cleaner.close()
         self._close_transactions()
         self._close_groups()
         self.store.abandon()

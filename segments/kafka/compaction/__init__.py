@@ -15,6 +15,8 @@ of the files is told in :mod:`~logstore.segments.kafka.crash_leftovers`.
 from __future__ import annotations
 
 from logstore.segments.kafka.compaction.cleanable import Cleanable, find_cleanable
+from logstore.segments.kafka.compaction.cleaner import Cleaner
+from logstore.segments.kafka.compaction.cleaner_checkpoint import CleanerCheckpoint
 from logstore.segments.kafka.compaction.compaction import (
     Compaction,
     CompactionLimits,
@@ -24,6 +26,8 @@ from logstore.segments.kafka.compaction.compaction import (
 
 __all__ = [
     "Cleanable",
+    "Cleaner",
+    "CleanerCheckpoint",
     "Compaction",
     "CompactionLimits",
     "Replacement",

@@ -101,9 +101,8 @@ class Compaction:
         self._now_ms = now_ms
         self._dirty = segments_between(partition, self._start, self._bound)
         self._segments = segments_between(partition, -1, self._bound)
-        self._scan = (
-            self._new_scan(limits.key_count_max) if is_fast else PlainScan(limits.key_count_max)
-        )
+        self._scan: PlainScan | RunScan = PlainScan(limits.key_count_max)
+        self._is_fast = is_fast
         self._last_records = last_records(partition.producers)
         self._aborted: list[AbortedTransaction] = []
         if self._segments:
@@ -153,6 +152,8 @@ class Compaction:
             OSError, WriteFailedError: the disk refused.
 
         """
+        if self._is_fast:  # here, because it takes time to load
+            self._scan = self._new_scan(self._scan.offsets.key_count_max)
         yield from self._map_keys()
         self.end_offset = self._scan.offsets.latest_offset + 1
         segments = [s for s in self._segments if s.base_offset < self.end_offset]

@@ -168,10 +168,8 @@ def filter_run(
             return position, OTHER
         base_offset = get_integer(source, position, 8)
         last = base_offset + get_integer(source, position + 23, 4)
-        heads[0, numbers[HEADS]] = position
-        heads[1, numbers[HEADS]] = size
-        numbers[HEADS] += 1
-        numbers[READ] += record_count
+        heads[0, numbers[HEADS]], heads[1, numbers[HEADS]] = position, size
+        numbers[HEADS], numbers[READ] = numbers[HEADS] + 1, numbers[READ] + record_count
         if count or _must_stay(source, position, last, numbers[END], lasts):
             is_marked = source[position + 22] & _HORIZON != 0
             horizon: Number = get_integer(source, position + 27, 8) if is_marked else -1
@@ -184,15 +182,10 @@ def filter_run(
                 ending, max_ms = _rebuild(source, position, kept, count, horizon, target, place)
             else:
                 copy_bytes(source, position, size, target, place)
-            row = numbers[ROWS]
-            rows[PLACE, row] = place
-            rows[SIZE, row] = ending - place
-            rows[BASE, row] = base_offset
-            rows[LAST, row] = last
-            rows[TIME, row] = max_ms
-            rows[IS_NEW, row] = is_new
-            numbers[ROWS] += 1
-            numbers[KEPT] += count
+            row = rows[:, numbers[ROWS]]
+            row[PLACE], row[SIZE], row[BASE], row[LAST] = place, ending - place, base_offset, last
+            row[TIME], row[IS_NEW] = max_ms, is_new
+            numbers[ROWS], numbers[KEPT] = numbers[ROWS] + 1, numbers[KEPT] + count
             place = ending
         numbers[WRITTEN] = place
         position = following

@@ -10,6 +10,7 @@ import pytest
 from logstore.compat.kafka.broker import Broker, run_at_once
 from logstore.errors import ForeignDirectoryError, LockedError, StorageError, WriteFailedError
 from logstore.segments.kafka.config_keys import ConfigError
+from logstore.segments.kafka.record import Record, encode_batch
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import NOW_MS, batch
 from tests.compat.kafka.conversation import DIRECTORY
@@ -172,6 +173,30 @@ class TestHousekeeping:
         assert not any(name.endswith(".deleted") for name in names)
         directories = [e.name for e in host.fs.list_directory(DIRECTORY) if e.is_directory]
         assert directories == ["__cluster_metadata-0", "t-0"]
+
+    def test_compacted_topics_are_cleaned_in_time(self) -> None:
+        """After log.cleaner.backoff.ms, the internal topics too; only where it is enabled."""
+        settings = {"cleanup.policy": "compact", "internal.segment.bytes": "200"}
+        for is_enabled in (True, False):
+            host = SimulatedHost()
+            broker = a_broker(
+                host,
+                log_cleaner_backoff_ms=7000,
+                log_cleaner_enable=str(is_enabled).lower(),
+            )
+            log = broker.create_topic("t", 1, settings).partitions[0]
+            for number in range(6):
+                record = Record(0, NOW_MS, b"key", b"%d" % number * 60)
+                log.append_produced(memoryview(encode_batch([record])), NOW_MS)
+            broker.start_housekeeping()
+            let_pass(host, broker, 6000)
+            assert len(log.read_records(0, 10)) == 6
+            let_pass(host, broker, 1000)
+            kept = [record.offset for record in log.read_records(0, 10)]
+            assert kept == ([4, 5] if is_enabled else [0, 1, 2, 3, 4, 5])
+            if is_enabled:
+                assert read(host, "cleaner-offset-checkpoint") == "0\n1\nt 0 5\n"
+            broker.close()
 
     def test_what_fails_once_is_tried_again(self, caplog: pytest.LogCaptureFixture) -> None:
         """A full disk ends no periodic work: it is logged, and all goes on when there is room."""
