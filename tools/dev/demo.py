@@ -66,12 +66,14 @@ class Tour:
         command = f"[bold green]$[/] [bold]logstore {' '.join(arguments)}[/]"
         self.console.print(command, highlight=False, soft_wrap=True)
 
-    def run(self, *arguments: str) -> None:
-        """Show a command and what it prints."""
+    def run(self, *arguments: str, status: int = 0) -> None:
+        """Show a command and what it prints; it must exit with `status`."""
         self.show_command(*arguments)
-        done = subprocess.run([*CLI, *arguments], text=True, stdout=subprocess.PIPE, check=True)
+        done = subprocess.run([*CLI, *arguments], text=True, stdout=subprocess.PIPE, check=False)
         for line in done.stdout.splitlines():
             self.show(line)
+        if done.returncode != status:
+            raise click.ClickException(f"exit status {done.returncode}, expected {status}")
 
     @contextmanager
     def broker(self) -> Generator[str]:
@@ -169,6 +171,20 @@ def ask_index(tour: Tour) -> None:
     tour.run("query", *where, "--time", LUNCH)
 
 
+def damage_index(tour: Tour) -> None:
+    """Turn a bit in an index, let `verify` find it and `reindex` mend it."""
+    partition = tour.data / f"{TOPIC}-0"
+    path = min(partition.glob("*.index"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    path.write_bytes(data)
+    tour.say(f"Now one bit of {path.name} is turned. Which index lies, and what follows from it?")
+    tour.run("verify", str(partition), status=1)
+    tour.say("Indexes are derived from the log and can be made anew from it:")
+    tour.run("reindex", str(partition))
+    tour.run("verify", str(partition))
+
+
 def show_tour(tour: Tour) -> None:
     """Walk through all of it."""
     tour.console.print(Panel.fit("[bold]logstore[/]: Kafka's log on disk, served without a JVM"))
@@ -187,6 +203,7 @@ def show_tour(tour: Tour) -> None:
     with tour.broker() as bootstrap:
         again = consume(bootstrap, 1)
         tour.show(f"it was given offset {again[0].offset}")
+    damage_index(tour)
 
 
 def show_next_steps(tour: Tour, seconds: float) -> None:
