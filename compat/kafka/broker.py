@@ -224,7 +224,7 @@ class Broker:
         from logstore.compat.kafka.transactions.topic import TransactionsTopic
 
         coordinator = TransactionCoordinator(
-            TransactionConfig.of(self.config),
+            TransactionConfig.of(self.config, self.store.metadata.image.features),
             self.timers,
             TransactionsTopic(self),
             BrokerMarkers(self),

@@ -7,13 +7,16 @@ expects KIP-848. ``transaction.version`` 2 makes Java and franz-go use the proto
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 #: metadata.version 7 is 3.3-IV3, the lowest that 4.x knows; 30 is 4.3-IV0
 _METADATA_VERSION_MIN = 7
 _METADATA_VERSION_4_3 = 30
 #: every transaction has an epoch of its own, and writes add their partitions (KIP-890)
-TRANSACTION_VERSION = 2
+TRANSACTION_VERSION = "transaction.version"
+_TRANSACTION_VERSION_MAX = 2
 
 
 @attrs.frozen
@@ -26,12 +29,20 @@ class Feature:
     level: int
 
 
-FEATURES: tuple[Feature, ...] = (
-    Feature(
-        "metadata.version", _METADATA_VERSION_MIN, _METADATA_VERSION_4_3, _METADATA_VERSION_4_3
-    ),
-    Feature("transaction.version", 0, TRANSACTION_VERSION, TRANSACTION_VERSION),
+#: name, lowest and highest level that are served
+_SERVED = (
+    ("metadata.version", _METADATA_VERSION_MIN, _METADATA_VERSION_4_3),
+    (TRANSACTION_VERSION, 0, _TRANSACTION_VERSION_MAX),
 )
+
+
+def features_of(levels: Mapping[str, int]) -> list[Feature]:
+    """Return what is served; `levels` are those that the cluster's metadata has turned on."""
+    return [
+        Feature(name, lowest, highest, min(levels.get(name, 0), highest))
+        for name, lowest, highest in _SERVED
+    ]
+
 
 #: grows with every change of a level; nothing changes them here
 FINALIZED_EPOCH = 0

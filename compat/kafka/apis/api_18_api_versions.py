@@ -6,7 +6,7 @@ ApiVersions (18): versions 0-4. What every client asks first.
 * a version of the future is answered in version 0 with 35 and this API's own range (KIP-511)
 * v1: throttle time
 * v3: flexible; the client's software name and version, 42 if they are not well-formed; features
-* v4: features may have the minimum level 0 (v3 readers refuse that; there are none here)
+* v4: features may have the minimum level 0; in v3, whose readers refuse that, those are left out
 
 Read and written by hand: it stands before the first record of every connection.
 """
@@ -17,7 +17,7 @@ import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.features import FEATURES, FINALIZED_EPOCH
+from logstore.compat.kafka.features import FINALIZED_EPOCH, features_of
 from logstore.compat.kafka.framing import MalformedRequestError, Reader, framed
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
 from logstore.compat.kafka.writer import Writer
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _KEY = 18
 _FLEXIBLE_FROM = 3
+_FIRST_WITH_LEVEL_0 = 4
 _SOFTWARE = re.compile(rb"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _TAG_SUPPORTED, _TAG_EPOCH, _TAG_FINALIZED = 0, 1, 2
 
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Tell what is served."""
-    del broker
     error = ErrorCode.NONE
     if request.version >= _FLEXIBLE_FROM:
         reader = Reader(request.data, request.position, is_flexible=True)
@@ -48,7 +48,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
             client.software = f"{name.decode()} {version.decode()}"
         else:
             error = ErrorCode.INVALID_REQUEST
-    body = _body(request.version, error)
+    body = _body(broker, request.version, error)
     return [framed(request.correlation_id, body, has_tags=False)]
 
 
@@ -60,7 +60,7 @@ def unsupported(correlation_id: int) -> bytes:
     return writer.frame(correlation_id)
 
 
-def _body(version: int, error: ErrorCode) -> bytes:
+def _body(broker: Broker, version: int, error: ErrorCode) -> bytes:
     """Return the response without its header; with an error it lists nothing, as in Kafka."""
     writer = Writer(is_flexible=version >= _FLEXIBLE_FROM)
     is_good = error is ErrorCode.NONE
@@ -68,7 +68,7 @@ def _body(version: int, error: ErrorCode) -> bytes:
     _write_ranges(writer, [APIS[key] for key in sorted(APIS)] if is_good else [])
     if version >= 1:
         writer.i32(0)
-    writer.tags(_features() if is_good else None)
+    writer.tags(_features(broker, version) if is_good else None)
     return writer.body()
 
 
@@ -81,14 +81,16 @@ def _write_ranges(writer: Writer, apis: Sequence[Api]) -> None:
         writer.tags()
 
 
-def _features() -> dict[int, bytes]:
+def _features(broker: Broker, version: int) -> dict[int, bytes]:
     """Return the tagged fields: what is supported, which levels are in force, since when."""
+    features = features_of(broker.store.metadata.image.features)
+    told = [one for one in features if one.level_min > 0 or version >= _FIRST_WITH_LEVEL_0]
     supported = Writer(is_flexible=True)
-    supported.count(len(FEATURES))
-    in_force = [feature for feature in FEATURES if feature.level > 0]
+    supported.count(len(told))
+    in_force = [feature for feature in features if feature.level > 0]
     finalized = Writer(is_flexible=True)
     finalized.count(len(in_force))
-    for feature in FEATURES:
+    for feature in told:
         supported.string(feature.name.encode())
         supported.i16(feature.level_min)
         supported.i16(feature.level_max)

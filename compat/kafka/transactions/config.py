@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
+
+from logstore.compat.kafka.features import TRANSACTION_VERSION
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.configs.settings import BrokerSettings
@@ -29,10 +32,11 @@ class TransactionConfig:
     marker_retry_max_ms: int = 10_000
 
     @classmethod
-    def of(cls, settings: BrokerSettings) -> TransactionConfig:
-        """Return those of a broker's settings that are about transactions."""
+    def of(cls, settings: BrokerSettings, features: Mapping[str, int]) -> TransactionConfig:
+        """Return what a broker's settings and its cluster's features say of transactions."""
         integer = settings.given.integer
         return cls(
+            transaction_version=features.get(TRANSACTION_VERSION, 0),
             transaction_max_timeout_ms=integer("transaction.max.timeout.ms"),
             transactional_id_expiration_ms=integer("transactional.id.expiration.ms"),
             abort_timed_out_interval_ms=integer(

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.registry import APIS
-from tests.compat.kafka.conversation import Conversation, joined, message_class
+from logstore.segments.kafka.cluster_metadata.release import parse_release
+from logstore.segments.kafka.store import KafkaStore, StoreOptions
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.kafka.conversation import DIRECTORY, Conversation, joined, message_class
+from tests.compat.kafka.peer import Peer, a_broker
 
 SOFTWARE = {"client_software_name": "some-client", "client_software_version": "1.2.3"}
 
@@ -84,6 +88,25 @@ def test_features_are_only_what_is_served() -> None:
         {"name": "transaction.version", "max_version_level": 2, "min_version_level": 2},
     ]
     assert answer["finalized_features_epoch"] >= 0
+
+
+def test_features_that_start_at_level_0_are_not_supported_in_version_3() -> None:
+    """Old clients stumble over a minimum of 0 (KAFKA-17492); the level in force is told."""
+    answer = Conversation().ask("ApiVersions", 3, **SOFTWARE)
+    assert [one["name"] for one in answer["supported_features"]] == ["metadata.version"]
+    assert "transaction.version" in [one["name"] for one in answer["finalized_features"]]
+
+
+def test_a_directory_of_3_9_has_no_transactions_of_version_2() -> None:
+    """What the cluster's metadata has not turned on is not in force, so no client uses it."""
+    host = SimulatedHost()
+    release = parse_release("3.9")
+    KafkaStore(host, DIRECTORY, StoreOptions(release=release)).close()
+    broker = a_broker(host)
+    answer = Peer(broker).ask("ApiVersions", 4, SOFTWARE).message
+    assert [one["name"] for one in answer["finalized_features"]] == ["metadata.version"]
+    assert answer["finalized_features"][0]["max_version_level"] == release.level
+    assert broker.transactions.config.transaction_version == 0
 
 
 @pytest.mark.parametrize("version", [5, 6, 32767])

@@ -360,7 +360,7 @@ def test_lists_are_narrowed_down() -> None:
 
     assert names() == ["pay-1", "pay-2", "ship-1"]
     assert names(states={S.ONGOING}) == ["pay-1", "pay-2"]
-    assert names(states=frozenset[S]()) == []
+    assert names(states=frozenset[TransactionStatus]()) == []
     assert names(producer_ids={101, 102}) == ["pay-2", "ship-1"]
     assert names(pattern=re.compile("pay.*")) == ["pay-1", "pay-2"]
     assert names(pattern=re.compile("pay")) == []
