@@ -14,11 +14,11 @@ import kafka
 import pytest
 from aiokafka import AIOKafkaProducer
 from kafka.errors import KafkaError
-from kafka.structs import TopicPartition
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
-from logstore.tools.dev.kafka_peer import VERSION_4, PeerUnavailable, java
+from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, PeerUnavailable, java
 from tests.interop.clients import settings
-from tests.interop.conftest import Broker, CreateTopic, RunTool, missing
+from tests.interop.conftest import Broker, CreateTopic, RunTool, missing, new_topic
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.test_metadata_log import our_broker, real_on
@@ -237,8 +237,6 @@ def test_java_copies_exactly_once(broker: Broker, create_topic: CreateTopic) -> 
     """Consume, process, produce, with aborts in between: each record once, the offsets with it."""
     source = create_topic(broker.bootstrap)
     target = f"{source}-copy"
-    from tests.interop.conftest import new_topic
-
     new_topic(broker.bootstrap, target)
     producer = confluent_kafka.Producer(settings(broker.bootstrap))
     for number in range(12):
@@ -263,8 +261,8 @@ def test_kafka_python_copies_exactly_once(broker: Broker, create_topic: CreateTo
         producer.begin_transaction()
         producer.send(topic, b"%d" % offset, partition=0).get(TIMEOUT_SECONDS)
         producer.send_offsets_to_transaction(
-            {source: kafka.structs.OffsetAndMetadata(offset, "", -1)},
-            kafka.structs.ConsumerGroupMetadata(group, -1, "", None),
+            {source: OffsetAndMetadata(offset, "", -1)},
+            ConsumerGroupMetadata(group, -1, "", None),
         )
         if is_commit:
             producer.commit_transaction()
@@ -314,10 +312,8 @@ def test_an_open_transaction_changes_brokers(
     tmp_path: Path, is_ours_first: bool, is_killed: bool
 ) -> None:
     """One broker takes a transaction's records and offsets, the other commits or aborts them."""
-    from tests.interop.conftest import new_topic
-
     data = tmp_path / "data"
-    first: Broker = our_broker(tmp_path / "ours-1", data)
+    first: OurBroker | KafkaPeer = our_broker(tmp_path / "ours-1", data)
     if not is_ours_first:
         first.stop()
         first = real_on(data, tmp_path / "real-1", "4")
@@ -330,7 +326,7 @@ def test_an_open_transaction_changes_brokers(
     run_java("hang", first.bootstrap, "hanging", "t", "2")
     assert values(first.bootstrap, "t") == ["kept"]
     first.stop(kill=is_killed)
-    second: Broker
+    second: OurBroker | KafkaPeer
     if is_ours_first:
         second = real_on(data, tmp_path / "real-2", "4")
     else:
