@@ -11,10 +11,11 @@ from typing import Any
 
 import confluent_kafka
 import kafka
+import kafka.structs
 import pytest
 from aiokafka import AIOKafkaProducer
 from kafka.errors import KafkaError
-from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, PeerUnavailable, java
 from tests.interop.clients import settings
@@ -256,13 +257,14 @@ def test_kafka_python_copies_exactly_once(broker: Broker, create_topic: CreateTo
     )
     consumer: Any = kafka.KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=group)
     source = TopicPartition(topic, 1)
+    structs: Any = kafka.structs
     producer.init_transactions()
     for is_commit, offset in ((False, 3), (True, 5)):
         producer.begin_transaction()
         producer.send(topic, b"%d" % offset, partition=0).get(TIMEOUT_SECONDS)
         producer.send_offsets_to_transaction(
             {source: OffsetAndMetadata(offset, "", -1)},
-            ConsumerGroupMetadata(group, -1, "", None),
+            structs.ConsumerGroupMetadata(group, -1, "", None),
         )
         if is_commit:
             producer.commit_transaction()

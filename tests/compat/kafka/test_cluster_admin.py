@@ -384,3 +384,43 @@ def test_a_named_user_has_no_credentials() -> None:
     answer = Conversation().ask("DescribeUserScramCredentials", 0, users=users)
     found = [(result["user"], result["error_code"]) for result in answer["results"]]
     assert found == [("x", 91), ("y", 92)]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_partition_stays_in_the_one_directory(version: int) -> None:
+    """To be moved to where it is is fine; elsewhere is 57, an unknown partition 9."""
+    conversation = Conversation()
+    conversation.create("a")
+    topics = [{"name": "a", "partitions": [0, 1]}]
+    dirs = [
+        {"path": conversation.broker.store.directory, "topics": topics},
+        {"path": "/elsewhere", "topics": [{"name": "b", "partitions": [0]}]},
+    ]
+    answer = conversation.ask("AlterReplicaLogDirs", version, dirs=dirs)
+    found = {
+        (topic["topic_name"], one["partition_index"]): one["error_code"]
+        for topic in answer["results"]
+        for one in topic["partitions"]
+    }
+    assert found == {("a", 0): 0, ("a", 1): 9, ("b", 0): 57}
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_partition_stays_on_the_one_broker(version: int) -> None:
+    """To stay is fine; other brokers, none, or one twice are 39; there is no move to call off."""
+    conversation = Conversation()
+    conversation.create("a", 2)
+    me = conversation.broker.node_id
+    wanted = [(0, [me]), (0, [me + 1]), (0, []), (0, [me, me]), (1, None), (2, [me])]
+    answers = [
+        conversation.ask(
+            "AlterPartitionReassignments", version, timeout_ms=1000,
+            **({"allow_replication_factor_change": True} if version else {}),
+            topics=[{"name": "a", "partitions": [{"partition_index": index, "replicas": ids}]}],
+        )
+        for index, ids in wanted
+    ]  # fmt: skip
+    results = [answer["responses"][0]["partitions"][0] for answer in answers]
+    assert [result["error_code"] for result in results] == [0, 39, 39, 39, 85, 3]
+    assert results[0]["error_message"] is None
+    assert all(result["error_message"] for result in results[1:])

@@ -1,0 +1,84 @@
+"""
+AlterPartitionReassignments (45): versions 0-1.
+
+* there is one broker, so a partition can only be "moved" to where it is: no error, and nothing
+  happens; other brokers, the same twice, or none are 39
+* replicas null calls a move off; there is never one: 85
+* a partition that does not exist is 3
+* v1: whether the number of replicas may change; it cannot
+
+Source: ``ReplicationControlManager.alterPartitionReassignments``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.refused_request import RefusedRequestError
+from logstore.compat.kafka.topics.creation import check_assignment
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.topics import (
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+    )
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+
+_FIRST_WITH_FACTOR_CHANGE = 1
+
+
+def handle(
+    broker: Broker, client: Client, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    """Answer for every partition whether it is where it is wanted."""
+    from kafka.protocol.admin.topics import AlterPartitionReassignmentsResponse
+
+    del client
+    topic_class = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+    fields: dict[str, Any] = {}
+    if request.API_VERSION >= _FIRST_WITH_FACTOR_CHANGE:
+        fields["allow_replication_factor_change"] = request.allow_replication_factor_change
+    return AlterPartitionReassignmentsResponse(
+        version=request.API_VERSION,
+        error_message=None,
+        responses=[
+            topic_class(
+                name=topic.name,
+                partitions=[
+                    topic_class.ReassignablePartitionResponse(
+                        **_result(broker, topic.name, one.partition_index, one.replicas)
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+        **fields,
+    )
+
+
+def _result(
+    broker: Broker, topic: str, index: int, replicas: Sequence[int] | None
+) -> dict[str, Any]:
+    code, message = ErrorCode.NONE, None
+    try:
+        _check(broker, topic, index, replicas)
+    except RefusedRequestError as refusal:
+        code, message = refusal.code, refusal.message
+    return {"partition_index": index, "error_code": code, "error_message": message}
+
+
+def _check(broker: Broker, topic: str, index: int, replicas: Sequence[int] | None) -> None:
+    if broker.partition(topic, index) is None:
+        raise RefusedRequestError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
+        )
+    if replicas is None:
+        raise RefusedRequestError(
+            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{topic}-{index} is not being moved"
+        )
+    check_assignment(broker, replicas)
