@@ -70,7 +70,7 @@ def recorded(client: str) -> bytes:
     """Return everything that a recorded client sent, over all its connections, in order."""
     golden = Path(__file__).parents[2] / "golden" / "wire" / f"{client}.jsonl"
     lines = map(json.loads, golden.read_text().splitlines())
-    # Transactions are not served; asking for them closes the connection, which would end the test.
+    # Asking for what is not served closes the connection, which would end the test.
     return b"".join(
         framed(bytes.fromhex(line["hex"]))
         for line in lines
