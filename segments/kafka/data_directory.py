@@ -27,6 +27,7 @@ LOCK_FILE = ".lock"
 DEFAULT_NODE_ID = 1
 #: ends of the names of files beside the partitions
 _FILES_BESIDE = ("-checkpoint", ".checkpoint", SETTINGS_FILE)
+_UNFINISHED_META = f"{META_PROPERTIES}.tmp"
 
 
 class DataDirectory:
@@ -84,6 +85,8 @@ class DataDirectory:
             return
         for entry in fs.list_directory(path):
             if entry.name.startswith(".") or entry.name.endswith(_FILES_BESIDE):
+                continue
+            if entry.name == _UNFINISHED_META:  # a power loss ended the very first start
                 continue
             if entry.is_directory and is_known_directory(entry.name):
                 continue

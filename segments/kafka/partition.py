@@ -135,7 +135,7 @@ class KafkaPartition(ReadablePartition):
         self.leader_epoch = epoch
         if epoch > self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(epoch, self.end_offset, sync=sync)
-            self._is_metadata_durable = sync
+            self._is_metadata_durable = self._is_metadata_durable and sync
 
     def append_produced(
         self, data: memoryview, now_ms: int, guard: Verification | None = None
@@ -457,7 +457,7 @@ class KafkaPartition(ReadablePartition):
         """Stop cleanly: all durable, producer snapshot at the end, indexes trimmed."""
         self.log.ensure_writable()  # what refuses has not stopped cleanly
         self.log.active.seal()
-        if self.log.recovery_point < self.end_offset:
+        if self.log.recovery_point < self.end_offset or not self._is_metadata_durable:
             self.flush()
         self.history.take_snapshot(self.end_offset)
         self.leader_epochs.flush()

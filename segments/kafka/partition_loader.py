@@ -135,6 +135,8 @@ class PartitionLoader:
             clean_shutdown.remove(fs, directory.path)
             for place in deleted:
                 directory.condemn(place.topic, place.partition, 0)
+            if deleted:  # or one could come back without the file that says whose it is
+                fs.sync_directory(directory.path)
         return found
 
     def _by_topic(self) -> dict[str, list[PartitionDirectory]]:

@@ -212,6 +212,8 @@ class KafkaStore:
             self._data_directory.condemn(
                 topic.name, partition.index, partition.config.file_delete_delay_ms
             )
+        # Or a directory could come back when the file with its topic's id is gone already.
+        self.host.fs.sync_directory(self.directory)
 
     def change_settings(self, topic: Topic, settings: Mapping[str, str]) -> None:
         """
