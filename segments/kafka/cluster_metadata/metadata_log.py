@@ -212,6 +212,18 @@ class MetadataLog:
         for record in records:
             self.image.apply(record)
 
+    def lead(self) -> tuple[int, int]:
+        """
+        Win the election of the only voter, unless that was done; return (epoch, end offset).
+
+        Raises as :meth:`append` does.
+        """
+        assert self.is_writable, f"{self.path} is only read"
+        epoch, partition = self._lead()
+        if partition.log.recovery_point < partition.end_offset:
+            partition.flush()
+        return epoch, partition.end_offset
+
     def _version_of(self, record: MetadataRecord) -> int:
         """Return the version in which the record's kind is written now."""
         if isinstance(record, (PartitionRecord, PartitionChangeRecord)):

@@ -424,3 +424,27 @@ def test_a_partition_stays_on_the_one_broker(version: int) -> None:
     assert [result["error_code"] for result in results] == [0, 39, 39, 39, 85, 3]
     assert results[0]["error_message"] is None
     assert all(result["error_message"] for result in results[1:])
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_quorum_is_this_broker(version: int) -> None:
+    """Leader and only voter of the metadata, level with itself; other topics have no quorum: 3."""
+    conversation = Conversation()
+    conversation.create("a")
+    asked = [{"topic_name": name, "partitions": [{"partition_index": 0}]}
+             for name in ("__cluster_metadata", "a")]  # fmt: skip
+    first, second = (conversation.ask("DescribeQuorum", version, topics=asked) for _ in range(2))
+    assert first["error_code"] == 0
+    metadata, unknown = (topic["partitions"][0] for topic in first["topics"])
+    me = conversation.broker.node_id
+    assert (metadata["error_code"], metadata["leader_id"]) == (0, me)
+    assert metadata["leader_epoch"] >= 1
+    (voter,) = metadata["current_voters"]
+    assert voter["replica_id"] == me
+    assert voter["log_end_offset"] == metadata["high_watermark"] > 0
+    assert unknown["error_code"] == 3
+    again = second["topics"][0]["partitions"][0]
+    assert again["leader_epoch"] == metadata["leader_epoch"]
+    conversation.create("b")
+    grown = conversation.ask("DescribeQuorum", version, topics=asked[:1])["topics"][0]
+    assert grown["partitions"][0]["high_watermark"] > metadata["high_watermark"]
