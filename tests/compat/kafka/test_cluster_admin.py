@@ -411,7 +411,14 @@ def test_a_partition_stays_on_the_one_broker(version: int) -> None:
     conversation = Conversation()
     conversation.create("a", 2)
     me = conversation.broker.node_id
-    wanted = [(0, [me]), (0, [me + 1]), (0, []), (0, [me, me]), (1, None), (2, [me])]
+    wanted: list[tuple[int, list[int] | None]] = [
+        (0, [me]),
+        (0, [me + 1]),
+        (0, []),
+        (0, [me, me]),
+        (1, None),
+        (2, [me]),
+    ]
     answers = [
         conversation.ask(
             "AlterPartitionReassignments", version, timeout_ms=1000,
