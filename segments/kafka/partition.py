@@ -110,8 +110,9 @@ class KafkaPartition(ReadablePartition):
             history.restart(log_start_offset)
         if self.files.is_writable:
             # An epoch that starts at the very end stays: there is no controller that remembers it.
-            self.leader_epochs.truncate_from_end(log.next_offset + 1)
-            self.leader_epochs.truncate_from_start(log_start_offset)
+            # Synced, or a second power loss would leave a file that no start can read.
+            self.leader_epochs.truncate_from_end(log.next_offset + 1, sync=True)
+            self.leader_epochs.truncate_from_start(log_start_offset, sync=True)
         self.start_offset = max(log_start_offset, log.start_offset)
         history.remove_strays(list(log.segments))
         history.start_over()

@@ -96,7 +96,7 @@ def go_on(host: SimulatedHost, testimony: Testimony, dice: random.Random) -> Non
         witnessed.create("late", 1, SMALL)
     for number in range(dice.randrange(5)):
         name = dice.choice(sorted(testimony.topics))
-        index = dice.randrange(len(testimony.topics[name].partitions))
+        index = dice.choice(sorted(witnessed.store.topics_by_name[name].partitions))
         values = [(b"late", b"%d.%d" % (number, n)) for n in range(dice.randrange(1, 4))]
         kind = dice.randrange(6)
         if kind == 0:

@@ -100,7 +100,7 @@ class Testimony:
             )
             known.settings = [topic.settings]
             for index, partition in topic.partitions.items():
-                if index == len(known.partitions):
+                while index >= len(known.partitions):
                     known.partitions.append(PartitionTestimony())
                 known.partitions[index].adopt(partition)
                 self.adopt_sequences(name, index, partition)
