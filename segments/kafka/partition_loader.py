@@ -16,7 +16,6 @@ import attrs
 
 from logstore.errors import CorruptFileError
 from logstore.host import Host
-from logstore.segment import LogSegment
 from logstore.segments.kafka import checkpoints, clean_shutdown
 from logstore.segments.kafka.cluster_metadata.cluster_metadata import ClusterMetadata
 from logstore.segments.kafka.config import LogConfig
@@ -304,11 +303,12 @@ class PartitionLoader:
         if partition.log.recovery is None and files.mended is not None:
             partition.log.recovery = attrs.evolve(files.mended, next_offset=partition.end_offset)
         if self.directory.is_writable and _was_never_led(partition):
-            partition.become_leader(0, sync=False)
+            # In one that is not new a power loss may have left an older file to write upon.
+            partition.become_leader(0, sync=not is_new)
         for segment in partition.log.segments.values():
             # A descriptor is for who reads or writes, not for all that is there. Only the file's:
             # the indexes of the active segment go on.
-            LogSegment.close(segment)
+            segment.release()
         return partition
 
 

@@ -32,11 +32,13 @@ class TopicTestimony:
     topic_id: bytes
     settings: list[dict[str, str]]
     partitions: list[PartitionTestimony]
+    #: numbers that a topic lacks of which a power loss left a part, before it was acknowledged
+    holes: frozenset[int] = frozenset()
 
     def copy(self) -> TopicTestimony:
         """Return one that goes on on its own."""
         partitions = [partition.copy() for partition in self.partitions]
-        return TopicTestimony(self.topic_id, list(self.settings), partitions)
+        return TopicTestimony(self.topic_id, list(self.settings), partitions, self.holes)
 
 
 @attrs.define
@@ -80,7 +82,8 @@ class Testimony:
             return
         assert topic.topic_id == known.topic_id, f"{name} has another id"
         assert topic.settings in known.settings, f"{name} has the settings {topic.settings}"
-        assert len(topic.partitions) >= len(known.partitions), f"{name} lost partitions"
+        missing = set(range(len(known.partitions))) - set(topic.partitions) - known.holes
+        assert not missing, f"{name} lost partitions {missing}"
         for index, partition in topic.partitions.items():
             if index < len(known.partitions):
                 try:
@@ -99,6 +102,8 @@ class Testimony:
                 name, TopicTestimony(topic.topic_id, [topic.settings], [])
             )
             known.settings = [topic.settings]
+            if not known.partitions:
+                known.holes = frozenset(range(max(topic.partitions))) - set(topic.partitions)
             for index, partition in topic.partitions.items():
                 while index >= len(known.partitions):
                     known.partitions.append(PartitionTestimony())
