@@ -392,10 +392,14 @@ class LogSegment(ABC, Generic[EntryT]):
         """
         return set_aside(self.fs, self.file)
 
-    def close(self) -> None:
+    def release(self) -> None:
         """
-        Let go of the file handle; the next use opens it again.
+        Let go of the file handle alone; the next use opens it again.
 
         It is not closed by force: an extent that is still on its way to a slow reader keeps it.
         """
         self._file = None
+
+    def close(self) -> None:
+        """Let go of all that is held: here the file handle."""
+        self.release()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import attrs
@@ -68,7 +68,7 @@ def compact_command(
 
 
 @contextmanager
-def _opened(path: str, *, is_writable: bool) -> Iterator[KafkaStore]:
+def _opened(path: str, *, is_writable: bool) -> Generator[KafkaStore]:
     """Open the store, and close it as cleanly as it was opened."""
     store = KafkaStore(system_host(), path, StoreOptions(is_writable=is_writable))
     try:
