@@ -128,6 +128,10 @@ class KafkaStore:
             raise
         for topic in topics:
             self._enter(topic)
+        if self.options.is_writable and not self.was_clean:
+            # A log may end below its old recovery point now. What is appended there is not durable,
+            # and after another power loss it must be looked at.
+            self.write_checkpoints()
 
     # topics
 

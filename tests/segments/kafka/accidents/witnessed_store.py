@@ -35,6 +35,10 @@ class TopicTestimony:
     #: numbers that a topic lacks of which a power loss left a part, before it was acknowledged
     holes: frozenset[int] = frozenset()
 
+    def present(self) -> list[tuple[int, PartitionTestimony]]:
+        """Return the partitions that are there, by number."""
+        return [pair for pair in enumerate(self.partitions) if pair[0] not in self.holes]
+
     def copy(self) -> TopicTestimony:
         """Return one that goes on on its own."""
         partitions = [partition.copy() for partition in self.partitions]
@@ -240,7 +244,7 @@ class WitnessedStore:
         self.store.write_checkpoints()
         self.store.write_high_watermarks()
         for name, topic in self.testimony.topics.items():
-            for index, known in enumerate(topic.partitions):
+            for index, known in topic.present():
                 known.start_min = self.store.partition(name, index).start_offset
 
     def delete_records(self, name: str, index: int, offset: int) -> None:
@@ -254,7 +258,7 @@ class WitnessedStore:
         before: list[tuple[KafkaPartition, PartitionTestimony]] = [
             self.partition(name, index)
             for name, topic in self.testimony.topics.items()
-            for index in range(len(topic.partitions))
+            for index, _ in topic.present()
         ]
         for partition, known in before:
             if partition.config.is_deleting:
@@ -286,7 +290,7 @@ class WitnessedStore:
         """Stop cleanly: all is promised."""
         self.store.close()
         for name, topic in self.testimony.topics.items():
-            for index, known in enumerate(topic.partitions):
+            for index, known in topic.present():
                 partition = self.store.partition(name, index)
                 known.promise(partition.end_offset)
                 known.start_min = partition.start_offset
