@@ -445,6 +445,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         if self.witness is not None:
             self.witness.begin(self)
         outcome = super().recover()
+        self.transaction_index.flush()  # written anew: below the recovery point nobody else syncs
         self.time_index.maybe_append(
             self.max_timestamp_ms, self.max_timestamp_offset, skip_full_check=True
         )

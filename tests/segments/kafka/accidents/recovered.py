@@ -8,7 +8,7 @@ from contextlib import suppress
 from logstore.host import read_file
 from logstore.segments.kafka.store import KafkaStore
 from logstore.testing import PowerLoss, PowerLost, SimulatedHost
-from tests.segments.kafka.accidents.witnessed_store import DATA, Testimony, WitnessedStore
+from tests.segments.kafka.accidents.witnessed_store import DATA, StoreTestimony, WitnessedStore
 from tests.segments.kafka.accidents.workload import SMALL
 
 #: a recovery and the little work after it take fewer operations than that, as a rule
@@ -27,14 +27,14 @@ def contents(host: SimulatedHost, directory: str = DATA) -> dict[str, bytes]:
     return found
 
 
-def recover_and_check(host: SimulatedHost, testimony: Testimony) -> KafkaStore:
+def recover_and_check(host: SimulatedHost, testimony: StoreTestimony) -> KafkaStore:
     """Open the store; it must be what the testimony says."""
     store = KafkaStore(host, DATA)
     testimony.check(store)
     return store
 
 
-def check_idempotence(host: SimulatedHost, testimony: Testimony) -> None:
+def check_idempotence(host: SimulatedHost, testimony: StoreTestimony) -> None:
     """Recover once, and once more: not one byte changes that matters (:func:`may_change`)."""
     if recover_and_check(host, testimony).was_clean:  # then nothing was recovered yet
         host.fs.process_death()
@@ -52,7 +52,7 @@ def check_idempotence(host: SimulatedHost, testimony: Testimony) -> None:
     assert not changed, f"the second recovery changes {changed}"
 
 
-def may_change(path: str, before: dict[str, bytes], testimony: Testimony) -> bool:
+def may_change(path: str, before: dict[str, bytes], testimony: StoreTestimony) -> bool:
     """
     Tell whether a second recovery may change a file.
 
@@ -72,7 +72,7 @@ def may_change(path: str, before: dict[str, bytes], testimony: Testimony) -> boo
     return known.partitions[int(index)].promised_end == 0
 
 
-def lose_twice(host: SimulatedHost, testimony: Testimony, seed: int) -> None:
+def lose_twice(host: SimulatedHost, testimony: StoreTestimony, seed: int) -> None:
     """Lose power, lose it again during the recovery or soon after it, and check what is left."""
     dice = random.Random(seed)
     first = PowerLoss.random(dice.getrandbits(30))
@@ -87,7 +87,7 @@ def lose_twice(host: SimulatedHost, testimony: Testimony, seed: int) -> None:
     recover_and_check(host, testimony)
 
 
-def go_on(host: SimulatedHost, testimony: Testimony, dice: random.Random) -> None:
+def go_on(host: SimulatedHost, testimony: StoreTestimony, dice: random.Random) -> None:
     """Recover, and do a little of everything."""
     witnessed = WitnessedStore(host, testimony)
     testimony.check(witnessed.store)

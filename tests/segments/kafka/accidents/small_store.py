@@ -19,7 +19,7 @@ from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.testing import SimulatedHost
 from tests.segments.kafka.accidents.consumer import fetched, fetched_committed
-from tests.segments.kafka.accidents.witnessed_store import DATA, Testimony, WitnessedStore
+from tests.segments.kafka.accidents.witnessed_store import DATA, StoreTestimony, WitnessedStore
 from tests.segments.kafka.accidents.workload import SMALL
 
 TINY = {**SMALL, "index.interval.bytes": "60", "segment.index.bytes": "48"}
@@ -33,7 +33,7 @@ def small_store(*, is_stopped: bool) -> SimulatedHost:
     """Return the disk of the store, after a clean stop or after the death of the process."""
     host = SimulatedHost(sector_bytes=32)
     host.fs.journal.is_recording = False
-    store = WitnessedStore(host, Testimony())
+    store = WitnessedStore(host, StoreTestimony())
     store.create("plain", 1, TINY)
     store.create("money", 1, TINY)
     store.create("old", 1, TINY)

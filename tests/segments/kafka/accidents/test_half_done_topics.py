@@ -13,6 +13,7 @@ from logstore.testing import (
     every_power_loss,
 )
 from tests.segments.kafka.accidents.watched_host import keep_metadata_indexes_small
+from tests.segments.kafka.accidents.witnessed_store import StoreTestimony, WitnessedStore
 from tests.segments.kafka.accidents.workload import SMALL
 
 DATA = "/data"
@@ -84,3 +85,24 @@ def test_a_clean_stop_makes_the_id_of_an_empty_topic_durable() -> None:
         fork = host.fork()
         fork.power_loss(PowerLoss.random(seed))
         assert KafkaStore(fork, DATA).topics_by_name["t"].topic_id == topic.topic_id
+
+
+def test_a_recovery_keeps_what_is_known_of_aborted_transactions() -> None:
+    """Flushed, recovered, stopped or not, and power lost again: aborted records stay aborted."""
+    host = SimulatedHost()
+    witnessed = WitnessedStore(host, StoreTestimony())
+    witnessed.create("t", 1, SMALL)
+    witnessed.append("t", 0, [(b"k", b"v")], producer_id=1, is_transactional=True)
+    witnessed.end_transaction("t", 0, 1, is_commit=False)
+    witnessed.flush("t", 0)
+    witnessed.checkpoint()
+    host.power_loss()
+    for is_stopped in (False, True):
+        fork = host.fork()
+        store = KafkaStore(fork, DATA)
+        if is_stopped:
+            store.close()
+        fork.power_loss()
+        partition = KafkaStore(fork, DATA).partition("t", 0)
+        assert partition.read_records(0, 10, is_committed_only=True) == []
+        assert len(partition.read_records(0, 10)) == 1

@@ -46,7 +46,7 @@ class TopicTestimony:
 
 
 @attrs.define
-class Testimony:
+class StoreTestimony:
     """What was acknowledged of a whole store."""
 
     topics: dict[str, TopicTestimony] = attrs.field(factory=dict[str, TopicTestimony])
@@ -59,7 +59,7 @@ class Testimony:
         factory=dict[tuple[str, int, int], int]
     )
 
-    def copy(self) -> Testimony:
+    def copy(self) -> StoreTestimony:
         """Return one that goes on on its own."""
         topics = {name: topic.copy() for name, topic in self.topics.items()}
         return attrs.evolve(
@@ -125,7 +125,7 @@ class Testimony:
 class WitnessedStore:
     """Does things to a store and keeps the testimony: before what may be, afterwards what is."""
 
-    def __init__(self, host: SimulatedHost, testimony: Testimony) -> None:
+    def __init__(self, host: SimulatedHost, testimony: StoreTestimony) -> None:
         self.host = host
         self.testimony = testimony
         self.store = KafkaStore(host, DATA)

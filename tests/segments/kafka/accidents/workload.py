@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from logstore.segments.kafka.compression import Codec
 from logstore.testing import SimulatedHost
-from tests.segments.kafka.accidents.witnessed_store import Testimony, WitnessedStore
+from tests.segments.kafka.accidents.witnessed_store import StoreTestimony, WitnessedStore
 
 SMALL = {
     "internal.segment.bytes": "420",
@@ -26,7 +26,7 @@ class Workload:
 
     def __init__(self, host: SimulatedHost) -> None:
         self.host = host
-        self.testimony = Testimony()
+        self.testimony = StoreTestimony()
         self.number = 0
 
     def run(self) -> None:
