@@ -72,6 +72,8 @@ ACCEPTED_FAMILIES: Mapping[str, str] = {
     "num.replica.alter.log.dirs.threads": "moves between log directories",
     "principal.builder.class": "names of authenticated clients",
     "remote.": "tiered storage",
+    "rlmm.config.": "where tiered storage keeps its metadata",
+    "rsm.config.": "what a tiered storage of one's own needs",
     "sasl.": "authentication by SASL",
     "security.": "security",
     "server.max.startup.time.ms": "how long a start may take",
