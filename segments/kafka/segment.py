@@ -184,12 +184,12 @@ class KafkaSegment(LogSegment[RecordBatch]):
             return self.end_position
         if offset >= self._newest_base_offset:
             return self._newest_position
-        for base_offset, position, _, last_delta in self._spans(
-            self.offset_index.lookup(offset)[1]
-        ):
+        position = self.offset_index.lookup(offset)[1]
+        for base_offset, start, size_bytes, last_delta in self._spans(position):
             if base_offset + last_delta >= offset:
-                return position
-        return self.end_position
+                return start
+            position = start + size_bytes
+        return min(position, self.end_position)  # where damage ends the walk, for a reader to see
 
     def decode(self, position: int) -> RecordBatch | None:
         """Return the batch at `position`, its CRC checked; None at the end of the file."""

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from logstore.errors import CorruptEntryError
 from logstore.host import read_file
 from logstore.recovery import Recovery
 from logstore.segments.kafka.config import LogConfig
@@ -118,3 +119,13 @@ def test_offsets_that_no_index_can_take(host: SimulatedHost, keeps_good_prefix: 
     assert segment.locate(BASE + kept) == kept * BATCH_BYTES
     found = segment.offset_for_timestamp(NOW_MS + 99)
     assert found == BASE + kept
+
+
+def test_a_search_ends_where_damage_ends_it(host: SimulatedHost) -> None:
+    """A reader who starts there meets the damage, and does not pass over the rest in silence."""
+    segment = SegmentFiles(host, DIRECTORY, CONFIG).open(BASE, is_active=True)
+    host.fs.damage(PATH, 4 * BATCH_BYTES + 8, bytes(4))
+    position = segment.locate(BASE + 5)
+    assert position == 4 * BATCH_BYTES
+    with pytest.raises(CorruptEntryError, match=f"position {position}"):
+        list(segment.entries(position))

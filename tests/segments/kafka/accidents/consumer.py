@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from logstore.errors import LogStoreError
 from logstore.segments.kafka.batch_walk import iterate_entries
 from logstore.segments.kafka.control_record import ControlType, decode_marker
 from logstore.segments.kafka.partition import KafkaPartition
@@ -12,6 +13,10 @@ from logstore.segments.kafka.record_batch import RecordBatch
 
 #: less than most segments hold, so that fetches end inside of batches
 FETCH_BYTES = 400
+
+
+class StuckError(LogStoreError):
+    """A consumer gets the same again and again."""
 
 
 def fetched(partition: KafkaPartition) -> Iterator[RecordBatch]:
@@ -28,7 +33,8 @@ def fetched(partition: KafkaPartition) -> Iterator[RecordBatch]:
         if not batches:  # a power loss may leave a hole at the end of a log, of unflushed records
             return
         yield from batches
-        assert batches[-1].next_offset > offset, f"a fetch from {offset} leads nowhere"
+        if batches[-1].next_offset <= offset:
+            raise StuckError(f"a fetch from {offset} leads nowhere")
         offset = batches[-1].next_offset
 
 
@@ -55,7 +61,8 @@ def fetched_committed(partition: KafkaPartition) -> Iterator[RecordBatch]:
                     skipped.discard(batch.producer_id)
             elif not (batch.is_transactional and batch.producer_id in skipped):
                 yield batch
-        assert batches[-1].next_offset > offset, f"a committed fetch from {offset} leads nowhere"
+        if batches[-1].next_offset <= offset:
+            raise StuckError(f"a committed fetch from {offset} leads nowhere")
         offset = batches[-1].next_offset
 
 
