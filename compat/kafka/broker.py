@@ -265,13 +265,16 @@ class Broker:
     def start_housekeeping(self) -> None:
         """Start the periodic work: checkpoints, flushes by time, and whatever has had its time."""
         config = self.config
-        self._every(config.log_flush_offset_checkpoint_interval_ms, self.store.write_checkpoints)
+        store = self.store
+        # Not aside: a recovery point that is written late could be that of a topic since deleted.
+        self._every(config.log_flush_offset_checkpoint_interval_ms, store.write_checkpoints)
         self._every(
-            config.replica_high_watermark_checkpoint_interval_ms, self.store.write_high_watermarks
+            config.replica_high_watermark_checkpoint_interval_ms,
+            self._aside(store.high_watermark_checkpointing),
         )
         self._every(config.log_retention_check_interval_ms, self.store.retain)
         self._every(config.producer_id_expiration_check_interval_ms, self.expire_producers)
-        self._every(1000, self.store.purge)
+        self._every(1000, self._aside(store.purging))
         if config.log_cleaner_enable:
             self._every(config.log_cleaner_backoff_ms, self._clean)
         self._every(min(config.log_flush_scheduler_interval_ms, 1000), self.flush_by_time)
@@ -302,6 +305,25 @@ class Broker:
                 _log.error("%s: %s", self.store.directory, error)
 
         self.timers.after(pause_ms, run)
+
+    def _aside(self, prepare: Callable[[], Callable[[], None]]) -> Callable[[], None]:
+        """Return a call that does what `prepare` returns off the loop, one after the other."""
+        is_running = False
+
+        def done(error: BaseException | None) -> None:
+            nonlocal is_running
+            is_running = False
+            if error is not None:  # a disk may be full now and not later
+                _log.error("%s: %s", self.store.directory, error)
+
+        def run() -> None:
+            nonlocal is_running
+            if not is_running:
+                work = prepare()
+                is_running = True
+                self.offload(work, done)
+
+        return run
 
     def flush_by_time(self) -> None:
         """Flush every partition whose ``flush.ms`` has passed with data not yet durable."""

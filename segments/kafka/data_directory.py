@@ -7,6 +7,8 @@ writes to it ``.lock`` is locked, as Kafka does it, so that the real broker is k
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from logstore.errors import ForeignDirectoryError, LockedError
@@ -190,13 +192,18 @@ class DataDirectory:
         self.host.fs.rename(f"{self.path}/{place.name}", condemned)
         self._condemned.append((self.host.clock.monotonic_ms() + delay_ms, condemned))
 
-    def purge(self) -> None:
-        """Remove the condemned directories whose delay has passed."""
+    def purging(self) -> Callable[[], None]:
+        """Return what removes, in any thread, the condemned directories whose delay has passed."""
         now_ms = self.host.clock.monotonic_ms()
         due = [entry for entry in self._condemned if entry[0] <= now_ms]
         for entry in due:
             self._condemned.remove(entry)
-            self.host.fs.remove_directory(entry[1])
+
+        def remove() -> None:
+            for _, path in due:
+                self.host.fs.remove_directory(path)
+
+        return remove
 
     def release(self) -> None:
         """Let others in."""

@@ -128,7 +128,7 @@ class KafkaStore:
             raise
         for topic in topics:
             self._enter(topic)
-        if self.options.is_writable and not self.was_clean:
+        if self.options.is_writable and not self.was_clean and self.topics_by_name:
             # A log may end below its old recovery point now. What is appended there is not durable,
             # and after another power loss it must be looked at.
             self.write_checkpoints()
@@ -238,16 +238,13 @@ class KafkaStore:
 
     def write_checkpoints(self) -> None:
         """Write recovery points and log starts, as Kafka does every minute and at a clean stop."""
-        fs, directory = self.host.fs, self.directory
         partitions = self.partitions()
-        checkpoints.write_offset_checkpoint(
-            fs,
-            f"{directory}/{checkpoints.RECOVERY_POINT}",
+        self._write_offsets(
+            checkpoints.RECOVERY_POINT,
             {(p.topic, p.index): p.log.recovery_point for p in partitions},
         )
-        checkpoints.write_offset_checkpoint(
-            fs,
-            f"{directory}/{checkpoints.LOG_START}",
+        self._write_offsets(
+            checkpoints.LOG_START,
             {
                 (p.topic, p.index): p.start_offset
                 for p in partitions
@@ -257,11 +254,15 @@ class KafkaStore:
 
     def write_high_watermarks(self) -> None:
         """Write the high watermarks, as Kafka does every five seconds."""
-        checkpoints.write_offset_checkpoint(
-            self.host.fs,
-            f"{self.directory}/{checkpoints.HIGH_WATERMARK}",
-            {(p.topic, p.index): p.end_offset for p in self.partitions()},
-        )
+        self.high_watermark_checkpointing()()
+
+    def high_watermark_checkpointing(self) -> Callable[[], None]:
+        """Return what writes the high watermarks as they are now, in any thread."""
+        offsets = {(p.topic, p.index): p.end_offset for p in self.partitions()}
+        return lambda: self._write_offsets(checkpoints.HIGH_WATERMARK, offsets)
+
+    def _write_offsets(self, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        checkpoints.write_offset_checkpoint(self.host.fs, f"{self.directory}/{name}", offsets)
 
     def retain(self) -> int:
         """Apply every topic's retention; return how many segments went."""
@@ -269,10 +270,14 @@ class KafkaStore:
 
     def purge(self) -> None:
         """Remove files and directories whose deletion was put off and is due."""
+        self.purging()()
+
+    def purging(self) -> Callable[[], None]:
+        """Return what removes, in any thread, the directories that are due; files go at once."""
         for partition in self.partitions():
             if partition.files.condemned:
                 partition.files.purge()
-        self._data_directory.purge()
+        return self._data_directory.purging()
 
     def abandon(self) -> None:
         """Let go of everything as it is: for a directory that goes away, or that is only read."""

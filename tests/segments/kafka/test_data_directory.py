@@ -141,7 +141,7 @@ class TestContent:
             host.fs.make_directory(f"{DATA}/{name}")
         before = names(host)
         assert [place.name for place in directory.partitions()] == ["a-10", "a-2", "b-0", "b-1"]
-        directory.purge()
+        directory.purging()()
         assert names(host) == before
 
     def test_a_name_that_is_no_partitions_is_refused(self, host: SimulatedHost) -> None:
@@ -167,15 +167,15 @@ class TestContent:
         assert condemned.startswith("t-1.")
         directory.release()
         directory = opened(host)
-        directory.purge()
+        directory.purging()()
         assert condemned in names(host), "nobody has looked yet"
         directory.partitions()
         directory.condemn("t", 0, 1000)
-        directory.purge()
+        directory.purging()()
         assert condemned not in names(host)
         assert sum(name.endswith("-delete") for name in names(host)) == 1
         host.clock.advance(1000)
-        directory.purge()
+        directory.purging()()
         assert sum(name.endswith("-delete") for name in names(host)) == 0
 
     def test_one_that_cannot_be_made_or_written_is_named(self, host: SimulatedHost) -> None:
