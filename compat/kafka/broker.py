@@ -306,8 +306,8 @@ class Broker:
 
         self.timers.after(pause_ms, run)
 
-    def _aside(self, prepare: Callable[[], Callable[[], None]]) -> Callable[[], None]:
-        """Return a call that does what `prepare` returns off the loop, one after the other."""
+    def _aside(self, prepare: Callable[[], Callable[[], None] | None]) -> Callable[[], None]:
+        """Return a call that does what `prepare` returns, if anything, off the loop, in turn."""
         is_running = False
 
         def done(error: BaseException | None) -> None:
@@ -318,8 +318,8 @@ class Broker:
 
         def run() -> None:
             nonlocal is_running
-            if not is_running:
-                work = prepare()
+            work = None if is_running else prepare()
+            if work is not None:
                 is_running = True
                 self.offload(work, done)
 

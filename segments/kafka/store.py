@@ -270,10 +270,12 @@ class KafkaStore:
 
     def purge(self) -> None:
         """Remove files and directories whose deletion was put off and is due."""
-        self.purging()()
+        remove = self.purging()
+        if remove is not None:
+            remove()
 
-    def purging(self) -> Callable[[], None]:
-        """Return what removes, in any thread, the directories that are due; files go at once."""
+    def purging(self) -> Callable[[], None] | None:
+        """Remove files that are due; return what removes directories that are, in any thread."""
         for partition in self.partitions():
             if partition.files.condemned:
                 partition.files.purge()
