@@ -288,6 +288,11 @@ def test_the_flush_comes_with_the_message_that_makes_it_due() -> None:
         assert (code_of(peer), stage.log().log.recovery_point) == (0, round_end)
 
 
+def flushes_under_way(stage: Stage) -> int:
+    """Return how many flushes wait for a worker; other housekeeping waits there too."""
+    return sum(done.__qualname__.startswith("Flusher.") for _, done in stage.workers.waiting)
+
+
 def test_time_makes_a_flush_due() -> None:
     """With flush.ms unflushed data goes to the disk when so long has passed, and only then."""
     stage = Stage(t={"flush.ms": "5000"}, never={})
@@ -297,15 +302,16 @@ def test_time_makes_a_flush_due() -> None:
     for _ in range(4):
         stage.host.clock.advance(1000)
         stage.broker.timers.run()
-        assert stage.workers.waiting == []
+        assert flushes_under_way(stage) == 0
     stage.host.clock.advance(1000)
     stage.broker.timers.run()
-    assert len(stage.workers.waiting) == 1
-    stage.workers.do_next()
+    assert flushes_under_way(stage) == 1
+    while stage.workers.waiting:
+        stage.workers.do_next()
     assert (stage.log().log.recovery_point, stage.log("never").log.recovery_point) == (1, 0)
     stage.host.clock.advance(60_000)
     stage.broker.timers.run()
-    assert stage.workers.waiting == []  # nothing new
+    assert flushes_under_way(stage) == 0  # nothing new
 
 
 def test_a_sealed_segment_is_flushed_in_the_background() -> None:
