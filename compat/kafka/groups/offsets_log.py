@@ -25,12 +25,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from logstore.compat.kafka.groups.record_fields import (
-    FieldReader,
-    FieldWriter,
-    GroupRecordError,
-    uuid_or_none,
+from logstore.errors import StorageError
+from logstore.segments.kafka.internal_topics import group_metadata, offset_commit
+from logstore.segments.kafka.internal_topics.codec import (
+    MessageError,
+    decode_message,
+    decode_version,
+    decode_versioned,
+    encode_versioned,
 )
+from logstore.segments.kafka.internal_topics.schema import NO_ID, MessageT
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.transactions.markers import Marker
@@ -40,14 +44,19 @@ NO_PRODUCER_ID = -1
 #: One record as the log takes and gives it: key, and value or None for a tombstone.
 GroupRecord = tuple[bytes, bytes | None]
 
-_OFFSET_KEY_VERSIONS = (0, 1)
-_GROUP_KEY_VERSION = 2
-_VALUE_VERSION_MAX = 4
-_FLEXIBLE_FROM = 4
+_OFFSET_KEY_TYPES = (0, 1)
+_OFFSET_KEY_TYPE = 1
+_GROUP_KEY_TYPE = 2
+#: keys have one version; the number in front of one is its type
+_KEY_VERSION = 0
+_TYPE_BYTES = 2
 _GROUP_VALUE_VERSION = 3
 _OFFSET_VALUE_VERSION = 4
 _OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
-_TOPIC_ID_TAG = 0
+
+
+class GroupRecordError(StorageError):
+    """A key or value of ``__consumer_offsets`` cannot be read; the message says why."""
 
 
 @attrs.frozen
@@ -172,14 +181,16 @@ class GroupMetadata:
 
 
 def encode_offset_commit_key(key: OffsetCommitKey) -> bytes:
-    """Return the key of a committed offset, version 1."""
-    writer = FieldWriter().int16(1).string(key.group_id).string(key.topic)
-    return writer.int32(key.partition).to_bytes()
+    """Return the key of a committed offset, type 1."""
+    message = offset_commit.OffsetCommitKey(
+        group=key.group_id, topic=key.topic, partition=key.partition
+    )
+    return encode_versioned(message, _OFFSET_KEY_TYPE)
 
 
 def encode_group_metadata_key(key: GroupMetadataKey) -> bytes:
-    """Return the key of a group, version 2."""
-    return FieldWriter().int16(_GROUP_KEY_VERSION).string(key.group_id).to_bytes()
+    """Return the key of a group, type 2."""
+    return encode_versioned(group_metadata.GroupMetadataKey(group=key.group_id), _GROUP_KEY_TYPE)
 
 
 def decode_key(data: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
@@ -190,12 +201,18 @@ def decode_key(data: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
         GroupRecordError: the key cannot be read.
 
     """
-    reader = FieldReader(data)
-    version = reader.int16()
-    if version in _OFFSET_KEY_VERSIONS:
-        return OffsetCommitKey(reader.string(), reader.string(), reader.int32())
-    if version == _GROUP_KEY_VERSION:
-        return GroupMetadataKey(reader.string())
+    try:
+        record_type = decode_version(data)
+        if record_type in _OFFSET_KEY_TYPES:
+            key = decode_message(offset_commit.OffsetCommitKey, data, _KEY_VERSION, _TYPE_BYTES)
+            _check_text(key.group, key.topic)
+            return OffsetCommitKey(key.group, key.topic, key.partition)
+        if record_type == _GROUP_KEY_TYPE:
+            found = decode_message(group_metadata.GroupMetadataKey, data, _KEY_VERSION, _TYPE_BYTES)
+            _check_text(found.group)
+            return GroupMetadataKey(found.group)
+    except MessageError as error:
+        raise GroupRecordError(str(error)) from error
     return None
 
 
@@ -204,14 +221,15 @@ def encode_offset_commit_value(value: CommittedOffset, version: int | None = Non
     if version is None:
         has_expiry = value.expire_timestamp_ms != -1
         version = _OFFSET_VALUE_VERSION_WITH_EXPIRY if has_expiry else _OFFSET_VALUE_VERSION
-    writer = FieldWriter(is_flexible=version >= _FLEXIBLE_FROM).int16(version).int64(value.offset)
-    if version >= 3:
-        writer.int32(value.leader_epoch)
-    writer.string(value.metadata).int64(value.commit_timestamp_ms)
-    if version == 1:
-        writer.int64(value.expire_timestamp_ms)
-    topic_id = value.topic_id
-    return writer.tagged_fields({_TOPIC_ID_TAG: topic_id.bytes} if topic_id else {}).to_bytes()
+    message = offset_commit.OffsetCommitValue(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_timestamp=value.commit_timestamp_ms,
+        expire_timestamp=value.expire_timestamp_ms,
+        topic_id=value.topic_id or NO_ID,
+    )
+    return encode_versioned(message, version)
 
 
 def decode_offset_commit_value(data: bytes) -> CommittedOffset:
@@ -222,40 +240,41 @@ def decode_offset_commit_value(data: bytes) -> CommittedOffset:
         GroupRecordError: the value cannot be read, or its version is not known.
 
     """
-    version, reader = _open_value(data)
-    offset = reader.int64()
-    leader_epoch = reader.int32() if version >= 3 else -1
-    metadata = reader.string()
-    commit_timestamp_ms = reader.int64()
-    expire_timestamp_ms = reader.int64() if version == 1 else -1
+    value = _decoded(offset_commit.OffsetCommitValue, data)
+    _check_text(value.metadata)
     return CommittedOffset(
-        offset=offset,
-        leader_epoch=leader_epoch,
-        metadata=metadata,
-        commit_timestamp_ms=commit_timestamp_ms,
-        expire_timestamp_ms=expire_timestamp_ms,
-        topic_id=uuid_or_none(reader.tagged_fields().get(_TOPIC_ID_TAG)),
+        offset=value.offset,
+        commit_timestamp_ms=value.commit_timestamp,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        expire_timestamp_ms=value.expire_timestamp,
+        topic_id=None if value.topic_id == NO_ID else value.topic_id,
     )
 
 
 def encode_group_metadata_value(value: GroupMetadata, version: int = _GROUP_VALUE_VERSION) -> bytes:
     """Return a group in `version`; what a version cannot hold is left out."""
-    writer = FieldWriter(is_flexible=version >= _FLEXIBLE_FROM).int16(version)
-    writer.string(value.protocol_type).int32(value.generation_id)
-    writer.string(value.protocol_name).string(value.leader_id)
-    if version >= 2:
-        writer.int64(value.state_since_ms)
-    writer.count(len(value.members))
-    for member in value.members:
-        writer.string(member.member_id)
-        if version >= 3:
-            writer.string(member.group_instance_id)
-        writer.string(member.client_id).string(member.client_host)
-        if version >= 1:
-            writer.int32(member.rebalance_timeout_ms)
-        writer.int32(member.session_timeout_ms)
-        writer.blob(member.subscription).blob(member.assignment).tagged_fields({})
-    return writer.tagged_fields({}).to_bytes()
+    message = group_metadata.GroupMetadataValue(
+        protocol_type=value.protocol_type,
+        generation=value.generation_id,
+        protocol=value.protocol_name,
+        leader=value.leader_id,
+        current_state_timestamp=value.state_since_ms,
+        members=tuple(
+            group_metadata.MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.subscription,
+                assignment=member.assignment,
+            )
+            for member in value.members
+        ),
+    )
+    return encode_versioned(message, version)
 
 
 def decode_group_metadata_value(data: bytes) -> GroupMetadata:
@@ -266,43 +285,43 @@ def decode_group_metadata_value(data: bytes) -> GroupMetadata:
         GroupRecordError: the value cannot be read, or its version is not known.
 
     """
-    version, reader = _open_value(data)
-    group = GroupMetadata(
-        protocol_type=reader.string(),
-        generation_id=reader.int32(),
-        protocol_name=reader.nullable_string(),
-        leader_id=reader.nullable_string(),
-        state_since_ms=reader.int64() if version >= 2 else -1,
-        members=tuple(_read_member(reader, version) for _ in range(reader.count())),
+    value = _decoded(group_metadata.GroupMetadataValue, data)
+    _check_text(value.protocol_type, value.protocol, value.leader)
+    return GroupMetadata(
+        protocol_type=value.protocol_type,
+        generation_id=value.generation,
+        protocol_name=value.protocol,
+        leader_id=value.leader,
+        state_since_ms=value.current_state_timestamp,
+        members=tuple(_restored(member) for member in value.members),
     )
-    reader.tagged_fields()
-    return group
 
 
-def _read_member(reader: FieldReader, version: int) -> MemberMetadata:
-    member_id = reader.string()
-    group_instance_id = reader.nullable_string() if version >= 3 else None
-    client_id = reader.string()
-    client_host = reader.string()
-    rebalance_timeout_ms = reader.int32() if version >= 1 else -1
-    session_timeout_ms = reader.int32()
-    subscription = reader.blob()
-    assignment = reader.blob()
-    reader.tagged_fields()
+def _restored(member: group_metadata.MemberMetadata) -> MemberMetadata:
+    _check_text(member.member_id, member.group_instance_id, member.client_id, member.client_host)
     return MemberMetadata(
-        member_id=member_id,
-        group_instance_id=group_instance_id,
-        client_id=client_id,
-        client_host=client_host,
-        rebalance_timeout_ms=rebalance_timeout_ms,
-        session_timeout_ms=session_timeout_ms,
-        subscription=subscription,
-        assignment=assignment,
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=member.session_timeout,
+        subscription=member.subscription,
+        assignment=member.assignment,
+        rebalance_timeout_ms=member.rebalance_timeout,
+        group_instance_id=member.group_instance_id,
     )
 
 
-def _open_value(data: bytes) -> tuple[int, FieldReader]:
-    version = FieldReader(data).int16()
-    if not 0 <= version <= _VALUE_VERSION_MAX:
-        raise GroupRecordError(f"value version {version} is not known, 0 to 4 are")
-    return version, FieldReader(data, position=2, is_flexible=version >= _FLEXIBLE_FROM)
+def _decoded(kind: type[MessageT], data: bytes) -> MessageT:
+    try:
+        return decode_versioned(kind, data)[1]
+    except MessageError as error:
+        raise GroupRecordError(str(error)) from error
+
+
+def _check_text(*texts: str | None) -> None:
+    """Refuse what tools may print but a broker cannot say again: text that is no UTF-8."""
+    for text in texts:
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError as error:
+            raise GroupRecordError(f"{text!r} is no UTF-8") from error

@@ -11,10 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logstore.compat.kafka.groups.record_fields import FieldReader, GroupRecordError
+import attrs
+
+from logstore.segments.kafka.internal_topics.codec import MessageError, decode_message
+from logstore.segments.kafka.internal_topics.schema import Message
 
 #: The protocol type whose metadata the broker can read.
 CONSUMER_PROTOCOL_TYPE = "consumer"
+_VERSION_BYTES = 2
+
+
+@attrs.frozen(kw_only=True)
+class SubscribedTopics(Message):
+    """The beginning of every version of a subscription."""
+
+    topics: tuple[str, ...]
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
@@ -22,9 +33,7 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     topics: set[str] = set()
     try:
         for subscription in subscriptions:
-            reader = FieldReader(subscription)
-            reader.int16()
-            topics.update(reader.string() for _ in range(reader.count()))
-    except GroupRecordError:
+            topics.update(decode_message(SubscribedTopics, subscription, 0, _VERSION_BYTES).topics)
+    except MessageError:
         return None
     return frozenset(topics)

@@ -14,6 +14,7 @@ from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,
     GroupMetadata,
     GroupMetadataKey,
+    GroupRecordError,
     OffsetCommitKey,
     decode_group_metadata_value,
     encode_group_metadata_key,
@@ -21,7 +22,6 @@ from logstore.compat.kafka.groups.offsets_log import (
     encode_offset_commit_key,
     encode_offset_commit_value,
 )
-from logstore.compat.kafka.groups.record_fields import GroupRecordError
 from logstore.compat.kafka.groups.states import GroupState
 from tests.compat.kafka.groups.rehearsal import (
     COMPANY_MS,

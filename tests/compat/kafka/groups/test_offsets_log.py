@@ -17,6 +17,7 @@ from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,
     GroupMetadata,
     GroupMetadataKey,
+    GroupRecordError,
     MemberMetadata,
     OffsetCommitKey,
     decode_group_metadata_value,
@@ -28,7 +29,6 @@ from logstore.compat.kafka.groups.offsets_log import (
     encode_offset_commit_value,
 )
 from logstore.compat.kafka.groups.partitioning import java_hash, partition_of
-from logstore.compat.kafka.groups.record_fields import GroupRecordError
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
