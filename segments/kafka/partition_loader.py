@@ -65,6 +65,10 @@ class PartitionLoader:
         self._places = directory.partitions()
         self._thread_count = thread_count
         self._cache = IndexCache()
+        #: topics of which the recovery points or log starts on disk speak, even if they are gone
+        self.checkpointed_topics: set[str] = set()
+        #: whether partitions stand empty here because their directories had gone
+        self.made_anew = False
 
     # what is there
 
@@ -107,6 +111,7 @@ class PartitionLoader:
         fs, directory = self.host.fs, self.directory
         recovery_points = self._checkpoint(checkpoints.RECOVERY_POINT)
         log_starts = self._checkpoint(checkpoints.LOG_START)
+        self.checkpointed_topics = {topic for topic, _ in (*recovery_points, *log_starts)}
         former = load_settings(fs, directory.path)
         is_trusted = self.was_clean or not directory.is_writable
         found: list[Stored] = []
@@ -130,7 +135,9 @@ class PartitionLoader:
                     start = log_starts.get(key, 0)
                     found.append(Stored(topic, place.partition, config, recovery_point, start))
         if directory.is_writable:
-            found += self._missing(metadata, config_of, topics, found)
+            missing = self._missing(metadata, config_of, topics, found)
+            self.made_anew = bool(missing)
+            found += missing
             clean_shutdown.remove(fs, directory.path)
             for place in deleted:
                 directory.condemn(place.topic, place.partition, 0)

@@ -75,6 +75,7 @@ class KafkaStore:
         self.log_defaults = dict(self.options.log_defaults)
         self.topics_by_name: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
+        self._checkpointed: set[str] = set()
         self._data_directory = DataDirectory(
             host, directory, is_writable=self.options.is_writable, node_id=self.options.node_id
         )
@@ -128,7 +129,9 @@ class KafkaStore:
             raise
         for topic in topics:
             self._enter(topic)
-        if self.options.is_writable and not self.was_clean and self.topics_by_name:
+        self._checkpointed = self._loader.checkpointed_topics
+        is_as_checkpointed = self.was_clean and not self._loader.made_anew
+        if self.options.is_writable and not is_as_checkpointed and self.topics_by_name:
             # A log may end below its old recovery point now. What is appended there is not durable,
             # and after another power loss it must be looked at.
             self.write_checkpoints()
@@ -163,6 +166,9 @@ class KafkaStore:
 
         """
         assert name not in self.topics_by_name, f"topic {name} exists"
+        if name in self._checkpointed:
+            # A deleted topic of that name: after a crash the new one would start where it did.
+            self.write_checkpoints()
         topic = Topic(name, random_uuid(self.host.rng), dict(settings or {}))
         self._grow(topic, partition_count, lambda: self.metadata.create_topic(topic))
         self._enter(topic)
@@ -251,6 +257,7 @@ class KafkaStore:
                 if p.start_offset > p.log.start_offset
             },
         )
+        self._checkpointed = set(self.topics_by_name)
 
     def write_high_watermarks(self) -> None:
         """Write the high watermarks, as Kafka does every five seconds."""

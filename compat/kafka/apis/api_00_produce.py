@@ -26,6 +26,7 @@ from logstore.compat.kafka.produce_reply import ProduceReply
 from logstore.compat.kafka.produce_route import ProduceRoute
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest
+from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
 from logstore.compat.kafka.transactions.producing import NOTHING_SPECIAL, admit_produced
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: topic name or id, then (partition number, record bytes) each
 _TopicBatches = tuple[bytes, list[tuple[int, memoryview]]]
-_INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
 _ZSTD_SINCE = 7
@@ -212,7 +212,7 @@ def _is_zstd(records: memoryview) -> bool:
 def _topic_error(client: Client, partitions: dict[int, KafkaPartition] | None) -> int:
     """Return 17 for an internal topic, by its name also where the request names its id."""
     for partition in (partitions or {}).values():
-        is_closed = partition.topic in _INTERNAL and client.raw_client_id != _ADMIN
+        is_closed = partition.topic in INTERNAL_TOPICS and client.raw_client_id != _ADMIN
         return ErrorCode.INVALID_TOPIC_EXCEPTION if is_closed else 0
     return 0
 

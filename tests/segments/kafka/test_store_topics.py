@@ -7,8 +7,10 @@ import errno
 import pytest
 
 from logstore.errors import LogStoreError
+from logstore.partition import Record
+from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.store import KafkaStore
-from logstore.testing import SimulatedHost
+from logstore.testing import LOSE_UNSYNCED, SimulatedHost
 from logstore.testing.disk_faults import FaultKind
 
 
@@ -31,3 +33,68 @@ def test_a_topic_that_cannot_be_created_leaves_nothing(fault: FaultKind) -> None
         if not planned.has_struck:
             return
     raise AssertionError("a topic of three partitions takes fewer than 100 operations")
+
+
+def with_records(store: KafkaStore, values: list[bytes]) -> KafkaPartition:
+    """Create the topic `t` with one partition that holds these records, a batch each."""
+    partition = store.create_topic("t", 1).partitions[0]
+    for value in values:
+        partition.append_records([Record(None, value, 1_700_000_000_000)])
+    return partition
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["one life", "killed between"])
+@pytest.mark.parametrize("has_power", [True, False], ids=["kill -9", "power loss"])
+def test_a_topic_made_anew_owes_nothing_to_the_old_one(has_power: bool, is_restarted: bool) -> None:
+    """Log start and recovery point of a deleted topic of the same name are not believed."""
+    host = SimulatedHost()
+    store = KafkaStore(host, "/data")
+    old = with_records(store, [b"1", b"2", b"3", b"4", b"5"])
+    old.flush()
+    old.delete_records(4)
+    store.write_checkpoints()
+
+    store.delete_topic(store.topics_by_name["t"])
+    if is_restarted:
+        store.abandon()
+        store = KafkaStore(host, "/data")
+    new = with_records(store, [b"a", b"b"])
+    if has_power:
+        store.abandon()
+    else:
+        new.flush()
+        host.power_loss(LOSE_UNSYNCED)
+
+    again = KafkaStore(host, "/data").topics_by_name["t"].partitions[0]
+    assert (again.start_offset, again.end_offset) == (0, 2)
+    assert [record.value for record in again.read_records(0, 9)] == [b"a", b"b"]
+
+
+def test_a_topic_whose_old_checkpoints_cannot_be_changed_is_not_made() -> None:
+    """What could not be told apart after a crash must not come to be: the refusal is passed on."""
+    host = SimulatedHost()
+    store = KafkaStore(host, "/data")
+    with_records(store, [b"1"])
+    store.write_checkpoints()
+    store.delete_topic(store.topics_by_name["t"])
+    host.fs.faults.fail_next("write", errno.ENOSPC, path="/data/*-checkpoint*")
+    with pytest.raises(OSError, match="ENOSPC"):
+        store.create_topic("t", 1)
+    assert store.topics() == {}
+    host.fs.faults.clear()
+    assert with_records(store, [b"2"]).end_offset == 1
+
+
+def test_a_partition_made_anew_owes_nothing_to_the_one_that_went() -> None:
+    """A directory that somebody removed leaves its old recovery point behind."""
+    host = SimulatedHost()
+    store = KafkaStore(host, "/data")
+    with_records(store, [b"1", b"2", b"3"])
+    store.close()
+    host.fs.remove_directory("/data/t-0")
+
+    store = KafkaStore(host, "/data")
+    store.topics_by_name["t"].partitions[0].append_records([Record(None, b"a", 1)])
+    store.abandon()
+    again = KafkaStore(host, "/data").topics_by_name["t"].partitions[0]
+    assert [record.value for record in again.read_records(0, 9)] == [b"a"]
