@@ -1,0 +1,1 @@
+"""RocketMQ's remoting protocol: a name server and a broker."""

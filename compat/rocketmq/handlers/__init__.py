@@ -1,0 +1,1 @@
+"""One module per request code; :mod:`logstore.compat.rocketmq.registry` says which is whose."""

@@ -1,0 +1,1 @@
+"""RocketMQ's store: commit log, consume queues, index files, as Apache RocketMQ keeps them."""
