@@ -12,12 +12,13 @@ operating system would.
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
 if TYPE_CHECKING:
+    import random
+
     from typing_extensions import Buffer
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import random
+from typing import TYPE_CHECKING
 
 import attrs
+
+if TYPE_CHECKING:
+    import random
 
 
 @attrs.frozen

@@ -17,7 +17,7 @@ Source: ``MetaProperties``, ``MetaPropertiesVersion``, ``PropertiesUtils``.
 
 from __future__ import annotations
 
-import random
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -34,6 +34,9 @@ from logstore.segments.kafka.kafka_uuid import (
     uuid_from_text,
     uuid_to_text,
 )
+
+if TYPE_CHECKING:
+    import random
 
 FILE_NAME = "meta.properties"
 

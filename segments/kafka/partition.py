@@ -161,6 +161,7 @@ class KafkaPartition(ReadablePartition):
             original = self._check_sequence(batch, guard)
             if original is not None:
                 self.log.ensure_writable()  # a failed flush may have lost what it repeats
+                self._flush_if_due(config)  # or the flush of what it repeats may be under way
                 return original
         start = active.next_offset
         active.append(batch.stamped(start, self.leader_epoch))
@@ -319,14 +320,17 @@ class KafkaPartition(ReadablePartition):
         self._appended(self.config)
 
     def _appended(self, config: LogConfig) -> None:
+        self._flush_if_due(config)
+        if self.on_append is not None:
+            self.on_append(self)
+
+    def _flush_if_due(self, config: LogConfig) -> None:
         log = self.log
         if log.active.next_offset - log.recovery_point >= config.flush_messages:
             if self.on_flush_due is None:
                 self.flush()
             else:
                 self.on_flush_due(self)
-        if self.on_append is not None:
-            self.on_append(self)
 
     def _rolled(self) -> None:
         """Take the producer snapshot of the new segment's base; ask for a flush of the old ones."""

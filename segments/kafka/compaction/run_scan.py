@@ -7,9 +7,9 @@ the byte; what is not plain it hands, batch by batch, to the same functions.
 
 from __future__ import annotations
 
-import random
 import struct
 from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from logstore.segments.kafka.compaction.run_kernel import (
 )
 from logstore.segments.kafka.record_batch import HEADER_BYTES, RecordBatch, batch_size_bytes
 from logstore.segments.kafka.segment import KafkaSegment
+
+if TYPE_CHECKING:
+    import random
 
 #: how much of a file one step reads
 WINDOW_BYTES = 4 * 1024 * 1024

@@ -116,6 +116,21 @@ def test_many_producers_share_one_flush() -> None:
     assert stage.after_power_loss().topics["t"].partitions[0].end_offset == 8
 
 
+def test_a_duplicate_waits_for_the_flush_of_what_it_repeats() -> None:
+    """A retry that comes while the original is being flushed is not answered before it either."""
+    stage = Stage()
+    first, second = stage.peers(2)
+    sent = batch(b"once", producer=(7, 0, 0))
+    first.send_produce([("t", [(0, sent)])])
+    second.send_produce([("t", [(0, sent)])])
+    assert (first.answers(), second.answers()) == ([], [])
+    while stage.workers.waiting:
+        stage.workers.do_next()
+    answers = [peer.answer().partition for peer in (first, second)]
+    assert [(one["error_code"], one["base_offset"]) for one in answers] == [(0, 0), (0, 0)]
+    assert stage.after_power_loss().topics["t"].partitions[0].end_offset == 1
+
+
 def test_what_comes_during_the_sync_waits_for_the_next() -> None:
     """An append after the sync has begun is not covered by it, also if it came before its end."""
     stage = Stage()
