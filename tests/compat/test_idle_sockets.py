@@ -170,6 +170,7 @@ def test_a_reader_that_never_reads_is_hung_up_on(stage: Stage) -> None:
         take(stuck, 1)
         stage.let_pass(IDLE_MS_MAX + 1000)
         stage.service.wait_for_loss()
+        assert not stage.service.lost.acquire(blocking=False), "it was lost once"
 
 
 def test_a_stopped_server_can_be_started_again(stage: Stage) -> None:

@@ -19,10 +19,14 @@ class Noted(asyncio.BufferedProtocol):
     """Counts those who were connected."""
 
     connected = 0
+    #: set with the first of them, where a test waits for him
+    somebody: asyncio.Event | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take note."""
         Noted.connected += 1
+        if Noted.somebody is not None:
+            Noted.somebody.set()
         transport.close()
 
 
@@ -30,6 +34,7 @@ class Noted(asyncio.BufferedProtocol):
 def nobody_yet() -> None:
     """Start counting anew."""
     Noted.connected = 0
+    Noted.somebody = None
 
 
 def test_all_who_wait_are_taken_in_one_go() -> None:
@@ -95,11 +100,10 @@ def test_out_of_descriptors_the_others_are_served_on_and_new_ones_come_later(
 
     async def main() -> int:
         listener = await Listener.open("127.0.0.1", 0, Noted)
+        Noted.somebody = asyncio.Event()
         with socket.create_connection(("127.0.0.1", listener.port)):
-            for _ in range(1000):
-                if Noted.connected:
-                    break
-                await asyncio.sleep(0.001)
+            async with asyncio.timeout(20):
+                await Noted.somebody.wait()
         listener.close()
         return Noted.connected
 

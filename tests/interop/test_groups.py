@@ -136,3 +136,4 @@ def test_members_of_three_libraries_form_one_group(
             ),
             what="one partition each",
         )
+        assert len({number for member in members for number in member.assigned}) == 3

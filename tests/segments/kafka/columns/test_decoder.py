@@ -278,10 +278,10 @@ def test_counts_that_lie_are_refused_before_memory_is_taken() -> None:
     for count in (2**31 - 1, 3, -1):
         bad = bytearray(GOOD)
         struct.pack_into(">i", bad, 57, count)
-        refused(with_crc(bad))
+        assert refused(with_crc(bad)).position == 0
     fewer = bytearray(GOOD)
     struct.pack_into(">i", fewer, 57, 1)
-    refused(with_crc(fewer))
+    assert refused(with_crc(fewer)).position == 0
 
 
 def test_damaged_compressed_records_are_told() -> None:
