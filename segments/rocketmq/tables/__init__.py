@@ -1,0 +1,1 @@
+"""What stands in ``config/*.json``: topics, groups, offsets, filters, read and written as Java."""
