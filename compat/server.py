@@ -51,7 +51,7 @@ class Service(Protocol):
     #: peers whose bytes have not moved for longer are hung up on; negative: nobody is
     idle_ms_max: int
 
-    def connect(self, peer_host: str) -> Connection:
+    def connect(self, peer_host: str, peer_port: int) -> Connection:
         """Return the sans-IO side of a new connection."""
         ...
 
@@ -79,7 +79,8 @@ class _Peer(asyncio.BufferedProtocol):
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         self._descriptor = plain.fileno()
         peer = transport.get_extra_info("peername")
-        self._connection = self._server.service.connect(peer[0] if peer else "")
+        host, port = peer[:2] if peer else ("", 0)
+        self._connection = self._server.service.connect(host, port)
         self._connection.on_output = self._on_output
         self._server.peers.add(self)
 

@@ -122,7 +122,7 @@ class Broker:
             store.abandon()  # lets go of the lock
             raise
 
-    def connect(self, peer_host: str) -> KafkaConnection:
+    def connect(self, peer_host: str, peer_port: int = 0) -> KafkaConnection:  # noqa: ARG002
         """Return the sans-IO side of a new connection."""
         return KafkaConnection(self, peer_host)
 

@@ -8,14 +8,41 @@ one read give goes out in one write.
 
 from __future__ import annotations
 
+import itertools
+import logging
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
-from logstore.compat.connection import Chunk, FrameBuffer
+from logstore.compat.connection import Chunk, FrameBuffer, FrameError
+from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.outbox import Outbox
+from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.registry import Handlers
-from logstore.compat.rocketmq.remoting import FRAME_BYTES_MAX, Command
-from logstore.compat.waiting import Later, Timers
+from logstore.compat.rocketmq.remoting import (
+    FRAME_BYTES_MAX,
+    ONEWAY_FLAG,
+    RESPONSE_FLAG,
+    Command,
+    MalformedFrameError,
+    Response,
+    decode_command,
+    encode_request,
+    encode_response,
+)
+from logstore.compat.waiting import Later, Timer, Timers
+from logstore.errors import LogStoreError
+
+_log = logging.getLogger(__name__)
+_NOTHING = memoryview(b"")
+_LENGTH_BYTES = 4
+
+
+class PeerGoneError(LogStoreError):
+    """The peer hung up before it answered a request of ours."""
+
+
+class AnswerTimeoutError(LogStoreError):
+    """The peer did not answer a request of ours in time."""
 
 
 class RemotingService(Protocol):
@@ -43,10 +70,13 @@ class Channel:
     `address` is ``ip:port`` (IPv6 in brackets), `host` and `port` its parts.
     """
 
-    __slots__ = ("_connection", "address", "host", "port")
+    __slots__ = ("_asked", "_connection", "_opaque", "address", "host", "port")
 
     def __init__(self, connection: RemotingConnection, host: str, port: int) -> None:
         self._connection = connection
+        self._opaque = itertools.count()
+        #: requests of ours that are not answered yet, by opaque
+        self._asked: dict[int, tuple[Later[Command], Timer]] = {}
         self.host = host
         self.port = port
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -54,11 +84,13 @@ class Channel:
     @property
     def is_open(self) -> bool:
         """Tell whether the peer can still be reached."""
-        raise NotImplementedError
+        return not self._connection.is_closing
 
     def tell(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"") -> None:
         """Send a one-way request; a peer that is gone is no error."""
-        raise NotImplementedError
+        self._connection.say(
+            [encode_request(code, self._next_opaque(), fields, body, is_oneway=True)]
+        )
 
     def ask(
         self,
@@ -73,11 +105,48 @@ class Channel:
 
         The promise fails with :class:`PeerGoneError` or :class:`AnswerTimeoutError`.
         """
-        raise NotImplementedError
+        later: Later[Command] = Later()
+        if not self.is_open:
+            later.fail(PeerGoneError(f"{self.address} is not connected any more"))
+            return later
+        opaque = self._next_opaque()
+
+        def give_up() -> None:
+            self._asked.pop(opaque, None)
+            later.fail(
+                AnswerTimeoutError(
+                    f"{self.address} did not answer request {code} within {timeout_ms} ms"
+                )
+            )
+
+        self._asked[opaque] = later, self._connection.service.timers.after(timeout_ms, give_up)
+        self._connection.say([encode_request(code, opaque, fields, body)])
+        return later
+
+    def _next_opaque(self) -> int:
+        return next(self._opaque) & 0x7FFFFFFF
+
+    def answered(self, answer: Command) -> None:
+        """Hand an answer to whoever asked; one that nobody waits for is dropped."""
+        asked = self._asked.pop(answer.opaque, None)
+        if asked is None:
+            _log.info("%s: an answer to no request of ours (%s)", self.address, answer.opaque)
+            return
+        answer.body = memoryview(bytes(answer.body))
+        later, timer = asked
+        timer.cancel()
+        later.answer(answer)
+
+    def lost(self) -> None:
+        """Tell whoever waits for an answer that there will be none."""
+        asked, self._asked = self._asked, {}
+        for later, timer in asked.values():
+            timer.cancel()
+            later.fail(PeerGoneError(f"{self.address} hung up"))
 
     def hang_up(self) -> None:
         """Close the connection once what is to be sent is sent."""
-        raise NotImplementedError
+        self._connection.hang_up()
 
 
 class RemotingConnection:
@@ -90,4 +159,134 @@ class RemotingConnection:
         self.is_closing = False
         self.is_waiting = False  # never: requests do not wait for each other
         self.on_output: Callable[[], None] | None = None
-        self._frames = FrameBuffer(FRAME_BYTES_MAX - 4)
+        self._frames = FrameBuffer(FRAME_BYTES_MAX - _LENGTH_BYTES)
+        self._is_lost = False
+        self._is_serving = False
+
+    def writable(self) -> memoryview:
+        """Return where to put the next bytes."""
+        return self._frames.writable()
+
+    def received(self, count: int) -> None:
+        """Serve every whole frame that has arrived."""
+        self._frames.received(count)
+        outbox = self.service.outbox
+        outbox.hold()
+        self._is_serving = True
+        try:
+            self._serve()
+            self.service.requests_served()
+        except Exception as error:  # noqa: BLE001 - logged with its traceback
+            self._break_off(error)
+        finally:
+            self._is_serving = False
+            outbox.release()
+        if self.is_closing:
+            self._frames.clear()
+
+    def feed(self, data: bytes) -> list[Chunk]:
+        """Receive `data` and take out what is to be sent: for tests, which have no socket."""
+        while data:
+            target = self.writable()
+            count = min(len(target), len(data))
+            target[:count] = data[:count]
+            self.received(count)
+            data = data[count:]
+        output, self.output = self.output, []
+        return output
+
+    def lost(self) -> None:
+        """Take note that the peer is gone."""
+        self._is_lost = True
+        self.is_closing = True
+        self.channel.lost()
+        self.service.disconnected(self.channel)
+
+    def say(self, chunks: list[Chunk]) -> None:
+        """Send, with what else there is to say; nothing reaches a peer that is gone."""
+        if self._is_lost:
+            return
+        self.output += chunks
+        if not self._is_serving and self.on_output is not None:
+            self.service.outbox.send(self.on_output)
+
+    def hang_up(self) -> None:
+        """Close once what is to be sent is sent."""
+        self.is_closing = True
+        self.say([])
+
+    def _serve(self) -> None:
+        frames = self._frames
+        try:
+            while not self.is_closing:
+                frame = frames.next_frame()
+                if frame is None:
+                    return
+                command = decode_command(frame)
+                if command.flag & RESPONSE_FLAG:
+                    self.channel.answered(command)
+                else:
+                    self._handle(command)
+        except (FrameError, MalformedFrameError) as error:
+            _log.info("closing the connection of %s: %s", self.channel.address, error)
+            self.is_closing = True
+
+    def _handle(self, request: Command) -> None:
+        handler = self.service.handlers.get(request.code)
+        if handler is None:
+            self._refuse(
+                request,
+                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                f" request type {request.code} not supported",
+            )
+            return
+        try:
+            if handler.handle_raw is not None:
+                answer: Any = handler.handle_raw(self.service, self.channel, request)
+                is_raw = True
+            else:
+                if handler.handle is None:
+                    handler.load()
+                    self._handle(request)
+                    return
+                answer = handler.handle(self.service, self.channel, request)
+                is_raw = False
+        except Exception as error:  # noqa: BLE001 - the others of this connection must go on
+            self._failed(request, error)
+            return
+        if answer is None:
+            return
+        if isinstance(answer, Later):
+            self._wait(request, answer, is_raw=is_raw)
+        elif not request.flag & ONEWAY_FLAG:
+            self.output += answer if is_raw else encode_response(request, answer)
+
+    def _wait(self, request: Command, later: Later[Any], *, is_raw: bool) -> None:
+        request.body = _NOTHING  # its memory is for the next frames
+
+        def answered(answer: Any) -> None:
+            if self._is_lost or request.flag & ONEWAY_FLAG:
+                return
+            try:
+                self.say(answer if is_raw else encode_response(request, answer))
+            except Exception as error:  # noqa: BLE001 - whoever answers is not to blame
+                self._failed(request, error)
+
+        later.then(answered, lambda error: self._failed(request, error))
+
+    def _failed(self, request: Command, error: Exception) -> None:
+        """Answer with what went wrong."""
+        if isinstance(error, RefusedError):
+            self._refuse(request, error.code, error.remark)
+            return
+        _log.error("request %s of %s failed", request.code, self.channel.address, exc_info=error)
+        self._refuse(request, ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+    def _refuse(self, request: Command, code: int, remark: str) -> None:
+        if not request.flag & ONEWAY_FLAG:
+            self.say(encode_response(request, Response(code, remark)))
+
+    def _break_off(self, error: Exception) -> None:
+        """Close: a fault of ours must not take the broker down with it."""
+        _log.error("closing the connection of %s", self.channel.address, exc_info=error)
+        self.is_closing = True

@@ -28,13 +28,21 @@ class Outbox:
     @contextmanager
     def gathering(self) -> Iterator[None]:
         """Hold back what is said until the end of the block; blocks may stand in each other."""
-        self._depth += 1
+        self.hold()
         try:
             yield
         finally:
-            self._depth -= 1
-            if not self._depth:
-                self._release()
+            self.release()
+
+    def hold(self) -> None:
+        """Begin to gather; each call needs its :meth:`release`."""
+        self._depth += 1
+
+    def release(self) -> None:
+        """End what :meth:`hold` began; the outermost one sends."""
+        self._depth -= 1
+        if not self._depth and self._due:
+            self._send_all()
 
     def send(self, on_output: Callable[[], None]) -> None:
         """Call `on_output` now, or once at the end of the outermost block."""
@@ -43,7 +51,7 @@ class Outbox:
         else:
             on_output()
 
-    def _release(self) -> None:
+    def _send_all(self) -> None:
         while self._due:
             due, self._due = self._due, {}
             for on_output in due:

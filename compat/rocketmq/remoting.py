@@ -8,10 +8,15 @@ one of two forms, :mod:`~logstore.compat.rocketmq.json_header` and
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from logstore.compat.rocketmq.binary_header import read_binary_header, write_binary_header
+from logstore.compat.rocketmq.json_header import read_json_header, write_json_header
 from logstore.errors import LogStoreError
+from logstore.segment import Extent
+from logstore.segments.rocketmq.java_strings import java_hash_map_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +35,19 @@ LANGUAGE = "JAVA"
 
 RESPONSE_FLAG = 1
 ONEWAY_FLAG = 2
+
+_WORD = struct.Struct(">I")
+_HEAD = struct.Struct(">iI")
+_unpack_word = _WORD.unpack_from
+_pack_head = _HEAD.pack
+_HEADER_BYTES_MAX = 0xFFFFFF
+#: bodies up to this size are copied behind their header; it costs less than a chunk of their own
+_JOINED_BYTES_MAX = 16 * 1024
+
+#: sizes of the hash maps that Java keeps fields in, which decide about the order of the fields:
+#: as ``makeCustomHeaderToNet`` makes them, and as ``addExtField`` does in 5.x
+_CAPACITY = 16
+_EXTRA_CAPACITY = 256
 
 
 class MalformedFrameError(LogStoreError):
@@ -137,21 +155,101 @@ def decode_command(frame: memoryview) -> Command:
         MalformedFrameError: it is no remoting command.
 
     """
-    raise NotImplementedError
+    try:
+        word: int = _unpack_word(frame)[0]
+        end = 4 + (word & _HEADER_BYTES_MAX)
+        if end > len(frame):
+            raise ValueError(f"a header of {end - 4} bytes in a frame of {len(frame)}")
+        serializer = word >> 24
+        if serializer == 0:
+            header = read_json_header(frame[4:end])
+        elif serializer == 1:
+            header = read_binary_header(frame[4:end])
+        else:
+            raise ValueError(f"there is no serializer {serializer}")
+    except (ValueError, struct.error) as error:
+        raise MalformedFrameError(f"no remoting command: {error}") from error
+    return Command(*header, frame[end:], serializer)
 
 
 def encode_response(request: Command, response: Response) -> list[Chunk]:
     """Return the frame that answers `request`, in the form that the request came in."""
-    raise NotImplementedError
+    body = response.body
+    chunks: list[Chunk]
+    if isinstance(body, bytes):
+        chunks, body_bytes = [body], len(body)
+    elif isinstance(body, list | tuple):
+        chunks = list(body)
+        body_bytes = sum(map(size_of, chunks))
+    else:
+        chunks = [memoryview(cast("Buffer", body))]
+        body_bytes = size_of(chunks[0])
+    head = encode_head(
+        request,
+        response.code,
+        response.remark,
+        response.ext_fields,
+        response.extra_fields,
+        body_bytes,
+    )
+    if not body_bytes:
+        return [head]
+    if body_bytes <= _JOINED_BYTES_MAX and isinstance(body, bytes):
+        return [head + body]
+    return [head, *chunks]
+
+
+def encode_head(
+    request: Command,
+    code: int,
+    remark: str | None,
+    ext_fields: Mapping[str, str] | None,
+    extra_fields: Mapping[str, str] | None,
+    body_bytes: int,
+) -> bytes:
+    """
+    Return the first part of the frame that answers `request`; `body_bytes` of body must follow.
+
+    For raw handlers.
+    """
+    if request.serializer == 1:
+        fields = ext_fields if extra_fields is None else {**(ext_fields or {}), **extra_fields}
+        header = write_binary_header(
+            code, request.opaque, RESPONSE_FLAG, LANGUAGE, VERSION, remark, fields
+        )
+        return _pack_head(4 + len(header) + body_bytes, 1 << 24 | len(header)) + header
+    fields = ext_fields
+    if extra_fields is not None:
+        fields = _in_java_order({**extra_fields, **(ext_fields or {})}, _EXTRA_CAPACITY)
+    elif fields is not None and len(fields) > 1:
+        fields = _in_java_order(fields, _CAPACITY)
+    header = write_json_header(
+        code, request.opaque, RESPONSE_FLAG, LANGUAGE, VERSION, remark, fields
+    )
+    return _pack_head(4 + len(header) + body_bytes, len(header)) + header
 
 
 def encode_request(
     code: int,
     opaque: int,
     ext_fields: Mapping[str, str] | None = None,
-    body: Buffer = b"",
+    body: bytes = b"",
     *,
     is_oneway: bool = False,
 ) -> bytes:
     """Return the frame of a request of ours, with a JSON header as Java's servers write it."""
-    raise NotImplementedError
+    fields = ext_fields
+    if fields is not None and len(fields) > 1:
+        fields = _in_java_order(fields, _CAPACITY)
+    flag = ONEWAY_FLAG if is_oneway else 0
+    header = write_json_header(code, opaque, flag, LANGUAGE, VERSION, None, fields)
+    return _pack_head(4 + len(header) + len(body), len(header)) + header + body
+
+
+def size_of(chunk: Chunk) -> int:
+    """Return how many bytes of a frame a chunk is."""
+    return chunk.size_bytes if isinstance(chunk, Extent) else len(chunk)
+
+
+def _in_java_order(fields: Mapping[str, str], capacity: int) -> dict[str, str]:
+    return {name: fields[name] for name in java_hash_map_order(tuple(fields), capacity)}

@@ -76,9 +76,10 @@ class ScriptedService:
         self.connections: list[ScriptedConnection] = []
         self.lost = threading.Semaphore(0)
 
-    def connect(self, peer_host: str) -> ScriptedConnection:
+    def connect(self, peer_host: str, peer_port: int) -> ScriptedConnection:
         """Return the other side of a new connection."""
         assert peer_host == "127.0.0.1"
+        assert peer_port > 0
         self.connections.append(ScriptedConnection(self))
         return self.connections[-1]
 
