@@ -47,6 +47,14 @@ class File(Protocol):
         """Cut or (sparsely) extend the file to `size_bytes`."""
         ...
 
+    def next_data(self, position: int) -> int | None:
+        """
+        Return the first position from there on that need not be a zero of a hole, None for none.
+
+        Preallocated files are mostly holes: nobody has to read those.
+        """
+        ...
+
     def sync(self) -> None:
         """Return once data and size are on stable storage."""
         ...

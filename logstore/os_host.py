@@ -66,6 +66,15 @@ class SystemFile:
         """Cut or (sparsely) extend the file to `size_bytes`."""
         os.ftruncate(self._descriptor, size_bytes)
 
+    def next_data(self, position: int) -> int | None:
+        """Return the first position from there on that need not be a zero of a hole, or None."""
+        try:
+            return os.lseek(self._descriptor, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return None
+            raise
+
     def sync(self) -> None:
         """Return once data and size are on stable storage."""
         os.fdatasync(self._descriptor)

@@ -1,8 +1,9 @@
 """
 What a recovery found and did; returned and logged, never silent.
 
-What it takes out of a log is kept in files of their own beside it, ``<file>.cut-at-<position>``,
-for whoever wants to look what can be saved. What an earlier recovery kept under the same name is
+What it takes out of a log is kept in files of their own, ``<file>.cut-at-<position>``, for whoever
+wants to look what can be saved: beside the log, or, where a foreign program would stumble over
+strange names, in a directory of their own. What an earlier recovery kept under the same name is
 replaced.
 """
 
@@ -52,21 +53,29 @@ class Recovery:
         )
 
 
-def keep_tail(fs: FileSystem, file: File, position: int) -> tuple[str, ...]:
+def keep_tail(
+    fs: FileSystem,
+    file: File,
+    position: int,
+    *,
+    directory: str | None = None,
+    end_position: int | None = None,
+) -> tuple[str, ...]:
     """
     Copy all from `position` on to a file of its own, durably; return its name.
 
-    A tail of nothing but zeros, preallocated or never written, holds nothing to keep.
+    A tail of nothing but zeros, preallocated or never written, holds nothing to keep. The copy
+    reaches to `end_position`, or as far as the file does; it stands in `directory`, or beside it.
     """
-    if not _holds_something(file, position):
+    if not holds_something(file, position):
         return ()
-    path = _name_of(file, position)
+    path = _name_of(fs, file, position, directory)
     copy = fs.open(path, create=True)
     try:
         copy.truncate(0)
-        for start, piece in _pieces(file, position):
+        for start, piece in pieces(file, position):
             copy.write(start - position, piece)
-        copy.truncate(file.size() - position)
+        copy.truncate((file.size() if end_position is None else end_position) - position)
         copy.sync()
     finally:
         copy.close()
@@ -74,31 +83,53 @@ def keep_tail(fs: FileSystem, file: File, position: int) -> tuple[str, ...]:
     return (path,)
 
 
-def set_aside(fs: FileSystem, file: File) -> tuple[str, ...]:
+def set_aside(fs: FileSystem, file: File, *, directory: str | None = None) -> tuple[str, ...]:
     """
-    Give the whole file the name under which it is kept; return that.
+    Give the whole file the name under which it is kept, in `directory` or beside it; return that.
 
-    Durable after a sync of the directory. Nothing is done to a file of nothing but zeros.
+    Durable after a sync of the directory that the file was in. Nothing is done to a file of nothing
+    but zeros.
     """
-    if not _holds_something(file, 0):
+    if not holds_something(file, 0):
         return ()
-    path = _name_of(file, 0)
+    path = _name_of(fs, file, 0, directory)
     file.sync()
     fs.rename(file.path, path)
+    if directory is not None:
+        fs.sync_directory(directory)  # before the old name goes durably
     return (path,)
 
 
-def _name_of(file: File, position: int) -> str:
-    return f"{file.path}.cut-at-{position}"
+def _name_of(fs: FileSystem, file: File, position: int, directory: str | None) -> str:
+    if directory is None:
+        return f"{file.path}.cut-at-{position}"
+    if not fs.is_directory(directory):
+        fs.make_directory(directory)
+        fs.sync_directory(directory.rpartition("/")[0] or "/")
+    return f"{directory}/{file.path.rpartition('/')[2]}.cut-at-{position}"
 
 
-def _holds_something(file: File, position: int) -> bool:
-    return next(_pieces(file, position), None) is not None
+def holds_something(file: File, position: int) -> bool:
+    """Tell whether anything but zeros stands from `position` on."""
+    return next(pieces(file, position), None) is not None
 
 
-def _pieces(file: File, position: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (position, bytes) of what stands from there on, but for pieces of zeros."""
-    for start in range(position, file.size(), _PIECE_BYTES):
+def content_end(file: File, position: int) -> int:
+    """Return the position behind the last byte that is no zero; `position` if there is none."""
+    end = position
+    for start, piece in pieces(file, position):
+        end = start + len(piece.rstrip(b"\0"))
+    return end
+
+
+def pieces(file: File, position: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, bytes) of what stands from there on, but for holes and pieces of zeros."""
+    end = file.size()
+    while position < end:
+        start = file.next_data(position)
+        if start is None:
+            return
         piece = file.read(start, _PIECE_BYTES)
         if piece.count(0) < len(piece):
             yield start, piece
+        position = start + max(len(piece), 1)

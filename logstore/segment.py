@@ -118,6 +118,8 @@ class LogSegment(ABC, Generic[EntryT]):
 
     #: Kafka's compacted logs have holes between entries; other logs demand that spans touch.
     may_skip_offsets: ClassVar[bool] = False
+    #: RocketMQ fills the rest of a commit log file: the next one starts behind what is no entry
+    may_end_padded: ClassVar[bool] = False
 
     def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
         self.fs = fs
@@ -128,6 +130,8 @@ class LogSegment(ABC, Generic[EntryT]):
         self.end_position = 0
         #: a segment of a log that is only read asks for no right to write
         self.is_writable = True
+        #: where a recovery keeps what it cuts; None is beside the file
+        self.aside_directory: str | None = None
         #: why nothing is written any more until the log is opened anew; None while all is well
         self.refusal: str | None = None
         self._file: File | None = None
@@ -172,6 +176,13 @@ class LogSegment(ABC, Generic[EntryT]):
     def largest_timestamp_ms(self) -> int:
         """Return the time of the newest entry: by default when the file was last written."""
         return self.fs.modified_ms(self.path)
+
+    def content_bytes(self) -> int:
+        """Return how much of the file may hold something: all but what is preallocated."""
+        return self.file.size()
+
+    def pad(self) -> None:
+        """Fill the file where the next one must start at a certain offset: before a roll."""
 
     # what follows
 
@@ -360,7 +371,7 @@ class LogSegment(ABC, Generic[EntryT]):
         dropped_bytes = found_bytes - self.end_position
         if dropped_bytes <= 0:
             return Recovery(self.next_offset, found_bytes)
-        aside = keep_tail(self.fs, self.file, self.end_position)
+        aside = keep_tail(self.fs, self.file, self.end_position, directory=self.aside_directory)
         self.file.truncate(self.end_position)
         self.file.sync()  # before anyone appends: a cut undone later would hide the new entries
         reason = reason or f"{self.path}: position {self.end_position}: an entry is cut short"
@@ -390,7 +401,7 @@ class LogSegment(ABC, Generic[EntryT]):
         For a segment behind damage, that is not part of the log any more. A file of nothing but
         zeros is not kept. A layout that keeps nothing at all overrides this.
         """
-        return set_aside(self.fs, self.file)
+        return set_aside(self.fs, self.file, directory=self.aside_directory)
 
     def release(self) -> None:
         """

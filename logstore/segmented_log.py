@@ -218,6 +218,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         old = self.active
         try:
             old.settle()
+            old.pad()
             old.seal()
             new = self.family.create(max(old.next_offset, base_offset or 0))
         except (OSError, StorageError) as error:
@@ -458,7 +459,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         dropped_bytes = 0
         kept_aside: tuple[str, ...] = ()
         for segment in reversed(lost):
-            dropped_bytes += segment.file.size()
+            dropped_bytes += segment.content_bytes()
             kept_aside = segment.set_aside() + kept_aside
             self._drop(segment)
         return attrs.evolve(

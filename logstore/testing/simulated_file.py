@@ -90,6 +90,11 @@ class SimulatedFile:
         self._changed()
         self._drive.journal.record("truncate", self.path, self._image.number, size_bytes)
 
+    def next_data(self, position: int) -> int | None:
+        """Return the first position from there on at which something is stored, or None."""
+        self._check()
+        return self._image.content.next_stored(position)
+
     def sync(self) -> None:
         """Return once data and size survive a power loss (unless the disk lies)."""
         self._check()

@@ -92,6 +92,14 @@ class SparseBytes:
                 found.append((base + first, piece))
         return found
 
+    def next_stored(self, position: int) -> int | None:
+        """Return the first position from there on that is stored; the rest is zeros."""
+        for number in self._numbers(position, self.size_bytes):
+            base = number * CHUNK_BYTES
+            if base + len(self._chunks[number]) > position:
+                return max(base, position)
+        return None
+
     def fitting_bytes(self, position: int, size_bytes: int, free_bytes: int) -> int:
         """Return how many leading bytes of a write fit if the disk has `free_bytes` left."""
         done = 0

@@ -75,6 +75,10 @@ class FsspecFile:
         if size_bytes != self._size_bytes:
             raise OSError(errno.ENOTSUP, "an object cannot be cut", self.path)
 
+    def next_data(self, position: int) -> int | None:
+        """Return the position itself: objects have no holes. None at the end."""
+        return position if position < self._size_bytes else None
+
     def sync(self) -> None:
         """Do nothing: the file is there once it is closed."""
 
