@@ -197,6 +197,29 @@ class MessageBatchDraft:
         """When all messages are stored."""
         return self.model.store_timestamp_ms
 
+    @property
+    def store_host(self) -> HostAddress:
+        """The broker that stores all messages."""
+        return self.model.store_host
+
+    @property
+    def physical_offset(self) -> int:
+        """The physical offset of the first message, once it is stamped."""
+        return self.model.physical_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The physical offset behind the last record, once it is stamped."""
+        return self.model.physical_offset + self.size_bytes
+
+    @property
+    def body_size_bytes(self) -> int:
+        """How long the client's batch body is."""
+        columns = self.columns
+        return (
+            16 * self.message_count + sum(map(len, columns.bodies)) + sum(map(len, columns.texts))
+        )
+
     def stamp(self, queue_offset: int, store_timestamp_ms: int) -> None:
         """Say which queue offset the first message has, and when all are stored."""
         self.model.stamp(queue_offset, store_timestamp_ms)
