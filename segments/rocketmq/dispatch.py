@@ -3,20 +3,33 @@ Dispatch: what stands new in the commit log is folded into queues, index and who
 
 Java calls it *reput* (``ReputMessageService``): from `reput_from` on every message is read again
 and handed to the dispatchers in turn. A message that this store has just put itself need not be
-read again: its request waits in memory, in the order of the log.
+read again: its draft waits in memory, in the order of the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
+
+from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.dispatch_request import DeliverTime, request_of
+from logstore.segments.rocketmq.log_walk import LogWalk
+from logstore.segments.rocketmq.message_draft import MessageDraft
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.commit_log import CommitLog
+    from logstore.segments.rocketmq.consume_queues import ConsumeQueues
     from logstore.segments.rocketmq.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.message_batch import MessageBatchDraft
+
+_log = logging.getLogger(__name__)
 
 #: told of every message that can now be read from its queue (``MessageArrivingListener``)
 ArrivalListener = Callable[["DispatchRequest"], None]
+#: drafts that wait; beyond that they are dropped and read from the log again
+PENDING_COUNT_MAX = 65536
 
 
 class Dispatcher(Protocol):
@@ -31,21 +44,121 @@ class Dispatch:
     """
     The one place that moves messages from the commit log to what is derived from it.
 
-    `reput_from` is the physical offset up to which all is dispatched; `behind_bytes` says how far
-    that is from the end (``dispatchBehindBytes``).
+    `reput_from` is the physical offset up to which all is dispatched. `end` says how far may be
+    dispatched: 5.x keeps back what is not durable under ``SYNC_FLUSH``. `dispatchers` follow the
+    consume queues in their order: the index, and what others add.
     """
 
-    def __init__(self, commit_log: CommitLog, dispatchers: list[Dispatcher]) -> None:
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        consume_queues: ConsumeQueues,
+        dispatchers: Iterable[Dispatcher],
+        deliver_time: DeliverTime | None = None,
+    ) -> None:
         self.commit_log = commit_log
-        self.dispatchers = dispatchers
+        self.consume_queues = consume_queues
+        self.dispatchers = list(dispatchers)
         self.arrival_listeners: list[ArrivalListener] = []
         self.reput_from = 0
+        self.keeps_back_unflushed = False
+        #: a slave waits for the rest of a message that is cut short, a master passes it over
+        self.stops_at_damage = False
+        self.current_reput_timestamp_ms = 0
+        self.deliver_time = deliver_time
+        self._pending: deque[MessageDraft | MessageBatchDraft] = deque()
+
+    # how far
+
+    @property
+    def end(self) -> int:
+        """Up to which physical offset messages may be dispatched (``getConfirmOffset``)."""
+        log = self.commit_log
+        return log.flushed_where if self.keeps_back_unflushed else log.max_physical_offset
 
     @property
     def behind_bytes(self) -> int:
-        """Bytes of the commit log that are not dispatched yet."""
-        return self.commit_log.max_physical_offset - self.reput_from
+        """Bytes of the commit log that wait to be dispatched (``dispatchBehindBytes``)."""
+        return self.end - self.reput_from
+
+    # dispatching
+
+    def add(self, draft: MessageDraft | MessageBatchDraft) -> None:
+        """Take note of what was just put: it is dispatched without being read again."""
+        pending = self._pending
+        if len(pending) >= PENDING_COUNT_MAX:
+            pending.clear()
+        pending.append(draft)
 
     def run(self) -> int:
         """Dispatch all there is and tell the listeners; return how many messages that were."""
-        raise NotImplementedError
+        if self.reput_from < self.commit_log.min_physical_offset:
+            _log.warning(
+                "messages from physical offset %d on were deleted before they were dispatched",
+                self.reput_from,
+            )
+            self.reput_from = self.commit_log.min_physical_offset
+        end, pending = self.end, self._pending
+        count = 0
+        while pending and (draft := pending[0]).next_offset <= end:
+            pending.popleft()
+            if draft.physical_offset > self.reput_from:
+                count += self._catch_up(draft.physical_offset)
+            if draft.physical_offset == self.reput_from:
+                count += self._take(draft)
+                self.reput_from = draft.next_offset
+        if self.reput_from < end and not pending:
+            count += self._catch_up(end)
+        return count
+
+    def _take(self, draft: MessageDraft | MessageBatchDraft) -> int:
+        """Dispatch what was put here."""
+        if isinstance(draft, MessageDraft):
+            self.dispatch_one(request_of(draft, self.deliver_time))
+            return 1
+        requests = draft.dispatch_requests()
+        is_queued = self.consume_queues.dispatch_batch(draft)
+        for request in requests:
+            if not is_queued:
+                self.consume_queues.dispatch(request)
+            self._follow_up(request)
+        return len(requests)
+
+    def _catch_up(self, end: int) -> int:
+        """Dispatch what stands in the log up to `end`, by reading it."""
+        walk = LogWalk(
+            self.commit_log,
+            self.reput_from,
+            end,
+            self.deliver_time,
+            _complain,
+            self.stops_at_damage,
+        )
+        count = 0
+        for request in walk:
+            self.dispatch_one(request)
+            self.reput_from = walk.physical_offset
+            count += 1
+        self.reput_from = walk.physical_offset
+        return count
+
+    def dispatch_one(self, request: DispatchRequest) -> None:
+        """Hand one message to the consume queues, the index, the others, the listeners."""
+        self.consume_queues.dispatch(request)
+        self._follow_up(request)
+
+    def _follow_up(self, request: DispatchRequest) -> None:
+        self.current_reput_timestamp_ms = request.store_timestamp_ms
+        for dispatcher in self.dispatchers:
+            dispatcher.dispatch(request)
+        for listener in self.arrival_listeners:
+            listener(request)
+
+    def restart(self, physical_offset: int) -> None:
+        """Go on at `physical_offset`: after a recovery, or a cut of the log."""
+        self._pending.clear()
+        self.reput_from = physical_offset
+
+
+def _complain(physical_offset: int, error: CorruptMessageError) -> None:
+    _log.error("commit log: physical offset %d: %s; passed over", physical_offset, error)

@@ -1,0 +1,81 @@
+"""
+How full the disk is, and what that means for a store (``CleanCommitLogService``).
+
+Above 75 % of the volume expired files are removed at any hour, above 85 % the oldest files go
+whether expired or not, above 90 % puts are refused until there is room again.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+import attrs
+
+from logstore.host import FileSystem
+
+_WARNING_BOUNDS = (0.35, 0.90)
+_FORCE_BOUNDS = (0.30, 0.85)
+_MAX_USED_BOUNDS = (10, 95)
+
+
+class DiskState(enum.Enum):
+    """What is to be done about a disk that is so full."""
+
+    FINE = "nothing"
+    ABOVE_LIMIT = "expired files go at any hour"
+    FORCED = "the oldest files go, expired or not"
+    FULL = "as FORCED, and nothing is put"
+
+
+@attrs.frozen
+class DiskRule:
+    """The three ratios, each held within the bounds that Java allows."""
+
+    max_used_ratio: float = 0.75
+    force_ratio: float = 0.85
+    warning_ratio: float = 0.90
+
+    @classmethod
+    def of(cls, max_used_percent: int, force_percent: int, warning_percent: int) -> DiskRule:
+        """
+        Take them from the settings.
+
+        ``diskMaxUsedSpaceRatio``, ``diskSpaceCleanForciblyRatio``, ``diskSpaceWarningLevelRatio``.
+        """
+        return cls(
+            _within(max_used_percent, _MAX_USED_BOUNDS) / 100,
+            _within(force_percent / 100, _FORCE_BOUNDS),
+            _within(warning_percent / 100, _WARNING_BOUNDS),
+        )
+
+    def state(self, log_ratio: float, queue_ratio: float) -> DiskState:
+        """Return what follows from the ratios of the commit log's volume and the queues'."""
+        for ratio in (log_ratio, queue_ratio):
+            if ratio > self.warning_ratio:
+                return DiskState.FULL
+            if ratio > self.force_ratio:
+                return DiskState.FORCED
+        if max(log_ratio, queue_ratio) > self.max_used_ratio:
+            return DiskState.ABOVE_LIMIT
+        return DiskState.FINE
+
+
+def used_ratio(fs: FileSystem, path: str) -> float:
+    """Return the part of the volume at `path` that is in use, -1 where that cannot be said."""
+    try:
+        space = fs.volume_space(path)
+    except OSError:
+        return -1.0
+    if space.total_bytes <= 0:
+        return -1.0
+    return 1 - space.usable_bytes / space.total_bytes
+
+
+def smallest_ratio(fs: FileSystem, paths: Iterable[str]) -> float:
+    """Return the smallest of the ratios of several places: new files go to the emptiest."""
+    return min((used_ratio(fs, path) for path in paths), default=-1.0)
+
+
+def _within(value: float, bounds: tuple[float, float]) -> float:
+    return min(max(value, bounds[0]), bounds[1])
