@@ -277,14 +277,20 @@ class RemotingConnection:
     def _failed(self, request: Command, error: Exception) -> None:
         """Answer with what went wrong."""
         if isinstance(error, RefusedError):
-            self._refuse(request, error.code, error.remark)
+            self._refuse(request, error.code, error.remark, error.ext_fields)
             return
         _log.error("request %s of %s failed", request.code, self.channel.address, exc_info=error)
         self._refuse(request, ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
-    def _refuse(self, request: Command, code: int, remark: str) -> None:
+    def _refuse(
+        self,
+        request: Command,
+        code: int,
+        remark: str,
+        ext_fields: Mapping[str, str] | None = None,
+    ) -> None:
         if not request.flag & ONEWAY_FLAG:
-            self.say(encode_response(request, Response(code, remark)))
+            self.say(encode_response(request, Response(code, remark, ext_fields)))
 
     def _break_off(self, error: Exception) -> None:
         """Close: a fault of ours must not take the broker down with it."""

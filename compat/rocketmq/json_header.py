@@ -15,7 +15,7 @@ import orjson
 from logstore.compat.rocketmq.languages import language_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 #: code, opaque, flag, language, version, remark, ext fields
@@ -39,7 +39,7 @@ def read_json_header(data: bytes | memoryview) -> Header:
         header = _read_patiently(data)
     if type(header) is not dict:
         raise ValueError("the header is no JSON object")
-    get = header.get
+    get: Callable[[str], Any] = header.get
     code, opaque, flag, version = get("code"), get("opaque"), get("flag"), get("version")
     try:
         bits = code | opaque | flag | version

@@ -1,0 +1,1 @@
+"""RocketMQ's name server: which broker serves which topic, kept in memory."""

@@ -1,0 +1,91 @@
+"""The settings of a name server (``NamesrvConfig``, ``NettyServerConfig``), with Java's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.refusals import RefusedError
+
+#: as 5.5.0 has them, paths aside
+_DEFAULTS: Mapping[str, str] = {
+    "bindAddress": "0.0.0.0",  # noqa: S104 - what Java says
+    "clientRequestThreadPoolNums": "8",
+    "clientRequestThreadPoolQueueCapacity": "50000",
+    "clusterTest": "false",
+    "configBlackList": "configBlackList;configStorePath;kvConfigPath",
+    "defaultThreadPoolNums": "16",
+    "defaultThreadPoolQueueCapacity": "10000",
+    "deleteTopicWithBrokerRegistration": "false",
+    "enableAllTopicList": "true",
+    "enableControllerInNamesrv": "false",
+    "enableShutdownGracefully": "false",
+    "enableTopicList": "true",
+    "listenPort": "9876",
+    "needWaitForService": "false",
+    "notifyMinBrokerIdChanged": "false",
+    "orderMessageEnable": "false",
+    "productEnvName": "center",
+    "returnOrderTopicConfigToBroker": "true",
+    "scanNotActiveBrokerInterval": "5000",
+    "serverAsyncSemaphoreValue": "64",
+    "serverCallbackExecutorThreads": "0",
+    "serverChannelMaxIdleTimeSeconds": "120",
+    "serverNettyWorkerGroupEnable": "true",
+    "serverOnewaySemaphoreValue": "256",
+    "serverPooledByteBufAllocatorEnable": "true",
+    "serverSelectorThreads": "3",
+    "serverSocketBacklog": "1024",
+    "serverSocketRcvBufSize": "0",
+    "serverSocketSndBufSize": "0",
+    "serverWorkerThreads": "8",
+    "shutdownWaitTimeSeconds": "30",
+    "supportActingMaster": "false",
+    "unRegisterBrokerQueueCapacity": "3000",
+    "useEpollNativeSelector": "false",
+    "waitSecondsForService": "45",
+    "writeBufferHighWaterMark": "0",
+    "writeBufferLowWaterMark": "0",
+}
+#: what no client may change, beside what `configBlackList` names
+_FIXED = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
+
+
+class NameServerConfig:
+    """The values; those that are set stay until the end of the process."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._values = {**_DEFAULTS, **settings}
+
+    def is_on(self, name: str) -> bool:
+        """Return a yes or no."""
+        return self._values.get(name, "").lower() == "true"
+
+    def number(self, name: str) -> int:
+        """Return a number; the default for a value that is none."""
+        try:
+            return int(self._values[name])
+        except ValueError:
+            return int(_DEFAULTS[name])
+
+    def update(self, text: str) -> None:
+        """
+        Set what lines ``name=value`` say; names that are not known are left out, as in Java.
+
+        Raises:
+            RefusedError: NO_PERMISSION; one of them is not for clients to change.
+
+        """
+        given: dict[str, str] = {}
+        for line in text.splitlines():
+            name, separator, value = line.partition("=")
+            if separator and not line.lstrip().startswith("#"):
+                given[name.strip()] = value.strip()
+        fixed = _FIXED.union(self._values["configBlackList"].split(";"))
+        if not fixed.isdisjoint(given):
+            raise RefusedError(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+        self._values.update({name: text for name, text in given.items() if name in self._values})
+
+    def text(self) -> str:
+        """Return all values as lines ``name=value``."""
+        return "".join(f"{name}={value}\n" for name, value in sorted(self._values.items()))

@@ -1,0 +1,1 @@
+"""One module per request code of the name server."""

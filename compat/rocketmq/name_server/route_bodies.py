@@ -1,0 +1,97 @@
+"""
+Routes as JSON, in the shapes that clients of different times can read.
+
+Java's old writer put broker ids into maps as bare numbers, which is no JSON; old clients expect
+that, new ones (4.9.4 and later, or who says so) get it in quotes. Fields of 5.x are for clients
+of 5.x: there are older ones that choke on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.rocketmq.bodies import json_body, number_table, object_body
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.name_server.routes import BrokerData, QueueData, Route
+
+#: the first release that reads standard JSON only
+STANDARD_JSON_VERSION = 401
+#: the first release of the 5.x line
+VERSION_5 = 413
+
+
+def queue_fields(queue: QueueData) -> dict[str, Any]:
+    """Return a topic's queues on one broker by Java's names."""
+    return {
+        "brokerName": queue.broker_name,
+        "perm": queue.perm,
+        "readQueueNums": queue.read_queue_count,
+        "topicSysFlag": queue.topic_sys_flag,
+        "writeQueueNums": queue.write_queue_count,
+    }
+
+
+def route_body(
+    route: Route, client_version: int, *, is_standard: bool, order_config: str | None = None
+) -> bytes:
+    """Return a topic's route; `is_standard`: the client reads standard JSON only."""
+    is_standard = is_standard or client_version >= STANDARD_JSON_VERSION
+    body = object_body(
+        brokerDatas=_joined(
+            broker_body(broker, client_version, is_standard=is_standard) for broker in route.brokers
+        ),
+        filterServerTable=dict(route.filter_servers),
+        orderTopicConf=order_config,
+        queueDatas=[queue_fields(queue) for queue in route.queues],
+        topicQueueMappingByBroker=None if not route.mappings else dict(route.mappings),
+    )
+    return _in_ascii(body) if is_standard else body
+
+
+def broker_body(broker: BrokerData, client_version: int, *, is_standard: bool) -> bytes:
+    """Return one broker name with its addresses."""
+    addresses = dict(sorted(broker.addresses.items()))
+    is_new = client_version >= VERSION_5
+    return object_body(
+        brokerAddrs=json_body({str(number): text for number, text in addresses.items()})
+        if is_standard
+        else number_table(addresses),
+        brokerName=broker.broker_name,
+        cluster=broker.cluster,
+        enableActingMaster=broker.is_acting_master_enabled if is_new else None,
+        zoneName=broker.zone_name if is_new else None,
+    )
+
+
+def cluster_body(
+    brokers: Mapping[str, BrokerData], clusters: Mapping[str, set[str]], client_version: int
+) -> bytes:
+    """Return all brokers and clusters; broker ids are bare numbers, whoever asks."""
+    entries = [
+        json_body(name) + b":" + broker_body(broker, client_version, is_standard=False)
+        for name, broker in brokers.items()
+    ]
+    return object_body(
+        brokerAddrTable=b"{" + b",".join(entries) + b"}",
+        clusterAddrTable={name: sorted(names) for name, names in clusters.items()},
+    )
+
+
+def topic_list_body(topics: Iterable[str], broker_address: str | None = None) -> bytes:
+    """Return a list of topics."""
+    return object_body(brokerAddr=broker_address, topicList=list(topics))
+
+
+def _joined(pieces: Iterable[bytes]) -> bytes:
+    return b"[" + b",".join(pieces) + b"]"
+
+
+def _in_ascii(body: bytes) -> bytes:
+    """Escape all that is not ASCII, as the standard form has it (``BrowserCompatible``)."""
+    if body.isascii():
+        return body
+    units = body.decode().encode("utf-16-be")
+    codes = (units[i] << 8 | units[i + 1] for i in range(0, len(units), 2))
+    return "".join(chr(code) if code < 0x80 else f"\\u{code:04x}" for code in codes).encode()
