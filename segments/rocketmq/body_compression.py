@@ -32,6 +32,8 @@ DECOMPRESSED_BYTES_MAX = 128 * 1024 * 1024
 LEVEL = 5
 _ZSTD_WINDOW_BYTES_MAX = 1 << 27
 _CHUNK_BYTES = 128 * 1024
+#: three bytes may become a block of 128 KiB: this bounds what comes out at a time
+_ZSTD_INPUT_BYTES = 256
 
 
 class CompressionType(IntEnum):
@@ -64,7 +66,7 @@ def compress_body(kind: int, data: Buffer, level: int = LEVEL) -> bytes:
         return compressed
     import zstandard
 
-    return zstandard.ZstdCompressor(level=level).compress(data)
+    return zstandard.ZstdCompressor(level=level).compress(memoryview(data))
 
 
 def decompress_body(kind: int, data: bytes, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
@@ -107,18 +109,27 @@ def decompress_body(kind: int, data: bytes, size_bytes_max: int = DECOMPRESSED_B
 def _decompress_zstd(data: bytes, size_bytes_max: int) -> bytes:
     import zstandard
 
-    pieces: list[bytes] = []
-    size_bytes = 0
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES_MAX)
+    pieces: list[bytes] = []
+    size_bytes = position = 0
+    frame = None
     try:
-        with decompressor.stream_reader(data, read_across_frames=True) as reader:
-            while piece := reader.read(_CHUNK_BYTES):
-                pieces.append(piece)
-                size_bytes += len(piece)
-                if size_bytes > size_bytes_max:
-                    raise BodyCompressionError(f"zstd: more than {size_bytes_max} bytes come out")
+        while position < len(data):
+            if frame is None:
+                frame = decompressor.decompressobj()
+            source = data[position : position + _ZSTD_INPUT_BYTES]
+            piece = frame.decompress(source)
+            position += len(source) - len(frame.unused_data)
+            pieces.append(piece)
+            size_bytes += len(piece)
+            if size_bytes > size_bytes_max:
+                raise BodyCompressionError(f"zstd: more than {size_bytes_max} bytes come out")
+            if frame.eof:
+                frame = None
     except zstandard.ZstdError as error:
         raise BodyCompressionError(f"zstd: {error}") from None
+    if frame is not None or not data:
+        raise BodyCompressionError("zstd: the body is cut short")
     return b"".join(pieces)
 
 

@@ -11,8 +11,7 @@ from functools import lru_cache
 
 _MASK = 0xFFFF_FFFF
 _TAIL_CHARACTERS = 12
-_TAIL_FACTOR = 31**_TAIL_CHARACTERS
-_TAIL_SHIFT = 8 * (16 - _TAIL_CHARACTERS)
+_TAIL_FACTOR: int = 31**_TAIL_CHARACTERS
 _PREFIXES_MAX = 4096
 #: hashes of what stands before the last characters, times what those shift them by
 _prefixes: dict[str, int] = {}
