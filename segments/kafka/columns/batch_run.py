@@ -78,6 +78,7 @@ class BatchRun:
         view, end, starts = self.view, len(self.view), self.starts
         first, last = self.selection.span
         is_checked, has_control = self.selection.is_checked, self.selection.has_control
+        is_run, previous = self.selection.is_run, first - 1
         position = size_bytes = 0
         while end - position >= HEADER_BYTES and not self.is_full:
             base_offset, length, magic, crc, attributes, last_delta = _walk(view, position)
@@ -91,6 +92,10 @@ class BatchRun:
             if magic != MAGIC:
                 self.refuse(position, f"magic {magic}, expected {MAGIC}")
             is_wanted = base_offset <= last and base_offset + last_delta >= first
+            if is_run:
+                if not is_wanted or (base_offset <= previous and previous >= first):
+                    self.refuse(position, f"a batch of offset {base_offset} is out of place")
+                previous = base_offset + last_delta
             if is_wanted and (has_control or not attributes & CONTROL_BIT):
                 if is_checked and crc32c(view[position + _CRC_START : following]) != crc:
                     self._refuse_crc(position, following, crc)

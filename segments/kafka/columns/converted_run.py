@@ -31,6 +31,8 @@ class ConvertedRun(BatchRun):
     ) -> None:
         #: where in the file's own bytes each batch of the conversion starts, and the end
         self._origins: dict[int, int] = {}
+        #: of what each batch of the conversion was made
+        self._magics: dict[int, int] = {}
         self._original = view
         super().__init__(view, path, file_position, selection)
         self.view = self._converted()
@@ -48,6 +50,7 @@ class ConvertedRun(BatchRun):
             try:
                 is_checked = self.selection.is_checked
                 batch = parse_entry(entry, 0, self.path, is_checked=is_checked)
+                self._magics[len(made)] = batch.magic
                 is_old = is_legacy_magic(batch.magic)
                 made += up_convert(batch.data) if is_old else batch.data
             except CorruptEntryError as error:
@@ -72,7 +75,10 @@ class ConvertedRun(BatchRun):
         ]
         position = np.array(starts, dtype=np.int64)
         size_bytes = np.array(ends, dtype=np.int64) - position
-        return attrs.evolve(found, position=position + self.file_position, size_bytes=size_bytes)
+        magic = np.array([self._magics[start] for start in self.starts], dtype=np.int8)
+        return attrs.evolve(
+            found, position=position + self.file_position, size_bytes=size_bytes, magic=magic
+        )
 
     def refuse_tail(self, position: int) -> NoReturn:
         """Raise CorruptEntryError for what stands at `position` of the file's own bytes."""

@@ -80,10 +80,15 @@ class HeaderColumns:
 
 @attrs.frozen(eq=False)
 class BatchColumns:
-    """The headers of batches, a row a batch; `position` is where it starts in its file."""
+    """
+    The headers of batches, a row a batch; `position` is where it starts in its file.
+
+    `magic` is what stands in the file: 0 and 1 of messages that were made into batches.
+    """
 
     position: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
+    magic: NDArray[np.int8]
     base_offset: NDArray[np.int64]
     leader_epoch: NDArray[np.int32]
     attributes: NDArray[np.int16]
@@ -132,6 +137,7 @@ class BatchColumns:
         return cls(
             position=starts + file_position,
             size_bytes=rows["length"].astype(np.int64) + 12,
+            magic=rows["magic"].astype(np.int8),
             base_offset=rows["base_offset"].astype(np.int64),
             leader_epoch=rows["leader_epoch"].astype(np.int32),
             attributes=rows["attributes"].astype(np.int16),

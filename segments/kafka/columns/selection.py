@@ -14,6 +14,9 @@ class Selection:
 
     Batches wholly outside are passed over, neither checked nor decompressed; so are control
     batches without `has_control`. Without `is_checked` CRCs are not looked at.
+
+    With `is_run` the bytes are a run of one log that was cut out for these offsets: batches must
+    come in order, and one outside of the span is damage. No CRC covers a batch's base offset.
     """
 
     start_offset: int | None = None
@@ -23,6 +26,7 @@ class Selection:
     has_headers: bool = True
     has_control: bool = True
     is_checked: bool = True
+    is_run: bool = False
 
     @property
     def span(self) -> tuple[int, int]:

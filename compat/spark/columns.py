@@ -1,0 +1,77 @@
+"""
+The columns that a reader can ask for, with their Spark types.
+
+The first seven are those of Spark's own Kafka source, in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from logstore.errors import LogStoreError
+
+#: what ``load()`` gives without the option `columns`
+DEFAULT_COLUMNS = (
+    "key",
+    "value",
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestampType",
+)
+HEADERS = "headers"
+CORRUPT = "_corrupt"
+
+#: name -> type, as Spark's DDL has it
+COLUMN_TYPES = {
+    "key": "BINARY",
+    "value": "BINARY",
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+    "timestampType": "INT",
+    HEADERS: "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+    "file": "STRING",
+    "position": "BIGINT",
+    "batchBaseOffset": "BIGINT",
+    "batchSizeBytes": "INT",
+    "batchCodec": "STRING",
+    "leaderEpoch": "INT",
+    "producerId": "BIGINT",
+    "producerEpoch": "SMALLINT",
+    "sequence": "INT",
+    "isTransactional": "BOOLEAN",
+    CORRUPT: "STRING",
+}
+
+
+class UnknownColumnError(LogStoreError):
+    """A column was asked for that there is not."""
+
+
+def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
+    """
+    Return the names as the table above spells them; their case does not matter.
+
+    Raises:
+        UnknownColumnError: there is no such column.
+
+    """
+    by_lower = {name.lower(): name for name in COLUMN_TYPES}
+    found: list[str] = []
+    for name in names:
+        known = by_lower.get(name.strip().lower())
+        if known is None:
+            raise UnknownColumnError(
+                f"there is no column {name.strip()!r}; there are: {', '.join(COLUMN_TYPES)}"
+            )
+        if known not in found:
+            found.append(known)
+    return tuple(found)
+
+
+def ddl_of(names: Iterable[str]) -> str:
+    """Return the schema of these columns as Spark's DDL."""
+    return ", ".join(f"`{name}` {COLUMN_TYPES[name]}" for name in names)

@@ -1,0 +1,66 @@
+"""How many records there are: by batch headers alone, in Spark's workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.spark.options import parse_options
+from logstore.compat.spark.predicates import Where
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from logstore.compat.spark.work_unit import WorkUnit
+
+COUNT_SCHEMA = (
+    "topic STRING, partition INT, count BIGINT, firstOffset BIGINT, lastOffset BIGINT, "
+    "sizeBytes BIGINT"
+)
+
+
+def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
+    """
+    Return records, first and last offset and bytes of every topic and partition of a store.
+
+    The options are those of a read. Values are never read, only the headers of their batches; where
+    an option cuts a batch in two, or legacy messages stand in it, that batch is decoded.
+    """
+    from logstore.compat.spark.stores import open_for_reading, plan
+    from logstore.compat.spark.work_unit import gathered
+
+    parsed = parse_options({**options, "path": path})
+    with open_for_reading(path) as store:
+        units = plan(store, parsed, Where())
+    slots = spark.sparkContext.defaultParallelism * 4
+    tasks = gathered(units, parsed.split_bytes, slots)
+    rdd = spark.sparkContext.parallelize(tasks, max(1, len(tasks)))
+    rows = rdd.flatMap(lambda task: _count_all(path, task))
+    frame = spark.createDataFrame(rows, COUNT_SCHEMA)
+    from pyspark.sql import functions
+
+    return frame.groupBy("topic", "partition").agg(
+        functions.sum("count").alias("count"),
+        functions.min("firstOffset").alias("firstOffset"),
+        functions.max("lastOffset").alias("lastOffset"),
+        functions.sum("sizeBytes").alias("sizeBytes"),
+    )
+
+
+def _count_all(path: str, units: list[WorkUnit]) -> Iterator[tuple[Any, ...]]:
+    """Yield a row a unit that has records."""
+    from logstore.compat.spark.header_count import count_unit
+    from logstore.compat.spark.stores import file_system_of
+
+    fs = file_system_of(path)
+    for unit in units:
+        found = count_unit(fs, unit)
+        if found.record_count:
+            yield (
+                unit.topic,
+                unit.partition,
+                found.record_count,
+                found.first_offset,
+                found.last_offset,
+                found.size_bytes,
+            )

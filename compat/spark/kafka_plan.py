@@ -1,0 +1,120 @@
+"""
+From a Kafka store to work units: by its indexes and file sizes alone, no data is read.
+
+A segment is split at entries of its offset index. Bounds on offsets and times choose segments,
+then places in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from logstore.compat.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions
+from logstore.compat.spark.predicates import Where
+from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
+
+if TYPE_CHECKING:
+    from logstore.segments.kafka.partition import KafkaPartition
+    from logstore.segments.kafka.segment import KafkaSegment
+    from logstore.segments.kafka.store import KafkaStore
+
+
+def plan_units(store: KafkaStore, options: ReadOptions, where: Where) -> list[WorkUnit]:
+    """
+    Return the units that hold all wanted records, in order of topic, partition and offset.
+
+    Raises:
+        OptionError: a partition that the options name is not there.
+
+    """
+    topics = store.topics()
+    _check_named(options, topics.keys())
+    units: list[WorkUnit] = []
+    for topic in sorted(topics):
+        for index in sorted(topics[topic]):
+            if options.wants(topic, index) and where.wants(topic, index):
+                units += _partition_units(topics[topic][index], options, where)
+    return units
+
+
+def _check_named(options: ReadOptions, topics: object) -> None:
+    named = options.topics or ()
+    missing = sorted(name for name in named if name not in topics)  # type: ignore[operator]
+    if missing:
+        raise OptionError("subscribe", ",".join(missing), "is not in the store")
+
+
+def _partition_units(
+    partition: KafkaPartition, options: ReadOptions, where: Where
+) -> Iterator[WorkUnit]:
+    """Yield the units of one partition."""
+    last = partition.last_stable_offset if options.is_committed_only else partition.end_offset
+    start = _resolved(partition, options.start, is_start=True)
+    end = min(_resolved(partition, options.end, is_start=False), last)
+    start = max(start, where.offset_min, partition.start_offset)
+    end = min(end, where.offset_max + 1)
+    if start >= end:
+        return
+    for segment in list(partition.log.segments.values()):
+        if segment.next_offset <= start or segment.base_offset >= end or not segment.end_position:
+            continue
+        if segment.largest_timestamp_ms() < where.timestamp_ms_min:
+            continue
+        first = max(start, segment.base_offset, _first_by_time(segment, where))
+        yield from _segment_units(partition, segment, first, min(end, segment.next_offset), options)
+
+
+def _resolved(partition: KafkaPartition, bound: Bound, *, is_start: bool) -> int:
+    """Return the offset that a bound means in this partition."""
+    topic, index = partition.topic, partition.index
+    time_ms = bound.time_of(topic, index)
+    if time_ms is not None:
+        found = partition.offset_for_timestamp(time_ms)
+        return partition.end_offset if found is None else found
+    place = bound.offsets.get((topic, index), bound.everywhere)
+    if place == EARLIEST:
+        return partition.start_offset
+    if place == LATEST:
+        return partition.end_offset
+    if place < 0:
+        name = "startingOffsets" if is_start else "endingOffsets"
+        raise OptionError(name, place, "is neither an offset nor -1 (latest) nor -2 (earliest)")
+    return place
+
+
+def _first_by_time(segment: KafkaSegment, where: Where) -> int:
+    """Return an offset below which no record of the segment is young enough."""
+    timestamp_ms, offset = segment.time_index.lookup(where.timestamp_ms_min - 1)
+    return offset if 0 <= timestamp_ms < where.timestamp_ms_min else segment.base_offset
+
+
+def _segment_units(
+    partition: KafkaPartition, segment: KafkaSegment, start: int, end: int, options: ReadOptions
+) -> Iterator[WorkUnit]:
+    """Yield a unit for about every `split_bytes` of the segment between two offsets."""
+    aborted = _aborted(partition, segment) if options.is_committed_only else ()
+    position = segment.locate(start)
+    stop = segment.end_position if end >= segment.next_offset else segment.locate(end)
+    if stop < segment.end_position and end < segment.next_offset:
+        stop = _behind(segment, end, stop)
+    while position < stop:
+        entry = segment.offset_index.first_from_position(position + options.split_bytes)
+        following = stop if entry is None or entry[1] >= stop else entry[1]
+        yield WorkUnit(
+            segment.path, partition.topic, partition.index, position, following, start, end, aborted
+        )
+        position = following
+
+
+def _behind(segment: KafkaSegment, end: int, position: int) -> int:
+    """Return the end of the batch at `position` if it starts below `end`: it has wanted records."""
+    batch = segment.decode(position)
+    if batch is None or batch.base_offset >= end:
+        return position
+    return position + batch.size_bytes
+
+
+def _aborted(partition: KafkaPartition, segment: KafkaSegment) -> tuple[AbortedSpan, ...]:
+    found = partition.aborted_transactions(segment.base_offset, segment.next_offset)
+    return tuple(AbortedSpan(one.producer_id, one.first_offset, one.last_offset) for one in found)

@@ -1,0 +1,206 @@
+"""
+What a task does with a unit of a Kafka store: from bytes of a file to Arrow batches.
+
+Only the columns that were asked for are decoded. Keys and values are handed on as they stand, and
+never become Python objects.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logstore.compat.spark.columns import CORRUPT, HEADERS
+from logstore.compat.spark.predicates import Where
+from logstore.compat.spark.salvage import next_batch_position
+from logstore.compat.spark.time_window import wanted_ranges
+from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
+from logstore.errors import CorruptEntryError
+from logstore.host import File, FileSystem
+from logstore.segments.kafka.columns import RecordColumns, Selection, iterate_columns, to_arrow
+from logstore.segments.kafka.compression import Codec
+
+#: it carries no types
+pa: Any = importlib.import_module("pyarrow")
+_log = logging.getLogger(__name__)
+_FAILFAST, _PERMISSIVE = "failfast", "permissive"
+#: our name of a column that the decoder hands over as it is -> the decoder's
+_DECODED = {"key": "key", "value": "value", "offset": "offset"}
+_CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
+_NO_TIMESTAMP_TYPE = -1
+
+
+class RowReader:
+    """Reads units into batches of one schema."""
+
+    def __init__(
+        self, fs: FileSystem, schema: Any, where: Where, mode: str, *, is_time_exact: bool = False
+    ) -> None:
+        self._fs = fs
+        self._schema = schema
+        self._names: Sequence[str] = schema.names
+        self._where = where
+        self._mode = mode
+        self._is_time_exact = is_time_exact
+
+    def read(self, unit: WorkUnit) -> Iterator[Any]:
+        """
+        Yield the unit's records as ``pyarrow.RecordBatch``, in order.
+
+        Raises:
+            CorruptEntryError: mode failfast, and a batch is damaged; it names file and position.
+
+        """
+        file = self._fs.open(unit.path, writable=False)
+        try:
+            for position, end in wanted_ranges(file, unit, self._where, self._is_time_exact):
+                yield from self._read_range(file, unit, position, end)
+        finally:
+            file.close()
+
+    def _read_range(self, file: File, unit: WorkUnit, position: int, end: int) -> Iterator[Any]:
+        while position < end:
+            try:
+                for columns in iterate_columns(
+                    file, unit.path, position, end, selection=self._selection(unit)
+                ):
+                    position = columns.next_position
+                    rows = _without_aborted(columns, unit.aborted)
+                    if rows is None or len(rows):
+                        yield self._batch(columns, unit, rows)
+            except CorruptEntryError as error:
+                if self._mode == _FAILFAST:
+                    raise
+                yield from self._read_before(file, unit, position, error.position)
+                if self._mode == _PERMISSIVE and CORRUPT in self._names:
+                    yield self._told(unit, error)
+                _log.warning("%s; passed over", error)
+                position = next_batch_position(file, error.position, end)
+
+    def _read_before(self, file: File, unit: WorkUnit, position: int, end: int) -> Iterator[Any]:
+        """Yield what is whole in the step in front of a damaged batch."""
+        if position < end:
+            for columns in iterate_columns(
+                file, unit.path, position, end, selection=self._selection(unit)
+            ):
+                rows = _without_aborted(columns, unit.aborted)
+                yield self._batch(columns, unit, rows)
+
+    def _selection(self, unit: WorkUnit) -> Selection:
+        names = self._names
+        return Selection(
+            unit.start_offset,
+            unit.end_offset,
+            has_keys="key" in names,
+            has_values="value" in names,
+            has_headers=HEADERS in names,
+            has_control=False,
+            is_run=True,
+        )
+
+    def _batch(self, columns: RecordColumns, unit: WorkUnit, rows: NDArray[Any] | None) -> Any:
+        decoded = to_arrow(columns, [_DECODED[name] for name in self._names if name in _DECODED])
+        arrays = [
+            (
+                decoded.column(_DECODED[name]) if name in _DECODED else _column(name, columns, unit)
+            ).cast(self._schema.field(name).type)
+            for name in self._names
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return batch if rows is None else batch.take(pa.array(rows))
+
+    def _told(self, unit: WorkUnit, error: CorruptEntryError) -> Any:
+        """Return the one row that stands for a damaged batch."""
+        row = {"topic": unit.topic, "partition": unit.partition, "file": unit.path}
+        row |= {"position": error.position, CORRUPT: str(error)}
+        return pa.RecordBatch.from_pylist(
+            [{name: row.get(name) for name in self._names}], schema=self._schema
+        )
+
+
+def _without_aborted(
+    columns: RecordColumns, aborted: Sequence[AbortedSpan]
+) -> NDArray[np.intp] | None:
+    """Return the rows that no aborted transaction has; None if all may stay."""
+    batches = columns.batches
+    gone = np.zeros(len(batches), dtype=np.bool_)
+    transactional = batches.is_transactional if aborted else gone
+    if transactional.any():
+        for span in aborted:
+            gone |= (
+                transactional
+                & (batches.producer_id == span.producer_id)
+                & (batches.base_offset >= span.first_offset)
+                & (batches.base_offset <= span.last_offset)
+            )
+    return np.flatnonzero(~gone[columns.batch]) if gone.any() else None
+
+
+def _column(name: str, columns: RecordColumns, unit: WorkUnit) -> Any:
+    """Return a column that the decoder does not make as Spark wants it."""
+    count = len(columns)
+    if name == "topic":
+        return _same(unit.topic, count)
+    if name == "file":
+        return _same(unit.path, count)
+    if name == "partition":
+        return pa.array(np.full(count, unit.partition, dtype=np.int32))
+    if name == "timestamp":
+        micros = pa.array(columns.timestamp_ms * 1000)
+        return micros.cast(pa.timestamp("us", tz="UTC"))
+    if name == "timestampType":
+        return _timestamp_types(columns)
+    if name == HEADERS:
+        return _headers(columns)
+    if name == "sequence":
+        return pa.array(columns.sequence)
+    if name == CORRUPT:
+        return pa.nulls(count, pa.string())
+    return _of_batch(name, columns)
+
+
+def _same(text: str, count: int) -> Any:
+    """Return a column of one text: its bytes over and over, without an object a row."""
+    data = text.encode()
+    bounds = np.arange(count + 1, dtype=np.int32) * len(data)
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data * count)]
+    return pa.Array.from_buffers(pa.string(), count, buffers)
+
+
+def _headers(columns: RecordColumns) -> Any:
+    """Return the headers, null where a record has none, as in Spark's Kafka source."""
+    assert columns.headers is not None, "they were asked for"
+    decoded = to_arrow(columns, ["headers"]).column(0)
+    bounds = columns.headers.bounds
+    is_empty = pa.array(bounds[1:] == bounds[:-1])
+    kind = decoded.type
+    return pa.ListArray.from_arrays(pa.array(bounds), decoded.values, kind, mask=is_empty)
+
+
+def _timestamp_types(columns: RecordColumns) -> Any:
+    batches = columns.batches
+    types = batches.is_log_append_time.astype(np.int32)
+    types[batches.magic == 0] = _NO_TIMESTAMP_TYPE
+    return pa.array(types[columns.batch])
+
+
+def _of_batch(name: str, columns: RecordColumns) -> Any:
+    """Return a column of what the batch's header says, a row a record."""
+    batches = columns.batches
+    if name == "batchCodec":
+        return _CODEC_NAMES.take(pa.array(batches.codec[columns.batch]))
+    values: dict[str, NDArray[Any]] = {
+        "position": batches.position,
+        "batchBaseOffset": batches.base_offset,
+        "batchSizeBytes": batches.size_bytes.astype(np.int32),
+        "leaderEpoch": batches.leader_epoch,
+        "producerId": batches.producer_id,
+        "producerEpoch": batches.producer_epoch,
+        "isTransactional": batches.is_transactional,
+    }
+    return pa.array(values[name][columns.batch])

@@ -1,0 +1,65 @@
+"""The reading half of the data source: planned on the driver, decoded in the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from logstore.compat.spark.predicates import Where, where_of
+from logstore.compat.spark.work_unit import WorkUnit, gathered
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+    from logstore.compat.spark.options import ReadOptions
+
+
+class UnitPartition(InputPartition):
+    """The units of one task."""
+
+    def __init__(self, units: list[WorkUnit]) -> None:
+        super().__init__(len(units))
+        self.units = units
+
+
+class LogStoreReader(DataSourceReader):
+    """Plans and reads one query."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._where = Where()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Narrow the search by all filters; Spark applies each of them again."""
+        self._where = where_of(filters)
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the tasks, by indexes and file sizes alone."""
+        from logstore.compat.spark.stores import open_for_reading, plan
+
+        with open_for_reading(self._options.path) as store:
+            units = plan(store, self._options, self._where)
+        tasks = gathered(units, self._options.split_bytes, self._options.partition_count_min)
+        return [UnitPartition(task) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Yield the rows of one task as Arrow batches."""
+        from logstore.compat.spark.kafka_rows import RowReader
+        from logstore.compat.spark.stores import file_system_of
+
+        assert isinstance(partition, UnitPartition), "Spark hands back what it was given"
+        rows = RowReader(
+            file_system_of(self._options.path),
+            to_arrow_schema(self._schema, timezone="UTC"),
+            self._where,
+            self._options.mode,
+            is_time_exact=self._options.is_time_exact,
+        )
+        for unit in partition.units:
+            yield from rows.read(unit)

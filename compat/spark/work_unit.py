@@ -1,0 +1,57 @@
+"""A piece of one segment file that a task reads on its own."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class AbortedSpan:
+    """The transactional batches of one producer in ``[first_offset, last_offset]`` were aborted."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+@attrs.frozen
+class WorkUnit:
+    """
+    The batches in ``[position, end_position)`` of a ``.log``.
+
+    Of their records those in ``[start_offset, end_offset)`` are wanted.
+    """
+
+    path: str
+    topic: str
+    partition: int
+    position: int
+    end_position: int
+    start_offset: int
+    end_offset: int
+    aborted: tuple[AbortedSpan, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of the file it covers."""
+        return self.end_position - self.position
+
+
+def gathered(units: list[WorkUnit], split_bytes: int, count_min: int) -> list[list[WorkUnit]]:
+    """
+    Put neighbours together into tasks of about `split_bytes`, at least `count_min` if there are.
+
+    Small segments share a task: starting one costs more than reading them.
+    """
+    size_bytes = sum(unit.size_bytes for unit in units)
+    if count_min > 1:
+        split_bytes = max(1, min(split_bytes, size_bytes // count_min))
+    tasks: list[list[WorkUnit]] = []
+    filled_bytes = 0
+    for unit in units:
+        if not tasks or filled_bytes + unit.size_bytes > split_bytes:
+            tasks.append([])
+            filled_bytes = 0
+        tasks[-1].append(unit)
+        filled_bytes += unit.size_bytes
+    return tasks
