@@ -150,7 +150,8 @@ def expanded(host: str) -> str:
 def check_item_of(batch: Message, expected: dict[str, Any]) -> None:
     """Compare what the client unwrapped from an inner batch with an item of its body."""
     items = decode_batch_body(batch.body)
-    item = items[expected["queueOffset"] - int(batch.properties["INNER_BASE"])]
+    index: int = expected["queueOffset"] - int(batch.properties["INNER_BASE"])
+    item = items[index]
     assert int(batch.properties["INNER_NUM"]) == len(items)
     assert item.body == expected["body"]
     assert parse_properties(item.properties_text).items() <= expected["properties"].items()
