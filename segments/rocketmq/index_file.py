@@ -1,10 +1,47 @@
-"""One index file: from the hash of a key to physical offsets (signatures)."""
+"""
+One index file: from the hash of a key to the physical offsets of messages.
+
+::
+
+    0             40   header
+    40            4*S  slots: the number of the newest entry of each chain, 0 for none
+    40 + 4*S      20*N entries; number 0 is never used
+
+    header:  begin and end store timestamp (8, 8), begin and end physical offset (8, 8),
+             slots in use (4), number of the next entry (4; 0 in a file that was never written)
+    entry:   hash of the key (4), physical offset (8), seconds since the begin timestamp (4),
+             number of the entry before it in the chain (4)
+
+All integers are big-endian. The slot of a key is its hash modulo S; a chain goes from the newest
+entry to the oldest and mixes all keys of the slot. Nothing has a checksum. A file has its full,
+sparse size from the start.
+
+Source: ``IndexFile``, ``IndexHeader``.
+"""
 
 from __future__ import annotations
 
+import mmap
+import struct
+import sys
+from array import array
+from contextlib import suppress
+
 import attrs
 
-from logstore.host import Host
+from logstore.errors import WriteFailedError
+from logstore.host import File, Host
+from logstore.segments.rocketmq.release import Release
+
+HEADER = struct.Struct(">qqqqii")
+ENTRY = struct.Struct(">iqii")
+SLOT_BYTES = 4
+_INT_MAX = 2**31 - 1
+#: slots no further apart than this are written together
+_RUN_GAP_SLOTS = 1024
+#: more pieces than this are one write of all between them
+_RUNS_MAX = 256
+_CHUNK_SLOTS = 256 * 1024
 
 
 @attrs.frozen
@@ -15,9 +52,14 @@ class IndexSizes:
     entry_count: int = 20_000_000
 
     @property
+    def entries_position(self) -> int:
+        """Where entry 0 would stand."""
+        return HEADER.size + SLOT_BYTES * self.slot_count
+
+    @property
     def file_size_bytes(self) -> int:
         """Length of every file."""
-        return 40 + 4 * self.slot_count + 20 * self.entry_count
+        return self.entries_position + ENTRY.size * self.entry_count
 
 
 class IndexFile:
@@ -25,33 +67,298 @@ class IndexFile:
     One index file. What is put waits in memory until :meth:`write`; reads see it at once.
 
     Header fields: `begin_timestamp_ms`, `end_timestamp_ms`, `begin_physical_offset`,
-    `end_physical_offset`, `slot_count_used`, `next_number` (Java's ``indexCount``).
+    `end_physical_offset`, `slot_count_used`, `next_number` (Java's ``indexCount``). A file that is
+    put into keeps all of its slots in memory, four bytes each, until it is full and written.
     """
 
-    def __init__(self, host: Host, path: str, sizes: IndexSizes) -> None:
-        raise NotImplementedError
+    __slots__ = (
+        "_file",
+        "_host",
+        "_is_empty_count_written",
+        "_is_header_dirty",
+        "_is_writable",
+        "_pending",
+        "_slots",
+        "begin_physical_offset",
+        "begin_timestamp_ms",
+        "end_physical_offset",
+        "end_timestamp_ms",
+        "file_size_bytes",
+        "next_number",
+        "path",
+        "sizes",
+        "slot_count_used",
+    )
+
+    def __init__(
+        self, host: Host, path: str, sizes: IndexSizes, *, is_writable: bool = True
+    ) -> None:
+        self.path = path
+        self.sizes = sizes
+        self._is_writable = is_writable
+        self._host = host
+        self._file: File | None = None
+        self._pending = bytearray()
+        self._slots: memoryview | None = None
+        self._is_header_dirty = False
+        self._is_empty_count_written = False
+        header = self._open().read(0, HEADER.size)
+        (
+            self.begin_timestamp_ms,
+            self.end_timestamp_ms,
+            self.begin_physical_offset,
+            self.end_physical_offset,
+            self.slot_count_used,
+            count,
+        ) = HEADER.unpack(header.ljust(HEADER.size, b"\0"))
+        self.next_number = max(count, 1)
+        #: length that it was found with; Java opens, and where it is short extends, any
+        self.file_size_bytes = self._open().size()
+
+    @classmethod
+    def create(
+        cls,
+        host: Host,
+        path: str,
+        sizes: IndexSizes,
+        *,
+        previous: IndexFile | None = None,
+        release: Release = Release.V5,
+    ) -> IndexFile:
+        """
+        Make a new, sparse file that begins where `previous` ends.
+
+        Raises:
+            WriteFailedError: the disk refused; no file is left behind.
+
+        """
+        try:
+            file = host.fs.open(path, create=True)
+            try:
+                file.truncate(sizes.file_size_bytes)
+            finally:
+                file.close()
+        except OSError as error:
+            with suppress(OSError):
+                host.fs.remove(path)
+            raise WriteFailedError(f"{path}: cannot make an index file: {error}") from error
+        made = cls(host, path, sizes)
+        made._is_empty_count_written = release is Release.V5
+        if previous is not None and previous.end_physical_offset > 0:
+            made.begin_physical_offset = made.end_physical_offset = previous.end_physical_offset
+        if previous is not None and previous.end_timestamp_ms > 0:
+            made.begin_timestamp_ms = made.end_timestamp_ms = previous.end_timestamp_ms
+        made._is_header_dirty = True
+        # A new file is all zeros: its slots need no reading.
+        made._slots = _empty_slots(sizes.slot_count)
+        return made
 
     @property
     def is_full(self) -> bool:
         """Whether no entry fits any more."""
-        raise NotImplementedError
+        return self.next_number >= self.sizes.entry_count
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something waits for :meth:`write`."""
+        return self._is_header_dirty
+
+    @property
+    def pending_count(self) -> int:
+        """How many entries wait for :meth:`write`."""
+        return len(self._pending) // ENTRY.size
 
     def put(self, key_hash: int, physical_offset: int, store_timestamp_ms: int) -> bool:
-        """Add an entry; tell whether there was room. `key_hash` is not negative."""
-        raise NotImplementedError
+        """
+        Add an entry; tell whether there was room.
+
+        Args:
+            key_hash: of topic and key, not negative.
+            physical_offset: where the message stands; not checked to rise.
+            store_timestamp_ms: when it was stored; rounded down to seconds since the file's first.
+
+        """
+        number = self.next_number
+        sizes = self.sizes
+        if number >= sizes.entry_count:
+            return False
+        slots = self._slots
+        if slots is None:
+            slots = self._load_slots()
+        slot = key_hash % sizes.slot_count
+        previous = slots[slot]
+        if previous <= 0 or previous > number:
+            previous = 0
+            self.slot_count_used += 1
+        begin_ms = self.begin_timestamp_ms
+        seconds = 0
+        if 0 < begin_ms < store_timestamp_ms:
+            seconds = min((store_timestamp_ms - begin_ms) // 1000, _INT_MAX)
+        self._pending += ENTRY.pack(key_hash, physical_offset, seconds, previous)
+        slots[slot] = number
+        if number <= 1:
+            self.begin_physical_offset = physical_offset
+            self.begin_timestamp_ms = store_timestamp_ms
+        self.next_number = number + 1
+        self.end_physical_offset = physical_offset
+        self.end_timestamp_ms = store_timestamp_ms
+        self._is_header_dirty = True
+        return True
+
+    # reading
+
+    def is_time_matched(self, begin_ms: int, end_ms: int) -> bool:
+        """Tell whether messages of the file may be in [begin, end]."""
+        first_ms, last_ms = self.begin_timestamp_ms, self.end_timestamp_ms
+        return (
+            (begin_ms < first_ms and end_ms > last_ms)
+            or first_ms <= begin_ms <= last_ms
+            or first_ms <= end_ms <= last_ms
+        )
 
     def select(self, key_hash: int, count_max: int, begin_ms: int, end_ms: int) -> list[int]:
-        """Return physical offsets of entries with this hash in [begin, end], newest first."""
-        raise NotImplementedError
+        """
+        Return physical offsets of entries with this hash in [begin, end], newest first.
+
+        Times are those of the entries: whole seconds after the file's first message. A chain that
+        leads back into itself, as a damaged file may have one, is followed once.
+        """
+        found: list[int] = []
+        number = self._slot(key_hash % self.sizes.slot_count)
+        if number <= 0 or number > self.next_number or self.next_number <= 1:
+            return found
+        seen: set[int] = set()
+        while len(found) < count_max and number < self.sizes.entry_count and number not in seen:
+            seen.add(number)
+            entry_hash, physical_offset, seconds, previous = self.entry(number)
+            if seconds < 0:
+                break
+            time_ms = self.begin_timestamp_ms + seconds * 1000
+            if entry_hash == key_hash and begin_ms <= time_ms <= end_ms:
+                found.append(physical_offset)
+            if previous <= 0 or previous > self.next_number or time_ms < begin_ms:
+                break
+            number = previous
+        return found
+
+    def entry(self, number: int) -> tuple[int, int, int, int]:
+        """Return (hash, physical offset, seconds, number before in the chain) of an entry."""
+        first_pending = self.next_number - len(self._pending) // ENTRY.size
+        if first_pending <= number < self.next_number:
+            return ENTRY.unpack_from(self._pending, ENTRY.size * (number - first_pending))
+        position = self.sizes.entries_position + ENTRY.size * number
+        data = self._open().read(position, ENTRY.size)
+        return ENTRY.unpack(data.ljust(ENTRY.size, b"\0"))
+
+    def _slot(self, slot: int) -> int:
+        """Return the number in a slot as it stands, whatever it is."""
+        if self._slots is not None:
+            return int(self._slots[slot])
+        data = self._open().read(HEADER.size + SLOT_BYTES * slot, SLOT_BYTES)
+        return int.from_bytes(data.ljust(SLOT_BYTES, b"\0"), "big", signed=True)
+
+    def _load_slots(self) -> memoryview:
+        """Take the slots of a file that goes on into memory."""
+        count = self.sizes.slot_count
+        slots = _empty_slots(count)
+        file = self._open()
+        for start in range(0, count, _CHUNK_SLOTS):
+            wanted = min(_CHUNK_SLOTS, count - start)
+            data = file.read(HEADER.size + SLOT_BYTES * start, SLOT_BYTES * wanted)
+            if data.count(0) < len(data):  # what stays untouched costs no memory
+                data = data.ljust(SLOT_BYTES * wanted, b"\0")
+                slots[start : start + wanted] = _swapped(array("i", data))
+        self._slots = slots
+        return slots
+
+    # writing
 
     def write(self) -> None:
-        """Hand everything pending to the file in a few calls, entries before slots and header."""
-        raise NotImplementedError
+        """
+        Hand everything pending to the file in a few calls: entries, slots, then the header.
+
+        Raises:
+            WriteFailedError: the disk refused; all stays pending and can be written again.
+
+        """
+        if not self._is_header_dirty:
+            return
+        try:
+            self._write()
+        except OSError as error:
+            raise WriteFailedError(f"{self.path}: cannot write the index: {error}") from error
+        self._pending = bytearray()
+        self._is_header_dirty = False
+        if self.is_full:
+            self._slots = None
+
+    def _write(self) -> None:
+        file = self._open()
+        if file.size() < self.sizes.file_size_bytes:
+            file.truncate(self.sizes.file_size_bytes)
+        pending = self._pending
+        if pending:
+            first = self.next_number - len(pending) // ENTRY.size
+            file.write(self.sizes.entries_position + ENTRY.size * first, pending)
+            for start, end in self._dirty_runs():
+                self._write_slots(file, start, end)
+        is_unused = self.next_number == 1 and not self._is_empty_count_written
+        header = HEADER.pack(
+            self.begin_timestamp_ms,
+            self.end_timestamp_ms,
+            self.begin_physical_offset,
+            self.end_physical_offset,
+            self.slot_count_used,
+            0 if is_unused else self.next_number,
+        )
+        file.write(0, header)
+
+    def _dirty_runs(self) -> list[tuple[int, int]]:
+        """Return [start, end) of the slots that pending entries changed, neighbours joined."""
+        count = self.sizes.slot_count
+        slots = sorted({entry[0] % count for entry in ENTRY.iter_unpack(self._pending)})
+        runs: list[tuple[int, int]] = []
+        start = end = slots[0]
+        for slot in slots:
+            if slot - end > _RUN_GAP_SLOTS:
+                runs.append((start, end + 1))
+                start = slot
+            end = slot
+        runs.append((start, end + 1))
+        return runs if len(runs) <= _RUNS_MAX else [(slots[0], slots[-1] + 1)]
+
+    def _write_slots(self, file: File, start: int, end: int) -> None:
+        assert self._slots is not None, "what is pending was put through the slots"
+        for chunk in range(start, end, _CHUNK_SLOTS):
+            chunk_end = min(chunk + _CHUNK_SLOTS, end)
+            data = _swapped(array("i", self._slots[chunk:chunk_end].tobytes()))
+            file.write(HEADER.size + SLOT_BYTES * chunk, data.tobytes())
 
     def sync(self) -> None:
-        """Make what was written durable."""
-        raise NotImplementedError
+        """Make what was written durable; may run beside everything else, in any thread."""
+        self._open().sync()
+
+    def _open(self) -> File:
+        """Return the handle."""
+        if self._file is None:
+            self._file = self._host.fs.open(self.path, writable=self._is_writable)
+        return self._file
 
     def close(self) -> None:
-        """Give the handle back; does not write."""
-        raise NotImplementedError
+        """Give the handle back; does not write. The next read or write opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _empty_slots(count: int) -> memoryview:
+    """Return zeros that take memory only where they are touched, which a bytearray does at once."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return memoryview(mmap.mmap(-1, SLOT_BYTES * count, flags=flags)).cast("i")
+
+
+def _swapped(slots: array[int]) -> array[int]:
+    """Turn slots from the file's byte order to the machine's, or back."""
+    if sys.byteorder == "little":
+        slots.byteswap()
+    return slots

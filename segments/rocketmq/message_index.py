@@ -1,27 +1,62 @@
-"""The message index: which messages have a key (signatures)."""
+"""
+The message index: which messages of a topic have a key.
+
+A folder of index files; one is written, those before it are full. A message has an entry for its
+unique key, one for each of its keys, and one for its tags where 5.x writes the store. Nothing but
+the hash of ``topic#key`` is kept, so a query finds messages of other keys too: look at them.
+
+The index is a fold over the commit log. After an unclean stop the files that the checkpoint does
+not vouch for are removed and their messages, as far as they are dispatched again, come back.
+
+Source: ``IndexService``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.host import Host
 from logstore.segments.rocketmq.index_file import IndexFile, IndexSizes
+from logstore.segments.rocketmq.java_strings import java_hash
 from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.checkpoint import StoreCheckpoint
     from logstore.segments.rocketmq.dispatch_request import DispatchRequest
 
+#: entries that wait in memory before they are written without being asked
+PENDING_COUNT_MAX = 65_536
+_MIN_HASH = -(2**31)
+_TAG_PREFIX = "#T#"
+
+
+def index_hash(text: str) -> int:
+    """Return the hash of ``topic#key`` as entries have it: Java's, without its sign."""
+    value = java_hash(text)
+    return 0 if value == _MIN_HASH else abs(value)
+
 
 class IndexFlush:
     """Files to sync. :meth:`run` may run in any thread; hand it to `end_flush` afterwards."""
 
+    __slots__ = ("_directory", "_host", "files")
+
+    def __init__(self, host: Host, directory: str, files: list[IndexFile]) -> None:
+        self._host = host
+        self._directory = directory
+        self.files = files
+
     def run(self) -> None:
-        """Sync the files."""
-        raise NotImplementedError
+        """Sync the files and their names. Raises OSError."""
+        for file in self.files:
+            file.sync()
+        if self.files:
+            self._host.fs.sync_directory(self._directory)
 
 
 @attrs.frozen
@@ -35,11 +70,13 @@ class IndexAnswer:
 
 class MessageIndex:
     """
-    All index files of a store, in one folder; one is written, the others are full.
+    All index files of a store; `put` adds to the last one and makes the next when it is full.
 
-    A fold over the commit log: `put` passes over messages that are in it already (those before
-    the physical offset of the last entry). Only `write` and the flushes touch the disk; a roll
-    makes a new file.
+    `put` passes over messages that are in the index already: those before the physical offset of
+    the last entry. The disk is touched by `write`, by the flushes, when a file is full and when
+    65,536 entries wait. `warnings` tells of files that are not as they must be and are let alone.
+
+    Not thread-safe, but for :meth:`IndexFlush.run`.
     """
 
     def __init__(
@@ -50,30 +87,172 @@ class MessageIndex:
         *,
         sizes: IndexSizes | None = None,
         release: Release = Release.V5,
+        is_writable: bool = True,
     ) -> None:
-        raise NotImplementedError
+        self.directory = directory
+        self.sizes = sizes or IndexSizes()
+        self.release = release
+        self.warnings: list[str] = []
+        self._host = host
+        self.checkpoint = checkpoint
+        self._is_writable = is_writable
+        self._files: list[IndexFile] = []
+        #: full or written since their last sync
+        self._unsynced: dict[str, IndexFile] = {}
+
+    # loading and removing
 
     def load(self, *, is_clean: bool) -> list[str]:
         """
         Open the files; after an unclean stop remove those newer than the checkpoint.
 
-        Returns the paths of the files removed (they are built again from the commit log).
+        Returns the paths of the files removed. Java deletes them so that their messages, which
+        recovery dispatches again, are not in there twice. A store that is not writable leaves
+        them where they are, unread.
         """
-        raise NotImplementedError
+        removed: list[str] = []
+        if not self._host.fs.exists(self.directory):
+            return removed
+        vouched_ms = self.checkpoint.index_msg_timestamp_ms
+        for entry in self._host.fs.list_directory(self.directory):
+            path = f"{self.directory}/{entry.name}"
+            if entry.is_directory or not (entry.name.isascii() and entry.name.isdigit()):
+                self.warnings.append(f"{path}: no index file; it is let alone")
+                continue
+            file = IndexFile(self._host, path, self.sizes, is_writable=self._is_writable)
+            file.close()
+            if not is_clean and file.end_timestamp_ms > vouched_ms:
+                removed.append(path)
+                continue
+            self._warn_of(file)
+            self._files.append(file)
+        if self._is_writable:
+            self._remove_files(removed)
+        return removed
+
+    def _warn_of(self, file: IndexFile) -> None:
+        expected, found = self.sizes.file_size_bytes, file.file_size_bytes
+        if found != expected:
+            self.warnings.append(
+                f"{file.path}: {found} bytes, expected {expected}: was it written with another"
+                " maxHashSlotNum or maxIndexNum? Its answers may be wrong"
+            )
+        elif file.next_number > self.sizes.entry_count or file.slot_count_used < 0:
+            self.warnings.append(f"{file.path}: the header is damaged; its answers may be wrong")
+
+    def _remove_files(self, paths: Sequence[str]) -> None:
+        """Remove files durably, oldest first."""
+        for path in paths:
+            self._host.fs.remove(path)
+        if paths:
+            self._host.fs.sync_directory(self.directory)
+
+    def delete_below(self, physical_offset: int) -> list[str]:
+        """Remove files whose messages are all below; never the last. Returns their paths."""
+        removed: list[str] = []
+        while len(self._files) > 1 and self._files[0].end_physical_offset < physical_offset:
+            removed.append(self._drop_first())
+        self._remove_files(removed)
+        return removed
+
+    def destroy(self) -> None:
+        """Remove all files."""
+        removed: list[str] = []
+        while self._files:
+            removed.append(self._drop_first())
+        self._remove_files(removed)
+
+    def _drop_first(self) -> str:
+        file = self._files.pop(0)
+        file.close()
+        self._unsynced.pop(file.path, None)
+        return file.path
 
     @property
     def files(self) -> Sequence[IndexFile]:
         """The files, oldest first."""
-        raise NotImplementedError
+        return self._files
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of all files together."""
+        return self.sizes.file_size_bytes * len(self._files)
 
     @property
     def end_physical_offset(self) -> int:
         """Physical offset of the last message in the index; 0 if it is empty."""
-        raise NotImplementedError
+        return self._files[-1].end_physical_offset if self._files else 0
+
+    # adding
 
     def put(self, request: DispatchRequest) -> None:
-        """Add the keys of one message: unique key, keys, and for 5.x its tags."""
-        raise NotImplementedError
+        """
+        Add the keys of one message.
+
+        Raises:
+            WriteFailedError: a new file could not be made, or the full one not written. The
+                message is in the index in part or not at all.
+
+        """
+        file = self._files[-1] if self._files else None
+        if file is None or file.is_full:
+            file = self._roll()
+        physical_offset = request.physical_offset
+        if physical_offset < file.end_physical_offset:
+            return
+        if request.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+            return
+        store_ms = request.store_timestamp_ms
+        for key_hash in self._hashes(request):
+            if not file.put(key_hash, physical_offset, store_ms):
+                file = self._roll()
+                file.put(key_hash, physical_offset, store_ms)
+        if file.pending_count >= PENDING_COUNT_MAX:
+            file.write()
+
+    def _hashes(self, request: DispatchRequest) -> list[int]:
+        """Return the hashes of a message's entries in Java's order."""
+        topic = request.topic
+        unique_key, keys = request.unique_key, request.keys
+        hashes: list[int] = []
+        if unique_key is not None:
+            hashes.append(index_hash(f"{topic}#{unique_key}"))
+        if keys:
+            hashes += [index_hash(f"{topic}#{key}") for key in keys.split(" ") if key]
+        if self.release.has_tag_entries and (tags := request.tags):
+            hashes.append(index_hash(f"{topic}{_TAG_PREFIX}{tags}"))
+        return hashes
+
+    def _roll(self) -> IndexFile:
+        """Write the full last file and make the next one."""
+        last = self._files[-1] if self._files else None
+        if last is None:
+            self._host.fs.make_directory(self.directory)
+            self._host.fs.sync_directory(self.directory.rpartition("/")[0])
+        else:
+            last.write()
+            last.close()
+            self._unsynced[last.path] = last
+        path = f"{self.directory}/{self._next_name(last)}"
+        made = IndexFile.create(self._host, path, self.sizes, previous=last, release=self.release)
+        self._files.append(made)
+        return made
+
+    def _next_name(self, last: IndexFile | None) -> str:
+        """
+        Return the wall clock's time in the local zone, or the number behind the last name.
+
+        Files are read in the order of their names, so a clock that went back, or two files in one
+        millisecond, must not put a new file before older ones.
+        """
+        wall_ms = self._host.clock.wall_ms()
+        seconds, millis = divmod(wall_ms, 1000)
+        name = f"{datetime.fromtimestamp(seconds):%Y%m%d%H%M%S}{millis:03}"
+        if last is None:
+            return name
+        return str(max(int(name), int(last.path.rpartition("/")[2]) + 1))
+
+    # asking
 
     def query(
         self,
@@ -85,33 +264,70 @@ class MessageIndex:
         *,
         is_tag: bool = False,
     ) -> IndexAnswer:
-        """Return where messages with this key may stand; hashes collide, so look at them."""
-        raise NotImplementedError
+        """
+        Return where messages with this key may stand, newest file first.
+
+        Hashes collide, times are those of whole seconds: look at each message. `is_tag` asks for
+        the entries of tags (5.x).
+        """
+        key_hash = index_hash(f"{topic}{_TAG_PREFIX if is_tag else '#'}{key}")
+        found: list[int] = []
+        for file in reversed(self._files):
+            if file.is_time_matched(begin_ms, end_ms):
+                found += file.select(key_hash, count_max - len(found), begin_ms, end_ms)
+                if file is not self._files[-1]:
+                    file.close()
+            if file.begin_timestamp_ms < begin_ms or len(found) >= count_max:
+                break
+        if not self._files:
+            return IndexAnswer(found, 0, 0)
+        last = self._files[-1]
+        return IndexAnswer(found, last.end_timestamp_ms, last.end_physical_offset)
+
+    # writing and flushing
 
     def write(self) -> None:
-        """Hand all that is pending to the operating system."""
-        raise NotImplementedError
+        """Hand all that is pending to the operating system. Raises WriteFailedError."""
+        if self._files and self._files[-1].is_dirty:
+            last = self._files[-1]
+            last.write()
+            self._unsynced[last.path] = last
 
     def begin_flush(self, *, is_thorough: bool = False) -> IndexFlush:
-        """Write, and return what is to be synced: full files; the last one too if thorough."""
-        raise NotImplementedError
+        """
+        Return what is to be synced: the full files; the last one too, written, if thorough.
+
+        Java syncs an index file when it is full and at a clean stop only: what a crash loses of
+        the last one is built again.
+        """
+        if is_thorough:
+            self.write()
+        last = self._files[-1] if self._files else None
+        files = [file for file in self._unsynced.values() if is_thorough or file is not last]
+        return IndexFlush(self._host, self.directory, files)
 
     def end_flush(self, flush: IndexFlush) -> None:
-        """Set the checkpoint's index timestamp to that of the newest full file synced."""
-        raise NotImplementedError
+        """
+        Note what `flush` synced, and up to when in the checkpoint, which is to be flushed then.
+
+        As in Java only files count that have a successor: the last one is removed after a crash,
+        be it full or not.
+        """
+        for file in flush.files:
+            if file.is_dirty or self._unsynced.get(file.path) is not file:
+                continue
+            del self._unsynced[file.path]
+            if file is not self._files[-1]:
+                self.checkpoint.index_msg_timestamp_ms = file.end_timestamp_ms
+                file.close()
 
     def flush(self) -> None:
-        """Write and sync everything."""
-        raise NotImplementedError
-
-    def delete_below(self, physical_offset: int) -> list[str]:
-        """Remove files whose messages are all below; never the last. Returns their paths."""
-        raise NotImplementedError
-
-    def destroy(self) -> None:
-        """Remove all files."""
-        raise NotImplementedError
+        """Write and sync everything. Raises WriteFailedError or OSError."""
+        flush = self.begin_flush(is_thorough=True)
+        flush.run()
+        self.end_flush(flush)
 
     def close(self) -> None:
         """Give the handles back; what is pending and not written is dropped."""
-        raise NotImplementedError
+        for file in self._files:
+            file.close()
