@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+import attrs
 import uvloop
 
 from logstore.compat.server import Server, Service
@@ -45,16 +46,36 @@ async def listen(server: Server, host: str, port: int) -> int:
         raise AddressError(f"{host}:{port} {text}") from error
 
 
+async def _listen_within(
+    servers: contextlib.AsyncExitStack, server: Server, host: str, port: int
+) -> int:
+    """Start `server` until `servers` are left; return its port."""
+    found_port = await listen(server, host, port)
+    servers.push_async_callback(server.stop)
+    return found_port
+
+
+@attrs.frozen
+class Served:
+    """One more service on the loop of another; `on_start` learns its server and port."""
+
+    service: Service
+    port: int
+    on_start: Callable[[Server, int], None]
+
+
 class ServerThread:
     """
     Serves from a thread of this process between :meth:`start` and :meth:`stop`.
 
-    `on_port` learns the port before the first client can connect.
+    `on_port` learns the port before the first client can connect. The services in `more` are
+    started after it, one after the other.
     """
 
-    def __init__(self, service: Service, on_port: Callable[[int], None]) -> None:
+    def __init__(self, service: Service, on_port: Callable[[int], None], *more: Served) -> None:
         self._service = service
         self._on_port = on_port
+        self._more = more
         self._thread: threading.Thread | None = None
         self._started = threading.Event()
         self._failure: BaseException | None = None
@@ -84,14 +105,15 @@ class ServerThread:
     async def _serve(self, host: str, port: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        server = Server(self._service)
-        found_port = await listen(server, host, port)
-        try:
-            self._on_port(found_port)
+        async with contextlib.AsyncExitStack() as servers:
+            server = Server(self._service)
+            self._on_port(await _listen_within(servers, server, host, port))
+            for served in self._more:
+                server = Server(served.service)
+                found_port = await _listen_within(servers, server, host, served.port)
+                served.on_start(server, found_port)
             self._started.set()
             await self._stopping.wait()
-        finally:
-            await server.stop()
 
     def call(self, work: Callable[[], ResultT]) -> ResultT:
         """

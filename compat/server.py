@@ -59,8 +59,9 @@ class Service(Protocol):
 class _Peer(asyncio.BufferedProtocol):
     """One socket and its connection."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, connect: Callable[[str, int], Connection]) -> None:
         self._server = server
+        self._connect = connect
         self._transport: asyncio.Transport
         self._connection: Connection
         self._descriptor = -1
@@ -80,7 +81,7 @@ class _Peer(asyncio.BufferedProtocol):
         self._descriptor = plain.fileno()
         peer = transport.get_extra_info("peername")
         host, port = peer[:2] if peer else ("", 0)
-        self._connection = self._server.service.connect(host, port)
+        self._connection = self._connect(host, port)
         self._connection.on_output = self._on_output
         self._server.peers.add(self)
 
@@ -256,17 +257,42 @@ class Server:
         self._workers = ThreadPoolExecutor(4, thread_name_prefix="logstore-io")
         self._loop: asyncio.AbstractEventLoop
         self._offload_before: Offload
+        #: connections to others under way; the loop itself keeps only weak references to them
+        self._reaching: set[asyncio.Task[None]] = set()
         self._idle_sweep = IdleSweep(service.timers, self.peers, service.idle_ms_max)
 
     async def start(self, host: str, port: int) -> int:
         """Listen; return the port (chosen by the system where `port` is 0)."""
         self._loop = asyncio.get_running_loop()
-        self._listener = await Listener.open(host, port, lambda: _Peer(self))
+        self._listener = await Listener.open(host, port, lambda: _Peer(self, self.service.connect))
         self._offload_before, self.service.offload = self.service.offload, self._offload
         self.service.timers.on_earlier = lambda _: self._sleep()
         self._idle_sweep.start()
         self._sleep()
         return self._listener.port
+
+    def reach(
+        self,
+        host: str,
+        port: int,
+        connect: Callable[[str, int], Connection],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """
+        Connect to somebody else, for a connection that `connect` makes once the peer is there.
+
+        If that cannot be done, `failed` is told why.
+        """
+
+        async def run() -> None:
+            try:
+                await self._loop.create_connection(lambda: _Peer(self, connect), host, port)
+            except OSError as error:
+                failed(error)
+
+        task = self._loop.create_task(run())
+        self._reaching.add(task)
+        task.add_done_callback(self._reaching.discard)
 
     def _sleep(self) -> None:
         """Wake when the next timer is due."""
@@ -307,6 +333,8 @@ class Server:
         if self._listener is None:
             return
         self._listener.close()
+        for task in self._reaching:
+            task.cancel()
         self.service.timers.on_earlier = None
         self._idle_sweep.stop()
         if self._wake is not None:
