@@ -13,10 +13,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from itertools import repeat
-from struct import Struct
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import attrs
+
+from logstore.segments.rocketmq.batch_consume_queue import BATCH_UNIT
+from logstore.segments.rocketmq.consume_queue_ext import ADDRESS_MAX
+from logstore.segments.rocketmq.consume_queue_unit import UNIT, UNIT_BYTES
 
 if TYPE_CHECKING:
     from logstore.segment import Extent
@@ -29,20 +32,15 @@ __all__ = [
     "GetMessageStatus",
     "ReadableCommitLog",
     "ReadableQueue",
+    "ReadableUnits",
     "get_message",
 ]
 
 #: no pull gets more bytes (``MAX_PULL_MSG_SIZE``)
 MAX_PULL_BYTES = 128 * 1024 * 1024
-#: tags codes from here down are addresses in the consume queue extension (``MAX_ADDR``)
-MAX_EXT_ADDRESS = -2147483649
 #: Java's guess where the size of the memory is not known (``StoreUtil``)
 MEMORY_BYTES_UNKNOWN = 24 * 1024 * 1024 * 1024
 
-#: physical offset, size, tags code
-_UNIT = Struct(">qiq")
-#: ... and store time, base queue offset, message count, compacted offset, reserved
-_BATCH_UNIT = Struct(">qiqqqhii")
 _NEVER = -(1 << 63)
 
 
@@ -61,17 +59,12 @@ class GetMessageStatus(enum.Enum):
     OFFSET_RESET = 9
 
 
-class ReadableQueue(Protocol):
-    """What reading needs of a consume queue, of 20-byte units or of batch units of 46."""
+class ReadableUnits(Protocol):
+    """What reading needs of a consume queue of any kind."""
 
     @property
     def unit_size_bytes(self) -> int:
         """20, or 46 for a batch consume queue."""
-        ...
-
-    @property
-    def units_per_file(self) -> int:
-        """How many units one file holds."""
         ...
 
     @property
@@ -86,6 +79,14 @@ class ReadableQueue(Protocol):
 
     def units(self, queue_offset: int, count_max: int) -> memoryview:
         """Return up to `count_max` whole units; the first one holds `queue_offset`."""
+        ...
+
+
+class ReadableQueue(ReadableUnits, Protocol):
+    """What reading needs of a consume queue of 20-byte units."""
+
+    def roll_next_file(self, queue_offset: int) -> int:
+        """Return the first queue offset of the file after the one with `queue_offset`."""
         ...
 
     def ext_unit(self, address: int) -> ExtUnit | None:
@@ -257,7 +258,7 @@ _GAP_BYTES = 16384
 
 
 def get_message(
-    queue: ReadableQueue | None,
+    queue: ReadableUnits | None,
     commit_log: ReadableCommitLog,
     queue_offset: int,
     count_max: int,
@@ -350,14 +351,17 @@ class _Scan:
         self.skip_below = _NEVER
         self.run_start = self.run_end = -1
 
-    def one_file(self, queue: ReadableQueue, result: GetMessageResult, asked: int) -> None:
+    def one_file(self, queue: ReadableUnits, result: GetMessageResult, asked: int) -> None:
         """Scan from the result's next queue offset to the end of that consume queue file."""
         unit_size = queue.unit_size_bytes
         scanned_max = -(-max(self.limits.filter_bytes_max, self.count_max * unit_size) // unit_size)
         # Units of a batch queue are not as many as its queue offsets: its files are not looked at.
-        per_file = queue.units_per_file if unit_size == _UNIT.size else 1 << 62
+        simple = cast("ReadableQueue", queue) if unit_size == UNIT_BYTES else None
         begin = result.next_begin_offset
-        end = min(asked + scanned_max, begin + per_file - begin % per_file, queue.max_queue_offset)
+        file_end = begin + 1 if simple is None else simple.roll_next_file(begin)
+        end = min(asked + scanned_max, queue.max_queue_offset)
+        if simple is not None:
+            end = min(end, file_end)
         chunk = max(self.count_max, 1)
         while result.next_begin_offset < end:
             begin = result.next_begin_offset
@@ -365,9 +369,9 @@ class _Scan:
             if not units:
                 result.status = GetMessageStatus.OFFSET_FOUND_NULL
                 if self.limits.corrects_queue_offset:
-                    result.next_begin_offset = begin + per_file - begin % per_file
+                    result.next_begin_offset = file_end
                 break
-            is_full = self._take(_numbered(units, unit_size, begin, end), queue, result)
+            is_full = self._take(_numbered(units, unit_size, begin, end), simple, result)
             if is_full or result.next_begin_offset == begin:
                 break
             chunk = max(chunk, 800)
@@ -376,7 +380,7 @@ class _Scan:
     def _take(
         self,
         units: Iterable[tuple[tuple[int, int, int], int, int]],
-        queue: ReadableQueue,
+        queue: ReadableQueue | None,
         result: GetMessageResult,
     ) -> bool:
         """Take what matches of these units; tell whether the pull is full."""
@@ -453,21 +457,21 @@ def _numbered(
     units: memoryview, unit_size: int, begin: int, end: int
 ) -> Iterable[tuple[tuple[int, int, int], int, int]]:
     """Yield (physical offset, size, tags code), queue offset and message count of each unit."""
-    if unit_size == _UNIT.size:
-        return zip(_UNIT.iter_unpack(units), range(begin, end), repeat(1))
+    if unit_size == UNIT_BYTES:
+        return zip(UNIT.iter_unpack(units), range(begin, end), repeat(1))
     return (
         ((physical_offset, size, tags_code), base, count)
-        for physical_offset, size, tags_code, _, base, count, _, _ in _BATCH_UNIT.iter_unpack(units)
+        for physical_offset, size, tags_code, _, base, count, _, _ in BATCH_UNIT.iter_unpack(units)
         if base < end
     )
 
 
-def _matches(message_filter: MessageFilter, queue: ReadableQueue, tags_code: int) -> bool:
+def _matches(message_filter: MessageFilter, queue: ReadableQueue | None, tags_code: int) -> bool:
     """Ask the filter about a queue unit."""
-    if tags_code > MAX_EXT_ADDRESS:
+    if tags_code > ADDRESS_MAX:
         codes = message_filter.tags_codes
         if codes is not None:
             return ((tags_code + 0x80000000) & 0xFFFFFFFF) - 0x80000000 in codes
         return message_filter.matches_unit(tags_code, None)
-    ext = queue.ext_unit(tags_code)
+    ext = None if queue is None else queue.ext_unit(tags_code)
     return message_filter.matches_unit(None if ext is None else ext.tags_code, ext)

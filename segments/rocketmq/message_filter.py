@@ -37,8 +37,8 @@ class ExtUnit(Protocol):
         ...
 
     @property
-    def bit_map(self) -> bytes:
-        """The bloom filter of the consumers whose expression it matched; empty without one."""
+    def filter_bit_map(self) -> bytes | None:
+        """Bits of the consumers whose expression it matched; None where none were computed."""
         ...
 
 

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
+from logstore.segments.rocketmq.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.message_layout import BORN_HOST_POSITION, SYS_FLAG_POSITION
+from logstore.segments.rocketmq.system_flags import BORN_HOST_IPV6
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.get_message import ReadableCommitLog
@@ -28,13 +30,8 @@ __all__ = [
     "queue_offset_for_time",
 ]
 
-_UNIT = Struct(">qi")
-_SYS_FLAG = Struct(">i")
 _TIME = Struct(">q")
-_SYS_FLAG_POSITION = 36
-_BORN_HOST_POSITION = 48
-_BORN_HOST_IS_IPV6 = 0x10
-#: from the start of a message to the end of its store time, whatever its hosts
+#: from the start of a message to the end of its store time, whatever its born host
 _HEAD_BYTES = 76
 
 
@@ -50,13 +47,23 @@ class BoundaryType(enum.Enum):
         return cls.UPPER if name is not None and name.lower() == "upper" else cls.LOWER
 
 
-@attrs.frozen
-class QueueFile:
+class QueueFile(Protocol):
     """One file of a consume queue: the queue offsets ``[first, end)`` that stand in it."""
 
-    first_queue_offset: int
-    end_queue_offset: int
-    modified_ms: int = 0
+    @property
+    def first_queue_offset(self) -> int:
+        """The first unit."""
+        ...
+
+    @property
+    def end_queue_offset(self) -> int:
+        """Behind the last unit."""
+        ...
+
+    @property
+    def modified_ms(self) -> int:
+        """When it was last written."""
+        ...
 
 
 class TimedQueue(Protocol):
@@ -91,10 +98,13 @@ def queue_offset_for_time(
     Return the queue offset for a time as RocketMQ 5.x does.
 
     LOWER: the first message stored at or after `timestamp_ms`, the queue's end if all are older.
-    UPPER: the last one stored at or before it, the queue's start if all are newer. 0 where a
-    message that must be asked for its time cannot be read.
+    UPPER: the last one stored at or before it, the queue's start if all are newer. The queue's
+    start, too, where a message that must be asked for its time cannot be read.
     """
-    raise NotImplementedError
+    search = _Search(queue, commit_log, timestamp_ms)
+    file = search.file_of(boundary)
+    found = 0 if file is None else search.in_file(file, boundary)
+    return min(max(found, queue.min_queue_offset), queue.max_queue_offset)
 
 
 def nearest_queue_offset(
@@ -106,7 +116,21 @@ def nearest_queue_offset(
     That is the message stored nearest to `timestamp_ms`, the older one of two as near, in the
     first file that was written to at or after `timestamp_ms`.
     """
-    raise NotImplementedError
+    files = queue.queue_files()
+    if not files:
+        return 0
+    file = next((one for one in files if one.modified_ms >= timestamp_ms), files[-1])
+    search = _Search(queue, commit_log, timestamp_ms)
+    low = max(file.first_queue_offset, queue.min_queue_offset)
+    older, newer, is_found = search.around(low, file.end_queue_offset - 1)
+    if not is_found:
+        return 0
+    if older is None or newer is None:
+        return next((one for one in (older, newer) if one is not None), file.first_queue_offset)
+    older_ms, newer_ms = search.time_at(older), search.time_at(newer)
+    if older_ms < 0:  # its message is gone: Java has no time of it to compare
+        return newer
+    return newer if abs(timestamp_ms - older_ms) > abs(timestamp_ms - newer_ms) else older
 
 
 def store_timestamp_at(commit_log: ReadableCommitLog, physical_offset: int, size_bytes: int) -> int:
@@ -115,4 +139,101 @@ def store_timestamp_at(commit_log: ReadableCommitLog, physical_offset: int, size
 
     (``CommitLog.pickupStoreTimestamp``)
     """
-    raise NotImplementedError
+    is_there = commit_log.min_physical_offset <= physical_offset
+    end = physical_offset + size_bytes
+    if not is_there or size_bytes < _HEAD_BYTES or end > commit_log.max_physical_offset:
+        return -1
+    head = commit_log.read(physical_offset, _HEAD_BYTES)
+    if len(head) < _HEAD_BYTES:
+        return -1
+    has_long_host = head[SYS_FLAG_POSITION + 3] & BORN_HOST_IPV6
+    (timestamp_ms,) = _TIME.unpack_from(head, BORN_HOST_POSITION + (20 if has_long_host else 8))
+    return int(timestamp_ms)
+
+
+class _Search:
+    """A binary search over the store times of one queue's messages."""
+
+    __slots__ = ("commit_log", "low_physical_offset", "queue", "timestamp_ms")
+
+    def __init__(self, queue: TimedQueue, commit_log: ReadableCommitLog, timestamp_ms: int) -> None:
+        self.queue = queue
+        self.commit_log = commit_log
+        self.timestamp_ms = timestamp_ms
+        self.low_physical_offset = commit_log.min_physical_offset
+
+    def time_at(self, queue_offset: int) -> int:
+        """Return the store time of the message at `queue_offset`, -1 if it cannot be read."""
+        unit = self.queue.units(queue_offset, 1)
+        if not unit:
+            return -1
+        physical_offset, size_bytes, _ = UNIT.unpack(unit)
+        return store_timestamp_at(self.commit_log, physical_offset, size_bytes)
+
+    def file_of(self, boundary: BoundaryType) -> QueueFile | None:
+        """Return the file to search, by the times of its first and last message."""
+        files = self.queue.queue_files()
+        if boundary is BoundaryType.LOWER:
+            for file in files[:-1]:
+                if self.time_at(file.end_queue_offset - 1) >= self.timestamp_ms:
+                    return file
+            return files[-1] if files else None
+        for file in reversed(files):
+            if self.time_at(file.first_queue_offset) <= self.timestamp_ms:
+                return file
+        return None
+
+    def in_file(self, file: QueueFile, boundary: BoundaryType) -> int:
+        """Return the queue offset that the boundary asks for, in one file."""
+        is_lower = boundary is BoundaryType.LOWER
+        low = max(file.first_queue_offset, self.queue.min_queue_offset)
+        high = file.end_queue_offset - 1
+        if self.time_at(high) < self.timestamp_ms:
+            return high + 1 if is_lower else high
+        if self.time_at(low) > self.timestamp_ms:
+            return file.first_queue_offset if is_lower else 0
+        older, newer, is_found = self.around(low, high)
+        if not is_found:
+            return 0
+        if older == newer and older is not None:
+            return self._last_equal(older, -1 if is_lower else 1, low, high)
+        found = newer if is_lower else older
+        return file.first_queue_offset if found is None else found
+
+    def around(self, low: int, high: int) -> tuple[int | None, int | None, bool]:
+        """
+        Return the messages in ``[low, high]`` just before and just after the time.
+
+        Both are the same where one has exactly the time. False as the third if a message that was
+        asked cannot be read. Messages that are deleted count as older.
+        """
+        older: int | None = None
+        newer: int | None = None
+        while low <= high:
+            middle = (low + high) // 2
+            unit = self.queue.units(middle, 1)
+            if not unit:
+                return older, newer, False
+            physical_offset, size_bytes, _ = UNIT.unpack(unit)
+            if physical_offset < self.low_physical_offset:
+                low, older = middle + 1, middle
+                continue
+            time_ms = store_timestamp_at(self.commit_log, physical_offset, size_bytes)
+            if time_ms < 0:
+                return older, newer, False
+            if time_ms == self.timestamp_ms:
+                return middle, middle, True
+            if time_ms > self.timestamp_ms:
+                high, newer = middle - 1, middle
+            else:
+                low, older = middle + 1, middle
+        return older, newer, True
+
+    def _last_equal(self, queue_offset: int, step: int, low: int, high: int) -> int:
+        """Return the last message in that direction that has the same time, one after another."""
+        while (
+            low <= queue_offset + step <= high
+            and self.time_at(queue_offset + step) == self.timestamp_ms
+        ):
+            queue_offset += step
+        return queue_offset

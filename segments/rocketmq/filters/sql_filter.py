@@ -1,0 +1,189 @@
+"""
+What a consumer's SQL expression lets through: first by bloom filter, then by the properties.
+
+Source: ``ExpressionMessageFilter``, ``ExpressionForRetryMessageFilter``,
+``CommitLogDispatcherCalcBitMap`` of the broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from typing_extensions import Buffer
+
+from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.filters.record_properties import properties_of_record
+from logstore.segments.rocketmq.filters.sql_parser import compile_sql
+from logstore.segments.rocketmq.filters.sql_tokens import SqlSyntaxError
+from logstore.segments.rocketmq.filters.sql_values import SqlEvaluationError
+from logstore.segments.rocketmq.properties import RETRY_TOPIC
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
+    from logstore.segments.rocketmq.filters.sql_expressions import Expression
+    from logstore.segments.rocketmq.message_filter import ExtUnit
+    from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilter
+
+__all__ = ["FilterBitMaps", "RegisteredFilters", "RetrySqlFilter", "SqlFilter", "matches_sql"]
+
+_RETRY_PREFIX = "%RETRY%"
+
+
+class RegisteredFilters(Protocol):
+    """The filters of all consumers (``ConsumerFilterManager``)."""
+
+    def get(self, topic: str, group: str) -> ConsumerFilter | None:
+        """Return the filter of a group on a topic."""
+        ...
+
+    def of_topic(self, topic: str) -> Iterable[ConsumerFilter]:
+        """Return all filters on a topic."""
+        ...
+
+
+def matches_sql(expression: Expression, properties: Mapping[str, str]) -> bool:
+    """Tell whether these properties make `expression` TRUE; one that fails does not match."""
+    try:
+        return expression.evaluate(properties) is True
+    except SqlEvaluationError:
+        return False
+
+
+def _compiled(consumer_filter: ConsumerFilter | None) -> Expression | None:
+    """Return the expression of a filter, None where there is none to go by."""
+    if consumer_filter is None or not consumer_filter.expression:
+        return None
+    try:
+        return compile_sql(consumer_filter.expression)
+    except SqlSyntaxError:
+        return None  # an expression that an older table holds; Java lets all through then
+
+
+class SqlFilter:
+    """
+    The filter of one group on one topic; one that is not known lets everything through.
+
+    The bit map of a message counts only if the group had registered its filter before the message
+    was stored, and if both were made with the broker's bloom filter of now.
+    """
+
+    __slots__ = ("_bit_positions", "_bloom", "_born_time_ms", "_expression")
+
+    tags_codes: frozenset[int] | None = None
+
+    def __init__(
+        self, consumer_filter: ConsumerFilter | None, bloom: BloomFilter | None = None
+    ) -> None:
+        self._expression = _compiled(consumer_filter)
+        self._bloom: BloomFilter | None = None
+        self._bit_positions: tuple[int, ...] = ()
+        self._born_time_ms = 0
+        if self._expression is None or consumer_filter is None or bloom is None:
+            return
+        self._born_time_ms = consumer_filter.born_time_ms
+        if bloom.is_valid(consumer_filter.bloom_bit_count, consumer_filter.bloom_positions):
+            self._bloom = bloom
+            self._bit_positions = consumer_filter.bloom_positions
+
+    @property
+    def reads_messages(self) -> bool:
+        """Messages are read unless there is nothing to compare them with."""
+        return self._expression is not None
+
+    def matches_unit(self, tags_code: int | None, ext: ExtUnit | None) -> bool:  # noqa: ARG002
+        """Tell False only where the message's bit map says that it was not matched."""
+        bloom = self._bloom
+        if bloom is None or ext is None or ext.store_timestamp_ms <= self._born_time_ms:
+            return True
+        bit_map = ext.filter_bit_map
+        if not bit_map or len(bit_map) != bloom.size_bytes:
+            return True
+        return bloom.is_hit(self._bit_positions, bit_map)
+
+    def matches_message(self, record: Buffer) -> bool:
+        """Evaluate the expression over the message's properties; what fails does not match."""
+        if self._expression is None:
+            return True
+        try:
+            return matches_sql(self._expression, properties_of_record(record))
+        except CorruptMessageError:
+            return False
+
+
+class RetrySqlFilter(SqlFilter):
+    """
+    The filter of a retry topic: that of the topic which a message comes from.
+
+    (``filterSupportRetry``)
+    """
+
+    __slots__ = ("_filters", "_group")
+
+    def __init__(
+        self,
+        topic: str,
+        consumer_filter: ConsumerFilter | None,
+        filters: RegisteredFilters,
+        bloom: BloomFilter | None = None,
+    ) -> None:
+        """`topic` is the subscription's; what is no retry topic is filtered as ever."""
+        super().__init__(consumer_filter, bloom)
+        self._filters = filters
+        self._group = group_of_retry_topic(topic)
+
+    @property
+    def reads_messages(self) -> bool:
+        """Messages of a retry topic must be read to know where they come from."""
+        return self._group is not None or self._expression is not None
+
+    def matches_message(self, record: Buffer) -> bool:
+        """Evaluate the expression of the group on the message's original topic."""
+        if self._group is None:
+            return super().matches_message(record)
+        try:
+            properties = properties_of_record(record)
+        except CorruptMessageError:
+            return False
+        original_topic = properties.get(RETRY_TOPIC, "")
+        expression = _compiled(self._filters.get(original_topic, self._group))
+        return expression is None or matches_sql(expression, properties)
+
+
+def group_of_retry_topic(topic: str) -> str | None:
+    """Return the group whose retry topic this is, None if it is none (``KeyBuilder``)."""
+    if not topic.startswith(_RETRY_PREFIX):
+        return None
+    # Since 5.x pop consumers have a retry topic for each topic: ``%RETRY%group+topic``.
+    return topic.removeprefix(_RETRY_PREFIX).partition("+")[0]
+
+
+class FilterBitMaps:
+    """
+    Computes bit maps while messages are dispatched (``CommitLogDispatcherCalcBitMap``).
+
+    Only where ``enableCalcFilterBitMap`` is on.
+    """
+
+    __slots__ = ("_bloom", "_filters")
+
+    def __init__(self, filters: RegisteredFilters, bloom: BloomFilter) -> None:
+        self._filters = filters
+        self._bloom = bloom
+
+    def bit_map_of(self, request: DispatchRequest) -> bytes | None:
+        """Return the bits of all groups whose expression the message matches; None without any."""
+        filters = list(self._filters.of_topic(request.topic))
+        if not filters:
+            return None
+        properties = request.properties
+        matching: list[tuple[int, ...]] = []
+        for one in filters:
+            expression = _compiled(one)
+            if expression is None or not matches_sql(expression, properties):
+                continue
+            if not self._bloom.is_valid(one.bloom_bit_count, one.bloom_positions):
+                return None  # Java gives up on the whole message
+            matching.append(one.bloom_positions)
+        return self._bloom.bit_map(matching)
