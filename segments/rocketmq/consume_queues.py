@@ -76,9 +76,9 @@ class ConsumeQueues:
         self.is_writable = is_writable
         self.by_key: dict[QueueKey, AnyQueue] = {}
         self.bit_map_of: Callable[[DispatchRequest], bytes | None] = _no_bit_map
-        #: store time and physical offset of the last message that went into a queue
+        #: store time and physical offset of the last message that went into a queue, -1 before
         self.last_store_timestamp_ms = 0
-        self.last_physical_offset = 0
+        self.last_physical_offset = -1
         self._unwritten: set[AnyQueue] = set()
         self._multi = settings.multi_dispatch
 
@@ -225,7 +225,7 @@ class ConsumeQueues:
         last_physical_offset = batch.physical_offsets[-1]
         if last_physical_offset < queue.max_physical_offset:
             return False
-        queue.put_run(batch.units(), batch.queue_offset, batch.next_physical_offset)
+        queue.put_run(batch.units(), batch.queue_offset, batch.next_offset)
         self._unwritten.add(queue)
         self.last_store_timestamp_ms = batch.store_timestamp_ms
         self.last_physical_offset = last_physical_offset

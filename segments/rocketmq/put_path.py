@@ -73,6 +73,8 @@ class PutRules:
     is_slave: bool = False
     has_property_crc: bool = False
     delay_level_max: int = 18
+    #: 4.x takes messages with TIMER properties for plain ones
+    knows_timers: bool = True
     has_timer_wheel: bool = True
     timer_max_delay_s: int = 3 * 24 * 3600
     timer_precision_ms: int = 1000
@@ -344,7 +346,7 @@ class PutPath:
             return
         text = draft.properties_text
         level = _level(draft.property(_DELAY))
-        if _TIMER in text and draft.topic != TIMER_TOPIC:
+        if self.rules.knows_timers and _TIMER in text and draft.topic != TIMER_TOPIC:
             self._redirect_timed(draft, level)
         if level > 0 and draft.topic != SCHEDULE_TOPIC:
             self._redirect_delayed(draft, level)

@@ -1,0 +1,168 @@
+"""What the settings of a store mean to each of its parts: from Java's keys to values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.segments.rocketmq.cleaning import CleaningRule
+from logstore.segments.rocketmq.consume_queues import QueueSettings
+from logstore.segments.rocketmq.disk_usage import DiskRule
+from logstore.segments.rocketmq.index_file import IndexSizes
+from logstore.segments.rocketmq.java_config import ConfigError
+from logstore.segments.rocketmq.multi_dispatch import MultiDispatch
+from logstore.segments.rocketmq.properties import HASH_MAP_CAPACITY_4, HASH_MAP_CAPACITY_5
+from logstore.segments.rocketmq.put_path import PutRules
+from logstore.segments.rocketmq.release import Release
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.store_config import StoreConfig
+
+IsBatchTopic = Callable[[str], bool]
+
+
+@attrs.frozen
+class FlushRule:
+    """
+    When commit log, queues and checkpoint are made durable, in ms and pages of 4096 bytes.
+
+    `is_sync` (``SYNC_FLUSH``): whoever puts waits for the disk. Whether or not, everything that
+    was put is flushed within the thorough intervals.
+    """
+
+    is_sync: bool = False
+    log_interval_ms: int = 500
+    log_least_pages: int = 4
+    log_thorough_interval_ms: int = 10_000
+    queue_interval_ms: int = 1000
+    queue_least_pages: int = 2
+    queue_thorough_interval_ms: int = 60_000
+    commit_interval_ms: int = 200
+    checkpoint_interval_ms: int = 1000
+    consumer_offsets_interval_ms: int = 5000
+    delay_offsets_interval_ms: int = 10_000
+
+    @classmethod
+    def of(cls, config: StoreConfig) -> FlushRule:
+        """Take it from Java's keys."""
+        return cls(
+            is_sync=config.text("flushDiskType") == "SYNC_FLUSH",
+            log_interval_ms=config.integer("flushIntervalCommitLog"),
+            log_least_pages=config.integer("flushCommitLogLeastPages"),
+            log_thorough_interval_ms=config.integer("flushCommitLogThoroughInterval"),
+            queue_interval_ms=config.integer("flushIntervalConsumeQueue"),
+            queue_least_pages=config.integer("flushConsumeQueueLeastPages"),
+            queue_thorough_interval_ms=config.integer("flushConsumeQueueThoroughInterval"),
+            commit_interval_ms=config.integer("commitIntervalCommitLog"),
+            delay_offsets_interval_ms=config.integer("flushDelayOffsetInterval"),
+        )
+
+
+def is_slave(config: StoreConfig) -> bool:
+    """Tell whether the store follows a master's."""
+    return config.text("brokerRole") == "SLAVE"
+
+
+def multi_dispatch(config: StoreConfig, release: Release) -> MultiDispatch:
+    """Return the rule of light message queues, with how the release writes properties."""
+    return MultiDispatch(
+        is_enabled=config.boolean("enableMultiDispatch"),
+        has_lmq=config.boolean("enableLmq"),
+        lmq_count_max=config.integer("maxLmqConsumeQueueNum"),
+        has_lmq_quota=config.boolean("enableLmqQuota") or release is Release.V4,
+        hash_map_capacity=HASH_MAP_CAPACITY_4 if release is Release.V4 else HASH_MAP_CAPACITY_5,
+        ends_with_separator=release is not Release.V4,
+    )
+
+
+def put_rules(config: StoreConfig, release: Release, is_batch_topic: IsBatchTopic) -> PutRules:
+    """Return what may be put."""
+    return PutRules(
+        message_size_bytes_max=config.integer("maxMessageSize"),
+        os_page_cache_busy_timeout_ms=config.integer("osPageCacheBusyTimeOutMills"),
+        is_slave=is_slave(config),
+        has_property_crc=config.boolean("enabledAppendPropCRC"),
+        delay_level_max=delay_times(config).level_max,
+        knows_timers=release is not Release.V4,
+        has_timer_wheel=config.boolean("timerWheelEnable"),
+        timer_max_delay_s=config.integer("timerMaxDelaySec"),
+        timer_precision_ms=config.integer("timerPrecisionMs"),
+        multi_dispatch=multi_dispatch(config, release),
+        is_batch_topic=is_batch_topic,
+    )
+
+
+def queue_settings(
+    config: StoreConfig, release: Release, is_batch_topic: IsBatchTopic
+) -> QueueSettings:
+    """Return what the queues' files are like."""
+    return QueueSettings(
+        file_size_bytes=config.consume_queue_file_size_bytes,
+        batch_file_size_bytes=config.integer("mapperFileSizeBatchConsumeQueue"),
+        ext_file_size_bytes=config.integer("mappedFileSizeConsumeQueueExt"),
+        has_ext=config.boolean("enableConsumeQueueExt"),
+        is_batch_topic=is_batch_topic,
+        multi_dispatch=multi_dispatch(config, release),
+    )
+
+
+def index_sizes(config: StoreConfig) -> IndexSizes:
+    """Return how large the index files are."""
+    return IndexSizes(config.integer("maxHashSlotNum"), config.integer("maxIndexNum"))
+
+
+def cleaning_rule(config: StoreConfig) -> CleaningRule:
+    """Return which files go when."""
+    return CleaningRule(
+        file_reserved_hours=config.integer("fileReservedTime"),
+        delete_hours=CleaningRule.hours_of(config.text("deleteWhen")),
+        files_a_round_max=config.integer("deleteFileBatchMax"),
+        is_forcible=config.boolean("cleanFileForciblyEnable"),
+        disk=DiskRule.of(
+            config.integer("diskMaxUsedSpaceRatio"),
+            config.integer("diskSpaceCleanForciblyRatio"),
+            config.integer("diskSpaceWarningLevelRatio"),
+        ),
+        interval_ms=config.integer("cleanResourceInterval"),
+    )
+
+
+_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@attrs.frozen
+class DelayTimes:
+    """How long each delay level is: level n is the n-th of `delays_ms`."""
+
+    delays_ms: tuple[int, ...]
+
+    @property
+    def level_max(self) -> int:
+        """The longest level; higher ones count as this."""
+        return len(self.delays_ms)
+
+    def deliver_ms(self, level: int, store_timestamp_ms: int) -> int:
+        """Return when a message of a level is due (``computeDeliverTimestamp``)."""
+        level = min(level, self.level_max)
+        delay_ms = self.delays_ms[level - 1] if level > 0 else 1000
+        return store_timestamp_ms + delay_ms
+
+
+def delay_times(config: StoreConfig) -> DelayTimes:
+    """
+    Return how long the levels of ``messageDelayLevel`` are (``1s 5s ... 2h``).
+
+    Raises:
+        ConfigError: one of them is no number with a unit of s, m, h or d.
+
+    """
+    text = config.text("messageDelayLevel")
+    delays_ms: list[int] = []
+    for word in text.split():
+        number, unit_ms = word[:-1], _UNIT_MS.get(word[-1])
+        if unit_ms is None or not (number.isascii() and number.isdigit()):
+            raise ConfigError(f"messageDelayLevel: {word!r} in {text!r} is no time such as 10m")
+        delays_ms.append(int(number) * unit_ms)
+    return DelayTimes(tuple(delays_ms))
