@@ -25,6 +25,7 @@ import mmap
 import struct
 import sys
 from array import array
+from collections.abc import Sequence
 from contextlib import suppress
 
 import attrs
@@ -36,6 +37,7 @@ from logstore.segments.rocketmq.release import Release
 HEADER = struct.Struct(">qqqqii")
 ENTRY = struct.Struct(">iqii")
 SLOT_BYTES = 4
+_pack_entry = ENTRY.pack
 _INT_MAX = 2**31 - 1
 #: slots no further apart than this are written together
 _RUN_GAP_SLOTS = 1024
@@ -168,42 +170,52 @@ class IndexFile:
         """How many entries wait for :meth:`write`."""
         return len(self._pending) // ENTRY.size
 
-    def put(self, key_hash: int, physical_offset: int, store_timestamp_ms: int) -> bool:
+    def put(self, key_hashes: Sequence[int], physical_offset: int, store_timestamp_ms: int) -> int:
         """
-        Add an entry; tell whether there was room.
+        Add an entry for each hash of one message; return for how many there was no room.
 
         Args:
-            key_hash: of topic and key, not negative.
+            key_hashes: of topic and key, not negative.
             physical_offset: where the message stands; not checked to rise.
             store_timestamp_ms: when it was stored; rounded down to seconds since the file's first.
 
         """
-        number = self.next_number
-        sizes = self.sizes
-        if number >= sizes.entry_count:
-            return False
         slots = self._slots
         if slots is None:
             slots = self._load_slots()
-        slot = key_hash % sizes.slot_count
-        previous = slots[slot]
-        if previous <= 0 or previous > number:
-            previous = 0
-            self.slot_count_used += 1
+        number = self.next_number
+        slot_count, entry_count = self.sizes.slot_count, self.sizes.entry_count
+        left = len(key_hashes)
+        seconds = self._seconds(store_timestamp_ms)
+        for key_hash in key_hashes:
+            if number >= entry_count:
+                break
+            slot = key_hash % slot_count
+            previous = slots[slot]
+            if previous <= 0 or previous > number:
+                previous = 0
+                self.slot_count_used += 1
+            self._pending += _pack_entry(key_hash, physical_offset, seconds, previous)
+            slots[slot] = number
+            if number <= 1:
+                self.begin_physical_offset = physical_offset
+                self.begin_timestamp_ms = store_timestamp_ms
+                seconds = 0
+            number += 1
+            left -= 1
+        if number > self.next_number:
+            self.next_number = number
+            self.end_physical_offset = physical_offset
+            self.end_timestamp_ms = store_timestamp_ms
+            self._is_header_dirty = True
+        return left
+
+    def _seconds(self, store_timestamp_ms: int) -> int:
+        """Return how many whole seconds after the begin timestamp; 0 where there is none."""
         begin_ms = self.begin_timestamp_ms
-        seconds = 0
         if 0 < begin_ms < store_timestamp_ms:
-            seconds = min((store_timestamp_ms - begin_ms) // 1000, _INT_MAX)
-        self._pending += ENTRY.pack(key_hash, physical_offset, seconds, previous)
-        slots[slot] = number
-        if number <= 1:
-            self.begin_physical_offset = physical_offset
-            self.begin_timestamp_ms = store_timestamp_ms
-        self.next_number = number + 1
-        self.end_physical_offset = physical_offset
-        self.end_timestamp_ms = store_timestamp_ms
-        self._is_header_dirty = True
-        return True
+            return min((store_timestamp_ms - begin_ms) // 1000, _INT_MAX)
+        return 0
 
     # reading
 

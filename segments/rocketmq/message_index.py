@@ -21,7 +21,7 @@ import attrs
 
 from logstore.host import Host
 from logstore.segments.rocketmq.index_file import IndexFile, IndexSizes
-from logstore.segments.rocketmq.java_strings import java_hash
+from logstore.segments.rocketmq.index_keys import index_hash, index_hashes
 from logstore.segments.rocketmq.release import Release
 from logstore.segments.rocketmq.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
 
 #: entries that wait in memory before they are written without being asked
 PENDING_COUNT_MAX = 65_536
-_MIN_HASH = -(2**31)
-_TAG_PREFIX = "#T#"
-
-
-def index_hash(text: str) -> int:
-    """Return the hash of ``topic#key`` as entries have it: Java's, without its sign."""
-    value = java_hash(text)
-    return 0 if value == _MIN_HASH else abs(value)
 
 
 class IndexFlush:
@@ -96,6 +88,7 @@ class MessageIndex:
         self._host = host
         self.checkpoint = checkpoint
         self._is_writable = is_writable
+        self._has_tag_entries = self.release.has_tag_entries
         self._files: list[IndexFile] = []
         #: full or written since their last sync
         self._unsynced: dict[str, IndexFile] = {}
@@ -202,26 +195,15 @@ class MessageIndex:
             return
         if request.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
             return
+        hashes = index_hashes(
+            request.topic, request.properties_text, has_tag_entry=self._has_tag_entries
+        )
         store_ms = request.store_timestamp_ms
-        for key_hash in self._hashes(request):
-            if not file.put(key_hash, physical_offset, store_ms):
-                file = self._roll()
-                file.put(key_hash, physical_offset, store_ms)
+        while count := file.put(hashes, physical_offset, store_ms):
+            hashes = hashes[-count:]
+            file = self._roll()
         if file.pending_count >= PENDING_COUNT_MAX:
             file.write()
-
-    def _hashes(self, request: DispatchRequest) -> list[int]:
-        """Return the hashes of a message's entries in Java's order."""
-        topic = request.topic
-        unique_key, keys = request.unique_key, request.keys
-        hashes: list[int] = []
-        if unique_key is not None:
-            hashes.append(index_hash(f"{topic}#{unique_key}"))
-        if keys:
-            hashes += [index_hash(f"{topic}#{key}") for key in keys.split(" ") if key]
-        if self.release.has_tag_entries and (tags := request.tags):
-            hashes.append(index_hash(f"{topic}{_TAG_PREFIX}{tags}"))
-        return hashes
 
     def _roll(self) -> IndexFile:
         """Write the full last file and make the next one."""
@@ -270,7 +252,7 @@ class MessageIndex:
         Hashes collide, times are those of whole seconds: look at each message. `is_tag` asks for
         the entries of tags (5.x).
         """
-        key_hash = index_hash(f"{topic}{_TAG_PREFIX if is_tag else '#'}{key}")
+        key_hash = index_hash(f"{topic}#T#{key}" if is_tag else f"{topic}#{key}")
         found: list[int] = []
         for file in reversed(self._files):
             if file.is_time_matched(begin_ms, end_ms):

@@ -12,7 +12,9 @@ from logstore.os_host import system_host
 from logstore.segments.rocketmq.checkpoint import StoreCheckpoint
 from logstore.segments.rocketmq.dispatch_request import DispatchRequest
 from logstore.segments.rocketmq.index_file import ENTRY, HEADER, IndexFile, IndexSizes
-from logstore.segments.rocketmq.message_index import MessageIndex, index_hash
+from logstore.segments.rocketmq.index_keys import index_hash, index_hashes
+from logstore.segments.rocketmq.java_strings import java_hash
+from logstore.segments.rocketmq.message_index import MessageIndex
 from logstore.segments.rocketmq.release import Release
 from logstore.testing.simulated_host import SimulatedHost
 from tests.segments.rocketmq.golden_case import GoldenCase, stored_cases
@@ -390,8 +392,32 @@ def test_any_bytes_can_be_asked(
     file.close()
     found = IndexFile(host, f"{DIRECTORY}/20260101000000000", IndexSizes(slot_count, entry_count))
     assert len(found.select(key_hash, 64, *ALL_TIME)) <= entry_count
-    if found.put(key_hash, 77, 1_700_000_000_000):
+    if found.put([key_hash], 77, 1_700_000_000_000):
+        assert found.is_full
+    else:
         found.write()
         assert HEADER.size + 4 * slot_count + 20 * entry_count <= host.fs.open(found.path).size()
-    else:
-        assert found.is_full
+
+
+texts = st.one_of(
+    st.text(st.characters(exclude_characters="\x01\x02 ", codec="utf-8"), max_size=80),
+    st.text("0123456789ABCDEF", min_size=32, max_size=32),
+)
+
+
+@given(texts, texts, st.lists(texts, max_size=3), texts, st.booleans())
+def test_hashes_of_parts_are_those_of_the_whole(
+    topic: str, unique_key: str, names: list[str], tags: str, has_tag_entry: bool
+) -> None:
+    """The hashes of a message's entries are Java's of the joined texts, without their signs."""
+    request = request_at(0, *names, topic=topic, unique_key=unique_key, tags=tags)
+    joined = [f"{topic}#{key}" for key in [unique_key, *names] if key]
+    joined += [f"{topic}#T#{tags}"] if tags and has_tag_entry else []
+    found = index_hashes(topic, request.properties_text, has_tag_entry=has_tag_entry)
+    assert found == [abs(java_hash(text)) % 2**31 for text in joined]
+
+
+def test_the_number_without_an_opposite_hashes_to_zero() -> None:
+    """The text whose hash is the most negative integer stands under 0, as in Java."""
+    assert java_hash("polygenelubricants") == -(2**31)
+    assert index_hash("polygenelubricants") == 0
