@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.dispatch_request import DeliverTime, request_of
@@ -32,12 +32,8 @@ ArrivalListener = Callable[["DispatchRequest"], None]
 PENDING_COUNT_MAX = 65536
 
 
-class Dispatcher(Protocol):
-    """Takes each message of the commit log in turn (``CommitLogDispatcher``)."""
-
-    def dispatch(self, request: DispatchRequest) -> None:
-        """Take note of one message; those seen before are to be passed over."""
-        ...
+#: takes each message of the commit log in turn (``CommitLogDispatcher``); those seen before too
+Dispatcher = Callable[["DispatchRequest"], None]
 
 
 class Dispatch:
@@ -150,7 +146,7 @@ class Dispatch:
     def _follow_up(self, request: DispatchRequest) -> None:
         self.current_reput_timestamp_ms = request.store_timestamp_ms
         for dispatcher in self.dispatchers:
-            dispatcher.dispatch(request)
+            dispatcher(request)
         for listener in self.arrival_listeners:
             listener(request)
 
