@@ -17,7 +17,6 @@ import atexit
 import base64
 import contextlib
 import os
-import random
 import shlex
 import shutil
 import signal
@@ -35,6 +34,7 @@ from types import TracebackType
 from typing import Self
 
 from logstore.errors import LogStoreError
+from logstore.tools.dev.free_ports import free_port
 
 #: The newest 4.x and 3.9.x whose artifacts are complete (4.4.0 lacks its tools jars).
 VERSION_4 = "4.3.1"
@@ -108,18 +108,11 @@ def fetch(version: str) -> str:
 
 
 def free_port_pair() -> int:
-    """
-    Return a port P such that P and P + 1 are free now.
-
-    It is drawn below the range that the kernel hands out by itself, so that no outgoing
-    connection takes it in the moment until the broker binds it.
-    """
-    chance = random.SystemRandom()  # test runners seed the global one alike in every process
-    for _ in range(200):
-        port = chance.randrange(12_000, 32_000)
-        if _is_free(port) and _is_free(port + 1):
-            return port
-    raise PeerUnavailable("no two neighbouring ports are free between 12000 and 32000")
+    """Return a port P such that P and P + 1 are free now; PeerUnavailable if none is found."""
+    port = free_port(1)
+    if port is None:
+        raise PeerUnavailable("no two neighbouring ports are free between 12000 and 32000")
+    return port
 
 
 class KafkaPeer:
@@ -347,16 +340,6 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _logs_with_log4j2(version: str) -> bool:
     return _release(version) >= (4, 0)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def answers(port: int, host: str = "127.0.0.1") -> bool:

@@ -1,0 +1,91 @@
+"""One request of RocketMQ's remoting protocol and its answer, for tools that need no client."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+SUCCESS = 0
+UPDATE_BROKER_CONFIG = 25
+GET_BROKER_RUNTIME_INFO = 28
+GET_BROKER_CLUSTER_INFO = 106
+
+_SIZES = struct.Struct(">II")
+_HEADER_SIZE_MASK = 0xFFFFFF
+
+
+@attrs.frozen
+class Answer:
+    """What a server said: its response code, remark, fields and body."""
+
+    code: int
+    remark: str | None
+    fields: Mapping[str, Any]
+    body: bytes
+
+
+def ask(
+    address: tuple[str, int],
+    code: int,
+    fields: Mapping[str, object] | None = None,
+    body: bytes = b"",
+    *,
+    version: int = 401,
+    timeout_seconds: float = 2,
+) -> Answer:
+    """
+    Send one request with a JSON header over a connection of its own.
+
+    Raises OSError where nobody listens or the answer breaks off, ValueError where it is no frame.
+    """
+    header = json.dumps(
+        {
+            "code": code,
+            "extFields": {key: str(value) for key, value in (fields or {}).items()},
+            "flag": 0,
+            "language": "JAVA",
+            "opaque": 1,
+            "serializeTypeCurrentRPC": "JSON",
+            "version": version,
+        }
+    ).encode()
+    frame = _SIZES.pack(4 + len(header) + len(body), len(header)) + header + body
+    with (
+        socket.create_connection(address, timeout_seconds) as connection,
+        connection.makefile("rb") as replies,
+    ):
+        connection.sendall(frame)
+        sizes = replies.read(_SIZES.size)
+        if len(sizes) < _SIZES.size:
+            raise ConnectionError(f"{address[0]}:{address[1]} closed instead of answering {code}")
+        size, header_size = _SIZES.unpack(sizes)
+        header_size &= _HEADER_SIZE_MASK
+        found = json.loads(replies.read(header_size))
+        return Answer(
+            found["code"],
+            found.get("remark"),
+            found.get("extFields") or {},
+            replies.read(size - 4 - header_size),
+        )
+
+
+def lists_broker(name_server: tuple[str, int], broker_address: str = "") -> bool:
+    """Tell whether that name server lists a broker now (the one of that ``HOST:PORT``, if given)."""
+    with contextlib.suppress(OSError, ValueError):
+        answer = ask(name_server, GET_BROKER_CLUSTER_INFO)
+        wanted = broker_address.encode() if broker_address else b'"brokerAddrs":{'
+        return answer.code == SUCCESS and wanted in answer.body
+    return False
+
+
+def is_broker_up(broker: tuple[str, int]) -> bool:
+    """Tell whether a broker answers there."""
+    with contextlib.suppress(OSError, ValueError):
+        return ask(broker, GET_BROKER_RUNTIME_INFO).code == SUCCESS
+    return False

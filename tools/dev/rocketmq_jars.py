@@ -1,0 +1,165 @@
+"""
+The jars of the real Apache RocketMQ, through Maven, and what is run or compiled with them.
+
+They go where Maven keeps its own; what is remembered here, below
+``$XDG_CACHE_HOME/logstore/peers/rocketmq``, is the class path of each release, and the classes of
+Java programs compiled against it. It needs Java 17 and, the first time, Maven on the PATH.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from logstore.tools.dev.kafka_peer import PeerToolError, PeerUnavailable
+
+#: The newest 5.x whose artifacts are complete (5.5.1 lacks its servers), and the last 4.x.
+VERSION_5 = "5.5.0"
+VERSION_4 = "4.9.8"
+VERSIONS = {"5": VERSION_5, "4": VERSION_4}
+
+TOOL_JVM = "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
+
+# RocketMQ and the Netty in it reach into the JDK; since Java 16 that must be allowed by name.
+_OPENED = [
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
+]
+_LOGBACK = """\
+<configuration>
+  <appender name="out" class="{package}ch.qos.logback.core.ConsoleAppender">
+    <target>System.err</target>
+    <encoder class="{package}ch.qos.logback.classic.encoder.PatternLayoutEncoder">
+      <pattern>%d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c - %m%n</pattern>
+    </encoder>
+  </appender>
+  <root level="{level}"><appender-ref ref="out"/></root>
+</configuration>
+"""
+# 5.x carries a Logback of its own under another package name, 4.x takes the common one.
+_LOGBACKS = {
+    "rmq.xml": "org.apache.rocketmq.logging.",
+    "logback_broker.xml": "",
+    "logback_namesrv.xml": "",
+    "logback_tools.xml": "",
+}
+
+
+def fetch(version: str) -> str:
+    """
+    Return the class path of that RocketMQ; Maven is asked only while a jar is not on disk.
+
+    Raises :class:`PeerUnavailable` where Maven is missing or cannot reach the artifacts.
+    """
+    version = VERSIONS.get(version, version)
+    saved = _cache_directory(version) / "classpath.txt"
+    if saved.exists() and all(os.path.exists(jar) for jar in saved.read_text().split(":")):
+        return saved.read_text()
+    if shutil.which("mvn") is None:
+        raise PeerUnavailable(f"RocketMQ {version}: no `mvn` on the PATH; install Apache Maven")
+    saved.parent.mkdir(parents=True, exist_ok=True)
+    fresh = saved.with_name(f"classpath.{os.getpid()}.new")  # several test processes may be at it
+    print(f"fetching Apache RocketMQ {version} through Maven (once)", file=sys.stderr, flush=True)
+    here = Path(__file__).parent
+    own = here / f"rocketmq_peer_{version}.xml"
+    done = subprocess.run(
+        [
+            *("mvn", "-q", "-B", "-f", str(own if own.exists() else here / "rocketmq_peer.xml")),
+            *(f"-Drocketmq.version={version}", "dependency:build-classpath"),
+            f"-Dmdep.outputFile={fresh}",
+        ],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if done.returncode:
+        raise PeerUnavailable(f"RocketMQ {version}: Maven failed:\n{done.stdout[-2000:].strip()}")
+    os.replace(fresh, saved)
+    return saved.read_text()
+
+
+def java(
+    version: str,
+    main: str,
+    *args: str,
+    jvm: str = TOOL_JVM,
+    level: str = "OFF",
+    classes: str | os.PathLike[str] = "",
+    home: str | os.PathLike[str] | None = None,
+) -> list[str]:
+    """
+    Return the command line that runs one main class with that RocketMQ's jars.
+
+    `classes` is more class path, put before the jars; `level` is the log level, on stderr. `home`
+    is what the process takes for RocketMQ's home and the user's, where it writes local offsets.
+    """
+    if shutil.which("java") is None:
+        raise PeerUnavailable(f"RocketMQ {version}: no `java` on the PATH; install a JDK, 17 or up")
+    path = fetch(version)
+    home = _cache_directory(version) / f"home-{level}" if home is None else Path(home)
+    conf = home / "conf"
+    conf.mkdir(parents=True, exist_ok=True)
+    for name, package in _LOGBACKS.items():
+        _write(conf / name, _LOGBACK.format(package=package, level=level))
+    return [
+        *("java", *_OPENED, *shlex.split(jvm), f"-Duser.home={home}"),
+        f"-Drocketmq.home.dir={home}",
+        f"-Drmq.logback.configurationFile={conf}/rmq.xml",
+        f"-Dlogback.configurationFile={conf}/logback_tools.xml",
+        "-Drocketmq.client.logUseSlf4j=true",
+        *("-cp", f"{classes}:{path}" if classes else path, main, *args),
+    ]
+
+
+def compiled(version: str, sources: Sequence[Path]) -> Path:
+    """
+    Return the directory of the classes of these sources, compiled against that release once.
+
+    Raises :class:`PeerUnavailable` without a compiler, :class:`PeerToolError` with what it said.
+    """
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    directory = _cache_directory(version) / "classes" / digest.hexdigest()[:16]
+    if directory.exists():
+        return directory
+    if shutil.which("javac") is None:
+        raise PeerUnavailable(f"RocketMQ {version}: no `javac` on the PATH; install a JDK, 17 or up")
+    fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
+    fresh.mkdir(parents=True, exist_ok=True)
+    command = ["javac", "-nowarn", "-Xlint:none", "-d", str(fresh), "-cp", fetch(version)]
+    done = subprocess.run(
+        [*command, *map(str, sources)], text=True, capture_output=True, check=False
+    )
+    if done.returncode:
+        shutil.rmtree(fresh)
+        raise PeerToolError(f"javac with RocketMQ {version} ended badly:\n{done.stderr}")
+    try:
+        fresh.rename(directory)
+    except OSError:  # somebody else compiled the same meanwhile
+        shutil.rmtree(fresh)
+    return directory
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that several processes may read and write at once."""
+    if path.exists() and path.read_text() == text:
+        return
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    fresh.write_text(text)
+    os.replace(fresh, path)
+
+
+def _cache_directory(version: str) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "logstore" / "peers" / "rocketmq" / VERSIONS.get(version, version)
