@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import attrs
 
+from logstore.segment import Extent
 from logstore.segments.rocketmq.batch_consume_queue import BATCH_UNIT
 from logstore.segments.rocketmq.consume_queue_ext import ADDRESS_MAX
 from logstore.segments.rocketmq.consume_queue_unit import UNIT, UNIT_BYTES
 
 if TYPE_CHECKING:
-    from logstore.segment import Extent
     from logstore.segments.rocketmq.message_filter import ExtUnit, MessageFilter
 
 __all__ = [
@@ -317,15 +317,17 @@ class _Scan:
         "commit_log",
         "count_max",
         "end",
+        "far",
         "file_size",
+        "file_start",
         "in_memory_from",
         "last_physical_offset",
         "limits",
         "low",
         "message_filter",
+        "near",
         "run_end",
         "run_start",
-        "size_max",
         "skip_below",
     )
 
@@ -341,7 +343,10 @@ class _Scan:
         self.message_filter = message_filter
         self.limits = limits
         self.count_max = count_max
-        self.size_max = min(max(size_bytes_max, 100), MAX_PULL_BYTES)
+        size_max = min(max(size_bytes_max, 100), MAX_PULL_BYTES)
+        #: how many bytes and messages a pull gets, near the end of the commit log and far from it
+        self.near = min(limits.in_memory_bytes_max, size_max), limits.in_memory_count_max
+        self.far = min(limits.on_disk_bytes_max, size_max), limits.on_disk_count_max
         self.file_size = commit_log.file_size_bytes
         self.low = commit_log.min_physical_offset
         self.end = commit_log.max_physical_offset
@@ -349,7 +354,7 @@ class _Scan:
         self.last_physical_offset = 0
         #: after a message that is gone all others of its commit log file are passed over
         self.skip_below = _NEVER
-        self.run_start = self.run_end = -1
+        self.run_start = self.run_end = self.file_start = -1
 
     def one_file(self, queue: ReadableUnits, result: GetMessageResult, asked: int) -> None:
         """Scan from the result's next queue offset to the end of that consume queue file."""
@@ -375,7 +380,7 @@ class _Scan:
             if is_full or result.next_begin_offset == begin:
                 break
             chunk = max(chunk, 800)
-        self._end_run(result)
+        self._end_run(result, self.run_end)
 
     def _take(
         self,
@@ -384,73 +389,79 @@ class _Scan:
         result: GetMessageResult,
     ) -> bool:
         """Take what matches of these units; tell whether the pull is full."""
+        # A pull spends its time here: what the loop needs is local.
         message_filter, file_size, low, end = (
             self.message_filter,
             self.file_size,
             self.low,
             self.end,
         )
+        in_memory_from, near, far = self.in_memory_from, self.near, self.far
+        count_max, total, total_count = self.count_max, result.size_bytes, result.count
+        run_end, is_full = self.run_end, False
         for (physical_offset, size, tags_code), begin, count in units:
-            if result.size_bytes and self._is_full(result, physical_offset, size, count):
-                return True
+            if total:
+                size_max, most = near if physical_offset >= in_memory_from else far
+                if (
+                    total + size > size_max
+                    or total_count >= most
+                    or total_count + count > count_max
+                ):
+                    is_full = True
+                    break
             self.last_physical_offset = physical_offset
             result.next_begin_offset = begin + count
             if physical_offset < self.skip_below:
                 continue
-            if message_filter is not None and not _matches(message_filter, queue, tags_code):
-                self._miss(result, GetMessageStatus.NO_MATCHED_MESSAGE)
-                continue
             position = physical_offset % file_size
             next_physical_offset = physical_offset + size
-            is_there = low <= physical_offset < next_physical_offset <= end
-            if not is_there or position + size > file_size:
-                self._miss(result, GetMessageStatus.MESSAGE_WAS_REMOVING)
-                self.skip_below = physical_offset - position + file_size
-                continue
-            if (
-                message_filter is not None
-                and message_filter.reads_messages
-                and not message_filter.matches_message(self.commit_log.read(physical_offset, size))
+            if message_filter is not None and not _matches(message_filter, queue, tags_code):
+                reason = GetMessageStatus.NO_MATCHED_MESSAGE
+            elif not low <= physical_offset < next_physical_offset <= end or (
+                position + size > file_size
             ):
+                reason = GetMessageStatus.MESSAGE_WAS_REMOVING
+                self.skip_below = physical_offset - position + file_size
+            elif message_filter is not None and not self._reads_match(physical_offset, size):
+                reason = GetMessageStatus.NO_MATCHED_MESSAGE
                 result.filtered_count += 1
-                self._miss(result, GetMessageStatus.NO_MATCHED_MESSAGE)
+            else:
+                if physical_offset != run_end or not position:
+                    self._end_run(result, run_end)
+                    self.run_start = physical_offset
+                run_end = next_physical_offset
+                total += size
+                total_count += count
+                self.skip_below = _NEVER
                 continue
-            if physical_offset != self.run_end or not position:
-                self._end_run(result)
-                self.run_start = physical_offset
-            self.run_end = next_physical_offset
-            result.size_bytes += size
-            result.count += count
+            if not total:
+                result.status = reason
+        self.run_end = run_end
+        result.size_bytes, result.count = total, total_count
+        if total:
             result.status = GetMessageStatus.FOUND
-            self.skip_below = _NEVER
-        return False
+        return is_full
 
-    def _is_full(
-        self, result: GetMessageResult, physical_offset: int, size: int, count: int
-    ) -> bool:
-        """Tell whether one more message would be too many (``isTheBatchFull``)."""
-        limits, size_bytes = self.limits, result.size_bytes + size
-        if result.count + count > self.count_max or size_bytes > self.size_max:
+    def _reads_match(self, physical_offset: int, size: int) -> bool:
+        """Ask the filter about the message itself, if it wants to see it."""
+        message_filter = self.message_filter
+        if message_filter is None or not message_filter.reads_messages:
             return True
-        if physical_offset >= self.in_memory_from:
-            return (
-                size_bytes > limits.in_memory_bytes_max
-                or result.count >= limits.in_memory_count_max
-            )
-        return size_bytes > limits.on_disk_bytes_max or result.count >= limits.on_disk_count_max
+        return message_filter.matches_message(self.commit_log.read(physical_offset, size))
 
-    def _end_run(self, result: GetMessageResult) -> None:
-        """Hand the run of neighbours so far to the result."""
-        if self.run_start >= 0:
-            run = self.commit_log.extent(self.run_start, self.run_end - self.run_start)
-            result.pieces.append(run)
-            self.run_start = self.run_end = -1
-
-    @staticmethod
-    def _miss(result: GetMessageResult, status: GetMessageStatus) -> None:
-        """Say why there is nothing, as long as there is nothing."""
-        if not result.size_bytes:
-            result.status = status
+    def _end_run(self, result: GetMessageResult, run_end: int) -> None:
+        """Hand the run of neighbours that ends at `run_end` to the result."""
+        start = self.run_start
+        if start < 0:
+            return
+        position = start % self.file_size
+        pieces = result.pieces
+        if start - position == self.file_start:
+            pieces.append(Extent(pieces[-1].file, position, run_end - start))
+        else:
+            pieces.append(self.commit_log.extent(start, run_end - start))
+            self.file_start = start - position
+        self.run_start = -1
 
 
 def _numbered(
