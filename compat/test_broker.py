@@ -5,33 +5,37 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
-from logstore.compat.kafka.broker import Broker
-from logstore.compat.running import ServerThread
 from logstore.host import Host
 from logstore.os_host import system_host
 
-ResultT = TypeVar("ResultT")
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.in_thread import KafkaInThread
+    from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
+    from logstore.compat.rocketmq.in_thread import RocketMQInThread
 
-#: what a test wants otherwise than a production broker
-TEST_SETTINGS: Mapping[str, str] = {
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "1",
-}
+ResultT = TypeVar("ResultT")
 
 
 class TestBroker:
     """
-    A Kafka broker in a thread of this process.
+    A Kafka broker, or a RocketMQ name server and broker, in a thread of this process.
 
     ::
 
         with TestBroker() as broker:
             producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
 
+        with TestBroker(layout="rocketmq") as broker:
+            producer.set_name_server_address(broker.bootstrap)
+
     Without `directory` the data lives in a temporary directory that goes away at the end.
-    `settings` are those of ``server.properties``; they win over :data:`TEST_SETTINGS`.
+    `settings` are those of ``server.properties`` or ``broker.conf``; they win over what
+    :mod:`logstore.compat.kafka.in_thread` and :mod:`logstore.compat.rocketmq.in_thread` set.
+    `port` is the one that clients are given, the name server's with RocketMQ, whose broker listens
+    on `broker_port`; 0 is any free one.
     """
 
     __test__ = False  # a class named Test... is not a test
@@ -40,38 +44,54 @@ class TestBroker:
         self,
         directory: str | None = None,
         *,
+        layout: Literal["kafka", "rocketmq"] = "kafka",
         port: int = 0,
+        broker_port: int = 0,
         settings: Mapping[str, str] | None = None,
         host: Host | None = None,
     ) -> None:
         self.directory = directory or ""
+        self.layout = layout
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._wanted_port = port
-        self._settings = {**TEST_SETTINGS, **(settings or {})}
+        self._ports = port, broker_port
+        self._settings = settings or {}
         self._host = system_host() if host is None else host
-        self._thread: ServerThread | None = None
-        self._broker: Broker | None = None
+        self._served: KafkaInThread | RocketMQInThread | None = None
 
     @property
     def broker(self) -> Broker:
-        """The broker itself; touch it only through :meth:`call`."""
-        assert self._broker is not None, "the broker runs only within the with statement"
-        return self._broker
+        """The Kafka broker itself; touch it only through :meth:`call`."""
+        assert self.layout == "kafka", "ask for .rocketmq"
+        broker: Broker = self._running.broker  # type: ignore[assignment] # as the layout says
+        return broker
+
+    @property
+    def rocketmq(self) -> RocketMQBroker:
+        """The RocketMQ broker itself; touch it only through :meth:`call`."""
+        assert self.layout == "rocketmq", "ask for .broker"
+        broker: RocketMQBroker = self._running.broker  # type: ignore[assignment] # likewise
+        return broker
+
+    @property
+    def _running(self) -> KafkaInThread | RocketMQInThread:
+        assert self._served is not None, "the broker runs only within the with statement"
+        return self._served
 
     @property
     def port(self) -> int:
         """The port that clients connect to."""
-        return self.broker.advertised_port
+        return self._running.port
 
     @property
     def bootstrap(self) -> str:
-        """What clients call ``bootstrap.servers``."""
+        """What clients call ``bootstrap.servers``, or the name server's address."""
         return f"127.0.0.1:{self.port}"
 
     def call(self, work: Callable[[], ResultT]) -> ResultT:
         """Run `work` in the broker's thread; return what it returns, raise what it raises."""
-        assert self._thread is not None, "the broker runs only within the with statement"
-        return self._thread.call(work)
+        thread = self._running.thread
+        assert thread is not None, "the broker runs only within the with statement"
+        return thread.call(work)
 
     def start(self) -> Self:
         """
@@ -83,43 +103,46 @@ class TestBroker:
             AddressError: the port is taken.
 
         """
-        assert self._broker is None, "the broker runs already"
+        assert self._served is None, "the broker runs already"
         if not self.directory:
             self._temporary = tempfile.TemporaryDirectory(prefix="logstore-")
             self.directory = self._temporary.name
         try:
-            self._broker = Broker.open(self._host, self.directory, self._settings)
-            self._thread = ServerThread(self._broker, self._advertise)
-            self._thread.start("127.0.0.1", self._wanted_port)
+            self._served = self._open()
+            self._served.start(*self._ports)
         except BaseException:
             self.stop()
             raise
         return self
 
-    def _advertise(self, port: int) -> None:
-        self.broker.advertised_port = port
-        self.broker.start_housekeeping()
+    def _open(self) -> KafkaInThread | RocketMQInThread:
+        if self.layout == "kafka":
+            from logstore.compat.kafka.in_thread import KafkaInThread
+
+            return KafkaInThread(self._host, self.directory, self._settings)
+        from logstore.compat.rocketmq.in_thread import RocketMQInThread
+
+        return RocketMQInThread(self._host, self.directory, self._settings)
 
     def stop(self) -> None:
         """Stop cleanly; a temporary directory goes away. Fine if it does not run."""
-        thread, self._thread = self._thread, None
-        broker, self._broker = self._broker, None
+        served, self._served = self._served, None
         try:
-            if thread is not None:
-                thread.stop()
+            if served is not None:
+                served.stop()
         finally:
-            self._close(broker)
+            self._close(served)
 
-    def _close(self, broker: Broker | None) -> None:
+    def _close(self, served: KafkaInThread | RocketMQInThread | None) -> None:
         temporary, self._temporary = self._temporary, None
         if temporary is None:
-            if broker is not None:
-                broker.close()
+            if served is not None:
+                served.close()
             return
         self.directory = ""
         with temporary:
-            if broker is not None:
-                broker.abandon()
+            if served is not None:
+                served.abandon()
 
     def __enter__(self) -> Self:
         return self.start()

@@ -24,7 +24,7 @@ COMMANDS = {
 }
 #: shown in the help page without importing the command
 SUMMARIES = {
-    "serve": "Serve a data directory (or a temporary one) to Kafka clients.",
+    "serve": "Serve a data directory (or a temporary one) to Kafka or RocketMQ clients.",
     "ls": "List topics, partitions and segments of a data directory.",
     "dump": "Print what stands in segment, index and checkpoint files.",
     "query": "Ask where an offset or a time is, and how the indexes lead there.",

@@ -55,7 +55,14 @@ class NameServerConfig:
     """The values; those that are set stay until the end of the process."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        self._values = {**_DEFAULTS, **settings}
+        # A broker in the same process has settings beside these, and a port of its own.
+        given = {name: text for name, text in settings.items() if name in self.names()}
+        self._values = {**_DEFAULTS, **given}
+
+    @staticmethod
+    def names() -> frozenset[str]:
+        """Return the names of all settings that `settings` may hold for a name server."""
+        return frozenset(_DEFAULTS) - {"listenPort"} | {"kvConfigPath"}
 
     def is_on(self, name: str) -> bool:
         """Return a yes or no."""

@@ -1,0 +1,66 @@
+"""A RocketMQ name server and broker in a thread of this process, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.standalone import Standalone
+from logstore.compat.running import Served, ServerThread
+from logstore.host import Host
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.server import Server
+
+_HOST = "127.0.0.1"
+#: what a test wants otherwise than a production broker: files that cost nothing
+TEST_SETTINGS: Mapping[str, str] = {
+    "mappedFileSizeCommitLog": "67108864",
+    "maxHashSlotNum": "50000",
+    "maxIndexNum": "200000",
+}
+
+
+class RocketMQInThread:
+    """Opened by the constructor, served between :meth:`start` and :meth:`stop`."""
+
+    def __init__(self, host: Host, directory: str, settings: Mapping[str, str]) -> None:
+        self.standalone = Standalone.open(host, directory, {**TEST_SETTINGS, **settings})
+        self.thread: ServerThread | None = None
+        #: the name server's, which clients are given
+        self.port = 0
+
+    @property
+    def broker(self) -> Broker:
+        """The broker beside the name server."""
+        return self.standalone.broker
+
+    def start(self, port: int, broker_port: int) -> None:
+        """Serve the name server on `port` and the broker on `broker_port`."""
+        name_server = self.standalone.name_server
+        assert name_server is not None, "a test broker has a name server of its own"
+        self.thread = ServerThread(
+            self.broker, self._advertise, Served(name_server, port, self._listening)
+        )
+        self.thread.start(_HOST, broker_port)
+
+    def _advertise(self, port: int) -> None:
+        self.standalone.advertise(_HOST, port)
+
+    def _listening(self, server: Server, port: int) -> None:
+        self.port = port
+        self.standalone.start(server.reach)
+
+    def stop(self) -> None:
+        """Hang up on everybody."""
+        if self.thread is not None:
+            self.thread.stop()
+
+    def close(self) -> None:
+        """Stop cleanly."""
+        self.standalone.close()
+
+    def abandon(self) -> None:
+        """Stop without a word to the disk."""
+        self.standalone.abandon()

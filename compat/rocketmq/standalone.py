@@ -1,0 +1,159 @@
+"""
+Name server and broker in one process; or a broker for name servers elsewhere.
+
+Whoever runs this gives both services a server, says which ports came of it, and calls
+:meth:`Standalone.start`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from logstore.compat.rocketmq.broker import Broker
+from logstore.compat.rocketmq.name_server.name_server import NameServer
+from logstore.compat.rocketmq.name_server.routes import BrokerIdentity
+from logstore.compat.rocketmq.registrar import (
+    LocalLink,
+    NameServerLink,
+    Reach,
+    Registrar,
+    RegistrarOptions,
+    RemoteLink,
+)
+from logstore.host import Host
+from logstore.segments.rocketmq.java_config import ConfigError
+from logstore.segments.rocketmq.store import Progress
+from logstore.segments.rocketmq.tables.data_version import DataVersion
+from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+#: where the name server keeps its key-value table, below the store; made when one is put
+_KV_CONFIG = "namesrv/kvConfig.json"
+_HA_PORT = "10912"
+
+
+class RegisteredBroker:
+    """A broker as name servers are told of it."""
+
+    def __init__(self, broker: Broker, ha_port: int) -> None:
+        self._broker = broker
+        self._ha_port = ha_port
+
+    def identity(self) -> BrokerIdentity:
+        """Return who the broker is and where it listens."""
+        broker, settings = self._broker, self._broker.settings
+        host = broker.advertised_host
+        shown = f"[{host}]" if ":" in host else host
+        return BrokerIdentity(
+            settings.cluster_name,
+            settings.broker_name,
+            f"{shown}:{broker.advertised_port}",
+            settings.broker_id,
+        )
+
+    def ha_address(self) -> str:
+        """Return where slaves connect."""
+        return f"{self._broker.settings.ip2}:{self._ha_port}"
+
+    def registered_topics(self) -> tuple[Mapping[str, TopicConfig], DataVersion]:
+        """Return all topics, and the version of their table."""
+        table = self._broker.topics.table
+        return table.topics, table.data_version
+
+    def permission(self) -> int:
+        """Return what may be done with the broker at all."""
+        return self._broker.settings.permission
+
+
+class Standalone:
+    """A broker and its own `name_server`, which is None where others are given."""
+
+    def __init__(self, broker: Broker, name_server: NameServer | None, registrar: Registrar,
+                 remotes: Sequence[tuple[str, int]], options: RegistrarOptions,
+                 face: RegisteredBroker) -> None:  # fmt: skip
+        self.broker = broker
+        self.name_server = name_server
+        self.registrar = registrar
+        self._remotes = remotes
+        self._options = options
+        self._face = face
+
+    @classmethod
+    def open(
+        cls,
+        host: Host,
+        directory: str,
+        settings: Mapping[str, str],
+        *,
+        name_servers: Sequence[tuple[str, int]] = (),
+        progress: Progress | None = None,
+    ) -> Standalone:
+        """
+        Open (or create, or recover) the store in `directory`, and a name server beside it.
+
+        `settings` are Java's keys of broker, store and name server. With `name_servers` (host,
+        port) the broker registers there, and there is none here.
+
+        Raises:
+            ConfigError: a setting has a value that is not allowed.
+            StorageError: the directory cannot be served; the text says why and what to do.
+
+        """
+        options = _options_of(settings)
+        ha_port = _number(settings, "haListenPort", _HA_PORT)
+        name_server = None
+        if not name_servers:
+            path = settings.get("kvConfigPath") or f"{directory}/{_KV_CONFIG}"
+            name_server = NameServer(host, path, settings)
+        broker = Broker.open(host, directory, settings, progress)
+        face = RegisteredBroker(broker, ha_port)
+        registrar = Registrar(face, broker.timers, options)
+        return cls(broker, name_server, registrar, name_servers, options, face)
+
+    def advertise(self, host: str, port: int) -> None:
+        """Say where clients find the broker."""
+        self.broker.advertised_host, self.broker.advertised_port = host, port
+
+    def start(self, reach: Reach) -> None:
+        """Start the periodic work of both, and register; `reach` connects to other servers."""
+        links: list[NameServerLink] = []
+        if self.name_server is not None:
+            self.name_server.start_housekeeping()
+            links.append(LocalLink(self.name_server.routes, self._face, self.broker.host.clock))
+        links += [
+            RemoteLink(address, self._face, self.broker.timers, reach, self._options)
+            for address in self._remotes
+        ]
+        self.registrar.links = links
+        self.broker.topics.on_change = self.registrar.topic_changed
+        self.broker.start_housekeeping()
+        self.registrar.start()
+
+    def stop(self) -> None:
+        """Say goodbye to the name servers; to be called while the servers still run."""
+        self.registrar.stop()
+
+    def close(self) -> None:
+        """Stop cleanly."""
+        self.broker.close()
+
+    def abandon(self) -> None:
+        """Stop without a word to the disk: the data is thrown away."""
+        self.broker.abandon()
+
+
+def _options_of(settings: Mapping[str, str]) -> RegistrarOptions:
+    interval_ms = _number(settings, "registerNameServerPeriod", "30000")
+    return RegistrarOptions(
+        interval_ms=min(max(interval_ms, 10_000), 60_000),
+        timeout_ms=_number(settings, "registerBrokerTimeoutMills", "24000"),
+        is_compressed=settings.get("compressedRegister", "").lower() == "true",
+        is_forced=settings.get("forceRegister", "true").lower() == "true",
+    )
+
+
+def _number(settings: Mapping[str, str], key: str, default: str) -> int:
+    text = settings.get(key, default)
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigError(f"{key}={text}: is no whole number") from None

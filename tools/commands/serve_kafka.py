@@ -1,0 +1,104 @@
+"""``logstore serve``, Kafka's layout: one broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from logstore.compat.kafka.broker import Broker
+from logstore.compat.running import listen, run_in_loop
+from logstore.compat.server import Server
+from logstore.os_host import system_host
+from logstore.segments.kafka.broker_config import BrokerConfig
+from logstore.segments.kafka.cluster_metadata.release import parse_release
+from logstore.segments.kafka.config_keys import ConfigError
+from logstore.tools.commands.serve_process import (
+    EVERYWHERE,
+    HOME,
+    ServeRequest,
+    data_directory,
+    say_ready,
+    settle,
+    stop_asked,
+)
+from logstore.tools.listeners import Listener, find_listener
+
+PORT = 9092
+
+
+def serve_kafka(request: ServeRequest, release_version: str | None) -> None:
+    """
+    Serve until told to stop.
+
+    Raises:
+        LogStoreError: it cannot be served; the text says why and what to do.
+
+    """
+    settings = request.settings
+    for key in BrokerConfig(settings).unknown():
+        click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
+    release = None if release_version is None else parse_release(release_version)
+    addresses = _addresses(settings, request.host, request.port)
+    with data_directory(request.directory or _directory_of(settings)) as directory:
+        broker = Broker.open(
+            system_host(),
+            directory.path,
+            settings,
+            is_parallel=not directory.is_temporary,
+            release=release,
+        )
+        try:
+            run_in_loop(_run(broker, *addresses, is_json=request.is_json))
+        finally:
+            if directory.is_temporary:
+                broker.abandon()
+            else:
+                broker.close()
+
+
+def _addresses(
+    settings: Mapping[str, str], host: str | None, port: int | None
+) -> tuple[Listener, Listener | None]:
+    """Return where to listen, and what clients are told if that is something else."""
+    named = find_listener(settings, "listeners")
+    listener = Listener(
+        (HOME if named is None else named.host) if host is None else host,
+        (PORT if named is None else named.port) if port is None else port,
+    )
+    return listener, find_listener(settings, "advertised.listeners")
+
+
+def _directory_of(settings: Mapping[str, str]) -> str | None:
+    """Return the directory that the settings name; None without one."""
+    for key in ("log.dirs", "log.dir"):
+        text = settings.get(key, "")
+        directories = [name.strip() for name in text.split(",") if name.strip()]
+        if len(directories) > 1:
+            raise ConfigError(key, text, "must be one directory; name it with --data")
+        if directories:
+            return directories[0]
+    return None
+
+
+async def _run(
+    broker: Broker, listener: Listener, advertised: Listener | None, *, is_json: bool
+) -> None:
+    server = Server(broker)
+    stopping = stop_asked()
+    host = listener.host or EVERYWHERE
+    port = await listen(server, host, listener.port)
+    # Who listens everywhere is found at home.
+    found = advertised or Listener(HOME if host in (EVERYWHERE, "::") else host, port)
+    broker.advertised_host, broker.advertised_port = found.host, found.port or port
+    broker.start_housekeeping()
+    settle()
+    bootstrap = Listener(broker.advertised_host, broker.advertised_port).text
+    directory = broker.store.directory
+    say_ready(
+        {"bootstrap": bootstrap, "data": directory, "layout": "kafka"},
+        f"Kafka broker at {bootstrap}, data in {directory}",
+        is_json=is_json,
+    )
+    await stopping.wait()
+    await server.stop()

@@ -1,0 +1,107 @@
+"""What ``logstore serve`` does whatever it serves: settings, directory, signals, the ready line."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import resource
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import attrs
+import click
+
+#: where everybody listens who asks for nothing else
+HOME = "127.0.0.1"
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the user asks for it
+
+
+@attrs.frozen
+class ServeRequest:
+    """What the command line asks for; None and empty where it does not say."""
+
+    directory: str | None
+    host: str | None
+    port: int | None
+    settings: Mapping[str, str]
+    is_json: bool
+
+
+@attrs.frozen
+class DataDirectory:
+    """Where the data stands; a temporary one goes away."""
+
+    path: str
+    is_temporary: bool
+
+
+@contextmanager
+def data_directory(given: str | None) -> Iterator[DataDirectory]:
+    """Yield the directory that is given, or a temporary one that is there until the end."""
+    if given is not None:
+        yield DataDirectory(os.path.abspath(given), is_temporary=False)
+        return
+    with tempfile.TemporaryDirectory(prefix="logstore-", ignore_cleanup_errors=True) as path:
+        yield DataDirectory(path, is_temporary=True)
+
+
+def read_settings(properties_path: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
+    """
+    Return the settings of a properties file, with what ``--set`` says over them.
+
+    Raises:
+        PropertiesError: the file cannot be understood.
+        click.BadParameter: an assignment is none.
+
+    """
+    settings: dict[str, str] = {}
+    if properties_path is not None:
+        from logstore.segments.kafka.java_properties import PropertiesError, parse_properties
+
+        with open(properties_path, encoding="latin-1") as file:  # Java's encoding of such files
+            text = file.read()
+        try:
+            settings.update(parse_properties(text))
+        except PropertiesError as error:
+            raise PropertiesError(f"{properties_path}: {error}") from None
+    for assignment in assignments:
+        key, separator, value = assignment.partition("=")
+        if not separator or not key:
+            raise click.BadParameter(f"{assignment!r} is not KEY=VALUE", param_hint="--set")
+        settings[key.strip()] = value
+    return settings
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets this user have: one per partition and more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def stop_asked() -> asyncio.Event:
+    """Return an event that Ctrl-C and SIGTERM set from now on."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    return stopping
+
+
+def settle() -> None:
+    """Keep what lives now out of collections: it lives until the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
+
+
+def say_ready(ready: Mapping[str, object], sentence: str, *, is_json: bool) -> None:
+    """Print the one line that says that clients are answered from now on."""
+    if is_json:
+        click.echo(json.dumps({**ready, "pid": os.getpid()}))
+    else:
+        click.echo(f"{sentence}; Ctrl-C stops it")

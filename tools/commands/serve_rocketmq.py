@@ -1,0 +1,152 @@
+"""``logstore serve``, RocketMQ's layout: name server and broker, or a broker for others' ones."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+
+import attrs
+import click
+
+from logstore.compat.rocketmq.name_server.config import NameServerConfig
+from logstore.compat.rocketmq.standalone import Standalone
+from logstore.compat.running import listen, run_in_loop
+from logstore.compat.server import Server
+from logstore.os_host import system_host
+from logstore.segments.rocketmq.broker_config import BrokerSettings
+from logstore.segments.rocketmq.java_config import ConfigError
+from logstore.tools.commands.serve_process import (
+    EVERYWHERE,
+    HOME,
+    ServeRequest,
+    data_directory,
+    say_ready,
+    settle,
+    stop_asked,
+)
+
+NAME_SERVER_PORT = 9876
+BROKER_PORT = 10911
+_PORT_MAX = 65535
+_LOOK_SECONDS = 0.01
+
+
+@attrs.frozen
+class _Addresses:
+    """Where to listen, what clients are told, and the name servers of others."""
+
+    host: str
+    port: int
+    broker_port: int
+    advertised_host: str
+    name_servers: tuple[tuple[str, int], ...]
+
+
+def serve_rocketmq(
+    request: ServeRequest, broker_port: int | None, name_servers: str | None
+) -> None:
+    """
+    Serve until told to stop; `name_servers` is a list like ``host:port;host:port``.
+
+    Raises:
+        LogStoreError: it cannot be served; the text says why and what to do.
+
+    """
+    settings = dict(request.settings)
+    for key in sorted(set(BrokerSettings(settings).unknown) - NameServerConfig.names()):
+        click.echo(f"logstore: warning: {key}: no such setting in RocketMQ; ignored", err=True)
+    addresses = _addresses(request, broker_port, name_servers)
+    with data_directory(request.directory or settings.get("storePathRootDir")) as directory:
+        standalone = Standalone.open(
+            system_host(), directory.path, settings, name_servers=addresses.name_servers
+        )
+        try:
+            run_in_loop(_run(standalone, addresses, directory.path, is_json=request.is_json))
+        finally:
+            if directory.is_temporary:
+                standalone.abandon()
+            else:
+                standalone.close()
+
+
+def _addresses(
+    request: ServeRequest, broker_port: int | None, name_servers: str | None
+) -> _Addresses:
+    settings = request.settings
+    if name_servers is not None and request.port is not None:
+        raise click.UsageError("--port is that of a name server here; -n names another one")
+    # A name server here is asked for by its port, whatever a broker.conf says.
+    named = (
+        name_servers if request.port is not None else (name_servers or settings.get("namesrvAddr"))
+    )
+    host = request.host
+    if host is None:
+        host = settings.get("bindAddress", HOME)
+    host = host or EVERYWHERE
+    # Who listens everywhere is found at home.
+    found = HOME if host in (EVERYWHERE, "::") else host
+    return _Addresses(
+        host,
+        NAME_SERVER_PORT if request.port is None else request.port,
+        _port_of(settings, "listenPort", BROKER_PORT) if broker_port is None else broker_port,
+        settings.get("brokerIP1", found),
+        tuple(_host_and_port(text.strip()) for text in (named or "").split(";") if text.strip()),
+    )
+
+
+def _port_of(settings: Mapping[str, str], key: str, default: int) -> int:
+    text = settings.get(key, str(default))
+    if not text.isdecimal() or int(text) > _PORT_MAX:
+        raise ConfigError(f"{key}={text}: is no port")
+    return int(text)
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    host, separator, port = text.rpartition(":")
+    if not separator or not host or not port.isdecimal() or int(port) > _PORT_MAX:
+        raise ConfigError(f"namesrvAddr={text}: must be HOST:PORT, several with ; between them")
+    return host.strip("[]"), int(port)
+
+
+async def _run(
+    standalone: Standalone, addresses: _Addresses, directory: str, *, is_json: bool
+) -> None:
+    stopping = stop_asked()
+    async with contextlib.AsyncExitStack() as servers:
+        broker_server = Server(standalone.broker)
+        broker_port = await listen(broker_server, addresses.host, addresses.broker_port)
+        servers.push_async_callback(broker_server.stop)
+        standalone.advertise(addresses.advertised_host, broker_port)
+        bootstrap = ";".join(f"{host}:{port}" for host, port in addresses.name_servers)
+        if standalone.name_server is not None:
+            server = Server(standalone.name_server)
+            port = await listen(server, addresses.host, addresses.port)
+            servers.push_async_callback(server.stop)
+            bootstrap = _address(addresses.advertised_host, port)
+        standalone.start(broker_server.reach)
+        settle()
+        if not await _is_listed(standalone, stopping):
+            return
+        broker = _address(addresses.advertised_host, broker_port)
+        where = "at" if standalone.name_server is not None else "elsewhere at"
+        say_ready(
+            {"bootstrap": bootstrap, "broker": broker, "data": directory, "layout": "rocketmq"},
+            f"RocketMQ name server {where} {bootstrap}, broker at {broker}, data in {directory}",
+            is_json=is_json,
+        )
+        await stopping.wait()
+        standalone.stop()
+
+
+async def _is_listed(standalone: Standalone, stopping: asyncio.Event) -> bool:
+    """Wait until a name server lists the broker; False if told to stop before."""
+    while not standalone.registrar.is_registered:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), _LOOK_SECONDS)
+            return False
+    return True
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
