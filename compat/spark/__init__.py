@@ -3,9 +3,9 @@ Stores as DataFrames.
 
 ::
 
-    from logstore.compat.spark import register
+    from logstore.compat.spark import local_session
 
-    register(spark)
+    spark = local_session()         # or register(spark) in a session of your own
     spark.read.format("logstore").load("DIRECTORY").groupBy("topic").count().show()
 
 The schema is that of Spark's own Kafka source; ``option("columns", "topic,offset,file,position")``
@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from logstore.compat.spark.session import local_session
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["counts", "read", "register"]
+__all__ = ["counts", "local_session", "read", "register"]
 
 _PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 

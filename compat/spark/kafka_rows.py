@@ -39,14 +39,14 @@ class RowReader:
     """Reads units into batches of one schema."""
 
     def __init__(
-        self, fs: FileSystem, schema: Any, where: Where, mode: str, *, is_time_exact: bool = False
+        self, fs: FileSystem, schema: Any, where: Where, mode: str, timestamp_slack_ms: int
     ) -> None:
         self._fs = fs
         self._schema = schema
         self._names: Sequence[str] = schema.names
         self._where = where
         self._mode = mode
-        self._is_time_exact = is_time_exact
+        self._timestamp_slack_ms = timestamp_slack_ms
 
     def read(self, unit: WorkUnit) -> Iterator[Any]:
         """
@@ -58,7 +58,7 @@ class RowReader:
         """
         file = self._fs.open(unit.path, writable=False)
         try:
-            for position, end in wanted_ranges(file, unit, self._where, self._is_time_exact):
+            for position, end in wanted_ranges(file, unit, self._where, self._timestamp_slack_ms):
                 yield from self._read_range(file, unit, position, end)
         finally:
             file.close()

@@ -4,7 +4,8 @@ The options of a read, named and meant as those of Spark's Kafka source where it
 ``subscribe``, ``subscribePattern``, ``assign``, ``startingOffsets``, ``endingOffsets``, the
 ``…Timestamp`` and ``…OffsetsByTimestamp`` forms, ``minPartitions``, ``includeHeaders``. Without a
 choice of topics all but internal ones are read. Own: ``path``, ``columns``, ``isolation``,
-``mode``, ``splitBytes``, ``timestampPruning``.
+``mode``, ``splitBytes``, ``timestampSlackMs`` (:mod:`logstore.compat.spark.time_window`; -1 reads
+whatever may hold a wanted record).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ EARLIEST, LATEST = -2, -1
 SPLIT_BYTES = 128 * 1024 * 1024
 _MODES = ("failfast", "permissive", "dropmalformed")
 _ISOLATIONS = ("read_committed", "read_uncommitted")
-_PRUNINGS = ("batches", "exact")
+#: by how much times may go back inside of a batch without a row being missed
+TIMESTAMP_SLACK_MS = 5 * 60 * 1000
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 
 Places = Mapping[tuple[str, int], int]
@@ -70,7 +72,7 @@ class ReadOptions:
     mode: str = "failfast"
     split_bytes: int = SPLIT_BYTES
     partition_count_min: int = 0
-    is_time_exact: bool = False
+    timestamp_slack_ms: int = TIMESTAMP_SLACK_MS
 
     def wants(self, topic: str, partition: int) -> bool:
         """Tell whether records of this partition are asked for."""
@@ -109,7 +111,7 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
         mode,
         _number(options, "splitBytes", SPLIT_BYTES, 1),
         _number(options, "minPartitions", 0, 0),
-        _one_of(options, "timestampPruning", _PRUNINGS) == "exact",
+        _number(options, "timestampSlackMs", TIMESTAMP_SLACK_MS, -1),
     )
 
 

