@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 COMMIT_LOG_FOLDER = "commitlog"
 INDEX_FOLDER = "index"
 QUEUE_FOLDERS = ("consumequeue", "batchconsumequeue")
-#: where what a recovery cuts from the commit log is kept: Java refuses strange names beside it
-ASIDE_FOLDER = "cut-from-commitlog"
 #: names that stand in a store; each one alone makes a directory no foreign one
 _KNOWN = frozenset(
     {

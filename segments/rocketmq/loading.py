@@ -15,7 +15,6 @@ from logstore.segments.rocketmq.checkpoint import CHECKPOINT_NAME, StoreCheckpoi
 from logstore.segments.rocketmq.commit_log import CommitLog, CommitLogSettings
 from logstore.segments.rocketmq.consume_queues import ConsumeQueues
 from logstore.segments.rocketmq.directory import (
-    ASIDE_FOLDER,
     COMMIT_LOG_FOLDER,
     INDEX_FOLDER,
     StoreDirectory,
@@ -124,7 +123,6 @@ def load_parts(
         CommitLogSettings.of(settings),
         is_clean=home.was_clean,
         is_writable=is_writable,
-        aside_directory=home.path_of(ASIDE_FOLDER),
     )
     queues = ConsumeQueues(
         host,

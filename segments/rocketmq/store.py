@@ -166,6 +166,8 @@ class RocketMQStore:
             self.consume_queues.write()
             self.consume_queues.settle()
             self.index.write()
+            if not self.was_clean:
+                self.commit_log.flush()  # what is served from now on must not be lost any more
 
     def _assemble(self) -> None:
         """Put together what works on the recovered parts."""
