@@ -14,10 +14,6 @@ import attrs
 
 from logstore.host import FileSystem
 
-_WARNING_BOUNDS = (0.35, 0.90)
-_FORCE_BOUNDS = (0.30, 0.85)
-_MAX_USED_BOUNDS = (10, 95)
-
 
 class DiskState(enum.Enum):
     """What is to be done about a disk that is so full."""
@@ -30,24 +26,11 @@ class DiskState(enum.Enum):
 
 @attrs.frozen
 class DiskRule:
-    """The three ratios, each held within the bounds that Java allows."""
+    """The three ratios, as parts of one."""
 
     max_used_ratio: float = 0.75
     force_ratio: float = 0.85
     warning_ratio: float = 0.90
-
-    @classmethod
-    def of(cls, max_used_percent: int, force_percent: int, warning_percent: int) -> DiskRule:
-        """
-        Take them from the settings.
-
-        ``diskMaxUsedSpaceRatio``, ``diskSpaceCleanForciblyRatio``, ``diskSpaceWarningLevelRatio``.
-        """
-        return cls(
-            _within(max_used_percent, _MAX_USED_BOUNDS) / 100,
-            _within(force_percent / 100, _FORCE_BOUNDS),
-            _within(warning_percent / 100, _WARNING_BOUNDS),
-        )
 
     def state(self, log_ratio: float, queue_ratio: float) -> DiskState:
         """Return what follows from the ratios of the commit log's volume and the queues'."""
@@ -75,7 +58,3 @@ def used_ratio(fs: FileSystem, path: str) -> float:
 def smallest_ratio(fs: FileSystem, paths: Iterable[str]) -> float:
     """Return the smallest of the ratios of several places: new files go to the emptiest."""
     return min((used_ratio(fs, path) for path in paths), default=-1.0)
-
-
-def _within(value: float, bounds: tuple[float, float]) -> float:
-    return min(max(value, bounds[0]), bounds[1])

@@ -12,7 +12,7 @@ import attrs
 
 from logstore.segments.rocketmq import store_rules
 from logstore.segments.rocketmq.checkpoint import CHECKPOINT_NAME, StoreCheckpoint
-from logstore.segments.rocketmq.commit_log import CommitLog, CommitLogSettings
+from logstore.segments.rocketmq.commit_log import CommitLog
 from logstore.segments.rocketmq.consume_queues import ConsumeQueues
 from logstore.segments.rocketmq.directory import (
     COMMIT_LOG_FOLDER,
@@ -120,7 +120,7 @@ def load_parts(
     commit_log = CommitLog(
         host,
         home.path_of(COMMIT_LOG_FOLDER),
-        CommitLogSettings.of(settings),
+        store_rules.commit_log_settings(config, settings),
         is_clean=home.was_clean,
         is_writable=is_writable,
     )
@@ -137,7 +137,7 @@ def load_parts(
         host,
         home.path_of(INDEX_FOLDER),
         checkpoint,
-        sizes=store_rules.index_sizes(config),
+        sizes=config.index_sizes,
         release=release,
         is_writable=is_writable,
     )

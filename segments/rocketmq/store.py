@@ -149,7 +149,7 @@ class RocketMQStore:
             [self.index.put] if has_index else [],
             self.delay_times.deliver_ms,
         )
-        self.dispatching.stops_at_damage = store_rules.is_slave(config)
+        self.dispatching.stops_at_damage = config.is_slave
         self.recovery = StoreRecoverer(
             self.commit_log,
             self.consume_queues,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.segments.rocketmq.batch_consume_queue import BATCH_UNIT_BYTES
 from logstore.segments.rocketmq.cleaning import CleaningRule
 from logstore.segments.rocketmq.consume_queues import QueueSettings
 from logstore.segments.rocketmq.disk_usage import DiskRule
-from logstore.segments.rocketmq.index_file import IndexSizes
+from logstore.segments.rocketmq.commit_log import CommitLogSettings
 from logstore.segments.rocketmq.java_config import ConfigError
 from logstore.segments.rocketmq.multi_dispatch import MultiDispatch
 from logstore.segments.rocketmq.properties import HASH_MAP_CAPACITY_4, HASH_MAP_CAPACITY_5
@@ -48,7 +49,7 @@ class FlushRule:
     def of(cls, config: StoreConfig) -> FlushRule:
         """Take it from Java's keys."""
         return cls(
-            is_sync=config.text("flushDiskType") == "SYNC_FLUSH",
+            is_sync=config.is_sync_flush,
             log_interval_ms=config.integer("flushIntervalCommitLog"),
             log_least_pages=config.integer("flushCommitLogLeastPages"),
             log_thorough_interval_ms=config.integer("flushCommitLogThoroughInterval"),
@@ -58,11 +59,6 @@ class FlushRule:
             commit_interval_ms=config.integer("commitIntervalCommitLog"),
             delay_offsets_interval_ms=config.integer("flushDelayOffsetInterval"),
         )
-
-
-def is_slave(config: StoreConfig) -> bool:
-    """Tell whether the store follows a master's."""
-    return config.text("brokerRole") == "SLAVE"
 
 
 def multi_dispatch(config: StoreConfig, release: Release) -> MultiDispatch:
@@ -82,13 +78,13 @@ def put_rules(config: StoreConfig, release: Release, is_batch_topic: IsBatchTopi
     return PutRules(
         message_size_bytes_max=config.integer("maxMessageSize"),
         os_page_cache_busy_timeout_ms=config.integer("osPageCacheBusyTimeOutMills"),
-        is_slave=is_slave(config),
+        is_slave=config.is_slave,
         has_property_crc=config.boolean("enabledAppendPropCRC"),
         delay_level_max=delay_times(config).level_max,
         knows_timers=release is not Release.V4,
         has_timer_wheel=config.boolean("timerWheelEnable"),
         timer_max_delay_s=config.integer("timerMaxDelaySec"),
-        timer_precision_ms=config.integer("timerPrecisionMs"),
+        timer_precision_ms=config.timer_precision_ms,
         multi_dispatch=multi_dispatch(config, release),
         is_batch_topic=is_batch_topic,
     )
@@ -100,17 +96,21 @@ def queue_settings(
     """Return what the queues' files are like."""
     return QueueSettings(
         file_size_bytes=config.consume_queue_file_size_bytes,
-        batch_file_size_bytes=config.integer("mapperFileSizeBatchConsumeQueue"),
-        ext_file_size_bytes=config.integer("mappedFileSizeConsumeQueueExt"),
+        batch_file_size_bytes=_whole_batch_units(config.batch_consume_queue_file_size_bytes),
+        ext_file_size_bytes=config.consume_queue_ext_file_size_bytes,
         has_ext=config.boolean("enableConsumeQueueExt"),
         is_batch_topic=is_batch_topic,
         multi_dispatch=multi_dispatch(config, release),
     )
 
 
-def index_sizes(config: StoreConfig) -> IndexSizes:
-    """Return how large the index files are."""
-    return IndexSizes(config.integer("maxHashSlotNum"), config.integer("maxIndexNum"))
+def commit_log_settings(config: StoreConfig, settings: Mapping[str, str]) -> CommitLogSettings:
+    """Return what the commit log's files are like."""
+    return attrs.evolve(
+        CommitLogSettings.of(settings),
+        file_size_bytes=config.commit_log_file_size_bytes,
+        has_transient_store_pool=config.has_transient_store_pool,
+    )
 
 
 def cleaning_rule(config: StoreConfig) -> CleaningRule:
@@ -120,10 +120,10 @@ def cleaning_rule(config: StoreConfig) -> CleaningRule:
         delete_hours=CleaningRule.hours_of(config.text("deleteWhen")),
         files_a_round_max=config.integer("deleteFileBatchMax"),
         is_forcible=config.boolean("cleanFileForciblyEnable"),
-        disk=DiskRule.of(
-            config.integer("diskMaxUsedSpaceRatio"),
-            config.integer("diskSpaceCleanForciblyRatio"),
-            config.integer("diskSpaceWarningLevelRatio"),
+        disk=DiskRule(
+            config.disk_used_ratio_max,
+            config.disk_clean_forcibly_ratio,
+            config.disk_warning_ratio,
         ),
         interval_ms=config.integer("cleanResourceInterval"),
     )
@@ -163,6 +163,10 @@ def delay_times(config: StoreConfig) -> DelayTimes:
     for word in text.split():
         number, unit_ms = word[:-1], _UNIT_MS.get(word[-1])
         if unit_ms is None or not (number.isascii() and number.isdigit()):
-            raise ConfigError(f"messageDelayLevel: {word!r} in {text!r} is no time such as 10m")
+            raise ConfigError("messageDelayLevel", text, "times such as 10s 1m 2h 1d")
         delays_ms.append(int(number) * unit_ms)
     return DelayTimes(tuple(delays_ms))
+
+
+def _whole_batch_units(size_bytes: int) -> int:
+    return -(-size_bytes // BATCH_UNIT_BYTES) * BATCH_UNIT_BYTES
