@@ -8,17 +8,24 @@ offset is found by search. (Java: ``BatchConsumeQueue``.)
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.segments.rocketmq.unit_file import UnitRules, Witness
+from logstore.segments.rocketmq.unit_queue import QueueFileSpan, UnitQueue
+
 if TYPE_CHECKING:
     from logstore.host import Host
+    from logstore.segments.rocketmq.consume_queue_ext import ConsumeQueueExtUnit
 
 #: physical offset, record size, tags code, store time, first queue offset, count, compacted
 #: offset (-1), reserved (0)
 BATCH_UNIT = struct.Struct(">qiqqqhii")
 BATCH_UNIT_BYTES = 46
+RULES = UnitRules(BATCH_UNIT_BYTES, not_negative=(0, 28), positive=((8, 4), (36, 2)))
+FILE_UNITS = 300_000
 
 
 @attrs.frozen
@@ -51,10 +58,14 @@ class BatchUnit:
         )
 
 
-class BatchConsumeQueue:
-    """The units of one queue of batches; what is not said here is as in ``ConsumeQueue``."""
+class BatchConsumeQueue(UnitQueue):
+    """
+    The units of one queue of batches; what is not said here is as in ``ConsumeQueue``.
 
-    unit_size_bytes = 46
+    `max_physical_offset` is where the newest batch starts.
+    """
+
+    rules = RULES
 
     def __init__(
         self,
@@ -63,21 +74,125 @@ class BatchConsumeQueue:
         topic: str,
         queue_id: int,
         *,
-        file_size_bytes: int = 300_000 * 46,
+        file_size_bytes: int = FILE_UNITS * BATCH_UNIT_BYTES,
         is_clean: bool = True,
         is_writable: bool = True,
+        witness: Witness | None = None,
     ) -> None:
-        self.topic = topic
-        self.queue_id = queue_id
-        self.directory = directory
-        #: physical offset of the newest unit, -1 without one
-        self.max_physical_offset = -1
-        raise NotImplementedError
+        """`directory` is that of this one queue; it need not be there yet."""
+        super().__init__(
+            host,
+            directory,
+            topic,
+            queue_id,
+            file_size_bytes=file_size_bytes,
+            size_setting="mapperFileSizeBatchConsumeQueue",
+            is_clean=is_clean,
+            is_writable=is_writable,
+            witness=witness,
+        )
+        #: queue offsets that the units cover
+        self._min_queue_offset = 0
+        self._max_queue_offset = 0
+
+    # where it is
+
+    @property
+    def min_queue_offset(self) -> int:
+        """The first queue offset whose message is still there."""
+        return self._min_queue_offset
+
+    @property
+    def max_queue_offset(self) -> int:
+        """The queue offset after the last batch, buffered ones included."""
+        return self._max_queue_offset
+
+    @property
+    def last_physical_offset(self) -> int:
+        """Physical offset of the last unit, -1 if there is none."""
+        return self._physical_offset(self._unit(self._end - 1)) if self._end > self._start else -1
+
+    # writing
 
     def put(self, unit: BatchUnit) -> bool:
         """Take a unit into the buffer; False for one that is there or tells no queue offset."""
-        raise NotImplementedError
+        if unit.queue_offset < 0 or unit.count < 0:
+            return False  # a message that is no batch; Java drops it, too
+        if unit.physical_offset <= self.max_physical_offset:
+            return False
+        if self._end == self._start:
+            self._min_queue_offset = unit.queue_offset
+        self._buffer += unit.encode()
+        self._end += 1
+        self.max_physical_offset = unit.physical_offset
+        self._max_queue_offset = unit.queue_offset + unit.count
+        return True
+
+    # reading
 
     def units(self, queue_offset: int, count_max: int) -> memoryview:
-        """Return up to `count_max` units; the first one holds `queue_offset`."""
-        raise NotImplementedError
+        """Return up to `count_max` units of one file; the first one holds `queue_offset`."""
+        if not self._min_queue_offset <= queue_offset < self._max_queue_offset:
+            return memoryview(b"")
+        number = self._search(_first_queue_offset, queue_offset + 1) - 1
+        return self._units(max(number, self._start), count_max)
+
+    def ext_unit(self, address: int) -> ConsumeQueueExtUnit | None:
+        """Return None: there is no extension of a batch consume queue."""
+        del address
+        return None
+
+    def queue_files(self) -> Sequence[QueueFileSpan]:
+        """Return the files that hold units, oldest first, by the queue offsets in them."""
+        self.write()
+        if self._queue is None:
+            return []
+        found: list[QueueFileSpan] = []
+        for file in self._queue.files():
+            if file.end_position:
+                first = BatchUnit.decode(file.unit(file.base_offset))
+                last = BatchUnit.decode(file.unit(file.next_offset - 1))
+                end = last.queue_offset + last.count
+                found.append(QueueFileSpan(first.queue_offset, end, file.largest_timestamp_ms()))
+        return found
+
+    def roll_next_file(self, queue_offset: int) -> int:
+        """Return the first queue offset of the file after the one with `queue_offset`."""
+        for file in self.queue_files():
+            if queue_offset < file.end_queue_offset:
+                return file.end_queue_offset
+        return self._max_queue_offset
+
+    # recovery
+
+    def _learn(self) -> None:
+        if self._end == self._start:
+            self._min_queue_offset = self._max_queue_offset = 0
+            return
+        last = BatchUnit.decode(self._unit(self._end - 1))
+        self.max_physical_offset = last.physical_offset
+        self._max_queue_offset = last.queue_offset + last.count
+        self._min_queue_offset = BatchUnit.decode(self._unit(self._start)).queue_offset
+
+    def _forget(self, physical_offset: int) -> None:
+        self.max_physical_offset = physical_offset - 1
+
+    def truncate_dirty(self, physical_offset: int) -> None:
+        """Let go of the units that lead to `physical_offset` or above."""
+        super().truncate_dirty(physical_offset)
+        if self._end == self._start:
+            self._learn()
+
+    def correct_min(self, min_physical_offset: int) -> None:
+        """Move `min_queue_offset` to the first batch whose message is there."""
+        if self._end == self._start:
+            return
+        number = self._search(self._physical_offset, min_physical_offset)
+        if number == self._end:
+            self._min_queue_offset = self._max_queue_offset
+        else:
+            self._min_queue_offset = BatchUnit.decode(self._unit(number)).queue_offset
+
+
+def _first_queue_offset(unit: bytes) -> int:
+    return int.from_bytes(unit[28:36], "big", signed=True)

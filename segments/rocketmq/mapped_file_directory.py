@@ -44,7 +44,9 @@ class MappedFileDirectory(Generic[MappedFileT]):
     A :class:`logstore.segment_family.SegmentFamily` of files of one size.
 
     `make_file` makes a file of file system, path, base offset, size and bytes per offset.
-    `is_clean` says that the last stop was clean. The directory need not be there.
+    `is_clean` says that the last stop was clean. The directory need not be there. With
+    `defers_first_sync` the names of a log's first file and of its directories are made durable by
+    :meth:`sync_names`, before its first flush: a store has thousands of queues.
 
     Raises, on construction:
         CorruptFileError: a file has another size, or a name that is no number.
@@ -63,6 +65,7 @@ class MappedFileDirectory(Generic[MappedFileT]):
         is_clean: bool = True,
         is_writable: bool = True,
         makes_spare: bool = False,
+        defers_first_sync: bool = False,
         aside_directory: str | None = None,
     ) -> None:
         assert file_size_bytes % offset_bytes == 0, "a file holds whole units"
@@ -73,10 +76,13 @@ class MappedFileDirectory(Generic[MappedFileT]):
         self.is_clean = is_clean
         self.is_writable = is_writable
         self.makes_spare = makes_spare
+        self.defers_first_sync = defers_first_sync
         self.aside_directory = aside_directory
         self._make_file = make_file
         self._size_setting = size_setting
         self._offsets_per_file = file_size_bytes // offset_bytes
+        #: directories in which a name was made that may not survive a power loss
+        self._unsynced: list[str] = []
         #: files of zeros behind the last one that holds something
         self._spares: set[int] = set()
         self._bases = self._load()
@@ -187,7 +193,8 @@ class MappedFileDirectory(Generic[MappedFileT]):
         if not self.is_writable:
             raise MissingSegmentError(f"{file.path}: is not there, and the log is only read")
         if base_offset not in self._spares:
-            self._create_file(file.path)
+            is_first = not self._bases
+            self._create_file(file.path, is_deferred=is_first and self.defers_first_sync)
         self._spares.discard(base_offset)
         if base_offset not in self._bases:
             insort(self._bases, base_offset)
@@ -195,19 +202,37 @@ class MappedFileDirectory(Generic[MappedFileT]):
             self._make_spare(base_offset + self._offsets_per_file)
         return file
 
-    def _create_file(self, path: str) -> None:
-        if not self.fs.is_directory(self.directory):
-            self.fs.make_directory(self.directory)
-            self.fs.sync_directory(self.directory.rpartition("/")[0] or "/")
+    def _create_file(self, path: str, *, is_deferred: bool = False) -> None:
+        self._make_directories()
         file = self.fs.open(path, create=True)
         try:
             if file.size():
                 file.truncate(0)  # left over; old entries must not come back behind new ones
             file.truncate(self.file_size_bytes)
-            file.sync()
+            if not is_deferred:
+                file.sync()
         finally:
             file.close()
-        self.fs.sync_directory(self.directory)
+        self._unsynced.append(self.directory)
+        if not is_deferred:
+            self.sync_names()
+
+    def _make_directories(self) -> None:
+        made = self.directory
+        parents: list[str] = []
+        while not self.fs.is_directory(made):
+            made = made.rpartition("/")[0] or "/"
+            parents.append(made)
+        if parents:
+            self.fs.make_directory(self.directory)
+            self._unsynced += parents
+
+    def sync_names(self) -> None:
+        """Make the names of files and directories durable that are not; in any thread."""
+        names = list(self._unsynced)
+        for name in dict.fromkeys(names):
+            self.fs.sync_directory(name)
+        del self._unsynced[: len(names)]
 
     def _make_spare(self, base_offset: int) -> None:
         """Make the next file ahead; where that fails the next roll tries again."""

@@ -72,14 +72,15 @@ class MappedFileQueue(SegmentedLog[EntryT, MappedFileT], Generic[EntryT, MappedF
         last_page = (end - start) * offset_bytes // PAGE_BYTES
         return last_page - (point - start) * offset_bytes // PAGE_BYTES >= least_pages
 
-    def leave_behind(self, offset: int) -> None:
+    def leave_behind(self, offset: int, *, keeps_empty: bool = True) -> None:
         """
         Let the log end at `offset` (``truncateDirtyFiles``).
 
-        Files that start above go; the one that starts at `offset` stays, empty. What stands behind
-        stays in its file until the next append zeroes it.
+        Files that start above go; one that starts at `offset` stays, empty, unless told otherwise.
+        What stands behind stays in its file until the next append zeroes it.
         """
-        while self.active.base_offset > offset and len(self.segments) > 1:
+        highest = offset if keeps_empty else offset - 1
+        while self.active.base_offset > highest and len(self.segments) > 1:
             self._drop(self.active)
         self.active.resume()
         self.active.leave_behind(max(offset, self.active.base_offset))

@@ -11,7 +11,8 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
@@ -112,10 +113,10 @@ def _has_right_property_crc(record: memoryview) -> bool:
 def fast_checker() -> RunChecker:
     """Return the vectorised :func:`check_run` where its libraries are installed, else that one."""
     try:
-        from logstore.segments.rocketmq.columns.run_check import check_run as check_columns
+        module = import_module("logstore.segments.rocketmq.columns.run_check")
     except ImportError:
         return check_run
-    return check_columns
+    return cast("RunChecker", module.check_run)
 
 
 class RecordWalk:
