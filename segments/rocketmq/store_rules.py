@@ -9,9 +9,9 @@ import attrs
 
 from logstore.segments.rocketmq.batch_consume_queue import BATCH_UNIT_BYTES
 from logstore.segments.rocketmq.cleaning import CleaningRule
+from logstore.segments.rocketmq.commit_log import CommitLogSettings
 from logstore.segments.rocketmq.consume_queues import QueueSettings
 from logstore.segments.rocketmq.disk_usage import DiskRule
-from logstore.segments.rocketmq.commit_log import CommitLogSettings
 from logstore.segments.rocketmq.java_config import ConfigError
 from logstore.segments.rocketmq.multi_dispatch import MultiDispatch
 from logstore.segments.rocketmq.properties import HASH_MAP_CAPACITY_4, HASH_MAP_CAPACITY_5
