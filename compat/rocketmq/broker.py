@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.rocketmq import names
+from logstore.compat.rocketmq.broker_groups import BrokerGroups
+from logstore.compat.rocketmq.broker_stats import SAMPLE_INTERVAL_MS, BrokerStats
+from logstore.compat.rocketmq.broker_topics import BrokerTopics
 from logstore.compat.rocketmq.clients import CLIENT_SCAN_INTERVAL_MS
+from logstore.compat.rocketmq.codes import RequestCode
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection
-from logstore.compat.rocketmq.consumers import Consumers
+from logstore.compat.rocketmq.consumer_filters import register_filters
+from logstore.compat.rocketmq.consumers import ConsumerGroup, Consumers
+from logstore.compat.rocketmq.delay_delivery import DelayDelivery
 from logstore.compat.rocketmq.group_commit import GroupCommit, Offload
 from logstore.compat.rocketmq.held_pulls import SCAN_INTERVAL_MS, HeldPulls
+from logstore.compat.rocketmq.op_messages import OpMessages
 from logstore.compat.rocketmq.outbox import Outbox
 from logstore.compat.rocketmq.producers import Producers
 from logstore.compat.rocketmq.queue_locks import QueueLocks
 from logstore.compat.rocketmq.registry import HANDLERS
+from logstore.compat.rocketmq.send_answers import SendAnswers
+from logstore.compat.rocketmq.sent_properties import PropertyRewriter
+from logstore.compat.rocketmq.settings import Settings
+from logstore.compat.rocketmq.subscriptions import Subscription, subscription_to
+from logstore.compat.rocketmq.transaction_checks import TransactionChecks
+from logstore.compat.rocketmq.unique_keys import UniqueKeys
 from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
 from logstore.host import Host
+from logstore.segments.rocketmq.broker_config import BrokerSettings
+from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
+from logstore.segments.rocketmq.host_address import HostAddress
+from logstore.segments.rocketmq.java_config import ConfigError
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
@@ -28,6 +47,10 @@ _log = logging.getLogger(__name__)
 #: how often the store's services are looked at; each of them knows when it is due
 _TICK_INTERVAL_MS = 100
 _IDLE_MS_MAX = 120_000
+#: a check of half messages that was cut short goes on so soon
+_CHECK_PAUSE_MS = 10
+#: subscriptions that came with pulls are the same again and again
+_SUBSCRIPTIONS_MAX = 4096
 
 
 def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
@@ -44,27 +67,66 @@ class Broker:
     """
     Serves one store to any number of connections.
 
-    `advertised_host` and `advertised_port` are what the name server tells clients.
+    `advertised_host` and `advertised_port` are what the name server tells clients; they stand in
+    every message as its store host, too.
     """
 
-    def __init__(self, host: Host, store: RocketMQStore) -> None:
+    def __init__(self, host: Host, store: RocketMQStore, config: BrokerSettings) -> None:
         self.host = host
         self.store = store
+        #: all settings by Java's keys; `settings` are those that matter here
+        self.config = config
+        self.settings = Settings.of_config(config)
         self.handlers = HANDLERS
         self.timers = Timers(host.clock)
         self.outbox = Outbox()
         self.offload: Offload = run_at_once
         self.idle_ms_max = _IDLE_MS_MAX
-        self.advertised_host = "127.0.0.1"
-        self.advertised_port = 0
+        self._advertised = self.settings.ip1, 10911
         self.started_ms = host.clock.wall_ms()
+        #: how often settings were changed since
+        self.config_changes = 0
+        self.is_sync_flush = self.settings.flushes_at_once
+        self._open_tables()
+        self._open_clients()
+        self._open_services()
+
+    def _open_tables(self) -> None:
+        settings, store = self.settings, self.store
+        self.topics = BrokerTopics(store.topic_table, settings)
+        self.groups = BrokerGroups(store.subscription_groups, settings)
+        self.topics.add_system_topics()
+        self.groups.add_system_groups()
+        self.stats = BrokerStats(self.host.clock, store.stats, settings.cluster_name)
+        self.bloom_filter = BloomFilter.sized(
+            settings.bloom_error_percent, settings.bloom_group_count
+        )
+
+    def _open_clients(self) -> None:
         self.producers = Producers()
         self.consumers = Consumers()
-        self.queue_locks = QueueLocks(host.clock.monotonic_ms)
+        self.consumers.on_change = self._tell_consumer_ids
+        self.consumers.on_register = self._register_filters
+        self.consumers.on_end = self.store.consumer_filters.unregister
+        self.queue_locks = QueueLocks(self.host.clock.monotonic_ms)
+        #: the fingerprint of each group's last heart beat (version 2, 5.x)
+        self.fingerprints: dict[str, int] = {}
+        #: where each connection's messages are born
+        self.born_hosts: dict[Channel, HostAddress] = {}
+
+    def _open_services(self) -> None:
+        store = self.store
         self.held_pulls = HeldPulls(self.timers, store.max_queue_offset)
         self.group_commit = GroupCommit(
-            store.commit_log, lambda: self.offload, self.timers, timeout_ms=5000
+            store.commit_log,
+            lambda: self.offload,
+            self.timers,
+            self.outbox,
+            timeout_ms=self.settings.sync_flush_timeout_ms,
         )
+        self.delay_delivery = DelayDelivery(self)
+        self.op_messages = OpMessages(self)
+        self.transaction_checks = TransactionChecks(self)
         store.add_arrival_listener(self._arrived)
 
     @classmethod
@@ -85,23 +147,80 @@ class Broker:
             StorageError: the directory cannot be served; the text says why and what to do.
 
         """
-        store = RocketMQStore(
-            host, directory, StoreOptions(settings=dict(settings), progress=progress)
-        )
+        given = {**settings, "storePathRootDir": directory}
+        config = BrokerSettings(given)
+        for name, value in config.unknown.items():
+            _log.warning("%s=%s: no release of RocketMQ knows this setting", name, value)
+        store = RocketMQStore(host, directory, StoreOptions(settings=given, progress=progress))
         try:
-            return cls(host, store)
+            return cls(host, store, config)
         except BaseException:
             store.abandon()  # lets go of the lock
             raise
+
+    # who we are
+
+    @property
+    def advertised_host(self) -> str:
+        """The address that clients are told."""
+        return self._advertised[0]
+
+    @advertised_host.setter
+    def advertised_host(self, host: str) -> None:
+        self._advertise(host, self.advertised_port)
+
+    @property
+    def advertised_port(self) -> int:
+        """The port that clients are told."""
+        return self._advertised[1]
+
+    @advertised_port.setter
+    def advertised_port(self, port: int) -> None:
+        self._advertise(self.advertised_host, port)
+
+    def _advertise(self, host: str, port: int) -> None:
+        self._advertised = host, port
+        for name in ("store_host", "send_answers", "property_rewriter"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def store_host(self) -> HostAddress:
+        """What messages are told to be stored at."""
+        try:
+            return HostAddress.of(*self._advertised)
+        except ValueError:  # a name: what is stored is an address
+            return HostAddress.of("127.0.0.1", self.advertised_port)
+
+    @cached_property
+    def send_answers(self) -> SendAnswers:
+        """Writes what senders are answered."""
+        settings = self.settings
+        return SendAnswers(self.store_host, settings.region, is_trace_on=settings.is_trace_on)
+
+    @cached_property
+    def property_rewriter(self) -> PropertyRewriter:
+        """Makes stored properties of sent ones."""
+        settings = self.settings
+        keys = UniqueKeys(self.host, self.store_host)
+        return PropertyRewriter(
+            settings.region, settings.cluster_name, keys.make, is_trace_on=settings.is_trace_on
+        )
 
     # connections
 
     def connect(self, peer_host: str, peer_port: int = 0) -> RemotingConnection:
         """Return the sans-IO side of a new connection."""
-        return RemotingConnection(self, peer_host, peer_port)
+        connection = RemotingConnection(self, peer_host, peer_port)
+        try:
+            address = HostAddress.of(peer_host, peer_port)
+        except ValueError:  # no address at all, as of a socket without one
+            address = HostAddress.of("127.0.0.1", peer_port)
+        self.born_hosts[connection.channel] = address
+        return connection
 
     def disconnected(self, channel: Channel) -> None:
         """Forget what was kept for a connection; groups that it was in are told."""
+        self.born_hosts.pop(channel, None)
         self.held_pulls.lost(channel)
         self.producers.lost(channel)
         with self.outbox.gathering():
@@ -110,21 +229,84 @@ class Broker:
     def requests_served(self) -> None:
         """Finish what the requests of one read began: dispatch, flush, answers to held pulls."""
         self.store.dispatch()
-        self.held_pulls.wake()
-        self.group_commit.begin()
+        if self.held_pulls.has_woken:
+            with self.outbox.gathering():
+                self.held_pulls.wake()
+        if self.group_commit.has_waiting:
+            self.group_commit.begin()
 
     def _arrived(self, request: DispatchRequest) -> None:
         self.held_pulls.arrived(
             request.topic, request.queue_id, request.queue_offset + 1, request.tags_code
         )
+        if request.topic == names.SCHEDULE_TOPIC:
+            self.delay_delivery.arrived(request.queue_id)
+
+    # groups
+
+    def _tell_consumer_ids(self, group: ConsumerGroup) -> None:
+        """Tell all members that members have come or gone: they share the queues out anew."""
+        if self.settings.notifies_consumer_ids:
+            for channel in group.members:
+                channel.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": group.name})
+
+    def _register_filters(
+        self, group: ConsumerGroup, subscriptions: tuple[Subscription, ...]
+    ) -> None:
+        register_filters(self, group.name, subscriptions)
+
+    @staticmethod
+    @lru_cache(maxsize=_SUBSCRIPTIONS_MAX)
+    def pulled_subscription(
+        topic: str, sub_string: str | None, expression_type: str | None, sub_version: int
+    ) -> Subscription:
+        """
+        Return the subscription that comes with a pull.
+
+        Raises:
+            SubscriptionError: it cannot be understood.
+
+        """
+        return subscription_to(topic, sub_string, expression_type, sub_version)
+
+    # settings
+
+    def update_settings(self, given: Mapping[str, str]) -> None:
+        """
+        Change settings by Java's keys while the broker runs.
+
+        Raises:
+            ConfigError: a value is not allowed; nothing has changed then.
+
+        """
+        try:
+            Settings.of(given)  # whatever is wrong is found before anything is changed
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        if self.config.update(given):
+            self.config_changes += 1
+        self.settings.update(given)
+        self.topics.routes.clear()
+        self.is_sync_flush = self.settings.flushes_at_once
+        self._advertise(*self._advertised)
+
+    def disk_use_text(self) -> str:
+        """Return how full the disk is, as Java's refusals say it."""
+        table = self.store.runtime()
+        log, queues = table.get("commitLogDiskRatio", "0"), table.get("consumeQueueDiskRatio", "0")
+        return f"CL: {float(log):5.2f} CQ: {float(queues):5.2f} INDEX: {float(queues):5.2f}"
 
     # running
 
     def start_housekeeping(self) -> None:
-        """Start the periodic work: the store's services, silent clients, held pulls."""
+        """Start the periodic work: the store's services, delayed messages, checks, silence."""
         self._every(_TICK_INTERVAL_MS, self.tick)
         self._every(CLIENT_SCAN_INTERVAL_MS, self.expire_clients)
         self._every(SCAN_INTERVAL_MS, self.held_pulls.scan)
+        self._every(SAMPLE_INTERVAL_MS, self.stats.sample)
+        if not self.settings.is_slave:
+            self.delay_delivery.start()
+            self._check_later(self.settings.transaction_check_interval_ms)
 
     def tick(self) -> None:
         """Run the services of the store that are due."""
@@ -134,25 +316,40 @@ class Broker:
     def expire_clients(self) -> None:
         """Hang up on clients that have sent no heart beat for too long."""
         now_ms = int(self.host.clock.monotonic_ms())
-        with self.outbox.gathering():
-            for channel in self.producers.expire(now_ms) + self.consumers.expire(now_ms):
-                channel.hang_up()
+        for channel in self.producers.expire(now_ms) + self.consumers.expire(now_ms):
+            channel.hang_up()
+
+    def check_transactions(self) -> None:
+        """Ask producers about transactions that they never ended; go on until all are seen."""
+        is_done = self.transaction_checks.check()
+        interval_ms = self.settings.transaction_check_interval_ms
+        self._check_later(interval_ms if is_done else _CHECK_PAUSE_MS)
+
+    def _check_later(self, delay_ms: float) -> None:
+        self.timers.after(delay_ms, lambda: self._guarded(self.check_transactions))
 
     def _every(self, interval_ms: int, call: Callable[[], Any]) -> None:
         def run() -> None:
             self.timers.after(interval_ms, run)
-            try:
-                with self.outbox.gathering():
-                    call()
-            except (LogStoreError, OSError) as error:  # a disk may be full now and not later
-                _log.error("%s: %s", self.store.directory, error)
+            self._guarded(call)
 
         self.timers.after(interval_ms, run)
 
+    def _guarded(self, call: Callable[[], Any]) -> None:
+        try:
+            with self.outbox.gathering():
+                call()
+        except (LogStoreError, OSError) as error:  # a disk may be full now and not later
+            _log.error("%s: %s", self.store.directory, error)
+
     def close(self) -> None:
         """Stop cleanly."""
+        self.delay_delivery.stop()
+        self.op_messages.write()
+        self.store.dispatch()
         self.store.close()
 
     def abandon(self) -> None:
         """Stop without a word to the disk: the data is thrown away."""
+        self.delay_delivery.stop()
         self.store.abandon()

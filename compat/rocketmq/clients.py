@@ -24,3 +24,13 @@ class Client:
     language: str
     version: int
     last_seen_ms: int = 0
+
+
+def connection_fields(client: Client) -> dict[str, object]:
+    """Return a client as administrators are shown it (Connection)."""
+    return {
+        "clientAddr": client.channel.address,
+        "clientId": client.client_id,
+        "language": client.language,
+        "version": client.version,
+    }

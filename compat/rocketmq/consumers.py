@@ -78,6 +78,8 @@ class Consumers:
 
     def __init__(self) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
+        #: what pulls brought with them, by group and topic: such consumers send no heart beats
+        self._pulled: dict[tuple[str, str], Subscription] = {}
         self.on_change: Callable[[ConsumerGroup], None] | None = None
         self.on_register: Callable[[ConsumerGroup, tuple[Subscription, ...]], None] | None = None
         self.on_end: Callable[[str], None] | None = None
@@ -138,6 +140,16 @@ class Consumers:
                     self.unregister(group.name, channel, notifies=True)
                     silent.append(channel)
         return silent
+
+    def note_pulled(self, group: str, subscription: Subscription) -> None:
+        """Remember the subscription that came with a pull."""
+        self._pulled[group, subscription.topic] = subscription
+
+    def subscription(self, group: str, topic: str) -> Subscription | None:
+        """Return a group's subscription to a topic, from heart beats or else from pulls."""
+        connected = self._groups.get(group)
+        found = None if connected is None else connected.subscriptions.get(topic)
+        return self._pulled.get((group, topic)) if found is None else found
 
     def groups_of_topic(self, topic: str) -> list[str]:
         """Return the names of the groups that subscribe to `topic`."""

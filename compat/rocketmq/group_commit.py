@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from logstore.compat.rocketmq.outbox import Outbox
 from logstore.compat.waiting import Timers
 
 _log = logging.getLogger(__name__)
@@ -56,11 +57,18 @@ class GroupCommit:
     """Makes the commit log durable for whoever waits, one flush at a time."""
 
     def __init__(
-        self, log: FlushedLog, offload: Callable[[], Offload], timers: Timers, timeout_ms: int
+        self,
+        log: FlushedLog,
+        offload: Callable[[], Offload],
+        timers: Timers,
+        outbox: Outbox,
+        *,
+        timeout_ms: int,
     ) -> None:
         self._log = log
         self._offload = offload
         self._timers = timers
+        self._outbox = outbox
         self._timeout_ms = timeout_ms
         self._is_running = False
         self._has_alarm = False
@@ -77,6 +85,11 @@ class GroupCommit:
         if not self._has_alarm:
             self._has_alarm = True
             self._timers.after(self._timeout_ms, self._look_at_deadlines)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Tell whether somebody waits."""
+        return bool(self._waiting)
 
     def begin(self) -> None:
         """Start a flush for those who wait, unless one runs: after a read's requests, not each."""
@@ -97,15 +110,17 @@ class GroupCommit:
             _log.error("the flush of the commit log failed: %s", error)
             done_below = task.offset
         waiting = self._waiting
-        while waiting and waiting[0][0] <= done_below:
-            waiting.popleft()[2](error is None)
+        with self._outbox.gathering():
+            while waiting and waiting[0][0] <= done_below:
+                waiting.popleft()[2](error is None)
         self.begin()
 
     def _look_at_deadlines(self) -> None:
         now_ms = self._timers.clock.monotonic_ms()
         waiting = self._waiting
-        while waiting and waiting[0][1] <= now_ms:
-            waiting.popleft()[2](False)
+        with self._outbox.gathering():
+            while waiting and waiting[0][1] <= now_ms:
+                waiting.popleft()[2](False)
         self._has_alarm = bool(waiting)
         if waiting:
             self._timers.after(waiting[0][1] - now_ms, self._look_at_deadlines)

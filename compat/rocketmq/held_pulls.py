@@ -56,6 +56,11 @@ class HeldPulls:
         """Return how many pulls wait."""
         return sum(map(len, self._queues.values()))
 
+    @property
+    def has_woken(self) -> bool:
+        """Tell whether somebody was marked and is not answered yet."""
+        return bool(self._woken)
+
     def hold(self, pull: HeldPull, timeout_ms: float) -> None:
         """Let `pull` wait for at most `timeout_ms`."""
         self._queues.setdefault((pull.topic, pull.queue_id), []).append(pull)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import attrs
 
 from logstore.segments.rocketmq.java_strings import java_hash
-from logstore.segments.rocketmq.message_filter import SUBSCRIBE_ALL, tags_of_expression
+from logstore.segments.rocketmq.message_filter import (
+    SUBSCRIBE_ALL,
+    TagFilter,
+    tags_of_expression,
+)
 
 TAG = "TAG"
 
@@ -33,6 +38,11 @@ class Subscription:
     sub_version: int = 0
     expression_type: str = TAG
     class_filter_mode: bool = False
+
+    @cached_property
+    def tag_filter(self) -> TagFilter | None:
+        """The filter of the tags; None where every message is wanted."""
+        return None if self.sub_string == SUBSCRIBE_ALL else TagFilter(self.codes)
 
     @property
     def is_by_tag(self) -> bool:

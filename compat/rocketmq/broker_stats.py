@@ -1,0 +1,158 @@
+"""
+What the broker counts by topic and group, by the names of Java's statistics (BrokerStatsManager).
+
+Totals are counted up where things happen. Once in ten seconds they are noted down; sums and rates
+over a minute, an hour and a day are differences of such notes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from logstore.host import Clock
+    from logstore.segments.rocketmq.store_stats import StoreStats
+
+SAMPLE_INTERVAL_MS = 10_000
+_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
+
+TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
+TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"
+GROUP_GET_NUMS = "GROUP_GET_NUMS"
+GROUP_GET_SIZE = "GROUP_GET_SIZE"
+BROKER_PUT_NUMS = "BROKER_PUT_NUMS"
+BROKER_GET_NUMS = "BROKER_GET_NUMS"
+SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
+
+
+@attrs.frozen
+class Snapshot:
+    """A sum over a span of time, how many a second that is, and how much each time."""
+
+    sum: int
+    tps: float
+    average: float
+
+    def to_json(self) -> dict[str, float]:
+        """Return it as Java prints it."""
+        return {"avgpt": self.average, "sum": self.sum, "tps": self.tps}
+
+
+class _Item:
+    """One counter: value and times now, and what they were at earlier moments."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.times = 0
+        #: (when, value, times): every ten seconds for an hour
+        self.samples: deque[tuple[int, int, int]] = deque(maxlen=_HOUR // SAMPLE_INTERVAL_MS + 1)
+        #: the same, every hour for a day
+        self.hours: deque[tuple[int, int, int]] = deque(maxlen=25)
+
+    def sample(self, now_ms: int) -> None:
+        entry = now_ms, self.value, self.times
+        self.samples.append(entry)
+        if not self.hours or now_ms - self.hours[-1][0] >= _HOUR:
+            self.hours.append(entry)
+
+    def over(self, span_ms: int) -> Snapshot:
+        entries = self.hours if span_ms > _HOUR else self.samples
+        if not entries:
+            return Snapshot(0, 0.0, 0.0)
+        last = self.samples[-1]
+        first = next((entry for entry in entries if last[0] - entry[0] <= span_ms), last)
+        total, times = last[1] - first[1], last[2] - first[2]
+        elapsed_ms = last[0] - first[0]
+        rate = total * 1000 / elapsed_ms if elapsed_ms else 0.0
+        return Snapshot(total, round(rate, 2), round(total / times, 2) if times else 0.0)
+
+
+class BrokerStats:
+    """All counters of one broker. Puts are counted by the store, which is asked."""
+
+    def __init__(self, clock: Clock, store_stats: StoreStats, cluster: str) -> None:
+        self._clock = clock
+        self._store_stats = store_stats
+        self._cluster = cluster
+        self._items: dict[tuple[str, str], _Item] = {}
+        #: [messages, bytes, pulls] by (topic, group)
+        self._pulled: dict[tuple[str, str], list[int]] = {}
+        self.pulled_total = 0
+        self._day = -1
+        #: put and pulled in all, at the last three midnights, the latest last
+        self._midnights: deque[tuple[int, int]] = deque([(0, 0), (0, 0)], maxlen=2)
+
+    def count_pulled(self, group: str, topic: str, count: int, size_bytes: int) -> None:
+        """Take note of messages that a group got."""
+        self.pulled_total += count
+        counts = self._pulled.get((topic, group))
+        if counts is None:
+            counts = self._pulled[topic, group] = [0, 0, 0]
+        counts[0] += count
+        counts[1] += size_bytes
+        counts[2] += 1
+
+    def count_sent_back(self, group: str, topic: str) -> None:
+        """Take note of a message that a group sent back."""
+        item = self._item(SNDBCK_PUT_NUMS, f"{topic}@{group}")
+        item.value += 1
+        item.times += 1
+
+    def sample(self) -> None:
+        """Note down all totals."""
+        now_ms = self._clock.wall_ms()
+        stats = self._store_stats
+        for topic, count in stats.put_times_by_topic.items():
+            self._set(TOPIC_PUT_NUMS, topic, count, count)
+            size_bytes = stats.put_size_bytes_by_topic.get(topic, 0)
+            self._set(TOPIC_PUT_SIZE, topic, size_bytes, count)
+        for (topic, group), (count, size_bytes, times) in self._pulled.items():
+            self._set(GROUP_GET_NUMS, f"{topic}@{group}", count, times)
+            self._set(GROUP_GET_SIZE, f"{topic}@{group}", size_bytes, times)
+        put = stats.put_times_total
+        self._set(BROKER_PUT_NUMS, self._cluster, put, put)
+        self._set(BROKER_GET_NUMS, self._cluster, self.pulled_total, self.pulled_total)
+        for item in self._items.values():
+            item.sample(now_ms)
+        day = now_ms // _DAY
+        if self._day not in (-1, day):
+            self._midnights.append((put, self.pulled_total))
+        self._day = day
+
+    def item(self, name: str, key: str) -> tuple[Snapshot, Snapshot, Snapshot] | None:
+        """Return a counter over the last minute, hour and day; None if there is none."""
+        found = self._items.get((name, key))
+        if found is None:
+            return None
+        return found.over(_MINUTE), found.over(_HOUR), found.over(_DAY)
+
+    def rate(self, name: str, key: str) -> float:
+        """Return how many a second there were over the last minute."""
+        found = self._items.get((name, key))
+        return 0.0 if found is None else found.over(_MINUTE).tps
+
+    def daily(self) -> dict[str, str]:
+        """Return the totals of now and of the last midnights, as the runtime table has them."""
+        before, latest = self._midnights
+        return {
+            "msgPutTotalYesterdayMorning": str(before[0]),
+            "msgPutTotalTodayMorning": str(latest[0]),
+            "msgPutTotalTodayNow": str(self._store_stats.put_times_total),
+            "msgGetTotalYesterdayMorning": str(before[1]),
+            "msgGetTotalTodayMorning": str(latest[1]),
+            "msgGetTotalTodayNow": str(self.pulled_total),
+        }
+
+    def _item(self, name: str, key: str) -> _Item:
+        item = self._items.get((name, key))
+        if item is None:
+            item = self._items[name, key] = _Item()
+            item.sample(self._clock.wall_ms())
+        return item
+
+    def _set(self, name: str, key: str, value: int, times: int) -> None:
+        item = self._item(name, key)
+        item.value, item.times = value, times

@@ -1,0 +1,42 @@
+"""
+QUERY_MESSAGE: messages by key, or by unique key, stored within a range of time.
+
+The index knows hashes only: whoever asks compares the keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import as_fields, read_flag, read_int, read_long, read_text
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    fields = request.ext_fields
+    topic, key = read_text(fields, "topic"), read_text(fields, "key")
+    count_max = read_int(fields, "maxNum")
+    if read_flag(fields, "_UNIQUE_KEY_QUERY", default=False):
+        count_max = broker.settings.query_count_max
+    found = broker.store.query_message(
+        topic,
+        key,
+        count_max,
+        read_long(fields, "beginTimestamp"),
+        read_long(fields, "endTimestamp"),
+    )
+    known = as_fields(
+        indexLastUpdatePhyoffset=found.last_update_physical_offset,
+        indexLastUpdateTimestamp=found.last_update_timestamp_ms,
+    )
+    if not found.pieces:
+        remark = "can not find message, maybe time range not correct"
+        return Response(ResponseCode.QUERY_NOT_FOUND, remark, known)
+    return Response(ResponseCode.SUCCESS, None, known, list(found.pieces))

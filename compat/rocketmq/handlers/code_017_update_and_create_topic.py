@@ -1,0 +1,44 @@
+"""
+UPDATE_AND_CREATE_TOPIC: a new topic, or other settings of one that is there.
+
+`attributes` are changes: ``+name=value`` sets one, ``-name`` removes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_flag, read_int, read_text
+from logstore.compat.rocketmq.names import check_topic
+from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.topic_changes import parse_attributes, put_topic
+from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    put_topic(broker, _read(request))
+    # Java forgets to take back what it says of an answer before it is one.
+    return Response(ResponseCode.SUCCESS, "not set any response code")
+
+
+def _read(request: Command) -> TopicConfig:
+    fields = request.ext_fields
+    topic = read_text(fields, "topic")
+    check_topic(topic)
+    return TopicConfig(
+        topic,
+        read_int(fields, "readQueueNums"),
+        read_int(fields, "writeQueueNums"),
+        read_int(fields, "perm"),
+        read_text(fields, "topicFilterType"),
+        read_int(fields, "topicSysFlag", 0),
+        read_flag(fields, "order"),
+        parse_attributes(fields.get("attributes") or ""),
+    )

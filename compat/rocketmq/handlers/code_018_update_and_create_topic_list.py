@@ -1,0 +1,33 @@
+"""UPDATE_AND_CREATE_TOPIC_LIST: many topics, made or changed at once (5.x)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.bodies import read_object
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.names import check_topic
+from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.topic_changes import put_topic
+from logstore.errors import LogStoreError
+from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    try:
+        listed = read_object(request.body).get("topicConfigList") or []
+        topics = [TopicConfig.from_json(fields) for fields in listed]
+    except (ValueError, LogStoreError) as error:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+    for topic in topics:
+        check_topic(topic.topic_name)
+    for topic in topics:
+        put_topic(broker, topic)
+    return Response(ResponseCode.SUCCESS, "not set any response code")

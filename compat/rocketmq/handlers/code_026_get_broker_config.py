@@ -1,0 +1,22 @@
+"""GET_BROKER_CONFIG: all settings, a line ``key=value`` each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.bodies import json_body
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    version = {"counter": broker.config_changes, "stateVersion": 0, "timestamp": broker.started_ms}
+    fields = {"version": json_body(version).decode()}
+    body = broker.config.properties_text().encode()
+    return Response(ResponseCode.SUCCESS, None, fields, body)

@@ -1,0 +1,27 @@
+"""SEARCH_OFFSET_BY_TIMESTAMP: the queue offset for a time of storage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_int, read_long, read_text
+from logstore.compat.rocketmq.remoting import Response
+from logstore.segments.rocketmq.time_lookup import BoundaryType
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    fields = request.ext_fields
+    queue_offset = broker.store.queue_offset_for_time(
+        read_text(fields, "topic"),
+        read_int(fields, "queueId"),
+        read_long(fields, "timestamp"),
+        BoundaryType.named(fields.get("boundaryType")),
+    )
+    return Response(ResponseCode.SUCCESS, None, {"offset": str(queue_offset)})

@@ -1,0 +1,27 @@
+"""VIEW_MESSAGE_BY_ID: the message that stands at a place of the commit log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_long
+from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.remoting import Response
+from logstore.segments.rocketmq.message_query import extent_at
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    physical_offset = read_long(request.ext_fields, "offset")
+    found = extent_at(broker.store.commit_log, physical_offset)
+    if found is None:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical_offset}"
+        )
+    return Response(ResponseCode.SUCCESS, body=[found])

@@ -1,0 +1,36 @@
+"""
+CONSUMER_SEND_MSG_BACK: a message that a consumer could not deal with.
+
+It comes again later, from the group's retry topic, or goes to its dead letters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_flag, read_int, read_long, read_text
+from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.retries import SendBack, send_back
+from logstore.compat.rocketmq.sending import SAYS_RECONSUME_MAX_SINCE
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    fields = request.ext_fields
+    says_max = request.version >= SAYS_RECONSUME_MAX_SINCE and "maxReconsumeTimes" in fields
+    back = SendBack(
+        group=read_text(fields, "group"),
+        physical_offset=read_long(fields, "offset"),
+        delay_level=read_int(fields, "delayLevel"),
+        reconsume_times_max=read_int(fields, "maxReconsumeTimes") if says_max else None,
+        is_unit_mode=read_flag(fields, "unitMode", default=False),
+    )
+    send_back(broker, back)
+    broker.stats.count_sent_back(back.group, fields.get("originTopic") or "")
+    return Response(ResponseCode.SUCCESS)

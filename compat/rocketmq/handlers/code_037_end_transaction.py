@@ -1,0 +1,39 @@
+"""
+END_TRANSACTION: a producer says what became of a transaction, or that it does not know yet.
+
+Mostly one-way; a half message that is not found is asked about again by the check.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_flag, read_int, read_long, read_text
+from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.transactions import EndTransaction, end_transaction
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(
+    broker: Broker,
+    channel: Channel,
+    request: Command,
+) -> Response | None:
+    """Serve one request."""
+    if broker.settings.is_slave:
+        raise RefusedError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transactions")
+    fields = request.ext_fields
+    end = EndTransaction(
+        producer_group=read_text(fields, "producerGroup"),
+        half_queue_offset=read_long(fields, "tranStateTableOffset"),
+        half_physical_offset=read_long(fields, "commitLogOffset"),
+        outcome=read_int(fields, "commitOrRollback"),
+        is_checked=read_flag(fields, "fromTransactionCheck", default=False),
+    )
+    return Response(ResponseCode.SUCCESS) if end_transaction(broker, end) else None

@@ -1,0 +1,21 @@
+"""UNLOCK_BATCH_MQ: a client lets go of queues that it consumed in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.lock_requests import read_lock_request
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    group, client_id, queues = read_lock_request(request.body)
+    broker.queue_locks.unlock(group, client_id, queues)
+    return Response(ResponseCode.SUCCESS)

@@ -1,0 +1,18 @@
+"""GET_ALL_CONSUMER_OFFSET: what all groups have committed; slaves ask for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    return Response(ResponseCode.SUCCESS, body=broker.store.consumer_offsets.encoded())

@@ -1,0 +1,38 @@
+"""CHECK_CLIENT_CONFIG: whether a client can filter by this expression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.bodies import read_object
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.consumer_filters import ExpressionError, check_expression
+from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.subscriptions import is_tag_type
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    try:
+        data = read_object(request.body).get("subscriptionData")
+    except ValueError as error:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+    kind = "" if not data else str(data.get("expressionType") or "")
+    if is_tag_type(kind):
+        return Response(ResponseCode.SUCCESS)
+    if not broker.settings.has_property_filter:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR,
+            f"The broker does not support consumer to filter message by {kind}",
+        )
+    try:
+        check_expression(kind, str(data.get("subString") or ""))
+    except ExpressionError as error:
+        raise RefusedError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error
+    return Response(ResponseCode.SUCCESS)

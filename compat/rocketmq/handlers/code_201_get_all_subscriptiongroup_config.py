@@ -1,0 +1,36 @@
+"""
+GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all groups with the version of their table.
+
+With `groupSeq` and `maxGroupNum` (5.x) only a part of them, in the order of their names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.bodies import object_body
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import as_fields
+from logstore.compat.rocketmq.pages import page_of
+from logstore.compat.rocketmq.registration import version_fields
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    table = broker.groups.table
+    names = page_of(request.ext_fields, sorted(table.groups), "groupSeq", "maxGroupNum")
+    body = object_body(
+        dataVersion=version_fields(table.data_version),
+        forbiddenTable={
+            name: dict(table.forbidden[name]) for name in names if name in table.forbidden
+        },
+        subscriptionGroupTable={name: table.groups[name].to_json() for name in names},
+    )
+    known = as_fields(totalGroupNum=len(table.groups))
+    return Response(ResponseCode.SUCCESS, None, known, body)

@@ -1,0 +1,33 @@
+"""DELETE_TOPIC_IN_BROKER: a topic goes, with its queues and what groups have committed there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_text
+from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.topic_changes import delete_topic
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    topic = read_text(request.ext_fields, "topic")
+    if not topic.strip():
+        raise RefusedError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+    if broker.topics.is_system(topic):
+        raise RefusedError(
+            ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic."
+        )
+    for group in broker.store.consumer_offsets.groups_of(topic):
+        for pop_retry in (f"%RETRY%{group}_{topic}", f"%RETRY%{group}+{topic}"):
+            if broker.topics.get(pop_retry) is not None:
+                delete_topic(broker, pop_retry)
+    delete_topic(broker, topic)
+    return Response(ResponseCode.SUCCESS)

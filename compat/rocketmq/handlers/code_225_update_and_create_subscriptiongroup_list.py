@@ -1,0 +1,26 @@
+"""UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: many groups, made or changed at once (5.x)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.bodies import read_object
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.group_changes import read_group
+from logstore.compat.rocketmq.names import check_group
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    configs = [read_group(item) for item in read_object(request.body).get("groupConfigList") or []]
+    for config in configs:
+        check_group(config.group_name)
+    for config in configs:
+        broker.groups.put(config)
+    return Response(ResponseCode.SUCCESS)

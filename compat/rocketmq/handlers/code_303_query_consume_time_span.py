@@ -1,0 +1,49 @@
+"""QUERY_CONSUME_TIME_SPAN: how old the messages are that a group consumes now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.bodies import object_body
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_text
+from logstore.compat.rocketmq.queue_locks import MessageQueue
+from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    fields = request.ext_fields
+    topic, group = read_text(fields, "topic"), read_text(fields, "group")
+    config = broker.topics.get(topic)
+    if config is None:
+        raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+    spans = [_span(broker, group, topic, q) for q in range(config.write_queue_count)]
+    return Response(ResponseCode.SUCCESS, body=object_body(consumeTimeSpanSet=spans))
+
+
+def _span(broker: Broker, group: str, topic: str, queue_id: int) -> dict[str, object]:
+    store = broker.store
+    high = store.max_queue_offset(topic, queue_id)
+    committed = store.consumer_offsets.query(group, topic, queue_id)
+    first_ms = store.earliest_store_timestamp_ms(topic, queue_id)
+    consumed_ms = first_ms
+    if committed > 0:
+        consumed_ms = store.store_timestamp_at(topic, queue_id, committed - 1)
+    delay_ms = 0
+    if committed < high:
+        next_ms = store.store_timestamp_at(topic, queue_id, max(committed, 0))
+        delay_ms = broker.host.clock.wall_ms() - next_ms
+    return {
+        "consumeTimeStamp": consumed_ms,
+        "delayTime": delay_ms,
+        "maxTimeStamp": store.store_timestamp_at(topic, queue_id, high - 1),
+        "messageQueue": MessageQueue(topic, broker.settings.broker_name, queue_id).to_json(),
+        "minTimeStamp": first_ms,
+    }

@@ -1,0 +1,19 @@
+"""CLEAN_EXPIRED_CONSUMEQUEUE: queues whose messages are all deleted go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    broker.store.clean_expired_queues()
+    return Response(ResponseCode.SUCCESS)

@@ -1,0 +1,29 @@
+"""CLONE_GROUP_OFFSET: a group is given what another has committed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.consume_stats import topics_of_group
+from logstore.compat.rocketmq.fields import read_flag, read_text
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    fields = request.ext_fields
+    source, target = read_text(fields, "srcGroup"), read_text(fields, "destGroup")
+    topic = (fields.get("topic") or "").strip()
+    is_offline = read_flag(fields, "offline", default=False)
+    offsets = broker.store.consumer_offsets
+    topics = sorted(offsets.topics_of(source)) if is_offline and not topic else None
+    for name in topics or topics_of_group(broker, source, topic or None):
+        if broker.topics.get(name) is not None:
+            offsets.clone(source, target, name)
+    return Response(ResponseCode.SUCCESS)

@@ -1,0 +1,27 @@
+"""CLEAN_UNUSED_TOPIC: queues of topics that are no more go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq import names
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    known = broker.topics.table.topics
+    kept = (names.LMQ_PREFIX, names.RETRY_PREFIX, names.DLQ_PREFIX, names.SYSTEM_PREFIX)
+    unused = {
+        topic
+        for topic in broker.store.topics()
+        if topic not in known and topic not in names.SYSTEM_TOPICS and not topic.startswith(kept)
+    }
+    broker.store.delete_topics(unused)
+    return Response(ResponseCode.SUCCESS)

@@ -1,0 +1,41 @@
+"""GET_BROKER_CONSUME_STATS: how far every group is behind in every topic of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.bodies import json_body, object_body
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.consume_stats import ConsumeStats, topics_of_group
+from logstore.compat.rocketmq.fields import read_flag
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    is_order = read_flag(request.ext_fields, "isOrder", default=False)
+    lag = in_flight = 0
+    groups: list[bytes] = []
+    for group in sorted(broker.groups.table.groups):
+        pieces: list[bytes] = []
+        for topic in topics_of_group(broker, group):
+            config = broker.topics.get(topic)
+            if config is None or (is_order and not config.is_order):
+                continue
+            stats = ConsumeStats(broker, group, [topic])
+            pieces.append(stats.body())
+            lag += stats.lag
+            in_flight += stats.in_flight
+        groups.append(b"{" + json_body(group) + b":[" + b",".join(pieces) + b"]}")
+    body = object_body(
+        brokerAddr=f"{broker.advertised_host}:{broker.advertised_port}",
+        consumeStatsList=b"[" + b",".join(groups) + b"]",
+        totalDiff=lag,
+        totalInflightDiff=in_flight,
+    )
+    return Response(ResponseCode.SUCCESS, body=body)

@@ -1,0 +1,84 @@
+"""QUERY_CONSUME_QUEUE: units of a queue as they stand in its files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.bodies import object_body
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_int, read_long, read_text
+from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.remoting import Response
+from logstore.segments.rocketmq.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.get_message import MAX_EXT_ADDRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+    from logstore.segments.rocketmq.get_message import ReadableQueue
+    from logstore.segments.rocketmq.message_filter import MessageFilter
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    fields = request.ext_fields
+    topic, queue_id = read_text(fields, "topic"), read_int(fields, "queueId")
+    queue = broker.store.consume_queues.get(topic, queue_id)
+    if queue is None:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+    start, count = read_long(fields, "index"), read_int(fields, "count")
+    if not queue.min_queue_offset <= start < queue.max_queue_offset:
+        remark = f"Index {start} of {queue_id}@{topic} is not exist!"
+        return Response(ResponseCode.SUCCESS, remark)
+    members: dict[str, object] = {}
+    message_filter: MessageFilter | None = None
+    group = fields.get("consumerGroup")
+    if group:
+        subscription = broker.consumers.subscription(group, topic)
+        if subscription is None:
+            members["filterData"] = f"{group}@{topic} is not online!"
+        else:
+            members["subscriptionData"] = subscription.to_json()
+            message_filter = subscription.tag_filter if subscription.is_by_tag else None
+    members["queueData"] = [
+        _row(queue, unit, message_filter) for unit in _units(queue, start, count)
+    ]
+    body = object_body(
+        maxQueueIndex=queue.max_queue_offset, minQueueIndex=queue.min_queue_offset, **members
+    )
+    return Response(ResponseCode.SUCCESS, "not set any response code", body=body)
+
+
+def _units(queue: ReadableQueue, start: int, count: int) -> Iterator[tuple[int, int, int]]:
+    """Yield place, size and tags code of every unit."""
+    data = queue.units(start, count)
+    for position in range(0, len(data), queue.unit_size_bytes):
+        yield UNIT.unpack_from(data, position)
+
+
+def _row(
+    queue: ReadableQueue, unit: tuple[int, int, int], message_filter: MessageFilter | None
+) -> dict[str, object]:
+    physical_offset, size_bytes, tags_code = unit
+    row: dict[str, object] = {
+        "eval": False,
+        "physicOffset": physical_offset,
+        "physicSize": size_bytes,
+        "tagsCode": tags_code,
+    }
+    if tags_code > MAX_EXT_ADDRESS:
+        return row
+    ext = queue.ext_unit(tags_code)
+    if ext is None:
+        row["msg"] = f"Cq extend not exist!addr: {tags_code}"
+        return row
+    row["tagsCode"] = ext.tags_code
+    bits = "".join(f"{byte:08b}" for byte in reversed(ext.filter_bit_map or b""))
+    if bits:
+        row["bitMap"] = bits
+    if message_filter is not None:
+        row["eval"] = message_filter.matches_unit(ext.tags_code, ext)
+    return row

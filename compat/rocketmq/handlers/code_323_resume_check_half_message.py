@@ -1,0 +1,40 @@
+"""RESUME_CHECK_HALF_MESSAGE: a half message that was given up on is to be checked again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq import names
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_text
+from logstore.compat.rocketmq.redrafts import redraft
+from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.remoting import Response
+from logstore.segments.rocketmq.message_id import MessageIdError, parse_offset_message_id
+from logstore.segments.rocketmq.properties import TRANSACTION_CHECK_TIMES
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    try:
+        _, physical_offset = parse_offset_message_id(read_text(request.ext_fields, "msgId"))
+    except MessageIdError as error:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+    message = broker.store.message_at(physical_offset)
+    if message is None:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR,
+            "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC.",
+        )
+    properties = {**message.properties, TRANSACTION_CHECK_TIMES: "0"}
+    result = broker.store.put_message(redraft(message, names.HALF_TOPIC, 0, properties))
+    if not result.is_ok:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
+        )
+    return Response(ResponseCode.SUCCESS)

@@ -1,0 +1,23 @@
+"""SEND_REPLY_MESSAGE: the answer to a message, for the client that sent that one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.handlers.code_010_send_message import LETTERS
+from logstore.compat.rocketmq.replies import answer_reply
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.waiting import Later
+
+
+def handle_raw(
+    broker: Broker, channel: Channel, request: Command
+) -> list[Chunk] | Later[list[Chunk]]:
+    """Serve one request."""
+    fields = {LETTERS[name]: value for name, value in request.ext_fields.items() if name in LETTERS}
+    return answer_reply(broker, channel, request, fields)

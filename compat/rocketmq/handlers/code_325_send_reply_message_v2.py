@@ -1,0 +1,21 @@
+"""SEND_REPLY_MESSAGE_V2: the same as SEND_REPLY_MESSAGE, its fields named by letters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.replies import answer_reply
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.waiting import Later
+
+
+def handle_raw(
+    broker: Broker, channel: Channel, request: Command
+) -> list[Chunk] | Later[list[Chunk]]:
+    """Serve one request."""
+    return answer_reply(broker, channel, request, request.ext_fields)

@@ -1,0 +1,19 @@
+"""DELETE_EXPIRED_COMMITLOG: files that are past their time go now, whatever the hour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.remoting import Response
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    broker.store.delete_expired_commit_log_files()
+    return Response(ResponseCode.SUCCESS)

@@ -1,0 +1,29 @@
+"""The body of a request to lock or unlock queues."""
+
+from __future__ import annotations
+
+from logstore.compat.rocketmq.bodies import read_object
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.queue_locks import MessageQueue
+from logstore.compat.rocketmq.refusals import RefusedError
+
+
+def read_lock_request(body: bytes | memoryview) -> tuple[str, str, list[MessageQueue]]:
+    """
+    Return group, client id and queues.
+
+    Raises:
+        RefusedError: SYSTEM_ERROR; the body is not of that form.
+
+    """
+    try:
+        data = read_object(body)
+        queues = [
+            MessageQueue(str(item["topic"]), str(item["brokerName"]), int(item["queueId"]))
+            for item in data.get("mqSet") or []
+        ]
+        return str(data["consumerGroup"]), str(data["clientId"]), queues
+    except (ValueError, KeyError, TypeError) as error:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"the body names no queues to lock: {error!r}"
+        ) from error

@@ -1,0 +1,49 @@
+"""A stored message put again: delivered, sent back, committed, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from logstore.segments.rocketmq.message_draft import MessageDraft, draft_message
+from logstore.segments.rocketmq.properties import HASH_MAP_CAPACITY_5, encode_properties
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.host_address import HostAddress
+    from logstore.segments.rocketmq.message import Message
+
+
+def redraft(
+    message: Message,
+    topic: str,
+    queue_id: int,
+    properties: Mapping[str, str] | bytes,
+    *,
+    store_host: HostAddress | None = None,
+    sys_flag: int | None = None,
+    reconsume_times: int | None = None,
+    prepared_transaction_offset: int = 0,
+) -> MessageDraft:
+    """
+    Return a draft with body, flag and birth of `message`, and all else as it is given.
+
+    Properties that are a mapping are written in the order of Java's hash map.
+    """
+    text = (
+        properties
+        if isinstance(properties, bytes)
+        else encode_properties(properties, capacity=HASH_MAP_CAPACITY_5)
+    )
+    return draft_message(
+        topic=topic,
+        body=message.body,
+        queue_id=queue_id,
+        properties_text=text,
+        flag=message.flag,
+        sys_flag=message.sys_flag if sys_flag is None else sys_flag,
+        born_timestamp_ms=message.born_timestamp_ms,
+        born_host=message.born_host,
+        store_host=message.store_host if store_host is None else store_host,
+        reconsume_times=(message.reconsume_times if reconsume_times is None else reconsume_times),
+        prepared_transaction_offset=prepared_transaction_offset,
+    )

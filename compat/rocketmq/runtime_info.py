@@ -1,0 +1,50 @@
+"""The broker's runtime table, which ``mqadmin brokerStatus`` prints: Java's keys, our numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq import names
+from logstore.compat.rocketmq.delay_delivery import parse_delay_levels
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+
+#: Java's thread pools and the settings that say how much may wait for them; here nothing waits
+_QUEUES = {
+    "sendThreadPoolQueue": 10_000,
+    "pullThreadPoolQueue": 100_000,
+    "litePullThreadPoolQueue": 100_000,
+    "queryThreadPoolQueue": 20_000,
+    "ackThreadPoolQueue": 100_000,
+}
+_END_TRANSACTION_CAPACITY = 100_000
+
+
+def runtime_info(broker: Broker) -> dict[str, str]:
+    """Return the whole table."""
+    store = broker.store
+    table = {
+        "brokerActive": "true",
+        "brokerVersionDesc": "V5_5_0",
+        "startAcceptSendRequestTimeStamp": str(broker.settings.start_accepting_ms),
+        "timerReadBehind": "0",
+        "timerOffsetBehind": "0",
+        "timerCongestNum": "0",
+        "timerEnqueueTps": "0.0",
+        "timerDequeueTps": "0.0",
+        "EndTransactionQueueSize": "0",
+        "EndTransactionThreadPoolQueueCapacity": str(_END_TRANSACTION_CAPACITY),
+        **broker.stats.daily(),
+    }
+    for name, capacity in _QUEUES.items():
+        table[f"{name}Size"] = "0"
+        table[f"{name}Capacity"] = str(capacity)
+        table[f"{name}HeadWaitTimeMills"] = "0"
+    for level in parse_delay_levels(broker.settings.delay_levels):
+        done = store.delay_offsets.get(level)
+        if done is not None:
+            end = store.max_queue_offset(names.SCHEDULE_TOPIC, level - 1)
+            table[f"scheduleMessageOffset_{level}"] = f"{done},{end}"
+    table.update(store.runtime())
+    return table

@@ -1,0 +1,123 @@
+"""
+What a broker makes of the properties that a client sends with a message.
+
+Java reads them into a hash map, adds region, trace switch, cluster and, where it is missing, the
+unique key, removes what only the broker may set, and writes them in the order of the map. Clients
+send the same few names again and again, so how to get from one text to the other is planned once
+for each sequence of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from logstore.segments.rocketmq.java_strings import java_hash_map_order
+from logstore.segments.rocketmq.properties import (
+    CLUSTER,
+    HASH_MAP_CAPACITY_5,
+    MESSAGE_REGION,
+    POP_CHECK,
+    TRACE_ON,
+    TRANSACTION_PREPARED,
+    UNIQUE_KEY,
+    WAIT,
+    encode_properties,
+    parse_properties,
+)
+
+_PLANS_MAX = 4096
+_UNIQUE_KEY_START = len(UNIQUE_KEY) + 1
+
+
+@attrs.define
+class SentProperties:
+    """Properties as they are to be stored, and what the broker itself needs to know of them."""
+
+    text: str
+    unique_key: str
+    #: the message is half of a transaction
+    is_half: bool
+    #: its sender wants to know that it is safe
+    waits_for_flush: bool
+
+
+@attrs.define
+class _Plan:
+    """How the text for one sequence of names comes about; places in the sequence, -1: nowhere."""
+
+    #: places in the client's pieces, and behind those in what the broker adds
+    order: list[int]
+    unique_key: int
+    transaction: int
+    wait: int
+
+
+class PropertyRewriter:
+    """Rewrites properties for one broker; `make_unique_key` is asked where a client gave none."""
+
+    def __init__(
+        self, region: str, cluster: str, make_unique_key: Callable[[], str], *, is_trace_on: bool
+    ) -> None:
+        self._added = {
+            MESSAGE_REGION: region,
+            TRACE_ON: "true" if is_trace_on else "false",
+            CLUSTER: cluster,
+        }
+        self._added_pieces = [f"{name}\x01{value}" for name, value in self._added.items()]
+        self._make_unique_key = make_unique_key
+        self._plans: dict[tuple[str, ...], _Plan] = {}
+
+    def rewrite(self, text: str) -> SentProperties:
+        """Return what is to be stored of `text`."""
+        pieces = text.split("\x02")
+        if not pieces[-1]:
+            del pieces[-1]
+        names = tuple([piece[: piece.find("\x01")] for piece in pieces])
+        plan = self._plans.get(names)
+        # Pairs without a value or a separator are left out: they are rare, and not planned for.
+        if plan is None or "\x01\x02" in text or text.count("\x01") != len(pieces):
+            return self._rewrite_slowly(text)
+        unique_key = pieces[plan.unique_key][_UNIQUE_KEY_START:]
+        pieces += self._added_pieces
+        stored = "\x02".join([pieces[place] for place in plan.order]) + "\x02"
+        return SentProperties(
+            stored,
+            unique_key,
+            plan.transaction >= 0 and _is_true(pieces[plan.transaction]),
+            plan.wait < 0 or _is_true(pieces[plan.wait]),
+        )
+
+    def _rewrite_slowly(self, text: str) -> SentProperties:
+        sent = parse_properties(text.encode("utf-8", "surrogatepass"))
+        names = tuple(sent)
+        stored = {name: value for name, value in sent.items() if name != POP_CHECK}
+        stored.update(self._added)
+        if UNIQUE_KEY not in stored:
+            stored[UNIQUE_KEY] = self._make_unique_key()
+        elif not self._added.keys() & sent.keys() and POP_CHECK not in sent:
+            self._learn(names, tuple(stored))
+        return SentProperties(
+            encode_properties(stored, capacity=HASH_MAP_CAPACITY_5).decode(),
+            stored[UNIQUE_KEY],
+            stored.get(TRANSACTION_PREPARED, "").lower() == "true",
+            stored.get(WAIT, "true").lower() == "true",
+        )
+
+    def _learn(self, names: tuple[str, ...], stored_names: tuple[str, ...]) -> None:
+        """Plan for `names`, which the client sent, each once."""
+        if len(self._plans) >= _PLANS_MAX:
+            self._plans.clear()
+        places = {name: place for place, name in enumerate(stored_names)}
+        order = java_hash_map_order(stored_names, HASH_MAP_CAPACITY_5)
+        self._plans[names] = _Plan(
+            [places[name] for name in order],
+            places[UNIQUE_KEY],
+            places.get(TRANSACTION_PREPARED, -1),
+            places.get(WAIT, -1),
+        )
+
+
+def _is_true(piece: str) -> bool:
+    return piece.partition("\x01")[2].lower() == "true"
