@@ -24,7 +24,9 @@ class Index:
     """An index that gives prepared answers and notes the questions."""
 
     answers: list[list[int]]
-    asked: list[tuple[str, str, int, int, int]] = attrs.field(factory=list)
+    asked: list[tuple[str, str, int, int, int]] = attrs.field(
+        factory=list[tuple[str, str, int, int, int]]
+    )
 
     def query(self, topic: str, key: str, count_max: int, begin_ms: int, end_ms: int) -> Answer:
         """Return the next answer."""
