@@ -7,17 +7,62 @@ then places in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
+from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition
     from logstore.segments.kafka.segment import KafkaSegment
     from logstore.segments.kafka.store import KafkaStore
+
+
+Places = Mapping[tuple[str, int], int]
+
+
+class DataLossError(LogStoreError):
+    """Records that a query has not seen yet are there no more."""
+
+
+def partition_bounds(store: KafkaStore, options: ReadOptions, bound: Bound) -> Places:
+    """Return the offset that `bound` means in every wanted partition; never an undecided one."""
+    return {
+        (topic, index): min(_resolved(partition, bound, is_start=True), _end(partition, options))
+        for topic, partitions in store.topics().items()
+        for index, partition in partitions.items()
+        if options.wants(topic, index)
+    }
+
+
+def check_kept(store: KafkaStore, places: Places) -> None:
+    """
+    Check that all records from these offsets on are still there.
+
+    Raises:
+        DataLossError: some are not, or their partition is gone.
+
+    """
+    topics = store.topics()
+    for (topic, index), place in places.items():
+        partition = topics.get(topic, {}).get(index)
+        if partition is None:
+            raise DataLossError(
+                f"{topic}-{index}: is there no more; set failOnDataLoss=false to go on without it"
+            )
+        if place < partition.start_offset:
+            raise DataLossError(
+                f"{topic}-{index}: records {place} to {partition.start_offset - 1} were removed "
+                "before they were read; set failOnDataLoss=false to go on without them"
+            )
+
+
+def _end(partition: KafkaPartition, options: ReadOptions) -> int:
+    """Return where reading must stop."""
+    return partition.last_stable_offset if options.is_committed_only else partition.end_offset
 
 
 def plan_units(store: KafkaStore, options: ReadOptions, where: Where) -> list[WorkUnit]:
@@ -49,9 +94,8 @@ def _partition_units(
     partition: KafkaPartition, options: ReadOptions, where: Where
 ) -> Iterator[WorkUnit]:
     """Yield the units of one partition."""
-    last = partition.last_stable_offset if options.is_committed_only else partition.end_offset
     start = _resolved(partition, options.start, is_start=True)
-    end = min(_resolved(partition, options.end, is_start=False), last)
+    end = min(_resolved(partition, options.end, is_start=False), _end(partition, options))
     start = max(start, where.offset_min, partition.start_offset)
     end = min(end, where.offset_max + 1)
     if start >= end:

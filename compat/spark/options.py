@@ -2,7 +2,8 @@
 The options of a read, named and meant as those of Spark's Kafka source where it has them.
 
 ``subscribe``, ``subscribePattern``, ``assign``, ``startingOffsets``, ``endingOffsets``, the
-``…Timestamp`` and ``…OffsetsByTimestamp`` forms, ``minPartitions``, ``includeHeaders``. Without a
+``…Timestamp`` and ``…OffsetsByTimestamp`` forms, ``minPartitions``, ``includeHeaders``,
+``maxOffsetsPerTrigger``, ``failOnDataLoss``. Without a
 choice of topics all but internal ones are read. Own: ``path``, ``columns``, ``isolation``,
 ``mode``, ``splitBytes``, ``timestampSlackMs`` (:mod:`logstore.compat.spark.time_window`; -1 reads
 whatever may hold a wanted record).
@@ -73,6 +74,8 @@ class ReadOptions:
     split_bytes: int = SPLIT_BYTES
     partition_count_min: int = 0
     timestamp_slack_ms: int = TIMESTAMP_SLACK_MS
+    offsets_per_trigger_max: int = 0
+    fails_on_loss: bool = True
 
     def wants(self, topic: str, partition: int) -> bool:
         """Tell whether records of this partition are asked for."""
@@ -85,9 +88,11 @@ class ReadOptions:
         return not topic.startswith("__")
 
 
-def parse_options(given: Mapping[str, str]) -> ReadOptions:
+def parse_options(given: Mapping[str, str], *, is_stream: bool = False) -> ReadOptions:
     """
-    Read the options of ``spark.read``; their names' case does not matter.
+    Read the options of ``spark.read``, or of ``spark.readStream``; their names' case is ignored.
+
+    A stream starts with what is new, unless told otherwise.
 
     Raises:
         OptionError: a value is not allowed, or the path is missing.
@@ -101,7 +106,7 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
     mode = _one_of(options, "mode", _MODES)
     return ReadOptions(
         path,
-        _bound(options, "starting", EARLIEST),
+        _start(options) if is_stream else _bound(options, "starting", EARLIEST),
         _bound(options, "ending", LATEST),
         _columns(options, mode),
         _topics(options),
@@ -112,6 +117,8 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
         _number(options, "splitBytes", SPLIT_BYTES, 1),
         _number(options, "minPartitions", 0, 0),
         _number(options, "timestampSlackMs", TIMESTAMP_SLACK_MS, -1),
+        _number(options, "maxOffsetsPerTrigger", 0, 1),
+        options.get("failondataloss", "true").strip().lower() != "false",
     )
 
 
@@ -144,6 +151,15 @@ def _assigned(options: Mapping[str, str]) -> frozenset[tuple[str, int]] | None:
         )
     except (TypeError, ValueError, AttributeError) as error:
         raise OptionError("assign", text, 'must look like {"topic": [0, 1]}') from error
+
+
+def _start(options: Mapping[str, str]) -> Bound:
+    """Read where a stream starts."""
+    text = options.get("startingoffsets", "latest").strip().lower()
+    timed = {"startingtimestamp", "startingoffsetsbytimestamp"} & options.keys()
+    if text in _WORDS and not timed:
+        return Bound(_WORDS[text])
+    return _bound(options, "starting", EARLIEST)
 
 
 def _bound(options: Mapping[str, str], word: str, default: int) -> Bound:

@@ -50,17 +50,24 @@ class LogStoreReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of one task as Arrow batches."""
-        from logstore.compat.spark.kafka_rows import RowReader
-        from logstore.compat.spark.stores import file_system_of
+        return read_rows(partition, self._options, self._schema, self._where)
 
-        if not isinstance(partition, UnitPartition):
-            return  # where nothing is to be read Spark makes a task all the same
-        rows = RowReader(
-            file_system_of(self._options.path),
-            to_arrow_schema(self._schema, timezone="UTC"),
-            self._where,
-            self._options.mode,
-            self._options.timestamp_slack_ms,
-        )
-        for unit in partition.units:
-            yield from rows.read(unit)
+
+def read_rows(
+    partition: InputPartition, options: ReadOptions, schema: StructType, where: Where
+) -> Iterator[Any]:
+    """Yield the rows of one task as Arrow batches; this runs in a worker."""
+    from logstore.compat.spark.kafka_rows import RowReader
+    from logstore.compat.spark.stores import file_system_of
+
+    if not isinstance(partition, UnitPartition):
+        return  # where nothing is to be read Spark makes a task all the same
+    rows = RowReader(
+        file_system_of(options.path),
+        to_arrow_schema(schema, timezone="UTC"),
+        where,
+        options.mode,
+        options.timestamp_slack_ms,
+    )
+    for unit in partition.units:
+        yield from rows.read(unit)

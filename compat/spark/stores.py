@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.spark.kafka_plan import plan_units
+from logstore.compat.spark.kafka_plan import Places, check_kept, partition_bounds, plan_units
 from logstore.errors import ForeignDirectoryError
 from logstore.host import FileSystem
 from logstore.os_host import system_host
@@ -20,7 +20,7 @@ from logstore.segments.kafka.remote.fsspec_files import is_url, open_url
 from logstore.segments.kafka.store import KafkaStore
 
 if TYPE_CHECKING:
-    from logstore.compat.spark.options import ReadOptions
+    from logstore.compat.spark.options import Bound, ReadOptions
     from logstore.compat.spark.predicates import Where
     from logstore.compat.spark.work_unit import WorkUnit
 
@@ -59,6 +59,20 @@ def plan(store: Store, options: ReadOptions, where: Where) -> list[WorkUnit]:
         ForeignDirectoryError: its layout cannot be read in Spark.
 
     """
+    return plan_units(_kafka(store), options, where)
+
+
+def bounds(store: Store, options: ReadOptions, bound: Bound) -> Places:
+    """Return the offset that `bound` means in every wanted partition; never an undecided one."""
+    return partition_bounds(_kafka(store), options, bound)
+
+
+def check_loss(store: Store, places: Places) -> None:
+    """Raise DataLossError if records from these offsets on are there no more."""
+    check_kept(_kafka(store), places)
+
+
+def _kafka(store: Store) -> KafkaStore:
     if isinstance(store, KafkaStore):
-        return plan_units(store, options, where)
+        return store
     raise ForeignDirectoryError(f"{store.directory}: only Kafka's layout is read by Spark so far")

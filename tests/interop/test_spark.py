@@ -10,10 +10,14 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from logstore.compat import TestBroker
 from logstore.compat.spark import counts, local_session, read
+from tests.interop.clients import settings
+from tests.interop.conftest import new_topic
 from tests.segments.kafka.golden_case import GOLDEN, GoldenCase, copy_of_data, golden_cases
 
 pytestmark = pytest.mark.interop
@@ -156,3 +160,38 @@ def test_no_java_is_needed_on_the_machine(tmp_path: Path) -> None:
         check=False,
     )
     assert "rows: 179" in done.stdout, done.stderr[-2000:]
+
+
+def test_a_stream_that_is_stopped_again_and_again_gets_every_record_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A live broker under load, ten queries from one checkpoint, one sink: no loss, no repeat."""
+    sink, checkpoint = str(tmp_path / "sink"), str(tmp_path / "checkpoint")
+    with TestBroker(str(tmp_path / "data"), settings={"log.segment.bytes": "1048576"}) as broker:
+        new_topic(broker.bootstrap, "live", 3, {})
+        producer = Producer(settings(broker.bootstrap))
+        for number in range(10):
+            for record in range(200):
+                producer.produce("live", f"{number}-{record}", partition=record % 3)
+            producer.flush(20)
+            stream = (
+                spark.readStream.format("logstore")
+                .option("startingOffsets", "earliest")
+                .option("maxOffsetsPerTrigger", "150")
+                .load(str(tmp_path / "data"))
+                .selectExpr("cast(value as string) as value", "partition", "offset")
+            )
+            query = (
+                stream.writeStream.format("parquet")
+                .option("checkpointLocation", checkpoint)
+                .trigger(availableNow=True)
+                .start(sink)
+            )
+            if number % 3 == 2:
+                query.stop()  # wherever it is
+            else:
+                assert query.awaitTermination(60)
+    rows = spark.read.parquet(sink).collect()
+    assert len(rows) == 2000
+    assert {row.value for row in rows} == {f"{n}-{r}" for n in range(10) for r in range(200)}
+    assert len({(row.partition, row.offset) for row in rows}) == 2000
