@@ -50,7 +50,7 @@ final class Versions {
         }
         for (var method : DefaultMQAdminExt.class.getMethods()) {
             if (method.getName().equals("deleteTopicInNameServer")) {
-                method.invoke(admin, Set.of(nameServer), "DefaultCluster", topic);
+                method.invoke(admin, Set.of(nameServer), topic, "DefaultCluster");
             }
         }
     }

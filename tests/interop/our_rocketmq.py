@@ -1,0 +1,39 @@
+"""`logstore serve --layout rocketmq` as a process of its own, the way a user runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from logstore.tools.dev.free_ports import free_port
+from tests.interop.our_broker import OurBroker
+
+
+class OurRocketMQ(OurBroker):
+    """
+    Our name server and broker on `data`, restartable on the same two ports.
+
+    It bears the same names as a :class:`~logstore.tools.dev.rocketmq_peer.RocketMQPeer`.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, object] | None = None,
+        data: Path | None = None,
+    ) -> None:
+        broker_port = free_port(-2, 1)
+        assert broker_port is not None, "no port is free"
+        named = {"brokerName": "broker-a", "brokerClusterName": "DefaultCluster"}
+        super().__init__(
+            directory,
+            named | dict(settings or {}),
+            data,
+            ("--layout", "rocketmq", "--broker-port", str(broker_port)),
+        )
+        self.broker_port = broker_port
+
+    @property
+    def broker_address(self) -> str:
+        """The broker's own address, which mqadmin is given for some commands."""
+        return f"127.0.0.1:{self.broker_port}"

@@ -1,0 +1,228 @@
+"""The foreign RocketMQ clients: programs of their own that print what they saw, in sections."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from logstore.tools.dev.remoting_request import ask
+from logstore.tools.dev.rocketmq_jars import compiled, java
+from tests.interop.conftest import missing
+
+HERE = Path(__file__).parent
+JAVA_SOURCES = sorted((HERE / "rocketmq_java").glob("*.java"))
+CPP_CLIENT = "rocketmq==0.4.4"
+ALI_ONS = "ali-ons@3.12.0"
+PROGRAM_SECONDS_MAX = 240
+UPDATE_AND_CREATE_TOPIC = 17
+
+Sections = dict[str, list[str]]
+
+
+class Broker(Protocol):
+    """What a program needs to know of a broker, the real one or ours."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The name server's address."""
+        ...
+
+    @property
+    def broker_address(self) -> str:
+        """The broker's address."""
+        ...
+
+
+def sections_of(text: str) -> Sections:
+    """Return the lines behind each ``== NAME``, without empty ones."""
+    found: Sections = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("== "):
+            lines = found.setdefault(line.removeprefix("== "), [])
+        elif line.strip():
+            lines.append(line.rstrip())
+    return found
+
+
+def run_program(
+    command: list[str], environment: Mapping[str, str] | None = None, stdin: str = ""
+) -> Sections:
+    """Run it to its end; what it wrote to stderr is the section "stderr" where it failed."""
+    done = subprocess.run(
+        command,
+        env={**os.environ, **(environment or {})},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_SECONDS_MAX,
+        check=False,
+    )
+    found = sections_of(done.stdout)
+    if done.returncode:
+        found["stderr"] = [f"!! exit status {done.returncode}", *done.stderr.splitlines()[-40:]]
+    return found
+
+
+def create_topic(broker: Broker, topic: str, queue_count: int) -> None:
+    """Create a topic by the request that mqadmin sends."""
+    host, _, port = broker.broker_address.rpartition(":")
+    fields = {
+        "topic": topic, "defaultTopic": "TBW102", "readQueueNums": queue_count,
+        "writeQueueNums": queue_count, "perm": 6, "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": 0, "order": "false",
+    }  # fmt: skip
+    answer = ask((host, int(port)), UPDATE_AND_CREATE_TOPIC, fields, timeout_seconds=20)
+    assert answer.code == 0, answer
+
+
+def java_client(broker: Broker, version: str, home: Path, *names: str) -> Sections:
+    """Run the scenarios (all, where none is named) with the Java client of that release."""
+    command = java(
+        version,
+        "Scenarios",
+        *(broker.bootstrap, broker.broker_address, f"c{version}", *names),
+        classes=compiled(version, JAVA_SOURCES),
+        home=home / f"java-{version}",
+    )
+    return run_program(command)
+
+
+def cpp_client(broker: Broker) -> Sections:
+    """Run the program of the C++ client, which is fetched from PyPI once per user."""
+    directory = _cache(CPP_CLIENT)
+    if not (directory / "rocketmq").is_dir():
+        fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        _install([*command, "--target", str(fresh), CPP_CLIENT], fresh, directory)
+    create_topic(broker, "cpp_t", 1)
+    program = str(HERE / "rocketmq_cpp_client.py")
+    return run_program(
+        [sys.executable, program, broker.bootstrap, "cpp_t"], {"PYTHONPATH": str(directory)}
+    )
+
+
+def ali_ons(broker: Broker) -> Sections:
+    """Run the program of npm's ali-ons, which is installed once per user."""
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        missing("ali-ons needs node and npm, and they are not on the PATH")
+    directory = _cache(ALI_ONS)
+    if not (directory / "node_modules" / "ali-ons").is_dir():
+        fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
+        fresh.mkdir(parents=True)
+        command = ["npm", "install", "--prefix", str(fresh), "--no-audit", "--no-fund"]
+        _install([*command, ALI_ONS, "urllib@2"], fresh, directory)
+    create_topic(broker, "ali_t", 2)
+    return run_program(
+        ["node", str(HERE / "ali_ons_round_trip.js"), broker.bootstrap, "ali_t"],
+        {"NODE_PATH": str(directory / "node_modules")},
+    )
+
+
+def _cache(name: str) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "logstore" / "peers" / name
+
+
+def _install(command: list[str], fresh: Path, directory: Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(fresh, ignore_errors=True)
+        missing(f"{command[0]} cannot install {directory.name}: {done.stderr[-500:]}")
+    try:
+        fresh.rename(directory)
+    except OSError:  # another test process was faster
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+@attrs.frozen
+class AdminCommand:
+    """
+    One command line of mqadmin; `mask` removes what differs from run to run.
+
+    Of the lines it prints those that contain `about` are kept: others may be at work beside it.
+    """
+
+    words: tuple[str, ...]
+    mask: Callable[[str], str] = str
+    about: str = ""
+
+
+def _figures(line: str) -> str:
+    """Return the line with every number, and the blanks around it, the same."""
+    return re.sub(r"\s+", " ", re.sub(r"\d+(\.\d+)?", "#", line)).strip()
+
+
+def admin_commands(broker: Broker) -> list[AdminCommand]:
+    """Return what mqadmin is asked to do, in this order: each makes what the next ones look at."""
+    name_server, address = ("-n", broker.bootstrap), ("-b", broker.broker_address)
+    topic, group = ("-t", "admin_t"), ("-g", "admin_g")
+    of = AdminCommand
+    return [
+        of(("updateTopic", *name_server, *address, *topic, "-r", "2", "-w", "2")),
+        of(("topicRoute", *name_server, *topic)),
+        of(("topicClusterList", *name_server, *topic)),
+        of(("sendMessage", *name_server, *topic, "-p", "hello", "-k", "adminkey", "-c", "tagA",
+            "-b", "broker-a", "-i", "1"), _figures),
+        of(("topicStatus", *name_server, *topic), _figures),
+        of(("queryMsgByKey", *name_server, *topic, "-k", "adminkey"), _figures),
+        of(("queryMsgByOffset", *name_server, *topic, "-b", "broker-a", "-i", "1", "-o", "0"),
+           _figures),
+        of(("printMsgByQueue", *name_server, *topic, "-a", "broker-a", "-i", "1", "-p", "true"),
+           _figures),
+        of(("consumeMessage", *name_server, *topic, "-b", "broker-a", "-i", "1", "-o", "0",
+            "-c", "1"), _figures),
+        of(("updateSubGroup", *name_server, *address, *group, "-r", "3")),
+        of(("resetOffsetByTime", *name_server, *topic, *group, "-s", "-1"), _figures),
+        of(("consumerProgress", *name_server, *group), _figures),
+        of(("brokerConsumeStats", *name_server, *address, "-l", "0"), _figures, "admin_"),
+        of(("updateTopicPerm", *name_server, *topic, *address, "-p", "4")),
+        of(("wipeWritePerm", *name_server, "-b", "broker-a"), _figures),
+        of(("addWritePerm", *name_server, "-b", "broker-a"), _figures),
+        of(("updateKvConfig", *name_server, "-s", "space", "-k", "one", "-v", "1")),
+        of(("deleteKvConfig", *name_server, "-s", "space", "-k", "one")),
+        of(("clusterList", *name_server), lambda line: _figures(line).replace("*", "")),
+        of(("cleanExpiredCQ", *name_server, *address)),
+        of(("cleanUnusedTopic", *name_server, *address)),
+        of(("allocateMQ", *name_server, *topic, "-i", "a,b")),
+        of(("updateBrokerConfig", *name_server, *address, "-k", "maxErrorRateOfBloomFilter",
+            "-v", "21")),
+        of(("deleteSubGroup", *name_server, *address, *group)),
+        of(("deleteTopic", *name_server, "-c", "DefaultCluster", *topic)),
+    ]  # fmt: skip
+
+
+def mqadmin(broker: Broker, version: str, home: Path) -> Sections:
+    """Run the commands, one after the other; addresses are replaced by who has them."""
+    commands = admin_commands(broker)
+    found = run_program(
+        java(
+            version,
+            "AdminSession",
+            classes=compiled(version, JAVA_SOURCES),
+            home=home / f"mqadmin-{version}",
+        ),
+        stdin="".join("\t".join(command.words) + "\n" for command in commands),
+    )
+    for command in commands:
+        lines = found.get(command.words[0], [f"!! {command.about} is not there"])
+        found[command.words[0]] = [
+            command.mask(_without_addresses(line, broker))
+            for line in lines
+            if command.about in line
+        ]
+    return found
+
+
+def _without_addresses(line: str, broker: Broker) -> str:
+    line = line.replace(broker.bootstrap, "NAME_SERVER").replace(broker.broker_address, "BROKER")
+    line = re.sub(r"\d+\.\d+\.\d+\.\d+(:\d+)?", "ADDRESS", line)
+    return re.sub(r"\b[0-9A-F]{32,56}\b", "ID", line)

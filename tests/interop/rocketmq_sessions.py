@@ -1,0 +1,83 @@
+"""What all the programs saw of one broker: run once a session, whichever process asks first."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from logstore.tools.dev.kafka_peer import PeerUnavailable
+from logstore.tools.dev.rocketmq_peer import RocketMQPeer
+from tests.interop.conftest import missing
+from tests.interop.our_rocketmq import OurRocketMQ
+from tests.interop.rocketmq_programs import Sections, ali_ons, cpp_client, java_client, mqadmin
+
+#: Both get these: programs filter by SQL, and wait for check-backs no longer than they must.
+SETTINGS: dict[str, object] = {
+    "enablePropertyFilter": "true",
+    "transactionTimeOut": 1000,
+    "transactionCheckInterval": 1000,
+}
+
+Transcript = dict[str, Sections]
+Session = Callable[[str], Transcript]
+
+
+def start_real(
+    version: str,
+    directory: Path,
+    settings: dict[str, object] | None = None,
+    as_is: Path | None = None,
+) -> RocketMQPeer:
+    """Return a started real RocketMQ, or end the test as `missing` says."""
+    try:
+        return RocketMQPeer(version, directory, SETTINGS | (settings or {}), as_is).start()
+    except PeerUnavailable as reason:
+        missing(str(reason))
+
+
+def record(which: str, directory: Path) -> Transcript:
+    """Run every program against "real" (5.x) or "ours" and return what they printed."""
+    broker: RocketMQPeer | OurRocketMQ
+    if which == "ours":
+        broker = OurRocketMQ(directory, SETTINGS).start()
+    else:
+        broker = start_real("5", directory)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            beside = pool.submit(lambda: {"cpp": cpp_client(broker), "ali-ons": ali_ons(broker)})
+            found = {
+                "java-5": java_client(broker, "5", directory),
+                "java-4": java_client(broker, "4", directory),
+            }
+            found |= beside.result()
+        # Alone and last: it takes away the broker's right to be written to, for a moment.
+        found["mqadmin"] = mqadmin(broker, "5", directory)
+    finally:
+        broker.stop(kill=True)
+    return found
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """A function that returns the transcript of "real" or "ours"; processes share them."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+
+    def transcript(which: str) -> Transcript:
+        file = shared / f"rocketmq-{which}.json"
+        with open(shared / f"rocketmq-{which}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not file.exists():
+                found = record(which, tmp_path_factory.mktemp(which))
+                file.write_text(json.dumps(found, ensure_ascii=False))
+        loaded: Transcript = json.loads(file.read_text())
+        return loaded
+
+    return transcript
