@@ -269,9 +269,10 @@ class ConsumeQueues:
     # recovery and cleaning
 
     def truncate_dirty(self, physical_offset: int) -> None:
-        """Let go of units at or above `physical_offset`, if there are any (``truncateDirty``)."""
-        if self.max_physical_offset >= physical_offset:
-            for queue in self:
+        """Let go of units at or above `physical_offset` (``truncateDirty``)."""
+        for queue in self:
+            is_batch = isinstance(queue, BatchConsumeQueue)  # knows where its last unit begins
+            if queue.max_physical_offset > physical_offset - is_batch:
                 queue.truncate_dirty(physical_offset)
 
     def settle(self) -> None:

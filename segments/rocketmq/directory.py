@@ -57,11 +57,21 @@ class StoreDirectory:
         if not fs.exists(path):
             if not is_writable:
                 raise ForeignDirectoryError(f"{path}: there is no such directory")
-            fs.make_directory(path)
+            self._make()
         self._refuse_foreign()
         self._lock = StoreLock(host, path) if is_writable else None
         self._abort = AbortFile(host, path)
         self.was_clean = not self._abort.exists()
+
+    def _make(self) -> None:
+        """Create the directory, durably: else a power loss could take the store as a whole."""
+        fs, made, parents = self.host.fs, self.path, list[str]()
+        while not fs.is_directory(made):
+            made = made.rpartition("/")[0] or "/"
+            parents.append(made)
+        fs.make_directory(self.path)
+        for parent in parents:
+            fs.sync_directory(parent)
 
     def _refuse_foreign(self) -> None:
         names = {entry.name for entry in self.host.fs.list_directory(self.path)}

@@ -101,9 +101,11 @@ class StoreRecoverer:
         else:
             start = self._start_by_checkpoint(bases)
             self._first_dispatched = start
-        found = self.commit_log.recover(start, self._take_run)
+        found = self.commit_log.recover(start, self._take_run if self.is_writable else None)
         end = found.next_offset
         self.consume_queues.truncate_dirty(end)
+        if not self.is_writable:
+            self._dispatch_read(end)  # units that wait cannot be written, so first is cut
         self.dispatching.restart(end)
         if found.reason is not None:
             _log.warning("commit log: ends at physical offset %d: %s", end, found.reason)
@@ -194,6 +196,13 @@ class StoreRecoverer:
                 self.dispatching.dispatch_one(found)
                 self._count += 1
             position += found.size_bytes
+
+    def _dispatch_read(self, end: int) -> None:
+        """Dispatch what was checked by reading it again."""
+        walk = LogWalk(self.commit_log, self._first_dispatched, end, self.dispatching.deliver_time)
+        for request in walk:
+            self.dispatching.dispatch_one(request)
+            self._count += 1
 
     def _bound_checkpoint(self, end: int) -> None:
         """

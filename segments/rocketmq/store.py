@@ -21,6 +21,7 @@ from logstore.segments.rocketmq.cleaning import StoreCleaning
 from logstore.segments.rocketmq.consume_queue import ConsumeQueue
 from logstore.segments.rocketmq.directory import StoreDirectory, looks_like_store
 from logstore.segments.rocketmq.dispatch import ArrivalListener, Dispatch
+from logstore.segments.rocketmq.found_sizes import found_sizes
 from logstore.segments.rocketmq.get_message import (
     MAX_PULL_BYTES,
     GetMessageLimits,
@@ -141,13 +142,13 @@ class RocketMQStore:
 
     def _recover(self) -> None:
         config, is_writable = self.config, self.options.is_writable
-        self.delay_times = store_rules.delay_times(config)
+        self.delay_levels = store_rules.delay_levels(config)
         has_index = config.boolean("messageIndexEnable") and is_writable
         self.dispatching = Dispatch(
             self.commit_log,
             self.consume_queues,
             [self.index.put] if has_index else [],
-            self.delay_times.deliver_ms,
+            self.delay_levels.deliver_time_ms,
         )
         self.dispatching.stops_at_damage = config.is_slave
         self.recovery = StoreRecoverer(
@@ -510,8 +511,13 @@ class RocketMQLayout:
         return looks_like_store(host, directory)
 
     def open(self, host: Host, directory: str, *, writable: bool = True) -> RocketMQStore:
-        """Open the store, recovering it if its last stop was unclean."""
-        return RocketMQStore(host, directory, StoreOptions(is_writable=writable))
+        """
+        Open the store, recovering it if its last stop was unclean.
+
+        How large its files are is taken from them.
+        """
+        settings = found_sizes(host.fs, directory)
+        return RocketMQStore(host, directory, StoreOptions(writable, settings))
 
 
 LAYOUT = RocketMQLayout()

@@ -11,8 +11,8 @@ from logstore.segments.rocketmq.batch_consume_queue import BATCH_UNIT_BYTES
 from logstore.segments.rocketmq.cleaning import CleaningRule
 from logstore.segments.rocketmq.commit_log import CommitLogSettings
 from logstore.segments.rocketmq.consume_queues import QueueSettings
+from logstore.segments.rocketmq.delay_levels import DelayLevels
 from logstore.segments.rocketmq.disk_usage import DiskRule
-from logstore.segments.rocketmq.java_config import ConfigError
 from logstore.segments.rocketmq.multi_dispatch import MultiDispatch
 from logstore.segments.rocketmq.properties import HASH_MAP_CAPACITY_4, HASH_MAP_CAPACITY_5
 from logstore.segments.rocketmq.put_path import PutRules
@@ -80,7 +80,7 @@ def put_rules(config: StoreConfig, release: Release, is_batch_topic: IsBatchTopi
         os_page_cache_busy_timeout_ms=config.integer("osPageCacheBusyTimeOutMills"),
         is_slave=config.is_slave,
         has_property_crc=config.boolean("enabledAppendPropCRC"),
-        delay_level_max=delay_times(config).level_max,
+        delay_level_max=delay_levels(config).level_max,
         knows_timers=release is not Release.V4,
         has_timer_wheel=config.boolean("timerWheelEnable"),
         timer_max_delay_s=config.integer("timerMaxDelaySec"),
@@ -129,43 +129,9 @@ def cleaning_rule(config: StoreConfig) -> CleaningRule:
     )
 
 
-_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
-@attrs.frozen
-class DelayTimes:
-    """How long each delay level is: level n is the n-th of `delays_ms`."""
-
-    delays_ms: tuple[int, ...]
-
-    @property
-    def level_max(self) -> int:
-        """The longest level; higher ones count as this."""
-        return len(self.delays_ms)
-
-    def deliver_ms(self, level: int, store_timestamp_ms: int) -> int:
-        """Return when a message of a level is due (``computeDeliverTimestamp``)."""
-        level = min(level, self.level_max)
-        delay_ms = self.delays_ms[level - 1] if level > 0 else 1000
-        return store_timestamp_ms + delay_ms
-
-
-def delay_times(config: StoreConfig) -> DelayTimes:
-    """
-    Return how long the levels of ``messageDelayLevel`` are (``1s 5s ... 2h``).
-
-    Raises:
-        ConfigError: one of them is no number with a unit of s, m, h or d.
-
-    """
-    text = config.text("messageDelayLevel")
-    delays_ms: list[int] = []
-    for word in text.split():
-        number, unit_ms = word[:-1], _UNIT_MS.get(word[-1])
-        if unit_ms is None or not (number.isascii() and number.isdigit()):
-            raise ConfigError("messageDelayLevel", text, "times such as 10s 1m 2h 1d")
-        delays_ms.append(int(number) * unit_ms)
-    return DelayTimes(tuple(delays_ms))
+def delay_levels(config: StoreConfig) -> DelayLevels:
+    """Return how long each delay level is. Raises DelayLevelsError."""
+    return DelayLevels.parse(config.text("messageDelayLevel"))
 
 
 def _whole_batch_units(size_bytes: int) -> int:
