@@ -68,7 +68,10 @@ class KvConfig:
         fs, path = self._fs, self._path
         content = orjson.dumps({"configTable": self._table}, option=orjson.OPT_INDENT_2)
         try:
-            fs.make_directory(path.rpartition("/")[0])
+            folder = path.rpartition("/")[0]
+            if not fs.exists(folder):
+                fs.make_directory(folder)
+                fs.sync_directory(folder.rpartition("/")[0])
             if fs.exists(path):
                 write_file(fs, f"{path}.bak", read_file(fs, path))
             write_file(fs, path, content)

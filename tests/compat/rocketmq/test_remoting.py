@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from typing_extensions import Buffer
 
+from logstore.compat.connection import Chunk
 from logstore.compat.rocketmq.binary_header import read_binary_header
 from logstore.compat.rocketmq.remoting import (
     Command,
@@ -114,14 +116,16 @@ class TestEncodeResponse:
         file = host.fs.open("/d/f", create=True)
         file.write(0, b"..from a file..")
         extent = Extent(file, 2, 11)
-        for body, expected in (
+        one_after_the_other: list[Chunk] = [b"one ", memoryview(b"two "), extent]
+        cases: list[tuple[Buffer | list[Chunk], bytes]] = [
             (b"plain", b"plain"),
             (bytearray(b"array"), b"array"),
             (memoryview(b"view"), b"view"),
-            ([b"one ", memoryview(b"two "), extent], b"one two from a file"),
+            (one_after_the_other, b"one two from a file"),
             ([], b""),
             (b"x" * 100_000, b"x" * 100_000),
-        ):
+        ]
+        for body, expected in cases:
             (answer,) = answers(encode_response(asked(), Response(0, body=body)))
             assert answer.body == expected
         assert len(encode_response(asked(), Response(0, body=b"plain"))) == 1
