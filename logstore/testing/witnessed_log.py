@@ -12,7 +12,7 @@ import attrs
 from logstore.errors import LogStoreError
 from logstore.host import FileSystem, Host, read_file, write_file
 from logstore.retention import RetentionPolicy
-from logstore.segment import Draft, Entry
+from logstore.segment import Draft, Entry, LogSegment
 from logstore.segmented_log import SegmentedLog
 
 AnyLog = SegmentedLog[Any, Any]
@@ -32,6 +32,27 @@ class LogUnderTest(ABC):
     unprotected_bytes: ClassVar[frozenset[int]] = frozenset()
     #: offsets inside of an entry lead to it; False where only starts of entries are ever asked for
     finds_inner_offsets: ClassVar[bool] = True
+    #: data files have a fixed size: behind the end stand zeros, and a file is full before the next
+    #: one starts, or padded (RocketMQ)
+    is_preallocated: ClassVar[bool] = False
+    #: the log can be rolled although its active segment is not full
+    rolls_by_hand: ClassVar[bool] = True
+    #: a recovery leaves what it cuts in the file until the next append; the next one finds it again
+    leaves_remains: ClassVar[bool] = False
+    #: what a power loss keeps or loses as a whole; smaller than an entry, so that entries are torn
+    sector_bytes: ClassVar[int] = 16
+
+    def behind_end(self, segment: LogSegment[Any]) -> int:
+        """Return the position in the data file behind the last entry."""
+        return segment.end_position if self.is_preallocated else segment.file.size()
+
+    def content(self, data: bytes) -> bytes:
+        """Return what counts of bytes that were kept aside: not the zeros behind the content."""
+        return data.rstrip(b"\0") if self.is_preallocated else data
+
+    def may_start_at(self, log: AnyLog, offset: int) -> bool:
+        """Tell whether a log can begin anew at `offset`."""
+        return not self.is_preallocated or offset in log.segments
 
     @abstractmethod
     def open(self, host: Host, directory: str, recovery_point: int | None) -> AnyLog:
@@ -234,6 +255,8 @@ def check_invariants(log: AnyLog) -> None:
     end = log.start_offset
     for entry in log.entries():
         assert entry.base_offset >= end, f"offset {entry.base_offset} is not at or after {end}"
+        if log.active.may_end_padded and entry.base_offset in log.segments:
+            end = entry.base_offset  # what stands before is padding
         if not log.active.may_skip_offsets:
             assert entry.base_offset == end, f"a hole: [{end}, {entry.base_offset})"
         assert entry.next_offset > entry.base_offset, "an entry covers at least one offset"

@@ -74,8 +74,9 @@ class CommitLogFile(MappedFile[MessageEntry]):
     def decode(self, position: int) -> MessageEntry | None:
         """Return the record at `position`, its CRC checked; None at a BLANK or where it ends."""
         walk = RecordWalk(
-            self.file, self.path, self.base_offset, position, self.checks, step_bytes=0
-        )
+            self.file, self.path, self.base_offset, position, self.checks,
+            end_position=self.end_position, step_bytes=0,
+        )  # fmt: skip
         for start, run in walk.runs():
             return MessageEntry(self.base_offset + start, len(run), run)
         return None
@@ -91,8 +92,9 @@ class CommitLogFile(MappedFile[MessageEntry]):
     def entries(self, position: int = 0) -> Iterator[MessageEntry]:
         """Yield every record from `position` on; raises CorruptEntryError at a bad one."""
         walk = RecordWalk(
-            self.file, self.path, self.base_offset, position, self.checks, check=self._check
-        )
+            self.file, self.path, self.base_offset, position, self.checks,
+            end_position=self.end_position, check=self._check,
+        )  # fmt: skip
         for start, run in walk.runs():
             index, end = 0, len(run)
             while index < end:

@@ -107,7 +107,7 @@ class ConsumeQueueExtFile(MappedFile[MessageEntry]):
 
     def decode(self, position: int) -> MessageEntry | None:
         """Return the unit at `position`, None at the end mark or where nothing was written."""
-        size_bytes = self._size_at(position)
+        size_bytes = self._size_at(position) if position < self.end_position else 0
         if size_bytes <= 0:
             return None
         data = self.file.read(position, size_bytes)

@@ -121,7 +121,7 @@ def fast_checker() -> RunChecker:
 
 class RecordWalk:
     """
-    The valid records of one file from `position` on, in runs.
+    The valid records of one file from `position` on, in runs, up to `end_position` or its end.
 
     Iterating gives (position, whole records) and raises CorruptEntryError where a bad one stands.
     Afterwards `position` is where the records end, `is_padded` tells whether a BLANK stands there.
@@ -135,6 +135,7 @@ class RecordWalk:
         position: int,
         checks: RecordChecks,
         *,
+        end_position: int | None = None,
         check: RunChecker = check_run,
         step_bytes: int = STEP_BYTES,
     ) -> None:
@@ -142,6 +143,7 @@ class RecordWalk:
         self._path = path
         self._base_offset = base_offset
         self.position = position
+        self._end_position = end_position
         self._checks = checks
         self._check = check
         self._step_bytes = step_bytes
@@ -149,7 +151,7 @@ class RecordWalk:
 
     def runs(self) -> Iterator[tuple[int, memoryview]]:
         """Yield each run of whole valid records with its position in the file."""
-        size_bytes = self._file.size()
+        size_bytes = self._file.size() if self._end_position is None else self._end_position
         while self.position < size_bytes:
             data = memoryview(self._read_step(size_bytes))
             if not data:
@@ -166,14 +168,15 @@ class RecordWalk:
                     )
                 return
 
-    def _read_step(self, file_size_bytes: int) -> bytes:
+    def _read_step(self, end_position: int) -> bytes:
         """Return the next piece: at least one whole record, if there is one."""
-        head = self._file.read(self.position, _HEAD_BYTES)
+        left_bytes = end_position - self.position
+        head = self._file.read(self.position, min(_HEAD_BYTES, left_bytes))
         magic = head[4 : PREFIX.size]
         if magic not in _TOPIC_LENGTH_BYTES:
             return head
         size_bytes = max(self._step_bytes, _unpack_length(head)[0])
-        return self._file.read(self.position, min(size_bytes, file_size_bytes - self.position))
+        return self._file.read(self.position, min(size_bytes, left_bytes))
 
     def _ends_well(self, prefix: memoryview) -> bool:
         """Tell whether what stands at the end is no entry at all: nothing, or a BLANK."""

@@ -103,7 +103,10 @@ class UnitFile(MappedFile[UnitRun]):
         self.witness = witness
 
     def decode(self, position: int) -> UnitRun | None:
-        """Return the unit at `position`, None where nothing was written."""
+        """Return the unit at `position`, None at the end or where nothing was written."""
+        return None if position >= self.end_position else self._decode_at(position)
+
+    def _decode_at(self, position: int) -> UnitRun | None:
         unit_bytes = self.offset_bytes
         data = self.file.read(position, unit_bytes)
         if not data or data == bytes(unit_bytes):
@@ -133,7 +136,7 @@ class UnitFile(MappedFile[UnitRun]):
             self.end_position += count * unit_bytes
             self.next_offset += count
             if count < len(data) // unit_bytes:
-                self.decode(self.end_position)  # raises, unless nothing was written there
+                self._decode_at(self.end_position)  # raises, unless nothing was written there
                 return
 
     def _count_genuine(self, data: bytes, count: int) -> int:
