@@ -56,7 +56,7 @@ def test_cpp(session: Session, section: str) -> None:
 
 @pytest.mark.parametrize("section", ALI_ONS)
 def test_ali_ons(session: Session, section: str) -> None:
-    """npm's ali-ons, a client in JavaScript."""
+    """Npm's ali-ons, a client in JavaScript."""
     compare(session, "ali-ons", section)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 import attrs
 
@@ -16,6 +16,7 @@ from logstore.tools.bench.client import (
     write_past_first_index_entries,
 )
 from logstore.tools.bench.figures import Metric
+from logstore.tools.bench.frames import BenchError
 from logstore.tools.bench.targets import Target
 
 _serial = itertools.count(1)
@@ -41,6 +42,23 @@ class Cell:
     def is_load(self) -> bool:
         """Whether the cell runs against the main instance."""
         return not self.needs_start
+
+
+def pick(cells: Sequence[Cell], scenarios: Sequence[str], text: str | None) -> list[Cell]:
+    """
+    Return the cells of these scenarios (all where none is named) whose names contain `text`.
+
+    Raises :class:`BenchError` with the names there are, or where nothing is left.
+    """
+    known = list(dict.fromkeys(cell.scenario for cell in cells))
+    for name in scenarios:
+        if name not in known:
+            raise BenchError(f"no scenario {name!r}; there are {', '.join(known)}")
+    found = [cell for cell in cells if not scenarios or cell.scenario in scenarios]
+    found = [cell for cell in found if text is None or text in cell.name]
+    if not found:
+        raise BenchError(f"no cell of these scenarios has {text!r} in its name")
+    return found
 
 
 def fresh_topic_name(stem: str) -> str:

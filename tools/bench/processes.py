@@ -1,4 +1,4 @@
-"""What a server process has cost so far: CPU time and resident memory, its children included."""
+"""What a server process has cost so far: CPU time and memory, its children included."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ def cpu_seconds(pid: int) -> float:
 
 def resident_mib(pid: int) -> float:
     """Return the resident memory of the process tree in MiB (VmRSS)."""
-    return sum(_resident_kib(one) for one in _tree(pid)) / 1024
+    return sum(_memory_kib(one, "VmRSS") for one in _tree(pid)) / 1024
+
+
+def anonymous_mib(pid: int) -> float:
+    """Return the resident memory that no file stands behind, of the process tree, in MiB."""
+    return sum(_memory_kib(one, "RssAnon") for one in _tree(pid)) / 1024
 
 
 def _tree(pid: int) -> list[int]:
@@ -54,9 +59,9 @@ def _ended_children_seconds(pid: int) -> float:
     return (int(fields[13]) + int(fields[14])) / _TICKS_PER_SECOND  # cutime, cstime
 
 
-def _resident_kib(pid: int) -> int:
+def _memory_kib(pid: int, name: str) -> int:
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), 0)

@@ -16,6 +16,7 @@ from logstore.tools.bench.scenario_fetch import deliver, fetch_stored
 from logstore.tools.bench.scenario_librdkafka import Mix
 from logstore.tools.bench.scenario_produce import KB_10, ONE_SMALL, produce_windowed
 from logstore.tools.bench.targets import KAFKA, Target, settle
+from logstore.tools.dev.rocketmq_jars import VERSION_5
 
 
 @attrs.frozen
@@ -49,7 +50,11 @@ class Outcome:
 
 
 class Run:
-    """One run of the benchmark; `say` is called before each turn."""
+    """
+    One run of the benchmark; `say` is called before each turn.
+
+    `warm` loads a target beforehand, for so many seconds; without it that is done as Kafka is.
+    """
 
     def __init__(
         self,
@@ -59,12 +64,14 @@ class Run:
         rounds: int,
         seconds: float,
         say: Callable[[Turn], None],
+        warm: Callable[[Target, float], object] | None = None,
     ) -> None:
         self._cells = cells
         self._targets = targets
         self._rounds = rounds
         self._seconds = seconds
         self._say = say
+        self._warm = warm
         self._samples: dict[tuple[int, str, str], dict[int, float]] = {}
         self._failures: list[Failure] = []
 
@@ -86,6 +93,11 @@ class Run:
         steady state.
         """
         if not any(cell.is_load for cell in self._cells):
+            return
+        if self._warm is not None:
+            for target in self._targets:
+                with contextlib.suppress(BenchError, OSError):  # its own turn will tell
+                    self._warm(target, self._seconds * 2)
             return
         seconds = self._seconds * 2
         librdkafka = Mix(record_bytes=1024, acks=-1, partition_count=6, codec="lz4")
@@ -142,9 +154,10 @@ def contestants(names: Sequence[str]) -> tuple[str | None, str | None]:
     """
     Return who is held against the bars, and who stands for the ratios.
 
-    The real Kafka is the baseline where it takes part, else the last of several targets is; the
-    subject is the first of the others.
+    The original, the newest of several, is the baseline where it takes part, else the last of
+    several targets is; the subject is the first of the others.
     """
-    baseline = KAFKA if KAFKA in names else (names[-1] if len(names) > 1 else None)
+    originals = [name for name in (KAFKA, VERSION_5) if name in names]
+    baseline = (originals or (names[-1:] if len(names) > 1 else [None]))[0]
     subject = next((name for name in names if name != baseline), None)
     return subject, baseline

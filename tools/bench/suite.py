@@ -11,8 +11,7 @@ from logstore.tools.bench import (
     scenario_partitions,
     scenario_produce,
 )
-from logstore.tools.bench.cells import Cell
-from logstore.tools.bench.frames import BenchError
+from logstore.tools.bench.cells import Cell, pick
 
 CELLS: list[Cell] = [
     *scenario_lifecycle.CELLS,
@@ -32,11 +31,4 @@ def chosen(scenarios: Sequence[str], text: str | None = None) -> list[Cell]:
 
     Raises :class:`BenchError` with the names there are, or where nothing is left.
     """
-    for name in scenarios:
-        if name not in SCENARIOS:
-            raise BenchError(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
-    cells = [cell for cell in CELLS if not scenarios or cell.scenario in scenarios]
-    cells = [cell for cell in cells if text is None or text in cell.name]
-    if not cells:
-        raise BenchError(f"no cell of these scenarios has {text!r} in its name")
-    return cells
+    return pick(CELLS, scenarios, text)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 
 import logstore
@@ -146,11 +147,14 @@ class Target:
     with :meth:`close`.
     """
 
+    #: names of those that can be started here
+    kinds: Sequence[str] = (OURS, KAFKA)
+
     def __init__(self, name: str, directory: str | None = None) -> None:
         self.name = name
-        self.can_start = name in {OURS, KAFKA}
+        self.can_start = name in self.kinds
         self.topics: set[str] = set()
-        self._foreign = None if self.can_start else parse_address(name)
+        self._foreign = None if self.can_start else parse_address(name, self.kinds)
         self._directory = Path(
             tempfile.mkdtemp(prefix=f"logstore-bench-{_safe(name)}-", dir=directory)
         )
@@ -161,7 +165,7 @@ class Target:
     def main(self) -> Instance:
         """The instance that is loaded by most scenarios; started when it is first asked for."""
         if self._main is None:
-            main = self.fresh() if self._foreign is None else ForeignInstance(*self._foreign)
+            main = self.fresh() if self._foreign is None else self.foreign(*self._foreign)
             main.start()
             self._main = main
         return self._main
@@ -176,14 +180,26 @@ class Target:
         assert self.can_start, "a broker at an address cannot be started from here"
         directory = self._directory / str(len(self._instances))
         directory.mkdir()
-        instance = OursInstance(directory) if self.name == OURS else KafkaInstance(directory)
+        instance = self.made(directory)
         self._instances.append(instance)
         return instance
+
+    def made(self, directory: Path) -> Instance:
+        """Return an instance of this kind on an empty directory, not started yet."""
+        return OursInstance(directory) if self.name == OURS else KafkaInstance(directory)
+
+    def foreign(self, address: tuple[str, int], pid: int) -> Instance:
+        """Return the instance that somebody else runs at this address."""
+        return ForeignInstance(address, pid)
+
+    def answers(self, address: tuple[str, int]) -> bool:
+        """Tell whether a broker answers there now."""
+        return answers(address[1], address[0])
 
     def forget_if_dead(self) -> None:
         """Let the next use of :attr:`main` start a new one where the old one has ended."""
         main = self._main
-        if main is not None and not answers(main.address[1], main.address[0]):
+        if main is not None and not self.answers(main.address):
             main.stop(kill=True)
             self._main = None
             self.topics.clear()
@@ -214,7 +230,7 @@ class Target:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def parse_address(text: str) -> tuple[tuple[str, int], int]:
+def parse_address(text: str, kinds: Sequence[str] = Target.kinds) -> tuple[tuple[str, int], int]:
     """
     Return host and port, and the process id or 0, of ``HOST:PORT[,PID]``.
 
@@ -223,7 +239,7 @@ def parse_address(text: str) -> tuple[tuple[str, int], int]:
     address, _, pid = text.partition(",")
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or (pid and not pid.isdecimal()):
-        raise BenchError(f"{text!r} is no target: say ours, kafka or HOST:PORT[,PID]")
+        raise BenchError(f"{text!r} is no target: say {', '.join(kinds)} or HOST:PORT[,PID]")
     if pid and not os.path.exists(f"/proc/{pid}"):
         raise BenchError(f"{text!r}: there is no process {pid} here")
     return (host, int(port)), int(pid or 0)

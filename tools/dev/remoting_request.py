@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import struct
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ def ask(
 
 
 def lists_broker(name_server: tuple[str, int], broker_address: str = "") -> bool:
-    """Tell whether that name server lists a broker now (the one of that ``HOST:PORT``, if given)."""
+    """Tell whether that name server lists a broker (that of this ``HOST:PORT``, if given) now."""
     with contextlib.suppress(OSError, ValueError):
         answer = ask(name_server, GET_BROKER_CLUSTER_INFO)
         wanted = broker_address.encode() if broker_address else b'"brokerAddrs":{'
@@ -89,3 +90,14 @@ def is_broker_up(broker: tuple[str, int]) -> bool:
     with contextlib.suppress(OSError, ValueError):
         return ask(broker, GET_BROKER_RUNTIME_INFO).code == SUCCESS
     return False
+
+
+def broker_address(name_server: tuple[str, int]) -> tuple[str, int] | None:
+    """Return the address of the first master that a name server lists, None if there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        answer = ask(name_server, GET_BROKER_CLUSTER_INFO)
+        # No standard JSON: Java writes the broker's id, a number, as a key without quotes.
+        found = re.search(rb'"brokerAddrs":\{"?0"?:"([^"]+):(\d+)"', answer.body)
+        if found is not None:
+            return found[1].decode(), int(found[2])
+    return None

@@ -134,7 +134,9 @@ def compiled(version: str, sources: Sequence[Path]) -> Path:
     if directory.exists():
         return directory
     if shutil.which("javac") is None:
-        raise PeerUnavailable(f"RocketMQ {version}: no `javac` on the PATH; install a JDK, 17 or up")
+        raise PeerUnavailable(
+            f"RocketMQ {version}: no `javac` on the PATH; install a JDK, 17 or up"
+        )
     fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
     fresh.mkdir(parents=True, exist_ok=True)
     command = ["javac", "-nowarn", "-Xlint:none", "-d", str(fresh), "-cp", fetch(version)]
