@@ -201,16 +201,7 @@ class ConsumeQueues:
             if self._multi.is_enabled and _INNER in request.properties_text:
                 self._dispatch_to_named(request)
         else:
-            queue.put(
-                BatchUnit(
-                    physical_offset,
-                    request.size_bytes,
-                    request.tags_code,
-                    request.store_timestamp_ms,
-                    request.message_base_offset,
-                    request.batch_size,
-                )
-            )
+            queue.put(_batch_unit(request))
         self._unwritten.add(queue)
         self.last_store_timestamp_ms = request.store_timestamp_ms
         self.last_physical_offset = physical_offset
@@ -321,6 +312,21 @@ class ConsumeQueues:
 
 def _is_number(name: str) -> bool:
     return name.isascii() and name.isdigit()
+
+
+def _batch_unit(request: DispatchRequest) -> BatchUnit:
+    """Return the unit of an inner batch; a single message counts as a batch of one."""
+    first, count = request.message_base_offset, request.batch_size
+    if count < 0:
+        first, count = request.queue_offset, 1
+    return BatchUnit(
+        request.physical_offset,
+        request.size_bytes,
+        request.tags_code,
+        request.store_timestamp_ms,
+        first,
+        count,
+    )
 
 
 def _no_bit_map(request: DispatchRequest) -> bytes | None:

@@ -112,6 +112,8 @@ class MappedFileDirectory(Generic[MappedFileT]):
             if self.is_writable:
                 self.fs.remove(path)
         self._set_spares_apart(bytes_, sizes)
+        if bytes_ and self.defers_first_sync and not self.is_clean:
+            self._lengthen(bytes_[-1], sizes)
         for byte in bytes_:
             self._check_size(byte, sizes[byte])
         for byte, following in pairwise(bytes_):
@@ -151,6 +153,20 @@ class MappedFileDirectory(Generic[MappedFileT]):
                 f"is {size_bytes} bytes long, not {self.file_size_bytes} as {self._size_setting} "
                 "says; correct the setting, or move the file away to go on without what is in it",
             )
+
+    def _lengthen(self, byte: int, sizes: dict[int, int]) -> None:
+        """Give a file its size of which a power loss took a part before it was made durable."""
+        if sizes[byte] >= self.file_size_bytes:
+            return
+        sizes[byte] = self.file_size_bytes
+        if not self.is_writable:
+            return
+        file = self.fs.open(f"{self.directory}/{file_name(byte)}")
+        try:
+            file.truncate(self.file_size_bytes)
+            file.sync()
+        finally:
+            file.close()
 
     def _set_spares_apart(self, bytes_: list[int], sizes: dict[int, int]) -> None:
         """

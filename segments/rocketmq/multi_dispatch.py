@@ -36,8 +36,8 @@ class MultiDispatch:
     """
     What the settings ``enableMultiDispatch``, ``enableLmq`` and ``maxLmqConsumeQueueNum`` say.
 
-    `ends_with_separator` and `hash_map_capacity` are those of the release that is followed in
-    writing properties.
+    `ends_with_separator`, `hash_map_capacity` and `keeps_wait` (whether ``WAIT`` stays in the
+    properties of such a message) are those of the release that is followed in writing them.
     """
 
     is_enabled: bool = False
@@ -46,6 +46,7 @@ class MultiDispatch:
     has_lmq_quota: bool = False
     hash_map_capacity: int = HASH_MAP_CAPACITY_5
     ends_with_separator: bool = True
+    keeps_wait: bool = True
 
     def queue_names(self, topic: str, properties: Mapping[str, str]) -> list[str]:
         """Return the queues that a message names beside its own; none where that is off."""
@@ -71,12 +72,13 @@ class MultiDispatch:
     def text_with_queue_offsets(
         self, properties_text: bytes, names: list[str], queue_id: int, offsets: QueueOffsets
     ) -> bytes:
-        """Return the properties with the queue offsets that the message gets, without WAIT."""
+        """Return the properties with the queue offsets that the message gets."""
         properties = parse_properties(properties_text)
         properties[INNER_MULTI_QUEUE_OFFSET] = _SEPARATOR.join(
             str(offsets.next_of(name, self.queue_id_of(name, queue_id))) for name in names
         )
-        properties.pop(WAIT, None)
+        if not self.keeps_wait:
+            properties.pop(WAIT, None)
         return encode_properties(
             properties,
             capacity=self.hash_map_capacity,

@@ -70,6 +70,7 @@ def multi_dispatch(config: StoreConfig, release: Release) -> MultiDispatch:
         has_lmq_quota=config.boolean("enableLmqQuota") or release is Release.V4,
         hash_map_capacity=HASH_MAP_CAPACITY_4 if release is Release.V4 else HASH_MAP_CAPACITY_5,
         ends_with_separator=release is not Release.V4,
+        keeps_wait=release is not Release.V4,
     )
 
 
