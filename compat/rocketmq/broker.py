@@ -33,6 +33,7 @@ from logstore.compat.rocketmq.unique_keys import UniqueKeys
 from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
 from logstore.host import Host
+from logstore.segments.rocketmq import store_rules
 from logstore.segments.rocketmq.broker_config import BrokerSettings
 from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
 from logstore.segments.rocketmq.host_address import HostAddress
@@ -41,6 +42,7 @@ from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptio
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.store_syncs import StoreSync
 
 _log = logging.getLogger(__name__)
 
@@ -124,6 +126,7 @@ class Broker:
             self.outbox,
             timeout_ms=self.settings.sync_flush_timeout_ms,
         )
+        self.group_commit.on_flushed = self.requests_served  # what is durable can be read now
         self.delay_delivery = DelayDelivery(self)
         self.op_messages = OpMessages(self)
         self.transaction_checks = TransactionChecks(self)
@@ -232,7 +235,7 @@ class Broker:
         if self.held_pulls.has_woken:
             with self.outbox.gathering():
                 self.held_pulls.wake()
-        if self.group_commit.has_waiting:
+        if self.is_sync_flush:
             self.group_commit.begin()
 
     def _arrived(self, request: DispatchRequest) -> None:
@@ -286,9 +289,19 @@ class Broker:
         if self.config.update(given):
             self.config_changes += 1
         self.settings.update(given)
+        self.store.config.update(given)
+        self._apply_to_store()
         self.topics.routes.clear()
         self.is_sync_flush = self.settings.flushes_at_once
         self._advertise(*self._advertised)
+
+    def _apply_to_store(self) -> None:
+        """Have the store follow its settings as far as they can change while it is open."""
+        store = self.store
+        store.putting.rules = store_rules.put_rules(
+            store.config, store.options.release, store.tables.is_batch_topic
+        )
+        store.cleaning.rule = store_rules.cleaning_rule(store.config)
 
     def disk_use_text(self) -> str:
         """Return how full the disk is, as Java's refusals say it."""
@@ -309,8 +322,16 @@ class Broker:
             self._check_later(self.settings.transaction_check_interval_ms)
 
     def tick(self) -> None:
-        """Run the services of the store that are due."""
-        self.store.tick()
+        """Run the services of the store that are due; its syncs run off the loop."""
+        sync = self.store.tick_without_syncs()
+        if sync is not None:
+            self.offload(sync.run, lambda error: self._synced(sync, error))
+        self.requests_served()
+
+    def _synced(self, sync: StoreSync, error: BaseException | None) -> None:
+        self.store.syncs.end(sync, error)
+        if error is not None:
+            _log.error("%s: %s", self.store.directory, error)
         self.requests_served()
 
     def expire_clients(self) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.rocketmq import names
 from logstore.compat.rocketmq.redrafts import redraft
 from logstore.segments.rocketmq.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.delay_levels import DelayLevels
 from logstore.segments.rocketmq.properties import REAL_QUEUE_ID, REAL_TOPIC
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 #: a level looks at the clock at least this often: wall clocks are set now and then
 _SLEEP_MS_MAX = 10_000
 #: how long a level waits after a put that failed
@@ -31,28 +31,12 @@ _READ_COUNT = 64
 _RUN_COUNT_MAX = 512
 
 
-def parse_delay_levels(text: str) -> dict[int, int]:
-    """
-    Return milliseconds by level, from a text such as ``1s 5s 10m 2h``.
-
-    Raises:
-        ValueError: it is not of that form.
-
-    """
-    levels: dict[int, int] = {}
-    for level, word in enumerate(text.split(), start=1):
-        if word[-1] not in _UNIT_MS or not word[:-1].isdigit():
-            raise ValueError(f"messageDelayLevel: {word!r} is no time such as 10s, 5m, 2h or 1d")
-        levels[level] = int(word[:-1]) * _UNIT_MS[word[-1]]
-    return levels
-
-
 class DelayDelivery:
     """Delivers what is due, level by level."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._levels = parse_delay_levels(broker.settings.delay_levels)
+        self._levels = DelayLevels.parse(broker.settings.delay_levels).delays_ms
         self._timers: dict[int, Timer] = {}
         self._is_running = False
 

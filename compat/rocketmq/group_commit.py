@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from logstore.compat.rocketmq.outbox import Outbox
 from logstore.compat.waiting import Timers
@@ -23,8 +23,8 @@ Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]],
 Flushed = Callable[[bool], None]
 
 
-class FlushTask(Protocol):
-    """One flush, begun: `run` does the waiting and may do so in another thread."""
+class SyncTask(Protocol):
+    """One flush, begun."""
 
     @property
     def offset(self) -> int:
@@ -32,11 +32,14 @@ class FlushTask(Protocol):
         ...
 
     def run(self) -> None:
-        """Sync."""
+        """Sync; may be called in any thread."""
         ...
 
 
-class FlushedLog(Protocol):
+TaskT = TypeVar("TaskT", bound=SyncTask)
+
+
+class FlushedLog(Protocol[TaskT]):
     """The part of a commit log that can be made durable."""
 
     @property
@@ -44,21 +47,26 @@ class FlushedLog(Protocol):
         """Everything below is durable."""
         ...
 
-    def begin_flush(self) -> FlushTask:
+    @property
+    def max_physical_offset(self) -> int:
+        """Where the next message will stand."""
+        ...
+
+    def begin_flush(self) -> TaskT:
         """Say what is to be synced."""
         ...
 
-    def end_flush(self, task: FlushTask) -> None:
+    def end_flush(self, task: TaskT) -> None:
         """Take note that it is."""
         ...
 
 
-class GroupCommit:
+class GroupCommit(Generic[TaskT]):
     """Makes the commit log durable for whoever waits, one flush at a time."""
 
     def __init__(
         self,
-        log: FlushedLog,
+        log: FlushedLog[TaskT],
         offload: Callable[[], Offload],
         timers: Timers,
         outbox: Outbox,
@@ -70,6 +78,8 @@ class GroupCommit:
         self._timers = timers
         self._outbox = outbox
         self._timeout_ms = timeout_ms
+        #: called when more has become durable
+        self.on_flushed: Callable[[], None] | None = None
         self._is_running = False
         self._has_alarm = False
         #: (physical offset, deadline, who waits); offsets and deadlines never go down
@@ -92,8 +102,13 @@ class GroupCommit:
         return bool(self._waiting)
 
     def begin(self) -> None:
-        """Start a flush for those who wait, unless one runs: after a read's requests, not each."""
-        if self._waiting and not self._is_running:
+        """
+        Start a flush of what is not durable, unless one runs.
+
+        To be called after all requests of a read, not after each.
+        """
+        log = self._log
+        if not self._is_running and log.flushed_where < log.max_physical_offset:
             self._start()
 
     def _start(self) -> None:
@@ -101,7 +116,7 @@ class GroupCommit:
         task = self._log.begin_flush()
         self._offload()(task.run, lambda error: self._ended(task, error))
 
-    def _ended(self, task: FlushTask, error: BaseException | None) -> None:
+    def _ended(self, task: TaskT, error: BaseException | None) -> None:
         self._is_running = False
         if error is None:
             self._log.end_flush(task)
@@ -113,7 +128,10 @@ class GroupCommit:
         with self._outbox.gathering():
             while waiting and waiting[0][0] <= done_below:
                 waiting.popleft()[2](error is None)
-        self.begin()
+            if error is None and self.on_flushed is not None:
+                self.on_flushed()
+        if waiting:
+            self.begin()
 
     def _look_at_deadlines(self) -> None:
         now_ms = self._timers.clock.monotonic_ms()

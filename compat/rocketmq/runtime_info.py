@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq import names
-from logstore.compat.rocketmq.delay_delivery import parse_delay_levels
+from logstore.segments.rocketmq.delay_levels import DelayLevels
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -41,7 +41,7 @@ def runtime_info(broker: Broker) -> dict[str, str]:
         table[f"{name}Size"] = "0"
         table[f"{name}Capacity"] = str(capacity)
         table[f"{name}HeadWaitTimeMills"] = "0"
-    for level in parse_delay_levels(broker.settings.delay_levels):
+    for level in DelayLevels.parse(broker.settings.delay_levels).delays_ms:
         done = store.delay_offsets.get(level)
         if done is not None:
             end = store.max_queue_offset(names.SCHEDULE_TOPIC, level - 1)

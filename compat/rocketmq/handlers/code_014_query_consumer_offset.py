@@ -46,4 +46,4 @@ def _is_recent(broker: Broker, topic: str, queue_id: int) -> bool:
         return False
     log = broker.store.commit_log
     physical_offset = int.from_bytes(units[:8], "big")
-    return log.max_physical_offset - physical_offset <= broker.store.in_memory_bytes
+    return log.max_physical_offset - physical_offset <= broker.store.get_limits.in_memory_bytes

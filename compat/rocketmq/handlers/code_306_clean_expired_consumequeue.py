@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
-    broker.store.clean_expired_queues()
+    broker.store.cleaning.remove_expired_queues(broker.topics.is_system)
     return Response(ResponseCode.SUCCESS)

@@ -9,8 +9,8 @@ from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.fields import read_int, read_long, read_text
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.remoting import Response
+from logstore.segments.rocketmq.consume_queue_ext import is_ext_address
 from logstore.segments.rocketmq.consume_queue_unit import UNIT
-from logstore.segments.rocketmq.get_message import MAX_EXT_ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def _row(
         "physicSize": size_bytes,
         "tagsCode": tags_code,
     }
-    if tags_code > MAX_EXT_ADDRESS:
+    if not is_ext_address(tags_code):
         return row
     ext = queue.ext_unit(tags_code)
     if ext is None:

@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
-    broker.store.delete_expired_commit_log_files()
+    broker.store.cleaning.request_removal()
     return Response(ResponseCode.SUCCESS)

@@ -74,8 +74,7 @@ class Peer:
             language=self.language,
             serializer=serializer,
         )
-        self.connection.feed(data)
-        self._take()
+        self.heard += answers(joined(self.connection.feed(data)))
         return self._opaque
 
     def answer_to(self, opaque: int) -> Answer | None:

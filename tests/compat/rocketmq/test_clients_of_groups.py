@@ -26,9 +26,7 @@ def _client(name: str) -> Client:
 
 def _data(*topics: str, version: int = 1, model: str = "CLUSTERING") -> ConsumerData:
     subscriptions = tuple(subscription_to(topic, "*", None, version) for topic in topics)
-    return ConsumerData(
-        "g", "CONSUME_PASSIVELY", model, "CONSUME_FROM_FIRST_OFFSET", subscriptions
-    )
+    return ConsumerData("g", "CONSUME_PASSIVELY", model, "CONSUME_FROM_FIRST_OFFSET", subscriptions)
 
 
 def test_each_producer_of_a_group_is_asked_in_its_turn() -> None:
@@ -119,10 +117,12 @@ def test_a_pull_makes_a_subscription_known() -> None:
     consumers = Consumers()
     consumers.note_pulled("g", subscription_to("t", "a", None))
     found = consumers.subscription("g", "t")
-    assert found is not None and found.sub_string == "a"
+    assert found is not None
+    assert found.sub_string == "a"
     consumers.register(_client("1"), _data("t"), 0, notifies=True)
     found = consumers.subscription("g", "t")
-    assert found is not None and found.sub_string == "*"
+    assert found is not None
+    assert found.sub_string == "*"
 
 
 def test_a_locked_queue_is_one_clients() -> None:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logstore.compat.rocketmq.group_commit import FlushTask, GroupCommit
+from logstore.compat.rocketmq.group_commit import GroupCommit
 from logstore.compat.rocketmq.outbox import Outbox
 from logstore.compat.waiting import Timers
 from logstore.testing.manual_clock import ManualClock
+
+
+class Task:
+    """One flush of the log."""
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+
+    def run(self) -> None:
+        """Cost nothing."""
 
 
 class Log:
@@ -17,23 +27,18 @@ class Log:
         self.end = 0
         self.flushed_where = 0
 
-    def begin_flush(self) -> FlushTask:
+    @property
+    def max_physical_offset(self) -> int:
+        """Where the next message will stand."""
+        return self.end
+
+    def begin_flush(self) -> Task:
         """Say what is to be synced."""
         return Task(self.end)
 
-    def end_flush(self, task: FlushTask) -> None:
+    def end_flush(self, task: Task) -> None:
         """Take note."""
         self.flushed_where = task.offset
-
-
-class Task:
-    """One flush of it."""
-
-    def __init__(self, offset: int) -> None:
-        self.offset = offset
-
-    def run(self) -> None:
-        """Cost nothing."""
 
 
 class Stage:
@@ -47,11 +52,17 @@ class Stage:
         self.told: list[tuple[int, bool]] = []
         self.commit = GroupCommit(
             self.log,
-            lambda: lambda work, done: self.running.append(done),
+            lambda: self._offload,
             self.timers,
             Outbox(),
             timeout_ms=5000,
         )
+
+    def _offload(
+        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+    ) -> None:
+        work()
+        self.running.append(done)
 
     def put(self, size_bytes: int = 100) -> None:
         """Append, and wait."""

@@ -1,0 +1,131 @@
+"""Heart beats as clients in Java, C++ and JavaScript write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logstore.compat.rocketmq.heartbeat import read_heartbeat
+from logstore.compat.rocketmq.subscriptions import (
+    SubscriptionError,
+    codes_of,
+    subscription_to,
+)
+
+
+def _beat(consumer: dict[str, Any] | None = None, **members: Any) -> bytes:
+    data = {"clientID": "c@1", "producerDataSet": [], "consumerDataSet": [], **members}
+    if consumer is not None:
+        data["consumerDataSet"] = [consumer]
+    return json.dumps(data).encode()
+
+
+def test_a_heart_beat_of_java() -> None:
+    """Groups, enums by name, codes of tags and the fingerprint come out as they were written."""
+    subscription = {
+        "classFilterMode": False, "codeSet": [97, 98], "expressionType": "TAG",
+        "subString": "a||b", "subVersion": 7, "tagsSet": ["a", "b"], "topic": "t",
+    }  # fmt: skip
+    beat = read_heartbeat(
+        _beat(
+            {
+                "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
+                "consumeType": "CONSUME_ACTIVELY",
+                "groupName": "g",
+                "messageModel": "BROADCASTING",
+                "subscriptionDataSet": [subscription],
+                "unitMode": True,
+            },
+            producerDataSet=[{"groupName": "p"}],
+            heartbeatFingerprint=11,
+            withoutSub=True,
+        )
+    )
+    consumer = beat.consumers[0]
+    assert (beat.client_id, beat.producer_groups) == ("c@1", ("p",))
+    assert (beat.fingerprint, beat.is_without_subscriptions) == (11, True)
+    assert (consumer.group, consumer.consume_type) == ("g", "CONSUME_ACTIVELY")
+    assert (consumer.message_model, consumer.is_unit_mode) == ("BROADCASTING", True)
+    assert consumer.consume_from_where == "CONSUME_FROM_FIRST_OFFSET"
+    found = consumer.subscriptions[0]
+    assert (found.topic, found.sub_version, found.codes) == ("t", 7, frozenset({97, 98}))
+    assert found.to_json() == subscription
+
+
+def test_a_heart_beat_of_c_plus_plus() -> None:
+    """Enums are numbers, the version is text and codes are left out: all are understood."""
+    beat = read_heartbeat(
+        _beat(
+            {
+                "consumeFromWhere": 4,
+                "consumeType": 1,
+                "groupName": "g",
+                "messageModel": 1,
+                "subscriptionDataSet": [
+                    {"subString": "a || b", "subVersion": "1700000000000", "topic": "t"}
+                ],
+            }
+        )
+    )
+    consumer = beat.consumers[0]
+    assert consumer.consume_type == "CONSUME_PASSIVELY"
+    assert consumer.message_model == "CLUSTERING"
+    assert consumer.consume_from_where == "CONSUME_FROM_FIRST_OFFSET"
+    found = consumer.subscriptions[0]
+    assert (found.codes, found.sub_version) == (codes_of(["a", "b"]), 1_700_000_000_000)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b'{"clientID":""}', b'{"clientID":"c","consumerDataSet":[1]}']
+)
+def test_what_is_no_heart_beat_is_told(body: bytes) -> None:
+    """A body that is none is an error that says so, not a fault in the reader."""
+    with pytest.raises(ValueError, match=r"."):
+        read_heartbeat(body)
+
+
+@given(
+    st.binary(max_size=60)
+    | st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda c: (
+            st.lists(c)
+            | st.dictionaries(st.sampled_from(["clientID", "consumerDataSet", "groupName"]), c)
+        ),
+    ).map(lambda v: json.dumps(v).encode())
+)
+def test_any_body_is_read_or_refused(body: bytes) -> None:
+    """Whatever stands in a heart beat, reading it ends with one, or with an error about it."""
+    try:
+        beat = read_heartbeat(body)
+    except (ValueError, TypeError):
+        return
+    assert beat.client_id
+
+
+def test_tags_of_a_subscription() -> None:
+    """Tags stand between bars, without spaces around them; the broker knows them by their hash."""
+    found = subscription_to("t", " TagA ||TagB|| ", None)
+    assert found.tags == ("TagA", "TagB")
+    assert found.codes == frozenset({2598919, 2598920})
+    assert found.tag_filter is not None
+    assert found.tag_filter.matches_unit(2598919, None)
+    assert not found.tag_filter.matches_unit(1, None)
+
+
+@pytest.mark.parametrize("text", [None, "", "*"])
+def test_a_subscription_to_everything(text: str | None) -> None:
+    """No expression at all, and a star, take every message without a look at its tags."""
+    found = subscription_to("t", text, "TAG")
+    assert (found.sub_string, found.tag_filter, found.is_by_tag) == ("*", None, True)
+
+
+@pytest.mark.parametrize(("text", "kind"), [("||", None), ("", "SQL92")])
+def test_a_subscription_to_nothing_is_refused(text: str, kind: str | None) -> None:
+    """Bars without tags, and an expression that is empty, are errors."""
+    with pytest.raises(SubscriptionError):
+        subscription_to("t", text, kind)
