@@ -33,6 +33,11 @@ def stores(*names: str, version: str | None = None) -> list[tuple[GoldenCase, Pa
     return found
 
 
+def ids_of(pairs: list[tuple[GoldenCase, Path]]) -> list[str]:
+    """Return what pytest calls each store."""
+    return [f"{case.id}/{store.relative_to(case.folder)}" for case, store in pairs]
+
+
 def stored_records(store: Path) -> Iterator[StoredRecord]:
     """Yield every record of a store's commit log up to where its last file ends."""
     for file in sorted((store / "commitlog").iterdir()):

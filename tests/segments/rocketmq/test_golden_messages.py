@@ -20,15 +20,10 @@ from logstore.segments.rocketmq.properties import (
 )
 from logstore.segments.rocketmq.system_flags import COMPRESSED, INNER_BATCH
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases, stored_cases
-from tests.segments.rocketmq.golden_records import stored_records, stores
+from tests.segments.rocketmq.golden_records import ids_of, stored_records, stores
 
 STORES = stores()
 CASES = [case for case in stored_cases() if case.name != "compaction"]
-
-
-def ids_of(pairs: list[tuple[GoldenCase, Path]]) -> list[str]:
-    """Return what pytest calls each store."""
-    return [f"{case.id}/{store.relative_to(case.folder)}" for case, store in pairs]
 
 
 def decoded(store: Path) -> dict[int, Message]:
