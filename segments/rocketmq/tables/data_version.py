@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
+
+from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.tables.json_fields import as_int, as_object
 
 
 @attrs.frozen
@@ -20,3 +25,19 @@ class DataVersion:
     def next(self, now_ms: int, state_version: int = 0) -> DataVersion:
         """Return the version after one more change."""
         return DataVersion(now_ms, self.counter + 1, state_version)
+
+    def to_json(self, release: Release = Release.V5) -> dict[str, Any]:
+        """Return the fields by Java's names."""
+        fields = {"counter": self.counter}
+        if release is Release.V5 or self.state_version:
+            fields["stateVersion"] = self.state_version
+        return {**fields, "timestamp": self.timestamp_ms}
+
+    @classmethod
+    def from_json(cls, content: Any) -> DataVersion | None:
+        """Return the version of these fields, None without any. Raises JsonTypeError."""
+        fields = as_object(content)
+        if not fields:
+            return None
+        values = (fields.get(name) for name in ("timestamp", "counter", "stateVersion"))
+        return cls(*(0 if value is None else as_int(value) for value in values))
