@@ -37,7 +37,6 @@ from logstore.segments.rocketmq import store_rules
 from logstore.segments.rocketmq.broker_config import BrokerSettings
 from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
 from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.java_config import ConfigError
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
@@ -282,10 +281,6 @@ class Broker:
             ConfigError: a value is not allowed; nothing has changed then.
 
         """
-        try:
-            Settings.of(given)  # whatever is wrong is found before anything is changed
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
         if self.config.update(given):
             self.config_changes += 1
         self.settings.update(given)

@@ -126,4 +126,5 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _items(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    items: list[Any] = value if isinstance(value, list) else []
+    return items

@@ -23,8 +23,8 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         data = read_object(request.body).get("subscriptionData")
     except ValueError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
-    kind = "" if not data else str(data.get("expressionType") or "")
-    if is_tag_type(kind):
+    kind = str((data or {}).get("expressionType") or "")
+    if data is None or is_tag_type(kind):
         return Response(ResponseCode.SUCCESS)
     if not broker.settings.has_property_filter:
         raise RefusedError(

@@ -18,7 +18,12 @@ from logstore.compat.rocketmq.subscriptions import (
 
 
 def _beat(consumer: dict[str, Any] | None = None, **members: Any) -> bytes:
-    data = {"clientID": "c@1", "producerDataSet": [], "consumerDataSet": [], **members}
+    data: dict[str, Any] = {
+        "clientID": "c@1",
+        "producerDataSet": [],
+        "consumerDataSet": [],
+        **members,
+    }
     if consumer is not None:
         data["consumerDataSet"] = [consumer]
     return json.dumps(data).encode()
