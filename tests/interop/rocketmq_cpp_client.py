@@ -1,5 +1,5 @@
 """
-The C++ client through PyPI's `rocketmq`: python rocketmq_cpp_client.py NAME_SERVER TOPIC
+The C++ client through PyPI's `rocketmq`: python rocketmq_cpp_client.py NAME_SERVER TOPIC.
 
 Prints sections as the Java programs do. The topic, with one queue, is made beforehand.
 """
