@@ -11,8 +11,9 @@ The checkpoint: up to when commit log, consume queues and index are durable.
     40  8   [5.x] logics physical offset: of the last message whose unit was flushed
     48      zeros up to 4096
 
-A file of 4096 bytes, or none: then all is zero. There is no checksum; it is written in place, and
-a power loss may leave any mix of old and new fields: each is only ever a lower bound.
+A file of 4096 bytes; where one is missing or shorter, what it lacks is zero. There is no checksum.
+It is written in place, and a power loss may leave any mix of old and new fields: each is a lower
+bound, and zero is the lowest: then recovery reads all.
 
 Source: ``StoreCheckpoint``.
 """
@@ -21,7 +22,6 @@ from __future__ import annotations
 
 import struct
 
-from logstore.errors import CorruptFileError
 from logstore.host import File, Host
 
 CHECKPOINT_NAME = "checkpoint"
@@ -38,10 +38,6 @@ class StoreCheckpoint:
 
     All fields may be set at any time; nothing is written before :meth:`flush`. A store of 4.x
     leaves the last three at zero.
-
-    Raises, on opening:
-        CorruptFileError: the file is shorter than its fields.
-
     """
 
     __slots__ = (
@@ -74,7 +70,7 @@ class StoreCheckpoint:
         self._written = data[: _FIELDS.size] if len(data) == CHECKPOINT_SIZE_BYTES else None
 
     def _read(self) -> bytes:
-        """Return the file's bytes; the fields' worth of zeros if it is missing or empty."""
+        """Return the file's bytes, at least those of the fields."""
         try:
             file = self._host.fs.open(self.path, writable=False)
         except FileNotFoundError:
@@ -83,14 +79,7 @@ class StoreCheckpoint:
             data = file.read(0, CHECKPOINT_SIZE_BYTES)
         finally:
             file.close()
-        if not data:
-            return bytes(_FIELDS.size)
-        if len(data) < _FIELDS.size:
-            reason = f"{len(data)} bytes, expected {CHECKPOINT_SIZE_BYTES}; without the file"
-            raise CorruptFileError(
-                self.path, f"{reason} all messages are read again at the next start"
-            )
-        return data
+        return data.ljust(_FIELDS.size, b"\0")
 
     @property
     def min_timestamp_ms(self) -> int:
@@ -120,7 +109,7 @@ class StoreCheckpoint:
         if data == self._written:
             return False
         file = self._open_file()
-        if self._written is None:
+        if self._written is None and file.size() < CHECKPOINT_SIZE_BYTES:
             file.truncate(CHECKPOINT_SIZE_BYTES)
         self._written = None  # unknown until the write is through
         file.write(0, data)
