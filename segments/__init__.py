@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from logstore.host import Host
 
 #: name -> ``module:attribute`` of the layouts that come with this distribution
-BUILT_IN_LAYOUTS = {"kafka": "logstore.segments.kafka.store:LAYOUT"}
+BUILT_IN_LAYOUTS = {
+    "kafka": "logstore.segments.kafka.store:LAYOUT",
+    "rocketmq": "logstore.segments.rocketmq.store:LAYOUT",
+}
 
 
 class UnknownLayoutError(LogStoreError):

@@ -100,20 +100,22 @@ class Dispatch:
             pending.popleft()
             if draft.physical_offset > self.reput_from:
                 count += self._catch_up(draft.physical_offset)
-            if draft.physical_offset == self.reput_from:
-                count += self._take(draft)
-                self.reput_from = draft.next_offset
+            if draft.physical_offset != self.reput_from:
+                continue
+            if isinstance(draft, MessageDraft):
+                self.dispatch_one(request_of(draft, self.deliver_time))
+                count += 1
+            else:
+                count += self._take_batch(draft)
+            self.reput_from = draft.next_offset
         if self.reput_from < end and not pending:
             count += self._catch_up(end)
         return count
 
-    def _take(self, draft: MessageDraft | MessageBatchDraft) -> int:
-        """Dispatch what was put here."""
-        if isinstance(draft, MessageDraft):
-            self.dispatch_one(request_of(draft, self.deliver_time))
-            return 1
-        requests = draft.dispatch_requests()
-        is_queued = self.consume_queues.dispatch_batch(draft)
+    def _take_batch(self, batch: MessageBatchDraft) -> int:
+        """Dispatch a batch that was put here."""
+        requests = batch.dispatch_requests()
+        is_queued = self.consume_queues.dispatch_batch(batch)
         for request in requests:
             if not is_queued:
                 self.consume_queues.dispatch(request)
@@ -141,7 +143,11 @@ class Dispatch:
     def dispatch_one(self, request: DispatchRequest) -> None:
         """Hand one message to the consume queues, the index, the others, the listeners."""
         self.consume_queues.dispatch(request)
-        self._follow_up(request)
+        self.current_reput_timestamp_ms = request.store_timestamp_ms
+        for dispatcher in self.dispatchers:
+            dispatcher(request)
+        for listener in self.arrival_listeners:
+            listener(request)
 
     def _follow_up(self, request: DispatchRequest) -> None:
         self.current_reput_timestamp_ms = request.store_timestamp_ms

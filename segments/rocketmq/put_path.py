@@ -50,6 +50,8 @@ _LOCK_TIME_MS_MAX = 10_000_000
 #: properties that make a message more than a plain one; all begin like this
 _DELAY, _TIMER, _INNER = b"DELAY\x01", b"TIMER_", b"INNER_"
 _BLANK_BYTES = 8
+#: messages that are more than appended and queued
+_UNUSUAL_FLAGS = INNER_BATCH | TRANSACTION_MASK
 
 
 class TimerGate(Protocol):
@@ -60,10 +62,10 @@ class TimerGate(Protocol):
         ...
 
 
-@attrs.define
+@attrs.frozen
 class PutRules:
     """
-    The settings that decide what may be put, by Java's defaults; they may change at run time.
+    The settings that decide what may be put, by Java's defaults.
 
     `is_batch_topic` tells whether a topic's queues are batch consume queues (``queue.type``).
     """
@@ -119,6 +121,21 @@ class PutPath:
         #: when the put that is under way began, 0 while none is (``beginTimeInLock``)
         self.begin_time_in_lock_ms = 0
 
+    @property
+    def rules(self) -> PutRules:
+        """What may be put; may be replaced at run time."""
+        return self._rules
+
+    @rules.setter
+    def rules(self, rules: PutRules) -> None:
+        self._rules = rules
+        #: records up to this size break no rule about sizes
+        self._usual_bytes_max = min(
+            rules.message_size_bytes_max,
+            PROPERTIES_SIZE_BYTES_MAX,
+            self.commit_log.file_size_bytes - _BLANK_BYTES,
+        )
+
     # what a broker asks
 
     @property
@@ -142,75 +159,94 @@ class PutPath:
         `is_delivery` says that its delay is over, or that it is put as it is: a delay level that
         still stands in its properties sends it nowhere.
         """
-        started_ms = self.clock.wall_ms()
+        now_ms = self.clock.wall_ms()
         text = draft.properties_text
-        queues: list[str] = []
-        count = 1
+        key = draft.topic, draft.queue_id
+        queue_offset = self.queue_offsets.get(key)
+        if (
+            queue_offset is None
+            or draft.size_bytes > self._usual_bytes_max
+            or draft.sys_flag & _UNUSUAL_FLAGS
+            or _DELAY in text
+            or _INNER in text
+            or _TIMER in text
+            or not self.running_flags.is_writeable
+            or self.begin_time_in_lock_ms
+            or self.closed_reason
+            or self._rules.is_slave
+        ):
+            return self._put_unusual(draft, now_ms, is_delivery=is_delivery)
+        draft.stamp(queue_offset, now_ms)
+        self.begin_time_in_lock_ms = now_ms
         try:
-            if self.closed_reason or not self.running_flags.is_writeable or self.rules.is_slave:
-                self._refuse_unavailable()
-            key = draft.topic, draft.queue_id
-            if key not in self.queue_offsets:
-                _check_topic(draft.topic)
-            if self.begin_time_in_lock_ms and self.is_os_page_cache_busy:
-                raise _RefusedPutError(PutMessageStatus.OS_PAGE_CACHE_BUSY, self._busy_reason())
-            if _INNER in text or _DELAY in text or _TIMER in text or draft.sys_flag & INNER_BATCH:
-                count = self._check_inner_batch(draft)
-                if not is_delivery:
-                    self._redirect(draft)
-                queues = self._multi_queues(draft)
-                key = draft.topic, draft.queue_id
-            if (
-                draft.size_bytes > self.rules.message_size_bytes_max
-                or draft.properties_size_bytes > PROPERTIES_SIZE_BYTES_MAX
-            ):
-                self._check_size(draft)
-            queue_offset = self.queue_offsets.get(key, 0)
-            if draft.sys_flag & TRANSACTION_MASK and not is_queued(draft.sys_flag):
-                queue_offset, count = 0, 0
-            elif draft.sys_flag & INNER_BATCH or queues:
-                self._write_queue_offsets(draft, queue_offset, queues)
-            draft.stamp(queue_offset, started_ms)
-            self._append(draft, started_ms)
-        except _RefusedPutError as refusal:
-            return self._refused(refusal, started_ms)
-        if count:
-            self._advance(key, queue_offset + count)
-            if queues:
-                self.rules.multi_dispatch.advance(queues, draft.queue_id, self.queue_offsets)
+            self.commit_log.append(draft)
+        except (WriteFailedError, OSError, RejectedAppendError) as error:
+            return self._refused(self._failure(draft, error), now_ms)
+        finally:
+            self.begin_time_in_lock_ms = 0
+        self.queue_offsets[key] = queue_offset + 1
+        return self._took(draft, queue_offset, 1, now_ms)
+
+    def _took(self, draft: MessageDraft, queue_offset: int, count: int, now_ms: int) -> PutResult:
+        """Count a message that stands in the commit log, and hand it on."""
+        size_bytes = draft.size_bytes
         stats = self.stats
-        stats.count_put(draft.topic, count or 1, draft.size_bytes)
-        stats.time_put(self.clock.wall_ms() - started_ms)
+        stats.count_put(draft.topic, count, size_bytes)
+        stats.time_put(self.clock.wall_ms() - now_ms)
         self.on_put(draft)
         return PutResult(
             PutMessageStatus.PUT_OK,
             draft.physical_offset,
             queue_offset,
-            draft.size_bytes,
-            count or 1,
-            started_ms,
+            size_bytes,
+            count,
+            now_ms,
             draft.store_host,
         )
+
+    def _put_unusual(self, draft: MessageDraft, now_ms: int, *, is_delivery: bool) -> PutResult:
+        """Put a message with all checks."""
+        queues: list[str] = []
+        count = 1
+        try:
+            self._check_state(draft.topic, draft.queue_id)
+            text = draft.properties_text
+            if _INNER in text or _DELAY in text or _TIMER in text or draft.sys_flag & INNER_BATCH:
+                count = self._check_inner_batch(draft)
+                if not is_delivery:
+                    self._redirect(draft)
+                queues = self._multi_queues(draft)
+            self._check_size(draft)
+            key = draft.topic, draft.queue_id
+            queue_offset = self.queue_offsets.get(key, 0)
+            if not is_queued(draft.sys_flag):
+                queue_offset, count = 0, 0
+            elif draft.sys_flag & INNER_BATCH or queues:
+                self._write_queue_offsets(draft, queue_offset, queues)
+            draft.stamp(queue_offset, now_ms)
+            self._append(draft, now_ms)
+        except _RefusedPutError as refusal:
+            return self._refused(refusal, now_ms)
+        if count:
+            self.queue_offsets.advance(*key, queue_offset + count)
+            if queues:
+                self.rules.multi_dispatch.advance(queues, draft.queue_id, self.queue_offsets)
+        return self._took(draft, queue_offset, count or 1, now_ms)
 
     def put_batch(self, batch: MessageBatchDraft) -> PutResult:
         """Append the messages of a client's batch, one record each (``asyncPutMessages``)."""
         started_ms = self.clock.wall_ms()
         try:
-            if self.closed_reason or not self.running_flags.is_writeable or self.rules.is_slave:
-                self._refuse_unavailable()
-            key = batch.topic, batch.queue_id
-            if key not in self.queue_offsets:
-                _check_topic(batch.topic)
-            if self.begin_time_in_lock_ms and self.is_os_page_cache_busy:
-                raise _RefusedPutError(PutMessageStatus.OS_PAGE_CACHE_BUSY, self._busy_reason())
+            self._check_state(batch.topic, batch.queue_id)
             self._check_batch(batch)
+            key = batch.topic, batch.queue_id
             queue_offset = self.queue_offsets.get(key, 0)
             batch.stamp(queue_offset, started_ms)
             self._append(batch, started_ms)
         except _RefusedPutError as refusal:
             return self._refused(refusal, started_ms)
         count = batch.message_count
-        self._advance(key, queue_offset + count)
+        self.queue_offsets.advance(*key, queue_offset + count)
         self.stats.count_put(batch.topic, count, batch.size_bytes)
         self.stats.time_put(self.clock.wall_ms() - started_ms)
         self.on_put(batch)
@@ -225,21 +261,27 @@ class PutPath:
             batch.physical_offsets,
         )
 
-    def _append(self, draft: MessageDraft | MessageBatchDraft, started_ms: int) -> None:
+    def _append(self, draft: MessageDraft | MessageBatchDraft, now_ms: int) -> None:
         """Append within the put lock: what else comes meanwhile sees how long it takes."""
-        self.begin_time_in_lock_ms = started_ms
+        self.begin_time_in_lock_ms = now_ms
         try:
             self.commit_log.append(draft)
-        except RejectedAppendError as error:
-            raise _RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, str(error)) from error
-        except (WriteFailedError, OSError) as error:
-            _log.error("a put failed: %s", error)
-            failed = PutMessageStatus.UNKNOWN_ERROR
-            if self._needs_new_file(draft.size_bytes):
-                failed = PutMessageStatus.CREATE_MAPPED_FILE_FAILED
-            raise _RefusedPutError(failed, str(error)) from error
+        except (WriteFailedError, OSError, RejectedAppendError) as error:
+            raise self._failure(draft, error) from error
         finally:
             self.begin_time_in_lock_ms = 0
+
+    def _failure(
+        self, draft: MessageDraft | MessageBatchDraft, error: Exception
+    ) -> _RefusedPutError:
+        """Return what is answered when an append fails."""
+        if isinstance(error, RejectedAppendError):
+            return _RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, str(error))
+        _log.error("a put failed: %s", error)
+        status = PutMessageStatus.UNKNOWN_ERROR
+        if self._needs_new_file(draft.size_bytes):
+            status = PutMessageStatus.CREATE_MAPPED_FILE_FAILED
+        return _RefusedPutError(status, str(error))
 
     def _needs_new_file(self, size_bytes: int) -> bool:
         """Tell whether a record would have gone into a file that is not there yet."""
@@ -248,19 +290,22 @@ class PutPath:
             not position or size_bytes + _BLANK_BYTES > self.commit_log.file_size_bytes - position
         )
 
-    def _advance(self, key: tuple[str, int], queue_offset: int) -> None:
-        offsets = self.queue_offsets
-        if key in offsets:
-            offsets[key] = queue_offset
-        else:
-            offsets.advance(*key, queue_offset)
-
     def _refused(self, refusal: _RefusedPutError, started_ms: int) -> PutResult:
         self.stats.put_failed_times += 1
         self.stats.time_put(self.clock.wall_ms() - started_ms)
         return PutResult(refusal.status, reason=refusal.reason)
 
     # checks
+
+    def _check_state(self, topic: str, queue_id: int) -> None:
+        """Check what is no matter of the message itself, and the name of a queue that is new."""
+        if self.closed_reason or not self.running_flags.is_writeable or self.rules.is_slave:
+            self._refuse_unavailable()
+        if (topic, queue_id) not in self.queue_offsets:
+            _check_topic(topic)
+        if self.is_os_page_cache_busy:
+            reason = f"a put has waited for the disk for {self.lock_time_ms} ms"
+            raise _RefusedPutError(PutMessageStatus.OS_PAGE_CACHE_BUSY, reason)
 
     def _refuse_unavailable(self) -> None:
         if self.closed_reason:
@@ -271,11 +316,10 @@ class PutPath:
             reason = f"the store takes no messages: {self.running_flags}"
         raise _RefusedPutError(PutMessageStatus.SERVICE_NOT_AVAILABLE, reason)
 
-    def _busy_reason(self) -> str:
-        return f"a put has waited for the disk for {self.lock_time_ms} ms"
-
     def _check_size(self, draft: MessageDraft) -> None:
         size_bytes_max = self.rules.message_size_bytes_max
+        if draft.size_bytes <= self._usual_bytes_max:
+            return
         if draft.properties_size_bytes > PROPERTIES_SIZE_BYTES_MAX:
             raise _RefusedPutError(
                 PutMessageStatus.PROPERTIES_SIZE_EXCEEDED,

@@ -60,6 +60,8 @@ __all__ = ["LAYOUT", "RocketMQLayout", "RocketMQStore", "StoreOptions"]
 
 _log = logging.getLogger(__name__)
 
+#: consumer filters have no setting of their own (``ConsumerFilterManager``)
+_FILTERS_INTERVAL_MS = 10_000
 #: told (files done, files all, name of the file) while a store is loaded and recovered
 Progress = Callable[[int, int, str], None]
 
@@ -117,7 +119,7 @@ class RocketMQStore:
 
     def _load(self) -> None:
         options, config, host = self.options, self.config, self.host
-        self.tables = tables = StoreTables.load(host, self.directory, options.release)
+        self.tables = tables = StoreTables.load(host, self._home.path_of("config"), options.release)
         self.topic_table = tables.topics
         self.subscription_groups = tables.subscription_groups
         self.consumer_offsets = tables.consumer_offsets
@@ -188,6 +190,7 @@ class RocketMQStore:
             store_rules.put_rules(config, self.options.release, self.tables.is_batch_topic),
         )
         self.putting.on_put = self.dispatching.add
+        self._put_message = self.putting.put_message
         if not self.options.is_writable:
             self.putting.closed_reason = f"{self.directory}: the store is open for reading only"
         self.syncs = StoreSyncs(
@@ -215,7 +218,12 @@ class RocketMQStore:
             else GetMessageLimits.of_settings(self.options.settings, memory_bytes)
         )
         self._table_writes = TableWrites(
-            clock, rule.consumer_offsets_interval_ms, rule.delay_offsets_interval_ms
+            clock,
+            [
+                (self.consumer_offsets, rule.consumer_offsets_interval_ms),
+                (self.consumer_filters, _FILTERS_INTERVAL_MS),
+                (self.delay_offsets, rule.delay_offsets_interval_ms),
+            ],
         )
 
     # queues
@@ -276,7 +284,7 @@ class RocketMQStore:
         read from its queue after the next :meth:`dispatch`. `is_delivery` says that its delay is
         over: the delay level that still stands in its properties sends it nowhere.
         """
-        return self.putting.put_message(draft, is_delivery=is_delivery)
+        return self._put_message(draft, is_delivery=is_delivery)
 
     def put_batch(self, batch: MessageBatchDraft) -> PutResult:
         """Append all messages of a client's batch, one record each, as :meth:`put_message`."""
@@ -421,9 +429,10 @@ class RocketMQStore:
             return None
         self.write_derived()
         self.stats.tick()
-        self._table_writes.tick(self.consumer_offsets, self.consumer_filters, self.delay_offsets)
         self.cleaning.tick()
-        return self.syncs.begin()
+        if self.syncs.is_running:
+            return None
+        return self.syncs.begin(self._table_writes.take_due())
 
     def runtime(self) -> dict[str, str]:
         """Return what Java's runtime table says about the store, by Java's keys."""

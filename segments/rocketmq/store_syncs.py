@@ -12,6 +12,7 @@ Source: ``FlushRealTimeService``, ``CommitRealTimeService``, ``FlushConsumeQueue
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.consume_queues import AnyQueue, ConsumeQueues
     from logstore.segments.rocketmq.message_index import IndexFlush, MessageIndex
     from logstore.segments.rocketmq.store_rules import FlushRule
+    from logstore.segments.rocketmq.tables.json_table import JsonTable, TableWrite
 
 
 @attrs.define(eq=False)
@@ -45,6 +47,9 @@ class StoreSync:
     index_flush: IndexFlush | None = None
     checkpoint: StoreCheckpoint | None = None
     logics: tuple[int, int] | None = None
+    table_writes: list[tuple[JsonTable, TableWrite]] = attrs.field(
+        factory=list["tuple[JsonTable, TableWrite]"]
+    )
 
     def run(self) -> None:
         """
@@ -62,6 +67,8 @@ class StoreSync:
             self.index_flush.run()
         if self.checkpoint is not None:
             self.checkpoint.sync()
+        for _, write in self.table_writes:
+            write.run()
 
 
 class _Timer:
@@ -110,11 +117,16 @@ class StoreSyncs:
         self._checkpoint = _Timer(rule.checkpoint_interval_ms, now_ms)
         self._running: StoreSync | None = None
 
-    def begin(self) -> StoreSync | None:
-        """
-        Return what is to be synced now, None if nothing is or a sync is still under way.
+    @property
+    def is_running(self) -> bool:
+        """Tell whether a sync is under way that was not ended yet."""
+        return self._running is not None
 
-        Run it, in any thread, then call :meth:`end`.
+    def begin(self, tables: Iterable[JsonTable] = ()) -> StoreSync | None:
+        """
+        Return what is to be synced now, with `tables`; None if nothing is.
+
+        Run it, in any thread, then call :meth:`end`. None, too, while a sync is under way.
         """
         if self._running is not None:
             return None
@@ -122,6 +134,7 @@ class StoreSyncs:
         if self._commit.is_due(now_ms):
             self.commit_log.commit()
         sync = StoreSync()
+        sync.table_writes = [(table, table.begin_persist()) for table in tables]
         if self._queues.is_due(now_ms):
             self._add_queues(sync, is_thorough=self._queues_thorough.is_due(now_ms))
         if self._log.is_due(now_ms):
@@ -141,7 +154,7 @@ class StoreSyncs:
         return self._started(sync)
 
     def _started(self, sync: StoreSync) -> StoreSync | None:
-        is_empty = not sync.queue_tasks and sync.logics is None
+        is_empty = not sync.queue_tasks and not sync.table_writes and sync.logics is None
         if is_empty and sync.log_task is sync.index_flush is sync.checkpoint is None:
             return None
         self._running = sync
@@ -173,6 +186,8 @@ class StoreSyncs:
     def end(self, sync: StoreSync, error: BaseException | None = None) -> None:
         """Take note that `sync` has run, or failed with `error`: then it is tried again later."""
         self._running = None
+        for table, _ in sync.table_writes:
+            table.end_persist(None if error is None else OSError(str(error)))
         if error is not None:
             return
         checkpoint = self.checkpoint

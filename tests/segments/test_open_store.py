@@ -23,6 +23,8 @@ from logstore.segments import (
     recognise_layout,
 )
 from logstore.segments.kafka.store import LAYOUT, KafkaStore
+from logstore.segments.rocketmq.store import RocketMQStore
+from logstore.segments.rocketmq.store import StoreOptions as RocketMQOptions
 from logstore.testing import SimulatedHost
 
 
@@ -85,6 +87,23 @@ def test_a_kafka_directory_opens_by_its_path_alone(kafka_directory: Path) -> Non
     assert (record.key, record.value, record.timestamp_ms) == (b"k", b"hello", 7)
     assert store.directory == str(kafka_directory)
     store.close()
+
+
+def test_a_rocketmq_directory_opens_by_its_path_alone(tmp_path: Path) -> None:
+    """A store of RocketMQ's layout is known by its commit log, and read without its settings."""
+    settings = {"mappedFileSizeCommitLog": "65536", "mappedFileSizeConsumeQueue": "2000"}
+    broker = RocketMQStore(system_host(), str(tmp_path), RocketMQOptions(settings=settings))
+    broker.queue("TopicTest", 1).append_records([Record(b"k", b"v", 1_700_000_000_000)])
+    store = open_store(tmp_path)
+    assert recognise_layout(system_host(), str(tmp_path)).name == "rocketmq"
+    (record,) = store.topics()["TopicTest"][1].read_records(0, 10)
+    assert (record.key, record.value) == (b"k", b"v")
+    store.close()
+    broker.close()
+    with_lock = open_store(tmp_path, writable=True)
+    with pytest.raises(LockedError, match="stop that broker"):
+        open_store(tmp_path, writable=True)
+    with_lock.close()
 
 
 def test_opened_to_read_it_takes_no_lock_and_writes_nothing(kafka_directory: Path) -> None:
@@ -173,7 +192,7 @@ def test_a_third_party_layout_plugs_in(tmp_path: Path, monkeypatch: pytest.Monke
     """Registered under the entry-point group, a layout recognises and opens its directories."""
     register(monkeypatch, EntryPoint("foreign", f"{__name__}:FOREIGN", LAYOUT_GROUP))
     (tmp_path / "foreign").write_text("")
-    assert layout_names() == ["foreign", "kafka"]
+    assert layout_names() == sorted(["foreign", *BUILT_IN_LAYOUTS])
     assert recognise_layout(system_host(), str(tmp_path)) is FOREIGN
     assert open_store(tmp_path) == EmptyStore(str(tmp_path))
 
