@@ -21,7 +21,10 @@ from logstore.segments.rocketmq.directory import (
 )
 from logstore.segments.rocketmq.message_index import MessageIndex
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilterTable
-from logstore.segments.rocketmq.tables.consumer_offsets import ConsumerOffsetTable
+from logstore.segments.rocketmq.tables.consumer_offsets import (
+    ConsumerOffsetTable,
+    LightConsumerOffsetTable,
+)
 from logstore.segments.rocketmq.tables.delay_offsets import DelayOffsetTable
 from logstore.segments.rocketmq.tables.json_table import JsonTable
 from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupTable
@@ -46,18 +49,21 @@ class StoreTables:
     consumer_filters: ConsumerFilterTable
 
     @classmethod
-    def load(cls, host: Host, directory: str, release: Release) -> StoreTables:
+    def load(
+        cls, host: Host, directory: str, release: Release, *, has_light_queues: bool = False
+    ) -> StoreTables:
         """
-        Read the tables.
+        Read the tables; where there are light queues (``enableLmq``) offsets have another file.
 
         Raises:
             CorruptFileError: neither a file nor its backup can be understood.
 
         """
+        offset_table = LightConsumerOffsetTable if has_light_queues else ConsumerOffsetTable
         tables = cls(
             TopicTable(host, directory, release),
             SubscriptionGroupTable(host, directory, release),
-            ConsumerOffsetTable(host, directory, release),
+            offset_table(host, directory, release),
             DelayOffsetTable(host, directory, release),
             ConsumerFilterTable(host, directory, release),
         )
