@@ -119,7 +119,12 @@ class RocketMQStore:
 
     def _load(self) -> None:
         options, config, host = self.options, self.config, self.host
-        self.tables = tables = StoreTables.load(host, self._home.path_of("config"), options.release)
+        self.tables = tables = StoreTables.load(
+            host,
+            self._home.path_of("config"),
+            options.release,
+            has_light_queues=config.boolean("enableLmq"),
+        )
         self.topic_table = tables.topics
         self.subscription_groups = tables.subscription_groups
         self.consumer_offsets = tables.consumer_offsets
