@@ -125,9 +125,9 @@ class LogSegment(ABC, Generic[EntryT]):
         self.fs = fs
         self.path = path
         self.base_offset = base_offset
-        self.next_offset = base_offset
+        self.next_offset: int = base_offset
         self.recovery_point = base_offset
-        self.end_position = 0
+        self.end_position: int = 0
         #: a segment of a log that is only read asks for no right to write
         self.is_writable = True
         #: where a recovery keeps what it cuts; None is beside the file

@@ -137,6 +137,27 @@ class BatchConsumeQueue(UnitQueue):
         number = self._search(_first_queue_offset, queue_offset + 1) - 1
         return self._units(max(number, self._start), count_max)
 
+    def queue_offset_for_time(self, timestamp_ms: int) -> int:
+        """
+        Return the first queue offset of the batch for a time (``getOffsetInQueueByTime``).
+
+        That is the oldest batch stored at that time or later, of the last file that begins at or
+        before it; where that file has none, its last batch. -1 in an empty queue.
+        """
+        if self._end == self._start:
+            return -1
+        younger = self._search(_store_timestamp_ms, timestamp_ms + 1)
+        number = self._start
+        if younger > number:
+            last_old = younger - 1
+            file_start = last_old - last_old % self.units_per_file
+            file_end = min(file_start + self.units_per_file, self._end)
+            if younger >= file_end:
+                number = file_end - 1
+            else:
+                number = max(self._search(_store_timestamp_ms, timestamp_ms), file_start)
+        return _first_queue_offset(self._unit(number))
+
     def ext_unit(self, address: int) -> ConsumeQueueExtUnit | None:
         """Return None: there is no extension of a batch consume queue."""
         del address
@@ -192,6 +213,10 @@ class BatchConsumeQueue(UnitQueue):
             self._min_queue_offset = self._max_queue_offset
         else:
             self._min_queue_offset = BatchUnit.decode(self._unit(number)).queue_offset
+
+
+def _store_timestamp_ms(unit: bytes) -> int:
+    return int.from_bytes(unit[20:28], "big", signed=True)
 
 
 def _first_queue_offset(unit: bytes) -> int:

@@ -24,10 +24,10 @@ from logstore.segments.rocketmq.mapped_file_queue import MappedFileQueue
 from logstore.segments.rocketmq.message_draft import MessageEntry
 from logstore.segments.rocketmq.message_layout import BLANK_BYTES
 from logstore.segments.rocketmq.record_walk import (
+    FastChecker,
     RecordChecks,
     RunChecker,
     check_run,
-    fast_checker,
 )
 from logstore.segments.rocketmq.transient_store_pool import POOL_SIZE, TransientStorePool
 from logstore.span import Span
@@ -178,7 +178,7 @@ class CommitLog:
         bases = self._directory.base_offsets()
         if not bases:
             return Recovery(0)
-        self._visit, self._check = visit, fast_checker()
+        self._visit, self._check = visit, FastChecker()
         self._directory.is_clean = False  # the walk of this recovery is the only one
         try:
             queue = MappedFileQueue[MessageEntry, CommitLogFile](

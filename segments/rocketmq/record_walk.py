@@ -9,6 +9,7 @@ place, too: a misdirected write, or what an older life of the file left, is not 
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from logstore.host import File
 
 #: how much of the file one step reads; a longer record is read whole
-STEP_BYTES = 4 * 1024 * 1024
+STEP_BYTES = 1024 * 1024
+#: from how much on the vectorised check is worth its import
+SLOW_BYTES_MAX = 64 * 1024 * 1024
 #: size, magic, body CRC, (queue id, flag, queue offset,) physical offset, system flag
 _unpack_head = struct.Struct(">i4si16xqi").unpack_from
 _HEAD_BYTES = 40
@@ -62,24 +65,25 @@ def check_run(data: memoryview, physical_offset: int, checks: RecordChecks) -> C
 
     The loop is one function because recovery is as fast as it is.
     """
-    position, end = 0, len(data)
+    position: int = 0
+    end = len(data)
     has_body_crc = checks.has_body_crc and not checks.has_property_crc
     while end - position >= _HEAD_BYTES:
         size_bytes, magic, crc, found_offset, sys_flag = _unpack_head(data, position)
         topic_length_bytes = _TOPIC_LENGTH_BYTES.get(magic)
         if topic_length_bytes is None:
             return position, f"magic {magic.hex()} is that of no message"
-        fixed_bytes = FIXED_BYTES[sys_flag >> 4 & 3]
+        fixed_bytes: int = FIXED_BYTES[sys_flag >> 4 & 3]
         if size_bytes < fixed_bytes + topic_length_bytes + 2:
             return position, f"a record of {size_bytes} bytes is too short"
-        record_end = position + size_bytes
+        record_end: int = position + size_bytes
         if record_end > end:
             return position, None
         if found_offset != physical_offset + position:
             place = physical_offset + position
             return position, f"physical offset {found_offset} does not belong here, at {place}"
         start = position + fixed_bytes
-        body_bytes = _unpack_length(data, start - 4)[0]
+        body_bytes: int = _unpack_length(data, start - 4)[0]
         topic_position = start + body_bytes
         if body_bytes < 0 or topic_position + topic_length_bytes + 2 > record_end:
             return position, f"a body of {body_bytes} bytes does not fit into the record"
@@ -110,13 +114,33 @@ def _has_right_property_crc(record: memoryview) -> bool:
     return bytes(record[cut:]) == crc32_property(_crc32(record[:cut]) & 0x7FFF_FFFF)
 
 
-def fast_checker() -> RunChecker:
-    """Return the vectorised :func:`check_run` where its libraries are installed, else that one."""
+class FastChecker:
+    """
+    :func:`check_run`, vectorised as soon as it pays and where its libraries are installed.
+
+    Importing them takes as long as it takes to check some ten MiB without.
+    """
+
+    def __init__(self, slow_bytes_max: int = SLOW_BYTES_MAX) -> None:
+        self._slow_bytes_max = slow_bytes_max
+        self._checked_bytes = 0
+        self._check: RunChecker = check_run
+
+    def __call__(self, data: memoryview, physical_offset: int, checks: RecordChecks) -> Checked:
+        """Check one run."""
+        self._checked_bytes += len(data)
+        if self._checked_bytes > self._slow_bytes_max:
+            self._slow_bytes_max = sys.maxsize
+            self._check = _find_vectorised()
+        return self._check(data, physical_offset, checks)
+
+
+def _find_vectorised() -> RunChecker:
     try:
         module = import_module("logstore.segments.rocketmq.columns.run_check")
     except ImportError:
         return check_run
-    return cast("RunChecker", module.check_run)
+    return cast("RunChecker", module.check_run) if module.is_fast() else check_run
 
 
 class RecordWalk:
@@ -180,9 +204,10 @@ class RecordWalk:
 
     def _ends_well(self, prefix: memoryview) -> bool:
         """Tell whether what stands at the end is no entry at all: nothing, or a BLANK."""
-        if bytes(prefix) == bytes(len(prefix)):
+        found = bytes(prefix)
+        if found == bytes(len(found)):
             return True
-        if len(prefix) == BLANK_BYTES and prefix[4:] == BLANK_MAGIC:
+        if len(found) == BLANK_BYTES and found[4:] == BLANK_MAGIC:
             self.is_padded = True
             return True
         return False

@@ -89,7 +89,7 @@ class UnitQueue:
         self._queue: Queue | None = None
         self._buffer = bytearray()
         #: number of the next unit, buffered ones counted
-        self._end = 0
+        self._end: int = 0
 
     def _make_file(
         self, fs: FileSystem, path: str, base_offset: int, size_bytes: int, offset_bytes: int
