@@ -7,6 +7,7 @@ Both are upper-case hexadecimal. Source: ``MessageDecoder.createMessageId``,
 
 from __future__ import annotations
 
+import binascii
 import struct
 
 import attrs
@@ -79,6 +80,6 @@ def _digits(text: str) -> bytes:
     if len(text) not in (32, 56):
         raise MessageIdError(f"{text!r} has {len(text)} characters, not 32 or 56")
     try:
-        return bytes.fromhex(text)
+        return binascii.unhexlify(text)  # bytes.fromhex would pass over spaces
     except ValueError:
         raise MessageIdError(f"{text!r} is not hexadecimal") from None

@@ -40,7 +40,19 @@ def test_the_clients_id_has_five_parts() -> None:
     assert str(UniqueKey(b"\x0a\0\0\1", 70000, -1, 5, 65537)) == "0A0000011170FFFFFFFF000000050001"
 
 
-@pytest.mark.parametrize("text", ["", "0A", "0" * 31, "0" * 33, "x" * 32, "0 " * 16])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0A",
+        "0" * 31,
+        "0" * 33,
+        "x" * 32,
+        "0 " * 16,
+        "0A  " + "0" * 28,
+        "\N{FULLWIDTH DIGIT ONE}" * 32,
+    ],
+)
 def test_what_is_no_id_is_refused(text: str) -> None:
     """The error names the text."""
     for parse in (parse_offset_message_id, parse_unique_key):
