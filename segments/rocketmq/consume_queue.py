@@ -155,6 +155,8 @@ class ConsumeQueue(UnitQueue):
 
         Empty where there is none; fewer where a file ends.
         """
+        if queue_offset < self._min:
+            return memoryview(b"")  # filled up, or its message is gone
         return self._units(queue_offset, count_max)
 
     def ext_unit(self, address: int) -> ConsumeQueueExtUnit | None:

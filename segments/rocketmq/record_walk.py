@@ -82,9 +82,10 @@ def check_run(data: memoryview, physical_offset: int, checks: RecordChecks) -> C
         if found_offset != physical_offset + position:
             place = physical_offset + position
             return position, f"physical offset {found_offset} does not belong here, at {place}"
-        start = position + fixed_bytes
+        start: int = position + fixed_bytes
         body_bytes: int = _unpack_length(data, start - 4)[0]
-        topic_position = start + body_bytes
+        topic_position: int = start + body_bytes
+        properties_position: int
         if body_bytes < 0 or topic_position + topic_length_bytes + 2 > record_end:
             return position, f"a body of {body_bytes} bytes does not fit into the record"
         if topic_length_bytes == 1:

@@ -160,6 +160,13 @@ class UnitQueue:
 
     def _units(self, number: int, count_max: int) -> memoryview:
         """Return up to `count_max` units of one file, from `number` on."""
+        queue = self._queue
+        if queue is not None and not self._buffer:
+            active = queue.active
+            index, left = number - active.base_offset, active.next_offset - number
+            if index >= 0 and left >= 0:  # the usual case: nothing waits, and it is the last file
+                count, unit_bytes = min(count_max, left), self.unit_size_bytes
+                return memoryview(active.file.read(index * unit_bytes, count * unit_bytes))
         end = self._end
         if number >= end or number < self._start:
             return memoryview(b"")
