@@ -11,19 +11,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
-
-import attrs
+from typing import TYPE_CHECKING
 
 from logstore.errors import RejectedAppendError, WriteFailedError
 from logstore.segments.rocketmq import properties as names
-from logstore.segments.rocketmq.multi_dispatch import MultiDispatch
-from logstore.segments.rocketmq.properties import (
-    PROPERTIES_SIZE_BYTES_MAX,
-    encode_properties,
-    parse_properties,
-)
+from logstore.segments.rocketmq.properties import PROPERTIES_SIZE_BYTES_MAX, parse_properties
+from logstore.segments.rocketmq.put_redirection import DELAY_NEEDLE, TIMER_NEEDLE, redirect
 from logstore.segments.rocketmq.put_result import PutMessageStatus, PutResult
+from logstore.segments.rocketmq.put_rules import PutRules, RefusedPutError, TimerGate
 from logstore.segments.rocketmq.queue_offsets import QueueOffsets
 from logstore.segments.rocketmq.system_flags import INNER_BATCH, TRANSACTION_MASK, is_queued
 
@@ -37,8 +32,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-TIMER_TOPIC = "rmq_sys_wheel_timer"
 RETRY_PREFIX = "%RETRY%"
 #: bytes of a topic's name: of any, and of one that is no retry topic
 _TOPIC_BYTES_MAX = 255
@@ -48,48 +41,10 @@ _RECORD_EXTRA_BYTES = 64 * 1024
 #: a lock held longer than this is a clock that jumped
 _LOCK_TIME_MS_MAX = 10_000_000
 #: properties that make a message more than a plain one; all begin like this
-_DELAY, _TIMER, _INNER = b"DELAY\x01", b"TIMER_", b"INNER_"
+_DELAY, _TIMER, _INNER = DELAY_NEEDLE, TIMER_NEEDLE, b"INNER_"
 _BLANK_BYTES = 8
 #: messages that are more than appended and queued
 _UNUSUAL_FLAGS = INNER_BATCH | TRANSACTION_MASK
-
-
-class TimerGate(Protocol):
-    """The time wheel, as far as putting a message with a delivery time needs it."""
-
-    def is_full_at(self, deliver_ms: int) -> bool:
-        """Tell whether the wheel takes no more messages for that time (``isReject``)."""
-        ...
-
-
-@attrs.frozen
-class PutRules:
-    """
-    The settings that decide what may be put, by Java's defaults.
-
-    `is_batch_topic` tells whether a topic's queues are batch consume queues (``queue.type``).
-    """
-
-    message_size_bytes_max: int = 4 * 1024 * 1024
-    os_page_cache_busy_timeout_ms: int = 1000
-    is_slave: bool = False
-    has_property_crc: bool = False
-    delay_level_max: int = 18
-    #: 4.x takes messages with TIMER properties for plain ones
-    knows_timers: bool = True
-    has_timer_wheel: bool = True
-    timer_max_delay_s: int = 3 * 24 * 3600
-    timer_precision_ms: int = 1000
-    multi_dispatch: MultiDispatch = attrs.field(factory=MultiDispatch)
-    is_batch_topic: Callable[[str], bool] = attrs.field(default=lambda _: False)
-
-
-@attrs.frozen
-class _RefusedPutError(Exception):
-    """Ends a put; never leaves this module."""
-
-    status: PutMessageStatus
-    reason: str
 
 
 class PutPath:
@@ -214,7 +169,7 @@ class PutPath:
             if _INNER in text or _DELAY in text or _TIMER in text or draft.sys_flag & INNER_BATCH:
                 count = self._check_inner_batch(draft)
                 if not is_delivery:
-                    self._redirect(draft)
+                    redirect(draft, self._rules, self.clock.wall_ms(), self.timer)
                 queues = self._multi_queues(draft)
             self._check_size(draft)
             key = draft.topic, draft.queue_id
@@ -225,7 +180,7 @@ class PutPath:
                 self._write_queue_offsets(draft, queue_offset, queues)
             draft.stamp(queue_offset, now_ms)
             self._append(draft, now_ms)
-        except _RefusedPutError as refusal:
+        except RefusedPutError as refusal:
             return self._refused(refusal, now_ms)
         if count:
             self.queue_offsets.advance(*key, queue_offset + count)
@@ -243,7 +198,7 @@ class PutPath:
             queue_offset = self.queue_offsets.get(key, 0)
             batch.stamp(queue_offset, started_ms)
             self._append(batch, started_ms)
-        except _RefusedPutError as refusal:
+        except RefusedPutError as refusal:
             return self._refused(refusal, started_ms)
         count = batch.message_count
         self.queue_offsets.advance(*key, queue_offset + count)
@@ -273,15 +228,15 @@ class PutPath:
 
     def _failure(
         self, draft: MessageDraft | MessageBatchDraft, error: Exception
-    ) -> _RefusedPutError:
+    ) -> RefusedPutError:
         """Return what is answered when an append fails."""
         if isinstance(error, RejectedAppendError):
-            return _RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, str(error))
+            return RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, str(error))
         _log.error("a put failed: %s", error)
         status = PutMessageStatus.UNKNOWN_ERROR
         if self._needs_new_file(draft.size_bytes):
             status = PutMessageStatus.CREATE_MAPPED_FILE_FAILED
-        return _RefusedPutError(status, str(error))
+        return RefusedPutError(status, str(error))
 
     def _needs_new_file(self, size_bytes: int) -> bool:
         """Tell whether a record would have gone into a file that is not there yet."""
@@ -290,7 +245,7 @@ class PutPath:
             not position or size_bytes + _BLANK_BYTES > self.commit_log.file_size_bytes - position
         )
 
-    def _refused(self, refusal: _RefusedPutError, started_ms: int) -> PutResult:
+    def _refused(self, refusal: RefusedPutError, started_ms: int) -> PutResult:
         self.stats.put_failed_times += 1
         self.stats.time_put(self.clock.wall_ms() - started_ms)
         return PutResult(refusal.status, reason=refusal.reason)
@@ -305,7 +260,7 @@ class PutPath:
             _check_topic(topic)
         if self.is_os_page_cache_busy:
             reason = f"a put has waited for the disk for {self.lock_time_ms} ms"
-            raise _RefusedPutError(PutMessageStatus.OS_PAGE_CACHE_BUSY, reason)
+            raise RefusedPutError(PutMessageStatus.OS_PAGE_CACHE_BUSY, reason)
 
     def _refuse_unavailable(self) -> None:
         if self.closed_reason:
@@ -314,20 +269,20 @@ class PutPath:
             reason = "the store is a slave's; put to the master"
         else:
             reason = f"the store takes no messages: {self.running_flags}"
-        raise _RefusedPutError(PutMessageStatus.SERVICE_NOT_AVAILABLE, reason)
+        raise RefusedPutError(PutMessageStatus.SERVICE_NOT_AVAILABLE, reason)
 
     def _check_size(self, draft: MessageDraft) -> None:
         size_bytes_max = self.rules.message_size_bytes_max
         if draft.size_bytes <= self._usual_bytes_max:
             return
         if draft.properties_size_bytes > PROPERTIES_SIZE_BYTES_MAX:
-            raise _RefusedPutError(
+            raise RefusedPutError(
                 PutMessageStatus.PROPERTIES_SIZE_EXCEEDED,
                 f"the properties take {draft.properties_size_bytes} bytes, "
                 f"{PROPERTIES_SIZE_BYTES_MAX} are allowed",
             )
         if draft.body_size_bytes > size_bytes_max:
-            raise _RefusedPutError(
+            raise RefusedPutError(
                 PutMessageStatus.MESSAGE_ILLEGAL,
                 f"the body has {draft.body_size_bytes} bytes, {size_bytes_max} are allowed "
                 "(maxMessageSize)",
@@ -340,7 +295,7 @@ class PutPath:
             self.commit_log.file_size_bytes - _BLANK_BYTES,
         )
         if size_bytes > allowed_bytes:
-            raise _RefusedPutError(
+            raise RefusedPutError(
                 PutMessageStatus.MESSAGE_ILLEGAL,
                 f"the record takes {size_bytes} bytes, {allowed_bytes} are allowed "
                 "(maxMessageSize, mappedFileSizeCommitLog)",
@@ -348,19 +303,19 @@ class PutPath:
 
     def _check_batch(self, batch: MessageBatchDraft) -> None:
         if batch.sys_flag & TRANSACTION_MASK:
-            raise _RefusedPutError(
+            raise RefusedPutError(
                 PutMessageStatus.MESSAGE_ILLEGAL, "a batch is no part of a transaction"
             )
         if batch.size_bytes > self.rules.message_size_bytes_max:
             allowed_bytes = self.rules.message_size_bytes_max
             if batch.body_size_bytes > allowed_bytes:
-                raise _RefusedPutError(
+                raise RefusedPutError(
                     PutMessageStatus.MESSAGE_ILLEGAL,
                     f"the batch has {batch.body_size_bytes} bytes, {allowed_bytes} are allowed "
                     "(maxMessageSize)",
                 )
         if batch.size_bytes > self.commit_log.file_size_bytes - _BLANK_BYTES:
-            raise _RefusedPutError(
+            raise RefusedPutError(
                 PutMessageStatus.MESSAGE_ILLEGAL,
                 f"the batch takes {batch.size_bytes} bytes of commit log, a file has "
                 f"{self.commit_log.file_size_bytes} (mappedFileSizeCommitLog)",
@@ -372,98 +327,15 @@ class PutPath:
         is_inner = bool(draft.sys_flag & INNER_BATCH)
         if number is not None and not is_inner:
             reason = "INNER_NUM stands in a message that is no inner batch"
-            raise _RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, reason)
+            raise RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, reason)
         if is_inner and not self.rules.is_batch_topic(draft.topic):
             reason = f"an inner batch, but the queue.type of topic {draft.topic} is not BatchCQ"
-            raise _RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, reason)
+            raise RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, reason)
         if not is_inner or number is None:
             return 1
         if not (number.isascii() and number.isdigit()) or int(number) > 0x7FFF:
-            raise _RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, f"INNER_NUM is {number!r}")
+            raise RefusedPutError(PutMessageStatus.MESSAGE_ILLEGAL, f"INNER_NUM is {number!r}")
         return max(int(number), 1)
-
-    # where a message goes instead
-
-    def _redirect(self, draft: MessageDraft) -> None:
-        """Send a message that is to be delivered later elsewhere (``handleScheduleMessage``)."""
-        if not is_queued(draft.sys_flag):
-            return
-        text = draft.properties_text
-        level = _level(draft.property(_DELAY))
-        if self.rules.knows_timers and _TIMER in text and draft.topic != TIMER_TOPIC:
-            self._redirect_timed(draft, level)
-        if level > 0 and draft.topic != SCHEDULE_TOPIC:
-            self._redirect_delayed(draft, level)
-
-    def _redirect_delayed(self, draft: MessageDraft, level: int) -> None:
-        """Send a message to the queue of its delay level (``transformDelayLevelMessage``)."""
-        found = parse_properties(draft.properties_text)
-        level = min(level, self.rules.delay_level_max)
-        found[names.DELAY] = str(level)
-        self._rewrite(draft, found)
-        draft.replace_topic(SCHEDULE_TOPIC, level - 1)
-
-    def _redirect_timed(self, draft: MessageDraft, level: int) -> None:
-        """Send a message to the time wheel's topic (``transformTimerMessage``)."""
-        found = parse_properties(draft.properties_text)
-        if level > 0:  # a delay level wins
-            for name in (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS):
-                found.pop(name, None)
-            draft.replace_properties(self._encode(found))
-            return
-        if names.TIMER_OUT_MS in found:
-            return
-        deliver_ms = self._deliver_ms(found)
-        if deliver_ms is None:
-            return
-        if not self.rules.has_timer_wheel:
-            reason = "the time wheel is off (timerWheelEnable)"
-            raise _RefusedPutError(PutMessageStatus.WHEEL_TIMER_NOT_ENABLE, reason)
-        wait_ms = deliver_ms - self.clock.wall_ms()
-        if wait_ms <= 0:
-            if names.TIMER_DELETE_UNIQUE_KEY in found:
-                reason = "what is to be deleted is due already"
-                raise _RefusedPutError(PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL, reason)
-            return
-        if wait_ms > self.rules.timer_max_delay_s * 1000:
-            reason = f"{wait_ms} ms from now are too far away (timerMaxDelaySec)"
-            raise _RefusedPutError(PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL, reason)
-        precision_ms = self.rules.timer_precision_ms
-        deliver_ms = (deliver_ms - 1) // precision_ms * precision_ms
-        if self.timer is not None and self.timer.is_full_at(deliver_ms):
-            reason = f"too many messages are due at {deliver_ms} (timerCongestNumEachSlot)"
-            raise _RefusedPutError(PutMessageStatus.WHEEL_TIMER_FLOW_CONTROL, reason)
-        found[names.TIMER_OUT_MS] = str(deliver_ms)
-        self._rewrite(draft, found)
-        draft.replace_topic(TIMER_TOPIC, 0)
-
-    def _deliver_ms(self, found: dict[str, str]) -> int | None:
-        """Return when a message is to be delivered, None if it does not say."""
-        now_ms = self.clock.wall_ms()
-        try:
-            if (text := found.get(names.TIMER_DELAY_SECONDS)) is not None:
-                return now_ms + int(text) * 1000
-            if (text := found.get(names.TIMER_DELAY_MS)) is not None:
-                return now_ms + int(text)
-            text = found.get(names.TIMER_DELIVER_MS)
-            return None if text is None else int(text)
-        except ValueError as error:
-            reason = f"{text!r} is no time"
-            raise _RefusedPutError(PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL, reason) from error
-
-    def _rewrite(self, draft: MessageDraft, found: dict[str, str]) -> None:
-        """Note where the message comes from, in the order of Java's map."""
-        found[names.REAL_TOPIC] = draft.topic
-        found[names.REAL_QUEUE_ID] = str(draft.queue_id)
-        draft.replace_properties(self._encode(found))
-
-    def _encode(self, found: dict[str, str]) -> bytes:
-        written = self.rules.multi_dispatch
-        return encode_properties(
-            found,
-            capacity=written.hash_map_capacity,
-            ends_with_separator=written.ends_with_separator,
-        )
 
     # what is written with the queue offset
 
@@ -474,7 +346,7 @@ class PutPath:
             return []
         found = rule.queue_names(draft.topic, parse_properties(draft.properties_text))
         if rule.exceeds_quota(found, self.queue_offsets):
-            raise _RefusedPutError(
+            raise RefusedPutError(
                 PutMessageStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED,
                 f"there are {self.queue_offsets.lmq_count} light message queues, "
                 f"{rule.lmq_count_max} are allowed (maxLmqConsumeQueueNum)",
@@ -487,7 +359,7 @@ class PutPath:
         if draft.sys_flag & INNER_BATCH:
             found = parse_properties(draft.properties_text)
             found[names.INNER_BASE] = str(queue_offset)
-            draft.replace_properties(self._encode(found))
+            draft.replace_properties(self._rules.encoded(found))
         if queues:
             text = self.rules.multi_dispatch.text_with_queue_offsets(
                 draft.properties_text, queues, draft.queue_id, self.queue_offsets
@@ -503,18 +375,10 @@ def _check_topic(topic: str) -> None:
     size_bytes = len(topic.encode("utf-8", "replace"))
     allowed_bytes = _TOPIC_BYTES_MAX if topic.startswith(RETRY_PREFIX) else _PLAIN_TOPIC_BYTES_MAX
     if size_bytes > allowed_bytes:
-        raise _RefusedPutError(
+        raise RefusedPutError(
             PutMessageStatus.MESSAGE_ILLEGAL,
             f"the topic's name has {size_bytes} bytes, {allowed_bytes} are allowed",
         )
-
-
-def _level(text: str | None) -> int:
-    """Return the delay level that a property spells, 0 for none."""
-    try:
-        return int(text) if text else 0
-    except ValueError:
-        return 0
 
 
 def _ignore(draft: object) -> None:

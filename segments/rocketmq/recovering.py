@@ -146,8 +146,8 @@ class StoreRecoverer:
         if not stored_ms or (self.is_index_safe and stored_ms > checkpoint.index_msg_timestamp_ms):
             return False
         if checkpoint.logics_physical_offset > 0:
-            return first.physical_offset <= checkpoint.logics_physical_offset
-        return stored_ms <= checkpoint.min_timestamp_ms
+            return bool(first.physical_offset <= checkpoint.logics_physical_offset)
+        return bool(stored_ms <= checkpoint.min_timestamp_ms)
 
     def _first_message(self, base: int) -> DispatchRequest | None:
         """Return the first message of the file, checked; None if what stands there is none."""

@@ -15,7 +15,7 @@ from logstore.segments.rocketmq.delay_levels import DelayLevels
 from logstore.segments.rocketmq.disk_usage import DiskRule
 from logstore.segments.rocketmq.multi_dispatch import MultiDispatch
 from logstore.segments.rocketmq.properties import HASH_MAP_CAPACITY_4, HASH_MAP_CAPACITY_5
-from logstore.segments.rocketmq.put_path import PutRules
+from logstore.segments.rocketmq.put_rules import PutRules
 from logstore.segments.rocketmq.release import Release
 
 if TYPE_CHECKING:

@@ -65,7 +65,8 @@ class _Sample:
 
 def _per_second(name: str, earlier: _Sample, later: _Sample) -> float:
     elapsed_ms = max(later.at_ms - earlier.at_ms, 1)
-    return (getattr(later, name) - getattr(earlier, name)) / elapsed_ms * 1000
+    count: int = getattr(later, name) - getattr(earlier, name)
+    return count / elapsed_ms * 1000
 
 
 class StoreStats:

@@ -154,8 +154,8 @@ class StoreSyncs:
         return self._started(sync)
 
     def _started(self, sync: StoreSync) -> StoreSync | None:
-        is_empty = not sync.queue_tasks and not sync.table_writes and sync.logics is None
-        if is_empty and sync.log_task is sync.index_flush is sync.checkpoint is None:
+        parts = sync.log_task, sync.index_flush, sync.checkpoint, sync.logics
+        if not sync.queue_tasks and not sync.table_writes and parts == (None,) * len(parts):
             return None
         self._running = sync
         return sync
