@@ -1,0 +1,434 @@
+"""
+Timer messages on their way through the time wheel: in from the timer topic, out when due.
+
+Nothing runs by itself and nothing is put here. :meth:`TimerStore.enqueue` and
+:meth:`TimerStore.dequeue` return what has come due; who called puts those messages and says so by
+:meth:`TimerStore.commit_enqueue` and :meth:`TimerStore.commit_dequeue`. What was not committed
+comes again, also after a crash: a timer message may be delivered twice, never lost. That is the
+order of Java's services, without their threads and queues. (``TimerMessageStore``)
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+from logstore.errors import CorruptEntryError
+from logstore.segments.rocketmq.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.java_strings import java_hash
+from logstore.segments.rocketmq.properties import (
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TIMER_DELETE_UNIQUE_KEY,
+    TIMER_OUT_MS,
+)
+from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
+from logstore.segments.rocketmq.timer.timer_log import TimerLog
+from logstore.segments.rocketmq.timer.timer_metrics import TimerMetrics
+from logstore.segments.rocketmq.timer.timer_rules import (
+    NEVER_ENQUEUED_MS,
+    TIMER_TOPIC,
+    TimerSettings,
+    properties_when_due,
+)
+from logstore.segments.rocketmq.timer.timer_unit import (
+    DELETE,
+    PUT,
+    ROLL,
+    TIMER_UNIT_BYTES,
+    TimerUnit,
+)
+from logstore.segments.rocketmq.timer.timer_wheel import Slot, TimerWheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from logstore.host import Host
+    from logstore.segments.rocketmq.message import Message
+
+__all__ = ["DequeueStep", "EnqueueStep", "TimerDelivery", "TimerQueue", "TimerStore"]
+
+_log = logging.getLogger(__name__)
+_BLANK_SLOTS = 60
+
+
+class TimerQueue(Protocol):
+    """What is asked of queue 0 of the timer topic."""
+
+    @property
+    def min_queue_offset(self) -> int:
+        """The first message that is still there."""
+        ...
+
+    @property
+    def max_queue_offset(self) -> int:
+        """Behind the last message."""
+        ...
+
+    def units(self, queue_offset: int, count_max: int) -> memoryview:
+        """Return units of 20 bytes."""
+        ...
+
+
+@attrs.frozen
+class TimerDelivery:
+    """A message to be put now: into its real topic, or with `is_roll` into the timer topic."""
+
+    message: Message
+    topic: str
+    queue_id: int
+    properties: dict[str, str]
+    is_roll: bool
+
+
+@attrs.frozen
+class EnqueueStep:
+    """Messages up to `next_queue_offset` are in the wheel, but those that are late already."""
+
+    next_queue_offset: int
+    late: list[TimerDelivery]
+
+
+@attrs.frozen
+class DequeueStep:
+    """
+    All that is due at one tick.
+
+    `changes` are what the metrics of a topic change by when the step is committed.
+    """
+
+    read_time_ms: int
+    due: list[TimerDelivery]
+    changes: list[tuple[str, int]]
+
+
+class TimerStore:
+    """
+    Wheel, log, checkpoint and metrics of one store directory.
+
+    `message_at` reads a message by physical offset and size, None if it is gone; `queue` returns
+    queue 0 of the timer topic, None before there is one. `runs_dequeue` is False on a slave.
+
+    Raises, on construction:
+        CorruptFileError: a file has not the size that it must have.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        directory: str,
+        settings: TimerSettings,
+        message_at: Callable[[int, int], Message | None],
+        queue: Callable[[], TimerQueue | None],
+        *,
+        runs_dequeue: bool = True,
+    ) -> None:
+        self.host = host
+        self.settings = settings
+        self.runs_dequeue = runs_dequeue
+        self._message_at = message_at
+        self._queue = queue
+        self._checkpoint_path = f"{directory}/config/timercheck"
+        self.checkpoint = TimerCheckpoint.load(host, self._checkpoint_path)
+        self.metrics = TimerMetrics(host, f"{directory}/config")
+        self.metrics.load()
+        self.wheel = TimerWheel(
+            host,
+            f"{directory}/timerwheel",
+            slot_count=settings.slot_count,
+            precision_ms=settings.precision_ms,
+        )
+        self.log = TimerLog(host, f"{directory}/timerlog", file_size_bytes=settings.log_file_bytes)
+        #: the next tick that is taken out, and the tick up to which messages may be put in
+        self.read_time_ms = 0
+        self.write_time_ms = 0
+        #: the next message of the timer topic
+        self.queue_offset = 0
+        self._committed_queue_offset = 0
+        self._told = (0, 0)
+        self._recover()
+
+    # recovery
+
+    def _recover(self) -> None:
+        """Find the end of the log, and let the wheel lead to what the log holds (``recover``)."""
+        checkpoint, log = self.checkpoint, self.log
+        start = max(checkpoint.last_timer_log_flush_where - log.file_size_bytes, 0)
+        last = self._revise_slots(start)
+        self.queue_offset = self._revised_queue_offset(last)
+        now_tick_ms = self._tick(self.host.clock.wall_ms())
+        oldest = now_tick_ms - (self.settings.slot_count - _BLANK_SLOTS) * self.wheel.precision_ms
+        self.read_time_ms = max(checkpoint.last_read_time_ms, oldest)
+        self._mend_slots()
+        self._committed_queue_offset = self.queue_offset
+        self.move_write_time()
+
+    def _mend_slots(self) -> None:
+        """
+        Let no slot lead behind the end of the log.
+
+        Its units there are lost, and their places are taken again: a slot that still led there
+        would take over other slots' messages. Those that were lost come in from the timer topic.
+        """
+        wheel, end = self.wheel, self.log.max_timer_offset
+        lost = wheel.first_unit_above(self.read_time_ms, end - 1)
+        if lost is not None and lost < end:
+            self._revise_slots(lost)
+        for slot in wheel.pending(self.read_time_ms):
+            if slot.last_timer_offset >= end:
+                wheel.put(slot.time_ms, -1, -1, 0)
+
+    def _revise_slots(self, start: int) -> TimerUnit | None:
+        """
+        Let each slot end with the last unit of the log that belongs there; return the last of all.
+
+        What stands behind damage goes (``recoverAndRevise``).
+        """
+        last, end = None, max(start, self.log.min_timer_offset)
+        try:
+            for timer_offset, last in self.log.units(start):
+                self.wheel.revise(last.due_ms, timer_offset)
+                end = timer_offset + TIMER_UNIT_BYTES
+        except CorruptEntryError as error:
+            _log.warning("%s; the timer log ends there", error)
+            self.log.truncate(end)
+        return last
+
+    def _revised_queue_offset(self, last: TimerUnit | None) -> int:
+        """Return the queue offset behind the message of the log's last unit."""
+        found = self.checkpoint.last_timer_queue_offset
+        if last is not None:
+            message = self._message_at(last.physical_offset, last.size_bytes)
+            found = found if message is None else message.queue_offset + 1
+        found = min(found, self.checkpoint.master_timer_queue_offset)
+        queue = self._queue()
+        if queue is None:
+            return found
+        return min(max(found, queue.min_queue_offset), queue.max_queue_offset)
+
+    def _tick(self, time_ms: int) -> int:
+        return time_ms // self.wheel.precision_ms * self.wheel.precision_ms
+
+    def move_write_time(self) -> None:
+        """Let the write time follow the clock; it never goes back (``maybeMoveWriteTime``)."""
+        self.write_time_ms = max(self.write_time_ms, self._tick(self.host.clock.wall_ms()))
+
+    # in
+
+    def enqueue(self, count_max: int = 1000) -> EnqueueStep | None:
+        """
+        Put up to `count_max` new messages of the timer topic into the wheel.
+
+        None if there are none. :meth:`commit_enqueue` must follow before the next call.
+
+        Raises:
+            WriteFailedError: the disk refused; those messages come again.
+
+        """
+        queue = self._queue()
+        if queue is None:
+            return None
+        start = max(self.queue_offset, queue.min_queue_offset)
+        end = queue.max_queue_offset
+        if not self.runs_dequeue:  # a slave does not go ahead of its master
+            end = min(end, self.checkpoint.master_timer_queue_offset)
+        units = queue.units(start, min(count_max, end - start)) if start < end else b""
+        if not units:
+            self.move_write_time()
+            return None
+        late: list[TimerDelivery] = []
+        for physical_offset, size_bytes, _ in UNIT.iter_unpack(units):
+            message = self._message_at(physical_offset, size_bytes)
+            due_ms = None if message is None else _due_ms(message)
+            if message is None or due_ms is None:
+                continue  # it is gone, or nobody said when it is due
+            if self.runs_dequeue and due_ms < self.write_time_ms:
+                late.append(self._delivery(message, NEVER_ENQUEUED_MS, is_roll=False))
+            else:
+                self.enqueue_one(message, physical_offset, size_bytes, due_ms)
+        return EnqueueStep(start + len(units) // UNIT.size, late)
+
+    def enqueue_one(
+        self, message: Message, physical_offset: int, size_bytes: int, due_ms: int
+    ) -> None:
+        """Give one message a unit in the log and a place in its slot (``doEnqueue``)."""
+        write_ms, precision_ms = self.write_time_ms, self.wheel.precision_ms
+        magic, roll_slots = PUT, self.settings.roll_slots
+        if due_ms - write_ms >= roll_slots * precision_ms:
+            magic |= ROLL
+            # The last round is never a short one.
+            is_short = (
+                due_ms - write_ms - roll_slots * precision_ms < roll_slots // 3 * precision_ms
+            )
+            due_ms = write_ms + (roll_slots // 2 if is_short else roll_slots) * precision_ms
+        is_delete = TIMER_DELETE_UNIQUE_KEY in message.properties
+        if is_delete:
+            magic |= DELETE
+        topic = message.properties.get(REAL_TOPIC)
+        slot = self.wheel.slot(due_ms)
+        unit = TimerUnit(
+            slot.last_timer_offset,
+            magic,
+            write_ms,
+            due_ms - write_ms,
+            physical_offset,
+            size_bytes,
+            0 if topic is None else java_hash(topic),
+        )
+        timer_offset = self.log.append(unit)
+        first = timer_offset if slot.first_timer_offset == -1 else slot.first_timer_offset
+        change = -1 if is_delete else 1
+        self.wheel.put(due_ms, first, timer_offset, slot.count + change, max(slot.magic, 0))
+        if topic is not None:
+            self.metrics.add(topic, change)
+
+    def commit_enqueue(self, step: EnqueueStep) -> None:
+        """Say that what was late in a step is put."""
+        self.queue_offset = self._committed_queue_offset = step.next_queue_offset
+        self.move_write_time()
+
+    # out
+
+    def dequeue(self) -> DequeueStep | None:
+        """
+        Return what is due at the next tick with messages, None if no tick is over.
+
+        Ticks without messages are passed by. :meth:`commit_dequeue` must follow.
+        """
+        if not self.runs_dequeue:
+            return None
+        while self.read_time_ms < self.write_time_ms:
+            slot = self.wheel.slot(self.read_time_ms)
+            if slot.time_ms != -1:
+                step = DequeueStep(self.read_time_ms, [], [])
+                self._fill(step, slot)
+                return step
+            self.read_time_ms += self.wheel.precision_ms
+        return None
+
+    def _units_of_slot(self, slot: Slot) -> list[TimerUnit]:
+        """Return the units of a slot, newest first; the chain ends where it leads elsewhere."""
+        units: list[TimerUnit] = []
+        timer_offset = slot.last_timer_offset
+        while timer_offset != -1 and (unit := self.log.unit_at(timer_offset)) is not None:
+            if self._tick(unit.due_ms) != slot.time_ms:
+                break
+            units.append(unit)
+            if unit.previous_timer_offset >= timer_offset:
+                break  # a loop: units lead to older ones only
+            timer_offset = unit.previous_timer_offset
+        return units
+
+    def _fill(self, step: DequeueStep, slot: Slot) -> None:
+        """Take the messages of a slot, oldest first, but those that another one takes back."""
+        units = self._units_of_slot(slot)
+        deleted = self._deleted(step, units)
+        for unit in reversed(units):
+            if unit.is_delete and not unit.is_roll:
+                continue
+            message = self._message_at(unit.physical_offset, unit.size_bytes)
+            if message is None:
+                continue
+            self._count(step, message, -1)
+            if self._delete_key(message) not in deleted:
+                delivery = self._delivery(message, unit.write_time_ms, is_roll=unit.is_roll)
+                step.due.append(delivery)
+
+    def _deleted(self, step: DequeueStep, units: list[TimerUnit]) -> set[str]:
+        """Return the keys of the messages that are taken back."""
+        keys: set[str] = set()
+        for unit in units:
+            if not unit.is_delete or unit.is_roll:
+                continue
+            message = self._message_at(unit.physical_offset, unit.size_bytes)
+            key = None if message is None else message.properties.get(TIMER_DELETE_UNIQUE_KEY)
+            if message is not None and key is not None:
+                self._count(step, message, 1)  # it counted off when it came
+                keys.add(key)
+        return keys
+
+    def _delete_key(self, message: Message) -> str | None:
+        key = message.unique_key
+        if key is None or not self.settings.appends_topic_to_delete_key:
+            return key
+        return f"{message.properties.get(REAL_TOPIC)}+{key}"
+
+    def _delivery(self, message: Message, enqueue_ms: int, *, is_roll: bool) -> TimerDelivery:
+        properties = message.properties
+        now_ms = self.host.clock.wall_ms()
+        topic, queue_id = message.topic, message.queue_id
+        if not is_roll:
+            topic = properties.get(REAL_TOPIC, TIMER_TOPIC)
+            text = properties.get(REAL_QUEUE_ID, "0")
+            queue_id = int(text) if text.isascii() and text.isdigit() else 0
+        converted = properties_when_due(properties, enqueue_ms, now_ms, is_roll=is_roll)
+        return TimerDelivery(message, topic, queue_id, converted, is_roll)
+
+    def commit_dequeue(self, step: DequeueStep) -> None:
+        """Say that what was due in a step is put: the wheel goes on to the next tick."""
+        for topic, change in step.changes:
+            self.metrics.add(topic, change)
+        self.read_time_ms = step.read_time_ms + self.wheel.precision_ms
+
+    @staticmethod
+    def _count(step: DequeueStep, message: Message, change: int) -> None:
+        topic = message.properties.get(REAL_TOPIC)
+        if topic is not None:
+            step.changes.append((topic, change))
+
+    # lasting
+
+    def congestion(self, due_ms: int) -> int:
+        """Return how many messages the slot of a time holds (``getCongestNum``)."""
+        return self.wheel.slot(due_ms).count
+
+    def prepare_checkpoint(self) -> None:
+        """Let the checkpoint say how far everything is (``prepareTimerCheckPoint``)."""
+        checkpoint = self.checkpoint
+        checkpoint.last_timer_log_flush_where = self.log.flushed_where
+        checkpoint.last_read_time_ms = self.read_time_ms
+        if self.runs_dequeue:
+            checkpoint.master_timer_queue_offset = self._committed_queue_offset
+            told = (self.read_time_ms, self._committed_queue_offset)
+            if told != self._told:
+                self._told = told
+                now_ms = self.host.clock.wall_ms()
+                checkpoint.data_version = checkpoint.data_version.next(now_ms)
+        checkpoint.last_timer_queue_offset = min(
+            self._committed_queue_offset, checkpoint.master_timer_queue_offset
+        )
+
+    def flush(self) -> None:
+        """
+        Make everything durable: log, wheel, checkpoint, metrics, in this order.
+
+        A wheel that is behind the log is made again from it, so the log goes first; the checkpoint
+        says what to look at and goes behind both. Raises OSError.
+        """
+        self.log.flush()
+        self.wheel.flush()
+        self.prepare_checkpoint()
+        self.checkpoint.store(self.host, self._checkpoint_path)
+        self.metrics.persist_if_dirty()
+
+    def clean(self, min_physical_offset: int) -> int:
+        """Remove files of the log whose messages are gone; count them."""
+        return self.log.delete_below(min_physical_offset)
+
+    def close(self) -> None:
+        """Flush and let go of the files."""
+        self.flush()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the files as they are, as if the process had been killed."""
+        self.wheel.close()
+        self.log.close()
+
+
+def _due_ms(message: Message) -> int | None:
+    """Return when a message of the timer topic is due, None where it does not say."""
+    text = message.properties.get(TIMER_OUT_MS, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
