@@ -7,19 +7,22 @@ from collections.abc import Callable, Sequence
 from logstore.tools.bench.figures import Row
 from logstore.tools.bench.frames import BenchError
 from logstore.tools.bench.layout_cells import CELLS, LayoutCell, Workplace
+from logstore.tools.bench.rocketmq_layout_cells import ROCKETMQ_CELLS
 from logstore.tools.bench.runner import Outcome
 
+#: both layouts' cells, Kafka's first
+ALL_CELLS: list[LayoutCell] = [*CELLS, *ROCKETMQ_CELLS]
 #: what stands over the column of figures
 SUBJECT = "logstore"
 
 
 def chosen(scenarios: Sequence[str]) -> list[LayoutCell]:
     """Return the cells of these scenarios, all where none is named. Raises BenchError."""
-    known = list(dict.fromkeys(cell.scenario for cell in CELLS))
+    known = list(dict.fromkeys(cell.scenario for cell in ALL_CELLS))
     for name in scenarios:
         if name not in known:
             raise BenchError(f"no scenario {name!r}; there are {', '.join(known)}")
-    return [cell for cell in CELLS if not scenarios or cell.scenario in scenarios]
+    return [cell for cell in ALL_CELLS if not scenarios or cell.scenario in scenarios]
 
 
 def measure(

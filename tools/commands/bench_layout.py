@@ -11,13 +11,13 @@ import orjson
 from rich.console import Console
 
 from logstore.errors import LogStoreError
-from logstore.tools.bench.layout_cells import CELLS, Workplace
-from logstore.tools.bench.layout_run import SUBJECT, chosen, measure
+from logstore.tools.bench.layout_cells import Workplace
+from logstore.tools.bench.layout_run import ALL_CELLS, SUBJECT, chosen, measure
 from logstore.tools.bench.report import as_json, machine, table
 
 ROUNDS = 3
 QUICK_SCALE = 0.125
-_SCENARIOS = ", ".join(dict.fromkeys(cell.scenario for cell in CELLS))
+_SCENARIOS = ", ".join(dict.fromkeys(cell.scenario for cell in ALL_CELLS))
 
 
 @click.command(
@@ -51,7 +51,7 @@ def layout(
     check: bool,
 ) -> None:
     """
-    Measure the Kafka layout without a broker, on data that are made for it.
+    Measure the layouts without a broker, on data that are made for it (RocketMQ's: -s rocketmq).
 
     Figures "a core" are by CPU time, the others by the clock; what is read stands in the file
     cache. Needs 3 GiB of disk, which are given back. One row per figure, with the bar that it must
