@@ -52,6 +52,7 @@ __all__ = ["DequeueStep", "EnqueueStep", "TimerDelivery", "TimerQueue", "TimerSt
 
 _log = logging.getLogger(__name__)
 _BLANK_SLOTS = 60
+_MANY_TICKS = 1000
 
 
 class TimerQueue(Protocol):
@@ -173,6 +174,8 @@ class TimerStore:
         would take over other slots' messages. Those that were lost come in from the timer topic.
         """
         wheel, end = self.wheel, self.log.max_timer_offset
+        if not wheel.is_used:
+            return
         lost = wheel.first_unit_above(self.read_time_ms, end - 1)
         if lost is not None and lost < end:
             self._revise_slots(lost)
@@ -299,6 +302,7 @@ class TimerStore:
         """
         if not self.runs_dequeue:
             return None
+        self._pass_by()
         while self.read_time_ms < self.write_time_ms:
             slot = self.wheel.slot(self.read_time_ms)
             if slot.time_ms != -1:
@@ -307,6 +311,13 @@ class TimerStore:
                 return step
             self.read_time_ms += self.wheel.precision_ms
         return None
+
+    def _pass_by(self) -> None:
+        """Pass many ticks without messages at once, as there are after a long stop."""
+        if self.write_time_ms - self.read_time_ms > _MANY_TICKS * self.wheel.precision_ms:
+            pending = self.wheel.pending(self.read_time_ms)
+            first_ms = pending[0].time_ms if pending else self.write_time_ms
+            self.read_time_ms = max(self.read_time_ms, min(first_ms, self.write_time_ms))
 
     def _units_of_slot(self, slot: Slot) -> list[TimerUnit]:
         """Return the units of a slot, newest first; the chain ends where it leads elsewhere."""

@@ -71,6 +71,8 @@ class TimerWheel:
         self._ring = slot_count * 2
         self._changed: dict[int, bytes] = {}
         self._file: File | None = None
+        #: False for a wheel that was made just now and holds nothing
+        self.is_used = False
         fs = host.fs
         if not fs.exists(path):
             if not is_writable:
@@ -92,6 +94,8 @@ class TimerWheel:
                 f"is {size_bytes} bytes long, a wheel of {self._ring} slots has {self.size_bytes}; "
                 "move it away: it is made again from the timer log and the timer topic",
             )
+        else:
+            self.is_used = True
 
     @property
     def size_bytes(self) -> int:
@@ -118,6 +122,7 @@ class TimerWheel:
     def put(self, time_ms: int, first: int, last: int, count: int, magic: int = 0) -> None:
         """Set the slot of a time."""
         tick = time_ms // self.precision_ms
+        self.is_used = True
         self._changed[self.index(time_ms)] = _SLOT.pack(tick, first, last, count, magic)
 
     def revise(self, time_ms: int, last: int) -> None:
@@ -143,6 +148,8 @@ class TimerWheel:
 
     def slots(self) -> Iterator[tuple[int, Slot]]:
         """Yield (index, slot) of every slot that was ever used, by index; zeros are passed over."""
+        if not self.is_used:
+            return
         for start in range(0, self._ring, _SCAN_BYTES // _SLOT.size):
             end = min(start + _SCAN_BYTES // _SLOT.size, self._ring)
             size_bytes = (end - start) * _SLOT.size
