@@ -152,7 +152,7 @@ class Broker:
         given = {**settings, "storePathRootDir": directory}
         config = BrokerSettings(given)
         for name, value in config.unknown.items():
-            _log.warning("%s=%s: no release of RocketMQ knows this setting", name, value)
+            _log.info("%s=%s: no release of RocketMQ knows this setting", name, value)
         store = RocketMQStore(host, directory, StoreOptions(settings=given, progress=progress))
         try:
             return cls(host, store, config)

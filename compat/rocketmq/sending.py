@@ -65,6 +65,8 @@ if TYPE_CHECKING:
 #: the version from which on clients say how often a message may be consumed again (V3_4_9)
 SAYS_RECONSUME_MAX_SINCE = 121
 _TOPIC_LENGTH_MAX = 127
+#: what is no batch, whatever a client means by it
+_FALSE = frozenset({"false", "0", "1"})
 _PUT_OK = PutMessageStatus.PUT_OK
 
 
@@ -86,7 +88,7 @@ def _send(
         topic = fields["b"]
         queue_id = int(fields["e"])
         route = broker.topics.routes.get(topic)
-        if route is None or fields.get("m", "false") != "false":
+        if route is None or fields.get("m", "false") not in _FALSE:
             return _send_carefully(broker, channel, request, fields)
         if not 0 <= queue_id < route.queue_count or not request.body:
             return _send_carefully(broker, channel, request, fields)
@@ -163,7 +165,7 @@ def _send_carefully(
     config = check_message(broker, channel, fields, topic, queue_id)
     if queue_id < 0:
         queue_id = broker.host.rng.randrange(max(config.write_queue_count, 1))
-    if read_flag(fields, "m", default=False):
+    if fields.get("m", "").lower() == "true":  # the 1 of C++ is none to Java: one message
         return _send_batch(broker, channel, request, fields, config, queue_id)
     sent = broker.property_rewriter.rewrite(fields.get("i") or "")
     text = sent.text

@@ -1,7 +1,8 @@
 """
 SEND_MESSAGE: a message, its fields named by words; older clients and those in C++ send it so.
 
-A batch is marked by `batch`, as ``true`` or, in C++, as ``1``.
+A batch is marked by ``batch=true``. What C++ marks by ``1`` is, to a real broker and to its
+consumers, one message whose body is the whole batch; so it is here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,281 @@
+"""Pulls: what they get, how long they wait, what they are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
+from logstore.testing.manual_clock import ManualClock
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker, decoded
+
+PULL = RequestCode.PULL_MESSAGE
+
+
+def heartbeat(*topics: str, group: str = "g", client_id: str = "c1", **changes: Any) -> bytes:
+    """Return the body of a heart beat of one consumer."""
+    subscriptions = [
+        {"topic": topic, "subString": "*", "subVersion": 1, "tagsSet": [], "codeSet": [], **changes}
+        for topic in topics
+    ]
+    consumer = {
+        "groupName": group,
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
+        "subscriptionDataSet": subscriptions,
+    }
+    beat = {"clientID": client_id, "consumerDataSet": [consumer], "producerDataSet": []}
+    return orjson.dumps(beat)
+
+
+def test_a_pull_gets_messages_in_order() -> None:
+    """The answer holds the messages as they stand in the log, and says where to go on."""
+    peer = Peer(a_broker())
+    for number in range(40):
+        peer.produce(b"%d" % number)
+    answer = peer.pull(queue_offset=3)
+    assert (answer.code, answer.remark) == (0, "FOUND")
+    assert answer.fields == {
+        "suggestWhichBrokerId": "0",
+        "nextBeginOffset": "35",
+        "minOffset": "0",
+        "maxOffset": "40",
+        "topicSysFlag": "0",
+        "groupSysFlag": "0",
+    }
+    assert [message.body for message in decoded(answer.body)] == [
+        b"%d" % number for number in range(3, 35)
+    ]
+
+
+@pytest.mark.parametrize("size_bytes", [10, 3000, 30_000])
+def test_long_and_short_messages_come_whole(size_bytes: int) -> None:
+    """Whether an answer is copied or leaves as a run of a file, it is the same."""
+    peer = Peer(a_broker())
+    bodies = [bytes([number]) * size_bytes for number in range(6)]
+    for body in bodies:
+        peer.produce(body)
+        peer.produce(b"other queue", queue_id=1)
+    assert [message.body for message in peer.messages()] == bodies
+
+
+NOT_FOUND = [
+    (0, "fresh", 0, 19, "NO_MESSAGE_IN_QUEUE", "0"),
+    (0, "fresh", 5, 21, "NO_MESSAGE_IN_QUEUE", "0"),
+    (0, TOPIC, 2, 19, "OFFSET_OVERFLOW_ONE", "2"),
+    (0, TOPIC, 9, 21, "OFFSET_OVERFLOW_BADLY", "2"),
+]
+
+
+@pytest.mark.parametrize(("queue_id", "topic", "start", "code", "remark", "begin"), NOT_FOUND)
+def test_where_there_is_nothing(
+    queue_id: int, topic: str, start: int, code: int, remark: str, begin: str
+) -> None:
+    """The answer says why there is nothing, and where to go on."""
+    broker = a_broker()
+    peer = Peer(broker)
+    peer.produce()
+    peer.produce()
+    broker.topics.ensure("fresh", 4)
+    broker.store.consume_queues.find_or_create("fresh", 0)
+    answer = peer.pull(topic, queue_id, start)
+    assert (answer.code, answer.remark) == (code, remark)
+    assert (answer.fields or {})["nextBeginOffset"] == begin
+
+
+def test_a_pull_waits_for_a_message() -> None:
+    """A pull behind the last message is answered when the next one comes, at once."""
+    broker = a_broker()
+    consumer, producer = Peer(broker), Peer(broker, 40002)
+    producer.produce(b"first")
+    opaque = consumer.send(PULL, consumer.pull_fields(TOPIC, 0, 1, "g"))
+    assert consumer.answer_to(opaque) is None
+    producer.produce(b"elsewhere", queue_id=1)
+    assert consumer.answer_to(opaque) is None
+    producer.produce(b"second")
+    answer = consumer.answer_to(opaque)
+    assert answer is not None
+    assert [message.body for message in decoded(answer.body)] == [b"second"]
+
+
+def test_a_pull_is_given_up_in_time() -> None:
+    """After the client's time without a message the answer is 19, and it is the only one."""
+    clock = ManualClock()
+    broker = a_broker(SimulatedHost(clock=clock))
+    peer = Peer(broker)
+    peer.produce()
+    fields = peer.pull_fields(TOPIC, 0, 1, "g", suspendTimeoutMillis=7000)
+    opaque = peer.send(PULL, fields)
+    clock.advance(6999)
+    broker.timers.run()
+    assert peer.answer_to(opaque) is None
+    clock.advance(1)
+    broker.timers.run()
+    answer = peer.answer_to(opaque)
+    assert answer is not None
+    assert (answer.code, answer.remark) == (19, "OFFSET_OVERFLOW_ONE")
+    peer.produce()
+    assert peer.answer_to(opaque) is None
+
+
+def test_without_long_polling_a_pull_waits_for_a_second() -> None:
+    """longPollingEnable=false makes the client's time shortPollingTimeMills."""
+    clock = ManualClock()
+    broker = a_broker(SimulatedHost(clock=clock), {"longPollingEnable": "false"})
+    peer = Peer(broker)
+    peer.produce()
+    opaque = peer.send(PULL, peer.pull_fields(TOPIC, 0, 1, "g"))
+    clock.advance(1000)
+    broker.timers.run()
+    assert peer.answer_to(opaque) is not None
+
+
+def test_a_pull_of_other_tags_goes_on_waiting() -> None:
+    """Messages with other tags wake nobody; the scan lets the consumer pass them over."""
+    clock = ManualClock()
+    broker = a_broker(SimulatedHost(clock=clock))
+    broker.start_housekeeping()
+    consumer, producer = Peer(broker), Peer(broker, 40002)
+    producer.produce()
+    fields = consumer.pull_fields(TOPIC, 0, 1, "g", subscription="a || b")
+    opaque = consumer.send(PULL, fields)
+    producer.produce(properties="TAGS\x01c\x02")
+    assert consumer.answer_to(opaque) is None
+    for _ in range(51):
+        clock.advance(100)
+        broker.timers.run()
+    answer = consumer.answer_to(opaque)
+    assert answer is not None
+    assert (answer.code, answer.remark) == (20, "NO_MATCHED_MESSAGE")
+    assert (answer.fields or {})["nextBeginOffset"] == "2"
+
+
+def test_only_wanted_tags_are_pulled() -> None:
+    """Tags that the subscription names, and no others, are handed out."""
+    peer = Peer(a_broker())
+    for tag in ("a", "b", "c"):
+        peer.produce(tag.encode(), properties=f"TAGS\x01{tag}\x02")
+    answer = peer.pull(subscription="a||c")
+    assert [message.body for message in decoded(answer.body)] == [b"a", b"c"]
+    assert (answer.fields or {})["nextBeginOffset"] == "3"
+
+
+def test_a_pull_commits_in_passing() -> None:
+    """With bit 1 the offset that the client names is committed, once, and not by the wake."""
+    broker = a_broker()
+    peer = Peer(broker)
+    peer.produce()
+    peer.send(PULL, peer.pull_fields(TOPIC, 0, 1, "g", sysFlag=7, commitOffset=1))
+    offsets = broker.store.consumer_offsets
+    assert offsets.query("g", TOPIC, 0) == 1
+    offsets.commit("g", TOPIC, 0, 0)
+    peer.produce()
+    assert offsets.query("g", TOPIC, 0) == 0
+
+
+def test_a_lost_connection_pulls_no_more() -> None:
+    """The pull of a client that has hung up is forgotten."""
+    broker = a_broker()
+    consumer, producer = Peer(broker), Peer(broker, 40002)
+    producer.produce()
+    consumer.send(PULL, consumer.pull_fields(TOPIC, 0, 1, "g"))
+    consumer.hang_up()
+    producer.produce()
+    assert (len(broker.held_pulls), consumer.heard) == (0, [])
+
+
+def test_a_pull_without_subscription_needs_a_heart_beat() -> None:
+    """What a group said of itself decides: unknown group, unknown topic, too old a version."""
+    broker = a_broker()
+    peer = Peer(broker)
+    peer.produce()
+    assert _bare(peer).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+    peer.ask(RequestCode.HEART_BEAT, {}, heartbeat("other"))
+    assert _bare(peer).remark.startswith("the consumer's subscription not exist")
+    peer.ask(RequestCode.HEART_BEAT, {}, heartbeat("other", TOPIC))
+    assert _bare(peer).code == 0
+    assert _bare(peer, subVersion=2).code == ResponseCode.SUBSCRIPTION_NOT_LATEST
+
+
+def _bare(peer: Peer, **fields: object) -> Any:
+    asked = peer.pull_fields(TOPIC, 0, 0, "g", sysFlag=0, **fields)
+    del asked["subscription"]
+    return peer.ask(PULL, asked)
+
+
+def test_what_may_not_be_pulled() -> None:
+    """Unknown topics, queues that are none, groups that are off: code and remark say so."""
+    broker = a_broker(settings={"autoCreateSubscriptionGroup": "false"})
+    peer = Peer(broker)
+    peer.produce()
+    answer = peer.pull()
+    assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    broker.update_settings({"autoCreateSubscriptionGroup": "true"})
+    assert peer.pull("nowhere").code == ResponseCode.TOPIC_NOT_EXIST
+    answer = peer.pull(queue_id=4)
+    assert answer.code == ResponseCode.INVALID_PARAMETER
+    assert answer.remark == (
+        "queueId[4] is illegal, topic:[orders] topicConfig.readQueueNums:[4] "
+        "consumer:[/127.0.0.1:40001]"
+    )
+    answer = peer.pull(subscription="||")
+    assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    answer = peer.pull(subscription="a > 1", expressionType="SQL92")
+    assert (answer.code, answer.remark) == (
+        1,
+        "The broker does not support consumer to filter message by SQL92",
+    )
+    broker.groups.forbid("g", TOPIC, is_forbidden=True)
+    peer.ask(RequestCode.HEART_BEAT, {}, heartbeat(TOPIC))
+    answer = _bare(peer)
+    assert (answer.code, answer.fields) == (ResponseCode.NO_PERMISSION, {"forbiddenType": "5"})
+
+
+def test_an_expression_filters_messages() -> None:
+    """With enablePropertyFilter a pull gets what its expression is true of."""
+    peer = Peer(a_broker(settings={"enablePropertyFilter": "true"}))
+    for number in range(4):
+        peer.produce(b"%d" % number, properties=f"n\x01{number}\x02")
+    answer = peer.pull(subscription="n > 1", expressionType="SQL92")
+    assert [message.body for message in decoded(answer.body)] == [b"2", b"3"]
+
+
+def test_an_expression_of_a_heart_beat_filters_messages() -> None:
+    """Registered by a heart beat it counts for pulls that bring none; of old ones it does not."""
+    peer = Peer(a_broker(settings={"enablePropertyFilter": "true"}))
+    for number in range(4):
+        peer.produce(b"%d" % number, properties=f"n\x01{number}\x02")
+    body = heartbeat(TOPIC, expressionType="SQL92", subString="n BETWEEN 1 AND 2")
+    peer.ask(RequestCode.HEART_BEAT, {}, body)
+    answer = _bare(peer)
+    assert [message.body for message in decoded(answer.body)] == [b"1", b"2"]
+
+
+def test_a_reset_is_told_to_the_next_pull() -> None:
+    """After a reset on the server the next pull is sent elsewhere, and commits do not count."""
+    peer = Peer(a_broker())
+    for _ in range(3):
+        peer.produce()
+    commit = {"consumerGroup": "g", "topic": TOPIC, "queueId": 0, "commitOffset": 3}
+    peer.pull()
+    peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+    reset = {
+        "topic": TOPIC,
+        "group": "g",
+        "timestamp": 0,
+        "isForce": "true",
+        "queueId": 0,
+        "offset": 1,
+    }
+    assert peer.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, reset).code == 0
+    answer = peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+    assert answer.remark == "Offset has been previously reset"
+    answer = peer.pull(queue_offset=3)
+    assert (answer.code, answer.remark) == (21, "OFFSET_RESET")
+    assert (answer.fields or {})["nextBeginOffset"] == "1"
+    assert peer.pull(queue_offset=1).code == 0
+    assert peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit).remark is None

@@ -1,0 +1,265 @@
+"""Sends: what is stored, what is answered, what is refused and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
+from logstore.segments.rocketmq.message_batch import BatchItem, encode_batch_body
+from logstore.segments.rocketmq.properties import parse_properties
+from logstore.testing.manual_clock import ManualClock
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.rocketmq.broker_peer import ONEWAY, TOPIC, Peer, a_broker, sent_fields
+
+KEY = "FD000000000000000000000000000002021E4E0E2F2A67D00C5A0000"
+WORDS = {
+    "a": "producerGroup", "b": "topic", "c": "defaultTopic", "d": "defaultTopicQueueNums",
+    "e": "queueId", "f": "sysFlag", "g": "bornTimestamp", "h": "flag", "i": "properties",
+    "j": "reconsumeTimes", "k": "unitMode", "m": "batch",
+}  # fmt: skip
+
+
+def test_a_message_is_stored_as_it_was_sent() -> None:
+    """Body, flag, queue, birth and properties of a message are what a consumer gets."""
+    peer = Peer(a_broker(), 40077)
+    answer = peer.produce(b"hello", queue_id=2, properties=f"UNIQ_KEY\x01{KEY}\x02x\x011\x02", h=7)
+    assert (answer.code, answer.remark) == (0, None)
+    assert answer.fields == {
+        "msgId": "7F00000100002A9F0000000000000000",
+        "queueId": "2",
+        "queueOffset": "0",
+        "transactionId": KEY,
+        "MSG_REGION": "DefaultRegion",
+        "TRACE_ON": "true",
+    }
+    (message,) = peer.messages(queue_id=2)
+    assert (message.body, message.flag, message.queue_offset) == (b"hello", 7, 0)
+    assert (str(message.born_host), str(message.store_host)) == (
+        "127.0.0.1:40077",
+        "127.0.0.1:10911",
+    )
+    assert message.properties == {
+        "UNIQ_KEY": KEY, "x": "1", "CLUSTER": "DefaultCluster", "MSG_REGION": "DefaultRegion",
+        "TRACE_ON": "true",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("serializer", [0, 1])
+def test_words_and_letters_mean_the_same(serializer: int) -> None:
+    """SEND_MESSAGE and SEND_MESSAGE_V2 store the same and answer the same, in either form."""
+    peer = Peer(a_broker())
+    fields = sent_fields(TOPIC, 1, f"UNIQ_KEY\x01{KEY}\x02TAGS\x01a\x02")
+    named = {WORDS[letter]: value for letter, value in fields.items()}
+    by_word = peer.ask(RequestCode.SEND_MESSAGE, named, b"x", serializer=serializer)
+    by_letter = peer.ask(RequestCode.SEND_MESSAGE_V2, fields, b"x", serializer=serializer)
+    first, second = peer.messages(queue_id=1)
+    assert (first.properties, first.body) == (second.properties, second.body)
+    assert by_word.fields is not None
+    assert by_letter.fields is not None
+    assert by_word.fields.keys() == by_letter.fields.keys()
+    assert [by_word.fields["queueOffset"], by_letter.fields["queueOffset"]] == ["0", "1"]
+
+
+def test_a_one_way_message_is_stored_without_a_word() -> None:
+    """Nothing is answered, and the message is there."""
+    peer = Peer(a_broker())
+    fields = sent_fields(TOPIC, 0)
+    opaque = peer.send(RequestCode.SEND_MESSAGE_V2, fields, b"quiet", flag=ONEWAY)
+    opaque_again = peer.send(RequestCode.SEND_MESSAGE_V2, fields, b"again", flag=ONEWAY)
+    assert (peer.answer_to(opaque), peer.answer_to(opaque_again)) == (None, None)
+    assert [message.body for message in peer.messages()] == [b"quiet", b"again"]
+
+
+def test_a_batch_becomes_messages() -> None:
+    """Every item of a batch is a message of its own; all of their ids are answered."""
+    peer = Peer(a_broker())
+    items = [BatchItem(b"one", b"TAGS\x01a\x02", 1), BatchItem(b"two", b"", 2)]
+    answer = peer.ask(
+        RequestCode.SEND_BATCH_MESSAGE, sent_fields(TOPIC, 0), encode_batch_body(items)
+    )
+    first, second = peer.messages()
+    assert answer.fields is not None
+    assert answer.fields["msgId"] == f"{first.offset_message_id},{second.offset_message_id}"
+    assert answer.fields["queueOffset"] == "0"
+    assert [(first.body, first.flag), (second.body, second.flag)] == [(b"one", 1), (b"two", 2)]
+    assert first.tags == "a"
+
+
+@pytest.mark.parametrize("flag", ["true", "1"])
+def test_the_batch_of_c_plus_plus_is_one_message(flag: str) -> None:
+    """Marked by ``1`` a batch stays one message, as on a real broker; by ``true`` it does not."""
+    peer = Peer(a_broker())
+    body = encode_batch_body([BatchItem(b"one", b""), BatchItem(b"two", b"")])
+    named = {WORDS[letter]: value for letter, value in sent_fields(TOPIC, 0, m=flag).items()}
+    assert peer.ask(RequestCode.SEND_MESSAGE, named, body).code == 0
+    stored = [message.body for message in peer.messages()]
+    assert stored == ([body] if flag == "1" else [b"one", b"two"])
+
+
+def test_a_batch_that_is_cut_off_stores_nothing() -> None:
+    """A batch body that ends within an item is refused whole."""
+    peer = Peer(a_broker())
+    body = encode_batch_body([BatchItem(b"one", b""), BatchItem(b"two", b"")])
+    answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, sent_fields(TOPIC, 0), body[:-3])
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert peer.messages() == []
+
+
+def test_a_batch_does_not_go_to_a_retry_topic() -> None:
+    """The refusal is Java's."""
+    peer = Peer(a_broker())
+    body = encode_batch_body([BatchItem(b"one", b"")])
+    answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, sent_fields("%RETRY%g", 0), body)
+    assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+    assert answer.remark == "batch request does not support retry group %RETRY%g"
+
+
+def test_a_topic_is_made_by_the_first_message() -> None:
+    """It has as many queues as client and TBW102 both allow, and rights without inheritance."""
+    broker = a_broker()
+    Peer(broker).produce(topic="fresh", d=16)
+    made = broker.topics.get("fresh")
+    assert made is not None
+    assert (made.read_queue_count, made.write_queue_count, made.perm) == (8, 8, 6)
+    Peer(broker).produce(topic="small", d=2)
+    small = broker.topics.get("small")
+    assert small is not None
+    assert small.write_queue_count == 2
+
+
+def test_a_negative_queue_is_any_queue() -> None:
+    """A message for queue -1 goes to one of the topic's queues, which the answer names."""
+    peer = Peer(a_broker())
+    peer.produce()
+    chosen = {(peer.produce(queue_id=-1).fields or {})["queueId"] for _ in range(40)}
+    assert chosen <= {"0", "1", "2", "3"}
+    assert len(chosen) > 1
+
+
+REFUSALS = [
+    ({"b": "a b"}, 29, "contains illegal characters"),
+    ({"b": ""}, 29, "The specified topic is blank."),
+    ({"b": "x" * 128}, 29, "is longer than topic max length: 127"),
+    ({"b": "SCHEDULE_TOPIC_XXXX"}, 16, "topic[SCHEDULE_TOPIC_XXXX] is forbidden."),
+    ({"b": "new", "c": "nowhere"}, 17, "topic[new] not exist, apply first please!"),
+    ({"e": 4}, 29, "request queueId[4] is illegal, TopicConfig [topicName=orders, readQ"),
+    ({"e": "x"}, 1, "e"),
+    ({"g": None}, 1, "g"),
+]
+
+
+@pytest.mark.parametrize(("changes", "code", "remark"), REFUSALS)
+def test_what_cannot_be_sent_is_refused(changes: dict[str, object], code: int, remark: str) -> None:
+    """Code and remark say why; region and trace switch are told all the same."""
+    peer = Peer(a_broker())
+    peer.produce()
+    fields = {**sent_fields(TOPIC, 0), **changes}
+    given = {name: value for name, value in fields.items() if value is not None}
+    answer = peer.ask(RequestCode.SEND_MESSAGE_V2, given, b"x")
+    assert answer.code == code
+    assert remark in (answer.remark or "")
+    assert answer.fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+    assert len(peer.messages()) == 1
+
+
+def test_topics_are_not_made_where_that_is_switched_off() -> None:
+    """Without autoCreateTopicEnable an unknown topic is refused, and TBW102 lends nothing."""
+    broker = a_broker(settings={"autoCreateTopicEnable": "false"})
+    answer = Peer(broker).produce(topic="fresh")
+    assert answer.code == ResponseCode.TOPIC_NOT_EXIST
+    assert broker.topics.get("fresh") is None
+
+
+def test_a_message_that_is_too_large_is_refused() -> None:
+    """The remark names the limit, and nothing is stored."""
+    peer = Peer(a_broker(settings={"maxMessageSize": "1024"}))
+    assert peer.produce(bytes(1024)).code == 0
+    answer = peer.produce(bytes(1025))
+    assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+    assert "msg body length limit 1024B" in (answer.remark or "")
+    assert len(peer.messages()) == 1
+
+
+def test_an_empty_body_is_refused() -> None:
+    """As 5.5.0 does; clients send none."""
+    peer = Peer(a_broker())
+    assert peer.produce(b"").code == ResponseCode.SYSTEM_ERROR
+    assert peer.messages() == []
+
+
+def test_many_messages_of_one_read_are_answered_in_order() -> None:
+    """Frames that come together are answered together, each with its place."""
+    peer = Peer(a_broker())
+    peer.produce()
+    for number in range(5):
+        peer.produce(b"%d" % number)
+    assert [message.body for message in peer.messages()][1:] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_synchronous_flush_holds_the_answer_back() -> None:
+    """Under SYNC_FLUSH the answer comes with the end of the sync, and only then can it be read."""
+    broker = a_broker(settings={"flushDiskType": "SYNC_FLUSH"})
+    peer = Peer(broker)
+    peer.produce()
+    pending: list[tuple[Callable[[], None], Callable[[BaseException | None], None]]] = []
+    broker.offload = lambda run, done: pending.append((run, done))
+    opaque = peer.send(RequestCode.SEND_MESSAGE_V2, sent_fields(TOPIC, 0), b"safe")
+    other = Peer(broker, 40002)
+    opaque_of_other = other.send(RequestCode.SEND_MESSAGE_V2, sent_fields(TOPIC, 0), b"too")
+    assert (peer.answer_to(opaque), len(pending)) == (None, 1)
+    assert len(peer.messages()) == 1
+    for _ in range(2):
+        run, done = pending.pop(0)
+        run()
+        done(None)
+    first, second = peer.answer_to(opaque), other.answer_to(opaque_of_other)
+    assert first is not None
+    assert second is not None
+    assert (first.code, second.code) == (0, 0)
+    assert [message.body for message in peer.messages()] == [b"hello", b"safe", b"too"]
+
+
+def test_a_flush_that_takes_too_long_is_told() -> None:
+    """After syncFlushTimeout the answer is 10: stored, but perhaps not safe."""
+    clock = ManualClock()
+    broker = a_broker(
+        SimulatedHost(clock=clock), {"flushDiskType": "SYNC_FLUSH", "syncFlushTimeout": "200"}
+    )
+    broker.offload = lambda run, done: None  # noqa: ARG005 - a disk that never answers
+    peer = Peer(broker)
+    opaque = peer.send(RequestCode.SEND_MESSAGE_V2, sent_fields(TOPIC, 0), b"x")
+    clock.advance(200)
+    broker.timers.run()
+    answer = peer.answer_to(opaque)
+    assert answer is not None
+    assert (answer.code, (answer.fields or {})["queueOffset"]) == (10, "0")
+
+
+def test_who_does_not_wait_is_answered_at_once() -> None:
+    """``WAIT=false`` is answered before the sync, even under SYNC_FLUSH."""
+    broker = a_broker(settings={"flushDiskType": "SYNC_FLUSH"})
+    broker.offload = lambda run, done: None  # noqa: ARG005 - a disk that never answers
+    assert Peer(broker).produce(properties="WAIT\x01false\x02").code == 0
+
+
+def test_a_dead_letter_that_a_client_sends_itself() -> None:
+    """A retry beyond the client's limit goes to the dead letters, one within it does not."""
+    peer = Peer(a_broker())
+    peer.produce(topic="%RETRY%g", j=3, l=3, d=1)
+    peer.produce(topic="%RETRY%g", j=4, l=3, d=1)
+    assert len(peer.messages("%RETRY%g")) == 1
+    (dead,) = peer.messages("%DLQ%g")
+    assert dead.reconsume_times == 4
+
+
+def test_a_timed_message_can_be_taken_back() -> None:
+    """A message for the time wheel is answered with a handle that names it."""
+    peer = Peer(a_broker(settings={"timerWheelEnable": "true"}))
+    answer = peer.produce(properties=f"UNIQ_KEY\x01{KEY}\x02TIMER_DELAY_SEC\x0160\x02")
+    assert answer.code == 0
+    assert "recallHandle" in (answer.fields or {})
+    assert peer.messages() == []
+    (waiting,) = peer.messages("rmq_sys_wheel_timer")
+    assert parse_properties(waiting.properties_text)["REAL_TOPIC"] == TOPIC
