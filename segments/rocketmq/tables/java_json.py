@@ -37,6 +37,11 @@ _SPACE = re.compile(r"[ \t\r\n\f\v\x08\ufeff]*")
 _COMMAS = re.compile(r"[ \t\r\n\f\v\x08,]*")
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+#: a map of numbers by bare numbers, as tables of offsets hold them by the thousand
+_NUMBERS = re.compile(
+    r"\{(?>\s*-?[0-9]{1,19}:-?[0-9]{1,19}\s*,)*\s*-?[0-9]{1,19}:-?[0-9]{1,19}\s*\}"
+)
+_PAIR = re.compile(r"(-?[0-9]+):(-?[0-9]+)")
 _PLAIN = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 _LITERALS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 _ESCAPES = {
@@ -161,6 +166,11 @@ class _Parser:
         return found
 
     def _object(self, depth: int) -> dict[Any, Any]:
+        numbers = _NUMBERS.match(self.text, self.position)
+        if numbers is not None:
+            self.position = numbers.end()
+            pairs: list[tuple[str, str]] = _PAIR.findall(numbers.group())
+            return {int(key): int(value) for key, value in pairs}
         self._take("{")
         found: dict[Any, Any] = {}
         self._skip(_COMMAS)
@@ -299,6 +309,10 @@ class _Writer:
             return "{}"
         line = self._line(depth + 1)
         parts: list[str] = []
+        if {*map(type, fields), *map(type, fields.values())} == {int}:
+            bare = "" if self._is_old else line
+            pairs = f",{bare}".join([f"{key}:{value}" for key, value in fields.items()])
+            return f"{{{bare}{pairs}{self._line(depth)}}}"
         for key, value in fields.items():
             text = str(value) if type(value) is int else self.text(value, depth + 1)
             if type(key) is str:

@@ -16,6 +16,7 @@ import attrs
 from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.release import Release
 
+_INT31 = 1 << 31
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -25,6 +26,8 @@ class JsonTypeError(LogStoreError, ValueError):
 
 def as_int(value: Any, bits: int = 64) -> int:
     """Return a whole number that fits `bits`. Raises JsonTypeError."""
+    if type(value) is int and -_INT31 <= value < _INT31:
+        return value
     if isinstance(value, str):
         text = value.strip()
         digits = text[1:] if text[:1] in ("-", "+") else text
