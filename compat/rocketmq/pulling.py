@@ -361,6 +361,6 @@ def _answer(
     )
     if not result.count:
         return [head]
-    if len(result.pieces) > 1 or result.size_bytes <= _READ_BYTES_MAX:
+    if len(result.runs) > 1 or result.size_bytes <= _READ_BYTES_MAX:
         return [head, result.read()]
     return [head, result.pieces[0]]

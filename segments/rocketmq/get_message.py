@@ -23,6 +23,7 @@ from logstore.segments.rocketmq.consume_queue_ext import ADDRESS_MAX
 from logstore.segments.rocketmq.consume_queue_unit import UNIT, UNIT_BYTES
 
 if TYPE_CHECKING:
+    from logstore.host import File
     from logstore.segments.rocketmq.message_filter import ExtUnit, MessageFilter
 
 __all__ = [
@@ -183,10 +184,9 @@ class GetMessageResult:
     """
     What a pull gets (``GetMessageResult``).
 
-    `pieces` are the messages' bytes in the order of the queue, neighbours joined;
-    `filtered_count` messages were read and did not pass. `max_physical_offset_pulled` is the
-    place of the last message looked at, 0 if none was; `physical_offset_lag` is how far it is
-    from the end of the commit log.
+    `runs` are the messages' bytes in the order of the queue, neighbours joined: (file, position,
+    size) each. `filtered_count` messages were read and did not pass. `physical_offset_lag` is how
+    far the last message looked at is from the end of the commit log.
     """
 
     __slots__ = (
@@ -196,7 +196,7 @@ class GetMessageResult:
         "min_queue_offset",
         "next_begin_offset",
         "physical_offset_lag",
-        "pieces",
+        "runs",
         "size_bytes",
         "status",
         "suggests_slave",
@@ -209,46 +209,49 @@ class GetMessageResult:
         self.next_begin_offset = next_begin_offset
         self.min_queue_offset = min_offset
         self.max_queue_offset = max_offset
-        self.pieces: list[Extent] = []
+        self.runs: list[tuple[File, int, int]] = []
         self.count = 0
         self.size_bytes = 0
         self.filtered_count = 0
         self.physical_offset_lag = 0
         self.suggests_slave = False
 
+    @property
+    def pieces(self) -> list[Extent]:
+        """The runs as they are handed to a socket."""
+        return [Extent(*run) for run in self.runs]
+
     def read(self) -> bytes:
         """
         Return all messages, one after the other.
 
-        Pieces that stand near each other in one file are read at once, with what is between.
+        Runs that stand near each other in one file are read at once, with what is between.
         """
-        pieces = self.pieces
-        if len(pieces) == 1:
-            return pieces[0].read()
+        runs = self.runs
+        count = len(runs)
+        if count == 1:
+            file, position, size = runs[0]
+            return file.read(position, size)
         parts: list[bytes | memoryview] = []
-        index, count = 0, len(pieces)
+        index = 0
         while index < count:
-            first = pieces[index]
-            end = first.position + first.size_bytes
-            wanted = first.size_bytes
+            file, start, wanted = runs[index]
+            end = start + wanted
             last = index + 1
-            while last < count and (piece := pieces[last]).file is first.file:
-                gap_end = piece.position + piece.size_bytes
+            while last < count:
+                next_file, position, size = runs[last]
+                next_end = position + size
                 # Reading twice as much as is wanted costs less than a second system call.
-                if piece.position < end or gap_end - first.position > 2 * wanted + _GAP_BYTES:
+                is_far = next_end - start > 2 * wanted + _GAP_BYTES
+                if next_file is not file or position < end or is_far:
                     break
-                wanted += piece.size_bytes
-                end = gap_end
+                wanted += size
+                end = next_end
                 last += 1
-            if last == index + 1:
-                parts.append(first.read())
-            else:
-                start = first.position
-                window = memoryview(first.file.read(start, end - start))
-                parts.extend(
-                    window[piece.position - start : piece.position - start + piece.size_bytes]
-                    for piece in pieces[index:last]
-                )
+            window = memoryview(file.read(start, end - start))
+            for _, position, size in runs[index:last]:
+                position -= start
+                parts.append(window[position : position + size])
             index = last
         return b"".join(parts)
 
@@ -318,6 +321,7 @@ class _Scan:
         "count_max",
         "end",
         "far",
+        "file",
         "file_size",
         "file_start",
         "in_memory_from",
@@ -355,6 +359,7 @@ class _Scan:
         #: after a message that is gone all others of its commit log file are passed over
         self.skip_below = _NEVER
         self.run_start = self.run_end = self.file_start = -1
+        self.file: File | None = None
 
     def one_file(self, queue: ReadableUnits, result: GetMessageResult, asked: int) -> None:
         """Scan from the result's next queue offset to the end of that consume queue file."""
@@ -455,12 +460,11 @@ class _Scan:
         if start < 0:
             return
         position = start % self.file_size
-        pieces = result.pieces
-        if start - position == self.file_start:
-            pieces.append(Extent(pieces[-1].file, position, run_end - start))
-        else:
-            pieces.append(self.commit_log.extent(start, run_end - start))
+        if start - position != self.file_start:
+            self.file = self.commit_log.extent(start, run_end - start).file
             self.file_start = start - position
+        assert self.file is not None
+        result.runs.append((self.file, position, run_end - start))
         self.run_start = -1
 
 
