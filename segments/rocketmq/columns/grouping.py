@@ -107,7 +107,15 @@ def number_queues(
 
 
 @compiled
-def _put_64(target: Bytes, at: Number, value: Number) -> None:
+def put_32(target: Bytes, at: Number, value: Number) -> None:
+    """Write four bytes, the highest first."""
+    for index in range(4):
+        target[at + index] = (value >> (24 - 8 * index)) & 255
+
+
+@compiled
+def put_64(target: Bytes, at: Number, value: Number) -> None:
+    """Write eight bytes, the highest first."""
     for index in range(8):
         target[at + index] = (value >> (56 - 8 * index)) & 255
 
@@ -133,11 +141,9 @@ def fill_units(
         place = np.int64(nexts[queue])
         nexts[queue] = place + 1
         at = 20 * place
-        _put_64(units, at, table[row, PHYSICAL_OFFSET])
-        size = table[row, SIZE]
-        for index in range(4):
-            units[at + 8 + index] = (size >> (24 - 8 * index)) & 255
-        _put_64(units, at + 12, table[row, TAGS_CODE])
+        put_64(units, at, table[row, PHYSICAL_OFFSET])
+        put_32(units, at + 8, table[row, SIZE])
+        put_64(units, at + 12, table[row, TAGS_CODE])
         queue_offsets[place] = table[row, QUEUE_OFFSET]
         rows[place] = row
 
