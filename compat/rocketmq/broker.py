@@ -36,6 +36,7 @@ from logstore.host import Host
 from logstore.segments.rocketmq import store_rules
 from logstore.segments.rocketmq.broker_config import BrokerSettings
 from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
+from logstore.segments.rocketmq.filters.sql_filter import FilterBitMaps
 from logstore.segments.rocketmq.host_address import HostAddress
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
@@ -102,6 +103,9 @@ class Broker:
         self.bloom_filter = BloomFilter.sized(
             settings.bloom_error_percent, settings.bloom_group_count
         )
+        if settings.computes_filter_bit_maps:
+            bit_maps = FilterBitMaps(store.consumer_filters, self.bloom_filter)
+            store.consume_queues.bit_map_of = bit_maps.bit_map_of
 
     def _open_clients(self) -> None:
         self.producers = Producers()

@@ -19,6 +19,7 @@ _QUEUES = {
     "ackThreadPoolQueue": 100_000,
 }
 _END_TRANSACTION_CAPACITY = 100_000
+_UNIT = 1024
 
 
 def runtime_info(broker: Broker) -> dict[str, str]:
@@ -47,4 +48,32 @@ def runtime_info(broker: Broker) -> dict[str, str]:
             end = store.max_queue_offset(names.SCHEDULE_TOPIC, level - 1)
             table[f"scheduleMessageOffset_{level}"] = f"{done},{end}"
     table.update(store.runtime())
-    return table
+    return table | _store_rows(broker)
+
+
+def _store_rows(broker: Broker) -> dict[str, str]:
+    """Return what the broker asks its store for one by one."""
+    store = broker.store
+    log = store.commit_log
+    space = broker.host.fs.volume_space(store.directory)
+    total, free = _readable(space.total_bytes), _readable(space.usable_bytes)
+    return {
+        "commitLogDirCapacity": f"Total : {total}, Free : {free}.",
+        "earliestMessageTimeStamp": str(store.earliest_store_timestamp_ms()),
+        "pageCacheLockTimeMills": "0",  # nobody waits for a lock here
+        "remainHowManyDataToFlush": _readable(log.max_physical_offset - log.flushed_where),
+        # Java's word for "as many as you like": there is no pool to run out of buffers.
+        "remainTransientStoreBufferNumbs": "2147483647",
+    }
+
+
+def _readable(size_bytes: int) -> str:
+    """Return a size as Java prints it: whole bytes, or one decimal of the next unit."""
+    if size_bytes < _UNIT:
+        return f"{size_bytes} B"
+    size: float = size_bytes
+    for prefix in "KMGTPE":
+        size /= _UNIT
+        if size < _UNIT:
+            break
+    return f"{size:.1f} {prefix}iB"

@@ -69,6 +69,7 @@ class Settings:
     notifies_consumer_ids: bool = _switch("notifyConsumerIdsChangedEnable", default=True)
     has_property_filter: bool = _switch("enablePropertyFilter", default=False)
     filters_retries: bool = _switch("filterSupportRetry", default=False)
+    computes_filter_bit_maps: bool = _switch("enableCalcFilterBitMap", default=False)
     resets_on_server: bool = _switch("useServerSideResetOffset", default=True)
     stores_replies: bool = _switch("storeReplyMessageEnable", default=True)
     rejects_pull_consumers: bool = _switch("rejectPullConsumerEnable", default=False)

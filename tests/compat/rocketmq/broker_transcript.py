@@ -68,6 +68,8 @@ class BrokerTranscript:
             "brokerIP1": "127.0.0.1",
             # Checks are made when the recording has them.
             "transactionCheckInterval": str(_HOUR_MS),
+            # Before 5.x it was clients who reset themselves.
+            "useServerSideResetOffset": "false" if case.version == "4.9.8" else "true",
         }
         self.broker = Broker.open(SimulatedHost(clock=self.clock), DIRECTORY, settings)
         self.broker.advertised_port = int(settings["listenPort"])

@@ -17,18 +17,22 @@ PULL = RequestCode.PULL_MESSAGE
 
 def heartbeat(*topics: str, group: str = "g", client_id: str = "c1", **changes: Any) -> bytes:
     """Return the body of a heart beat of one consumer."""
-    subscriptions = [
+    subscriptions: list[dict[str, Any]] = [
         {"topic": topic, "subString": "*", "subVersion": 1, "tagsSet": [], "codeSet": [], **changes}
         for topic in topics
     ]
-    consumer = {
+    consumer: dict[str, Any] = {
         "groupName": group,
         "consumeType": "CONSUME_PASSIVELY",
         "messageModel": "CLUSTERING",
         "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
         "subscriptionDataSet": subscriptions,
     }
-    beat = {"clientID": client_id, "consumerDataSet": [consumer], "producerDataSet": []}
+    beat: dict[str, Any] = {
+        "clientID": client_id,
+        "consumerDataSet": [consumer],
+        "producerDataSet": [],
+    }
     return orjson.dumps(beat)
 
 

@@ -1,0 +1,182 @@
+"""Delayed messages, messages sent back, dead letters: on a clock that the test turns."""
+
+from __future__ import annotations
+
+import pytest
+
+from logstore.compat.rocketmq.broker import Broker
+from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
+from logstore.segments.rocketmq.message import Message
+from logstore.testing.manual_clock import ManualClock
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.rocketmq.broker_peer import SMALL, TOPIC, Peer, a_broker
+
+LEVELS = "1s 5s 10s 30s 1m"
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+
+
+class Stage:
+    """A broker whose housekeeping runs as the test lets time pass."""
+
+    def __init__(self, host: SimulatedHost | None = None) -> None:
+        self.clock = ManualClock()
+        self.host = SimulatedHost(clock=self.clock) if host is None else host
+        self.open()
+
+    def open(self) -> None:
+        """Start the broker, again perhaps."""
+        self.broker: Broker = a_broker(self.host, {**SMALL, "messageDelayLevel": LEVELS})
+        self.broker.start_housekeeping()
+        self.peer = Peer(self.broker)
+
+    def pass_ms(self, delay_ms: int) -> None:
+        """Let time pass, timer by timer."""
+        end_ms = self.clock.monotonic_ms() + delay_ms
+        while (due_ms := self.broker.timers.next_due_ms()) is not None and due_ms <= end_ms:
+            self.clock.advance(max(due_ms - self.clock.monotonic_ms(), 0))
+            self.broker.timers.run()
+        self.clock.advance(end_ms - self.clock.monotonic_ms())
+
+    def send_back(self, message: Message, level: int = 0, **fields: object) -> int:
+        """Say that group g cannot consume a message; return the answer's code."""
+        asked = {"group": "g", "offset": message.physical_offset, "delayLevel": level, **fields}
+        return self.peer.ask(RequestCode.CONSUMER_SEND_MSG_BACK, asked).code
+
+
+@pytest.mark.parametrize(("level", "delay_ms"), [(1, 1000), (2, 5000), (4, 30_000), (9, 60_000)])
+def test_a_delayed_message_comes_on_time(level: int, delay_ms: int) -> None:
+    """It waits in the schedule topic, and comes when its level says, not 100 ms later."""
+    stage = Stage()
+    stage.peer.produce(b"later", queue_id=3, properties=f"DELAY\x01{level}\x02x\x01y\x02")
+    assert len(stage.peer.messages(SCHEDULE, min(level, 5) - 1)) == 1
+    stage.pass_ms(delay_ms - 1)
+    assert stage.peer.messages(queue_id=3) == []
+    stage.pass_ms(1)
+    (message,) = stage.peer.messages(queue_id=3)
+    assert (message.body, message.properties["x"]) == (b"later", "y")
+    assert (message.properties["REAL_TOPIC"], message.properties["REAL_QID"]) == (TOPIC, "3")
+
+
+def test_a_delayed_message_wakes_a_pull() -> None:
+    """A consumer that waits gets a delayed message the moment it is delivered."""
+    stage = Stage()
+    stage.peer.produce()
+    opaque = stage.peer.send(RequestCode.PULL_MESSAGE, stage.peer.pull_fields(TOPIC, 0, 1, "g"))
+    stage.peer.produce(b"later", properties="DELAY\x011\x02")
+    stage.pass_ms(999)
+    assert stage.peer.answer_to(opaque) is None
+    stage.pass_ms(1)
+    assert stage.peer.answer_to(opaque) is not None
+
+
+def test_many_delayed_messages_come_in_order() -> None:
+    """More messages than one run delivers come all the same, each once, in their order."""
+    stage = Stage()
+    bodies = [b"%d" % number for number in range(1200)]
+    for body in bodies:
+        stage.peer.produce(body, properties="DELAY\x011\x02")
+    stage.pass_ms(1100)
+    assert [message.body for message in stage.peer.messages()] == bodies
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_delays_go_on_after_a_restart(is_clean: bool) -> None:
+    """What was pending comes after a restart; after a clean stop what was delivered does not."""
+    stage = Stage()
+    stage.peer.produce(b"soon", properties="DELAY\x011\x02")
+    stage.peer.produce(b"later", properties="DELAY\x013\x02")
+    stage.pass_ms(2000)
+    if is_clean:
+        stage.broker.close()
+    else:
+        stage.broker.abandon()
+    stage.open()
+    stage.pass_ms(10_000)
+    bodies = [message.body for message in stage.peer.messages()]
+    assert bodies in ([b"soon", b"later"], [b"soon", b"soon", b"later"])
+    assert not is_clean or len(bodies) == 2
+
+
+def test_a_message_that_is_sent_back_comes_again() -> None:
+    """It comes from the retry topic after the first level, and says where it comes from."""
+    stage = Stage()
+    stage.peer.produce(b"hard", properties="KEYS\x01k\x02")
+    (message,) = stage.peer.messages()
+    assert stage.send_back(message) == 0
+    stage.pass_ms(9999)
+    assert stage.peer.messages("%RETRY%g") == []
+    stage.pass_ms(1)
+    (again,) = stage.peer.messages("%RETRY%g")
+    assert (again.body, again.reconsume_times) == (b"hard", 1)
+    assert again.born_timestamp_ms == message.born_timestamp_ms
+    assert again.properties["RETRY_TOPIC"] == TOPIC
+    assert again.properties["ORIGIN_MESSAGE_ID"] == message.offset_message_id
+    assert (again.properties["WAIT"], again.properties["KEYS"]) == ("false", "k")
+
+
+def test_each_failure_waits_longer() -> None:
+    """The level is 3 and one more for every time that the message came already."""
+    stage = Stage()
+    stage.peer.produce()
+    (message,) = stage.peer.messages()
+    stage.send_back(message)
+    stage.pass_ms(10_000)
+    (again,) = stage.peer.messages("%RETRY%g")
+    stage.send_back(again)
+    assert len(stage.peer.messages(SCHEDULE, 3)) == 1
+    (twice,) = stage.peer.messages(SCHEDULE, 3)
+    assert twice.properties["ORIGIN_MESSAGE_ID"] == message.offset_message_id
+
+
+@pytest.mark.parametrize(
+    "fields", [{"maxReconsumeTimes": 0}, {"delayLevel": -1}, {"maxReconsumeTimes": -1}]
+)
+def test_a_message_that_is_given_up_is_a_dead_letter(fields: dict[str, object]) -> None:
+    """After the last try, or on request, a message goes to the group's dead letters, readable."""
+    stage = Stage()
+    stage.peer.produce(b"dead")
+    (message,) = stage.peer.messages()
+    assert stage.send_back(message, **fields) == 0
+    (letter,) = stage.peer.messages("%DLQ%g")
+    assert (letter.body, letter.reconsume_times) == (b"dead", 1)
+    assert letter.properties["RETRY_TOPIC"] == TOPIC
+
+
+def test_old_clients_do_not_say_how_often() -> None:
+    """Of a client before V3_4_9 the group's own limit counts."""
+    stage = Stage()
+    stage.peer.produce()
+    (message,) = stage.peer.messages()
+    old = Peer(stage.broker, 40002, version=120)
+    asked = {
+        "group": "g",
+        "offset": message.physical_offset,
+        "delayLevel": 0,
+        "maxReconsumeTimes": 0,
+    }
+    assert old.ask(RequestCode.CONSUMER_SEND_MSG_BACK, asked).code == 0
+    assert stage.broker.topics.get("%DLQ%g") is None
+
+
+def test_what_is_not_there_cannot_be_sent_back() -> None:
+    """A place where no message stands is refused with the place."""
+    stage = Stage()
+    stage.peer.produce()
+    answer = stage.peer.ask(
+        RequestCode.CONSUMER_SEND_MSG_BACK, {"group": "g", "offset": 100_000, "delayLevel": 0}
+    )
+    assert (answer.code, answer.remark) == (
+        ResponseCode.SYSTEM_ERROR,
+        "look message by offset failed, 100000",
+    )
+
+
+def test_a_group_without_retry_queues_wants_nothing_back() -> None:
+    """With retryQueueNums 0 the answer is success, and nothing is stored."""
+    stage = Stage()
+    stage.peer.produce()
+    (message,) = stage.peer.messages()
+    group = b'{"groupName":"g","retryQueueNums":0}'
+    assert stage.peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, group).code == 0
+    assert stage.send_back(message) == 0
+    assert stage.broker.topics.get("%RETRY%g") is None
