@@ -71,9 +71,5 @@ def _readable(size_bytes: int) -> str:
     """Return a size as Java prints it: whole bytes, or one decimal of the next unit."""
     if size_bytes < _UNIT:
         return f"{size_bytes} B"
-    size: float = size_bytes
-    for prefix in "KMGTPE":
-        size /= _UNIT
-        if size < _UNIT:
-            break
-    return f"{size:.1f} {prefix}iB"
+    power = (size_bytes.bit_length() - 1) // 10
+    return f"{size_bytes / _UNIT**power:.1f} {'KMGTPE'[power - 1]}iB"

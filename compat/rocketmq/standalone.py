@@ -156,4 +156,4 @@ def _number(settings: Mapping[str, str], key: str, default: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ConfigError(f"{key}={text}: is no whole number") from None
+        raise ConfigError(key, text, "a whole number") from None

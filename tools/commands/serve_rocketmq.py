@@ -98,14 +98,14 @@ def _addresses(
 def _port_of(settings: Mapping[str, str], key: str, default: int) -> int:
     text = settings.get(key, str(default))
     if not text.isdecimal() or int(text) > _PORT_MAX:
-        raise ConfigError(f"{key}={text}: is no port")
+        raise ConfigError(key, text, "a port")
     return int(text)
 
 
 def _host_and_port(text: str) -> tuple[str, int]:
     host, separator, port = text.rpartition(":")
     if not separator or not host or not port.isdecimal() or int(port) > _PORT_MAX:
-        raise ConfigError(f"namesrvAddr={text}: must be HOST:PORT, several with ; between them")
+        raise ConfigError("namesrvAddr", text, "HOST:PORT, several with ; between them")
     return host.strip("[]"), int(port)
 
 
