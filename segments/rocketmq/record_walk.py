@@ -73,7 +73,8 @@ def check_run(data: memoryview, physical_offset: int, checks: RecordChecks) -> C
         topic_length_bytes = _TOPIC_LENGTH_BYTES.get(magic)
         if topic_length_bytes is None:
             return position, f"magic {magic.hex()} is that of no message"
-        fixed_bytes: int = FIXED_BYTES[sys_flag >> 4 & 3]
+        kinds_of_host: int = sys_flag >> 4 & 3
+        fixed_bytes = FIXED_BYTES[kinds_of_host]
         if size_bytes < fixed_bytes + topic_length_bytes + 2:
             return position, f"a record of {size_bytes} bytes is too short"
         record_end: int = position + size_bytes
