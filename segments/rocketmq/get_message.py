@@ -257,7 +257,7 @@ class GetMessageResult:
 
 
 #: so much between two messages is read rather than left out
-_GAP_BYTES = 16384
+_GAP_BYTES = 65536
 
 
 def get_message(
