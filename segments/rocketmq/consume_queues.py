@@ -244,6 +244,10 @@ class ConsumeQueues:
                 )
                 self._unwritten.add(queue)
 
+    def mark_unwritten(self, queue: AnyQueue) -> None:
+        """Say that units were put into a queue behind this table's back."""
+        self._unwritten.add(queue)
+
     def write(self) -> None:
         """
         Put the units that wait into their files, one write a queue.

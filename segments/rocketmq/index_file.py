@@ -27,12 +27,16 @@ import sys
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.errors import WriteFailedError
 from logstore.host import File, Host
 from logstore.segments.rocketmq.release import Release
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.columns.kernel import Int64s
 
 HEADER = struct.Struct(">qqqqii")
 ENTRY = struct.Struct(">iqii")
@@ -146,14 +150,28 @@ class IndexFile:
             raise WriteFailedError(f"{path}: cannot make an index file: {error}") from error
         made = cls(host, path, sizes)
         made._is_empty_count_written = release is Release.V5
-        if previous is not None and previous.end_physical_offset > 0:
-            made.begin_physical_offset = made.end_physical_offset = previous.end_physical_offset
-        if previous is not None and previous.end_timestamp_ms > 0:
-            made.begin_timestamp_ms = made.end_timestamp_ms = previous.end_timestamp_ms
-        made._is_header_dirty = True
         # A new file is all zeros: its slots need no reading.
         made._slots = _empty_slots(sizes.slot_count)
+        made._is_header_dirty = True
+        if previous is not None:
+            made.follow(previous)
+            with suppress(WriteFailedError):  # it is written again with the first entries
+                made.write()
         return made
+
+    def follow(self, previous: IndexFile) -> None:
+        """
+        Begin where `previous` ends, if nothing stands in here.
+
+        A crash may leave a file without header, which would take in again what is in others.
+        """
+        if self.next_number > 1 or self.end_physical_offset or self.end_timestamp_ms:
+            return
+        if previous.end_physical_offset > 0:
+            self.begin_physical_offset = self.end_physical_offset = previous.end_physical_offset
+        if previous.end_timestamp_ms > 0:
+            self.begin_timestamp_ms = self.end_timestamp_ms = previous.end_timestamp_ms
+        self._is_header_dirty = self._is_writable
 
     @property
     def is_full(self) -> bool:
@@ -209,6 +227,47 @@ class IndexFile:
             self.end_timestamp_ms = store_timestamp_ms
             self._is_header_dirty = True
         return left
+
+    def put_many(
+        self, key_hashes: Int64s, physical_offsets: Int64s, store_timestamps_ms: Int64s
+    ) -> int:
+        """
+        Add entries in bulk, an element of each array for one; return for how many there was room.
+
+        As :meth:`put` does one message at a time; needs numpy, and numba to be fast.
+        """
+        import numpy as np
+
+        from logstore.segments.rocketmq.columns.index_fill import fill_entries
+
+        slots = self._slots
+        if slots is None:
+            slots = self._load_slots()
+        number = self.next_number
+        count = min(len(key_hashes), max(self.sizes.entry_count - number, 0))
+        if not count:
+            return 0
+        packed = np.empty(ENTRY.size * count, np.uint8)
+        self.slot_count_used += int(
+            fill_entries(
+                key_hashes[:count],
+                physical_offsets[:count],
+                store_timestamps_ms[:count],
+                np.frombuffer(slots, np.int32),
+                number,
+                self.begin_timestamp_ms,
+                packed,
+            )
+        )
+        self._pending += packed.data
+        if number <= 1:
+            self.begin_physical_offset = int(physical_offsets[0])
+            self.begin_timestamp_ms = int(store_timestamps_ms[0])
+        self.next_number = number + count
+        self.end_physical_offset = int(physical_offsets[count - 1])
+        self.end_timestamp_ms = int(store_timestamps_ms[count - 1])
+        self._is_header_dirty = True
+        return count
 
     def _seconds(self, store_timestamp_ms: int) -> int:
         """Return how many whole seconds after the begin timestamp; 0 where there is none."""

@@ -27,6 +27,7 @@ from logstore.segments.rocketmq.system_flags import TRANSACTION_MASK, TRANSACTIO
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.checkpoint import StoreCheckpoint
+    from logstore.segments.rocketmq.columns.record_scan import IndexEntries
     from logstore.segments.rocketmq.dispatch_request import DispatchRequest
 
 #: entries that wait in memory before they are written without being asked
@@ -118,6 +119,8 @@ class MessageIndex:
                 removed.append(path)
                 continue
             self._warn_of(file)
+            if self._files:
+                file.follow(self._files[-1])
             self._files.append(file)
         if self._is_writable:
             self._remove_files(removed)
@@ -204,6 +207,29 @@ class MessageIndex:
             file = self._roll()
         if file.pending_count >= PENDING_COUNT_MAX:
             file.write()
+
+    def put_many(self, entries: IndexEntries) -> None:
+        """
+        Add the entries of many messages, as :meth:`put` does of one; needs the extra ``columns``.
+
+        Raises:
+            WriteFailedError: as for :meth:`put`.
+
+        """
+        from logstore.segments.rocketmq.columns.index_fill import without_sign
+
+        physical_offsets = entries.physical_offsets
+        start = int(physical_offsets.searchsorted(self.end_physical_offset))
+        hashes = without_sign(entries.hashes)
+        while start < len(hashes):
+            file = self._files[-1] if self._files else None
+            if file is None or file.is_full:
+                file = self._roll()
+            start += file.put_many(
+                hashes[start:], physical_offsets[start:], entries.store_timestamps_ms[start:]
+            )
+            if file.pending_count >= PENDING_COUNT_MAX:
+                file.write()
 
     def _roll(self) -> IndexFile:
         """Write the full last file and make the next one."""

@@ -24,6 +24,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.segments.rocketmq.bulk_dispatch import (
+    BULK_BYTES_MIN,
+    BulkDispatch,
+    bulk_dispatch,
+)
 from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.dispatch_request import (
     Blank,
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.commit_log import CommitLog
     from logstore.segments.rocketmq.consume_queues import ConsumeQueues
     from logstore.segments.rocketmq.dispatch import Dispatch
+    from logstore.segments.rocketmq.message_index import MessageIndex
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +90,10 @@ class StoreRecoverer:
     is_writable: bool = True
     #: ``messageIndexEnable`` and ``messageIndexSafe``: the index must be durable, too
     is_index_safe: bool = False
+    #: None where it is not built (``messageIndexEnable``)
+    index: MessageIndex | None = None
     _count: int = 0
+    _bulk: BulkDispatch | None = None
     _first_dispatched: int = 0
 
     def run(self) -> StoreRecovery:
@@ -101,6 +110,8 @@ class StoreRecoverer:
         else:
             start = self._start_by_checkpoint(bases)
             self._first_dispatched = start
+        if self.commit_log.peek(self._first_dispatched + BULK_BYTES_MIN, _HEAD_BYTES).strip(b"\0"):
+            self._bulk = bulk_dispatch(self.dispatching, self.index)
         found = self.commit_log.recover(start, self._take_run if self.is_writable else None)
         end = found.next_offset
         self.consume_queues.truncate_dirty(end)
@@ -186,15 +197,28 @@ class StoreRecoverer:
 
     def _take_run(self, physical_offset: int, records: memoryview) -> None:
         """Dispatch a run of checked records, those that are known to be dispatched left out."""
-        position, size_bytes, first = 0, len(records), self._first_dispatched
+        if physical_offset + len(records) <= self._first_dispatched:
+            return
+        skipped = 0
+        while physical_offset + skipped < self._first_dispatched:
+            skipped += int.from_bytes(records[skipped : skipped + 4])
+        records = records[skipped:]
+        if self._bulk is not None:
+            self._count += self._bulk.take(records)
+        else:
+            self._take_one_by_one(records)
+        # What waits in memory is bounded, however long the log is.
+        self.consume_queues.write()
+
+    def _take_one_by_one(self, records: memoryview) -> None:
+        position, size_bytes = 0, len(records)
         deliver_time = self.dispatching.deliver_time
         while position < size_bytes:
             found = read_dispatch_request(records, position, deliver_time=deliver_time)
             if isinstance(found, Blank):
                 return
-            if physical_offset + position >= first:
-                self.dispatching.dispatch_one(found)
-                self._count += 1
+            self.dispatching.dispatch_one(found)
+            self._count += 1
             position += found.size_bytes
 
     def _dispatch_read(self, end: int) -> None:

@@ -166,6 +166,7 @@ class RocketMQStore:
             self.was_clean,
             is_writable,
             is_index_safe=has_index and config.boolean("messageIndexSafe"),
+            index=self.index if has_index else None,
         ).run()
         self.queue_offsets = self.consume_queues.recovered_queue_offsets(
             self.commit_log.min_physical_offset
