@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typing_extensions import Buffer
 
 from logstore.os_host import system_host
 from logstore.segments.rocketmq.get_message import GetMessageStatus
@@ -36,7 +37,7 @@ class SlaveStore:
         """Where its commit log ends."""
         return self.store.commit_log.max_physical_offset
 
-    def append_raw(self, physical_offset: int, data: bytes) -> bool:
+    def append_raw(self, physical_offset: int, data: Buffer) -> bool:
         """Take bytes of the master."""
         taken: bool = self.store.append_raw(physical_offset, data)
         return taken
