@@ -256,7 +256,11 @@ class TestOneway:
 
     def test_a_handler_may_answer_nothing(self) -> None:
         """None is no answer, for whatever request."""
-        connection = ScriptedRemoting({SEND: lambda *_: None}).connect()
+
+        def ignore(service: Any, channel: Channel, asked: Command) -> None:
+            """Take the request."""
+
+        connection = ScriptedRemoting({SEND: ignore}).connect()
         assert connection.feed(request(SEND)) == []
 
 

@@ -67,7 +67,7 @@ def _fields(exchange: Exchange, answer: Answer, *, is_4: bool) -> dict[str, str]
 def _body(exchange: Exchange, answer: Answer, *, is_4: bool) -> Any:
     code = exchange.code
     if code in (PULL, QUERY):
-        hidden = MASKED_PROPERTIES | (OTHERWISE_IN_4 if is_4 else frozenset())
+        hidden = MASKED_PROPERTIES | OTHERWISE_IN_4 if is_4 else MASKED_PROPERTIES
         return [_message(message, hidden) for message in decoded(answer.body)]
     if code in (ROUTE, CLUSTER):
         body = re.sub(rb"127\.0\.0\.1:\d+", b"ADDRESS", answer.body)

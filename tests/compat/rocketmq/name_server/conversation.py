@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from logstore.compat.rocketmq.connection import RemotingConnection
 from logstore.compat.rocketmq.name_server.name_server import NameServer
@@ -54,7 +54,7 @@ class Conversation:
 
     def register(
         self,
-        topics: Mapping[str, TopicConfig] | Iterable[str] = ("t", "u"),
+        topics: Mapping[str, TopicConfig] | Sequence[str] = ("t", "u"),
         *,
         name: str = "a",
         address: str = "192.0.2.1:10911",
