@@ -281,6 +281,30 @@ def test_unclean_load_removes_what_the_checkpoint_does_not_vouch_for() -> None:
     assert again.end_physical_offset == 500
 
 
+def test_a_crash_behind_a_new_file_puts_nothing_in_twice() -> None:
+    """A last file of which a crash left no more than the name begins where the one before ends."""
+    host = SimulatedHost()
+    sizes = IndexSizes(3, 4)
+    index = index_on(host, sizes, Release.V4)
+    for number in range(4):
+        index.put(request_at(number * 100, "k", store_ms=1000 * (number + 1)))
+    flush = index.begin_flush()
+    flush.run()
+    index.end_flush(flush)
+    index.checkpoint.flush()
+    path = index.files[1].path
+    assert IndexFile(host, path, sizes).end_physical_offset == 200  # as Java has it at once
+    file = host.fs.open(path)
+    file.truncate(0)
+    file.close()
+    again = index_on(host, sizes, Release.V4)
+    assert again.load(is_clean=False) == []
+    for number in range(4):  # recovery dispatches all once more
+        again.put(request_at(number * 100, "k", store_ms=1000 * (number + 1)))
+    found = again.query("T", "k", 99, *ALL_TIME).physical_offsets
+    assert found == [300, 200, 200, 100, 0]  # the last one of a full file: as in Java
+
+
 def test_a_read_only_index_removes_nothing() -> None:
     """A store that is not writable leaves files newer than the checkpoint where they are."""
     host = SimulatedHost()

@@ -15,6 +15,7 @@ from logstore.segments.rocketmq.tables.consumer_offsets import (
 from logstore.segments.rocketmq.tables.delay_offsets import DelayOffsetTable
 from logstore.segments.rocketmq.tables.java_json import format_json, parse_json
 from logstore.segments.rocketmq.tables.json_table import JsonTable
+from logstore.segments.rocketmq.tables.message_request_modes import MessageRequestModeTable
 from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupTable
 from logstore.segments.rocketmq.tables.topics import TopicConfig, TopicTable
 from logstore.testing.manual_clock import ManualClock
@@ -32,6 +33,7 @@ TABLES: dict[str, type[JsonTable]] = {
         LightConsumerOffsetTable,
         DelayOffsetTable,
         ConsumerFilterTable,
+        MessageRequestModeTable,
     )
 }
 
