@@ -51,6 +51,22 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     return World(host, "/data")
 
 
+def test_holes_are_passed_over(world: World) -> None:
+    """The next data is at or before the next byte that was written; behind all there is none."""
+    path = world.make("a", b"start")
+    file = world.fs.open(path)
+    file.truncate(1 << 24)
+    file.write(1 << 22, b"middle")
+    assert file.next_data(0) == 0
+    found = file.next_data(1 << 20)
+    assert found is not None
+    assert 1 << 20 <= found <= 1 << 22
+    assert file.next_data((1 << 22) + 3) == (1 << 22) + 3
+    assert file.next_data(1 << 23) is None
+    assert file.next_data(1 << 24) is None
+    assert file.read(0, 5) == b"start"
+
+
 def test_what_is_written_is_read(world: World) -> None:
     """A read returns the bytes that were written at that position, through any handle."""
     path = world.make("a", b"hello world")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.host import File, read_file, write_file
-from logstore.recovery import Recovery, keep_tail, set_aside
+from logstore.recovery import Recovery, content_end, holds_something, keep_tail, set_aside
 from logstore.testing import SimulatedHost
 from logstore.testing.simulated_file import SimulatedFile
 
@@ -71,6 +71,35 @@ def test_zeros_are_not_kept(host: SimulatedHost) -> None:
     assert set_aside(host.fs, file_of(host, bytes(2 * MIB))) == ()
     assert set_aside(host.fs, file_of(host, b"")) == ()
     assert names_in(host) == ["a"]
+
+
+def test_what_is_cut_may_be_kept_elsewhere(host: SimulatedHost) -> None:
+    """In a directory that is made for it, durably, where strange names hurt a foreign program."""
+    tail = b"tail" + bytes(5)
+    (kept,) = keep_tail(
+        host.fs, file_of(host, b"good" + tail), 4, directory="/aside/log", end_position=8
+    )
+    assert kept == "/aside/log/a.cut-at-4"
+    (whole,) = set_aside(host.fs, host.fs.open("/log/a"), directory="/aside/log")
+    host.fs.sync_directory("/log")
+    host.fs.sync_directory("/")
+    host.power_loss()
+    assert read_file(host.fs, kept) == b"tail"
+    assert read_file(host.fs, whole) == b"good" + tail
+    assert names_in(host) == []
+
+
+@pytest.mark.parametrize("gap", [0, 1, 5, MIB - 1, MIB, 3 * MIB + 7])
+def test_content_ends_behind_the_last_byte_that_is_no_zero(host: SimulatedHost, gap: int) -> None:
+    """Wherever zeros stand, in holes or written."""
+    file = file_of(host, b"good")
+    file.truncate(8 * MIB)
+    assert (content_end(file, 0), content_end(file, 4)) == (4, 4)
+    assert not holds_something(file, 4)
+    file.write(100 + gap, b"x" + bytes(1000))
+    assert (content_end(file, 0), content_end(file, 101 + gap)) == (101 + gap, 101 + gap)
+    assert holds_something(file, 100 + gap)
+    assert not holds_something(file, 101 + gap)
 
 
 def test_what_was_kept_before_under_the_name_is_replaced(host: SimulatedHost) -> None:

@@ -106,3 +106,14 @@ def test_an_append_costs_what_it_appends() -> None:
     for number in range(8 * 1024):
         sparse.write(number * 100, bytes([number % 255 + 1]) * 100)
     assert sparse.stored_bytes == sparse.size_bytes == 819_200
+
+
+@given(STEPS, POSITIONS)
+def test_nothing_but_zeros_stands_before_what_is_stored_next(
+    steps: list[tuple[str, int, bytes]], start: int
+) -> None:
+    """And nothing but zeros from there on where nothing is stored any more."""
+    sparse, plain = build(steps)
+    found = sparse.next_stored(start)
+    assert found is None or start <= found < len(plain)
+    assert not any(plain[start:found])

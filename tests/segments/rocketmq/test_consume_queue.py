@@ -347,7 +347,7 @@ def test_the_queues_of_a_real_broker_are_read(case: GoldenCase) -> None:
             host, str(directory), directory.parent.name, 0, file_size_bytes=size_bytes
         )
         for queue_offset, unit in enumerate(units):
-            assert queue.put(*unit, queue_offset)
+            assert queue.put(unit[0], unit[1], unit[2], queue_offset)
         queue.close()
         assert [read_file(host.fs, str(file)) for file in files] == [
             file.read_bytes() for file in files
