@@ -1,0 +1,63 @@
+"""A long log dispatched in bulk gives the same files as one message after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logstore.segments.rocketmq import bulk_dispatch, recovering
+from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
+from tests.segments.rocketmq.golden_rewrite import Rewriter, index_bytes, queue_bytes
+
+pytest.importorskip("numba")
+
+CASES = golden_cases(
+    "plain", "properties", "delay", "transactions", "batch-queue", "property-crc", "multi-dispatch"
+)
+
+
+@pytest.fixture(autouse=True)
+def every_log_is_long(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let recovery take even a few messages for many; return how many runs went in bulk."""
+    monkeypatch.setattr(recovering, "BULK_BYTES_MIN", 0)
+    taken: list[int] = []
+    take = bulk_dispatch.BulkDispatch.take
+
+    def counted(self: bulk_dispatch.BulkDispatch, records: memoryview) -> int:
+        taken.append(len(records))
+        return take(self, records)
+
+    monkeypatch.setattr(bulk_dispatch.BulkDispatch, "take", counted)
+    return taken
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_log_alone_gives_the_brokers_queues_and_index(
+    case: GoldenCase, tmp_path: Path, every_log_is_long: list[int]
+) -> None:
+    """After a kill before any dispatch, queues and index made in bulk are the real broker's."""
+    rewriter = Rewriter(case, case.store, tmp_path / "store")
+    rewriter.run().abandon()
+    assert queue_bytes(tmp_path / "store") == {}
+    store = rewriter.open()
+    assert store.recovery.dispatched_count > 0
+    store.close()
+    assert queue_bytes(tmp_path / "store") == queue_bytes(case.store)
+    assert index_bytes(tmp_path / "store") == index_bytes(case.store)
+    is_possible = case.settings.get("enableMultiDispatch") != "true"
+    assert bool(every_log_is_long) is is_possible
+
+
+@pytest.mark.parametrize("case", golden_cases("properties"), ids=lambda case: case.id)
+def test_what_is_there_already_is_passed_over(
+    case: GoldenCase, tmp_path: Path, every_log_is_long: list[int]
+) -> None:
+    """A kill after a part was dispatched and written leaves nothing twice."""
+    rewriter = Rewriter(case, case.store, tmp_path / "store")
+    store = rewriter.run(dispatch_each=True)
+    store.consume_queues.write()
+    store.abandon()
+    rewriter.open().close()
+    assert every_log_is_long
+    assert queue_bytes(tmp_path / "store") == queue_bytes(case.store)
