@@ -11,6 +11,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
+import attrs
+
 from logstore.compat.rocketmq import names
 from logstore.compat.rocketmq.broker_topics import READ_WRITE, unit_sys_flag
 from logstore.compat.rocketmq.codes import ResponseCode
@@ -168,34 +170,25 @@ def _send_carefully(
     if fields.get("m", "").lower() == "true":  # the 1 of C++ is none to Java: one message
         return _send_batch(broker, channel, request, fields, config, queue_id)
     sent = broker.property_rewriter.rewrite(fields.get("i") or "")
-    text = sent.text
     reconsume_times = read_int(fields, "j", 0)
-    to_topic, to_queue_id = topic, queue_id
+    place = _Place(config, config.topic_name, queue_id, sent.text)
     if topic.startswith(names.RETRY_PREFIX):
         if _is_given_up(broker, request, fields, topic, reconsume_times):
-            to_topic = names.dlq_topic(topic[len(names.RETRY_PREFIX) :])
-            config = broker.topics.ensure(to_topic, 1)
-            to_queue_id = 0
-            text = _with(text, {DELAY: "0"})
+            place = _place_of_dead_letter(broker, topic, sent.text)
     elif config.attributes.get("cleanup.policy") == "COMPACTION":
-        if not parse_properties(text.encode()).get(KEYS, "").strip():
-            raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "Required message key is missing")
+        _check_key(sent.text)
     else:
         broker.topics.learn_route(config)
-    sys_flag = read_int(fields, "f") | _filter_flag(config)
-    if sent.is_half and not (reconsume_times > 0 and _delay_level(text) > 0):
-        if broker.settings.rejects_transactions:
-            raise RefusedError(
-                ResponseCode.NO_PERMISSION,
-                f"the broker[{broker.settings.ip1}] sending transaction message is forbidden",
-            )
-        text, sys_flag = _as_half(text, sent.unique_key, to_topic, to_queue_id, sys_flag)
-        to_topic, to_queue_id = names.HALF_TOPIC, 0
+    sys_flag = read_int(fields, "f") | _filter_flag(place.config)
+    if sent.is_half and not (reconsume_times > 0 and _delay_level(place.text) > 0):
+        _check_transactions(broker)
+        place = _place_of_half(place, sent.unique_key)
+        sys_flag = with_transaction_type(sys_flag, TRANSACTION_NONE)
     draft = draft_message(
-        topic=to_topic,
+        topic=place.topic,
         body=request.body,
-        queue_id=to_queue_id,
-        properties_text=text.encode(),
+        queue_id=place.queue_id,
+        properties_text=place.text.encode(),
         flag=read_int(fields, "h"),
         sys_flag=sys_flag,
         born_timestamp_ms=read_long(fields, "g"),
@@ -350,15 +343,43 @@ def _inner_batch(
     )
 
 
-def _as_half(
-    text: str, unique_key: str, topic: str, queue_id: int, sys_flag: int
-) -> tuple[str, int]:
-    """Return properties and flag of the half message that stands for one of a transaction."""
-    half = _with(
-        text,
-        {TRANSACTION_ID: unique_key, REAL_TOPIC: topic, REAL_QUEUE_ID: str(queue_id)},
-    )
-    return half, with_transaction_type(sys_flag, TRANSACTION_NONE)
+@attrs.frozen
+class _Place:
+    """Where a message goes, and with which properties."""
+
+    config: TopicConfig
+    topic: str
+    queue_id: int
+    text: str
+
+
+def _place_of_dead_letter(broker: Broker, retry_topic: str, text: str) -> _Place:
+    topic = names.dlq_topic(retry_topic[len(names.RETRY_PREFIX) :])
+    return _Place(broker.topics.ensure(topic, 1), topic, 0, _with(text, {DELAY: "0"}))
+
+
+def _place_of_half(place: _Place, unique_key: str) -> _Place:
+    """Return where the half message goes that stands for one of a transaction."""
+    added = {
+        TRANSACTION_ID: unique_key,
+        REAL_TOPIC: place.topic,
+        REAL_QUEUE_ID: str(place.queue_id),
+    }
+    return _Place(place.config, names.HALF_TOPIC, 0, _with(place.text, added))
+
+
+def _check_key(text: str) -> None:
+    """Refuse a message without a key: its topic keeps the last one of each key."""
+    if not parse_properties(text.encode()).get(KEYS, "").strip():
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "Required message key is missing")
+
+
+def _check_transactions(broker: Broker) -> None:
+    if broker.settings.rejects_transactions:
+        raise RefusedError(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{broker.settings.ip1}] sending transaction message is forbidden",
+        )
 
 
 def _with(text: str, added: Mapping[str, str]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import orjson
+
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
 from logstore.segments.rocketmq.message import Message, decode_message
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
-from tests.compat.rocketmq.frames import Answer, answers, joined, request
+from tests.compat.rocketmq.frames import Answer, answers, framed, joined, request
 
 DIRECTORY = "/store"
 #: files that cost a test nothing
@@ -103,6 +105,11 @@ class Peer:
         found = [one for one in self.heard if one.code == code and not one.flag & 1]
         self.heard = [one for one in self.heard if one not in found]
         return found
+
+    def reply(self, question: Answer, body: bytes = b"", code: int = 0) -> None:
+        """Answer what the broker has asked."""
+        header = orjson.dumps({"code": code, "flag": 1, "opaque": question.opaque, "version": 1})
+        self.heard += answers(joined(self.connection.feed(framed(header, body))))
 
     def hang_up(self) -> None:
         """Close the connection."""

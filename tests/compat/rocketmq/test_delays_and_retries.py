@@ -37,9 +37,9 @@ class Stage:
             self.broker.timers.run()
         self.clock.advance(end_ms - self.clock.monotonic_ms())
 
-    def send_back(self, message: Message, level: int = 0, **fields: object) -> int:
+    def send_back(self, message: Message, **fields: object) -> int:
         """Say that group g cannot consume a message; return the answer's code."""
-        asked = {"group": "g", "offset": message.physical_offset, "delayLevel": level, **fields}
+        asked = {"group": "g", "offset": message.physical_offset, "delayLevel": 0, **fields}
         return self.peer.ask(RequestCode.CONSUMER_SEND_MSG_BACK, asked).code
 
 

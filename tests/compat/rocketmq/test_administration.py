@@ -1,0 +1,439 @@
+"""Topics, groups, offsets and settings as administrators see and change them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from logstore.compat.rocketmq.broker import Broker
+from logstore.compat.rocketmq.codes import RequestCode as Code
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.testing.manual_clock import ManualClock
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
+from tests.compat.rocketmq.frames import Answer, answers
+from tests.compat.rocketmq.test_pulling import heartbeat
+from tests.segments.rocketmq.golden_case import golden_cases
+
+TOPIC_FIELDS: dict[str, object] = {
+    "topic": "made", "defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 3, "perm": 6,
+    "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": "false", "attributes": "",
+}  # fmt: skip
+
+
+@pytest.fixture
+def peer() -> Peer:
+    """Return a client of a fresh broker with one topic of four messages."""
+    peer = Peer(a_broker())
+    for number in range(4):
+        peer.produce(b"%d" % number)
+    return peer
+
+
+def create(peer: Peer, **changes: object) -> Answer:
+    """Make or change a topic."""
+    return peer.ask(Code.UPDATE_AND_CREATE_TOPIC, {**TOPIC_FIELDS, **changes})
+
+
+def test_a_topic_is_made_and_changed(peer: Peer) -> None:
+    """What was asked for is what there is, now and after a restart."""
+    changed: list[str] = []
+    peer.broker.topics.on_change = lambda config: changed.append(config.topic_name)
+    assert create(peer, attributes="+cleanup.policy=DELETE").code == 0
+    assert create(peer, perm=4).code == 0
+    assert create(peer, perm=4).code == 0
+    assert changed == ["made", "made"]
+    peer.broker.abandon()
+    again = Peer(a_broker(peer.broker.host))  # type: ignore[arg-type]
+    config = again.ask(Code.GET_TOPIC_CONFIG, {"topic": "made"}).content
+    assert config == {
+        "attributes": {"cleanup.policy": "DELETE"}, "order": False, "perm": 4,
+        "readQueueNums": 2, "topicFilterType": "SINGLE_TAG", "topicName": "made",
+        "topicSysFlag": 0, "writeQueueNums": 3,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "remark"),
+    [
+        ({"topic": "a b"}, 29, "contains illegal characters"),
+        ({"topic": "TBW102"}, 29, "The topic[TBW102] is conflict with system topic."),
+        ({"topic": "rmq_sys_x"}, 29, "is conflict with system topic."),
+        ({"attributes": "x"}, 1, "delete attribute format is wrong: x"),
+        ({"attributes": "+a=b"}, 1, "unsupported key: a"),
+        ({"attributes": "+queue.type=Odd"}, 1, "value is not in set"),
+        ({"attributes": "+message.type=MIXED"}, 29, "MIXED message type is not supported."),
+        ({"readQueueNums": "many"}, 1, "readQueueNums"),
+    ],
+)
+def test_a_topic_that_cannot_be(
+    peer: Peer, changes: dict[str, object], code: int, remark: str
+) -> None:
+    """The refusal says what is wrong, and no topic is made."""
+    before = dict(peer.broker.topics.table.topics)
+    answer = create(peer, **changes)
+    assert answer.code == code
+    assert remark in (answer.remark or "")
+    assert dict(peer.broker.topics.table.topics) == before
+
+
+def test_the_kind_of_a_topics_queues_is_settled_once(peer: Peer) -> None:
+    """queue.type can be said when a topic is made, not later."""
+    assert create(peer, attributes="+queue.type=BatchCQ").code == 0
+    answer = create(peer, attributes="+queue.type=SimpleCQ")
+    assert "unchangeable" in (answer.remark or "")
+
+
+def test_a_deleted_topic_is_gone(peer: Peer) -> None:
+    """Its messages, its settings and what groups committed go; who waits for it is answered."""
+    commit = {"consumerGroup": "g", "topic": TOPIC, "queueId": 0, "commitOffset": 2}
+    other = Peer(peer.broker, 40002)
+    opaque = other.send(Code.PULL_MESSAGE, other.pull_fields(TOPIC, 0, 4, "g"))
+    peer.ask(Code.UPDATE_CONSUMER_OFFSET, commit)
+    assert peer.ask(Code.DELETE_TOPIC_IN_BROKER, {"topic": TOPIC}).code == 0
+    woken = other.answer_to(opaque)
+    assert woken is not None
+    assert woken.code == ResponseCode.TOPIC_NOT_EXIST
+    assert peer.ask(Code.GET_TOPIC_CONFIG, {"topic": TOPIC}).code == ResponseCode.TOPIC_NOT_EXIST
+    assert peer.broker.store.consumer_offsets.query("g", TOPIC, 0) == -1
+    peer.produce(b"anew")
+    assert [message.body for message in peer.messages()] == [b"anew"]
+
+
+def test_a_broker_keeps_its_own_topics(peer: Peer) -> None:
+    """System topics are listed, and cannot be deleted."""
+    listed = peer.ask(Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER).content["topicList"]
+    assert {"TBW102", "DefaultCluster", "broker-a", "SCHEDULE_TOPIC_XXXX"} <= set(listed)
+    answer = peer.ask(Code.DELETE_TOPIC_IN_BROKER, {"topic": "TBW102"})
+    assert answer.code == ResponseCode.INVALID_PARAMETER
+
+
+def test_all_topics_page_by_page(peer: Peer) -> None:
+    """All topics come at once, or in pages that together are the same."""
+    whole = peer.ask(Code.GET_ALL_TOPIC_CONFIG)
+    table: dict[str, Any] = whole.content["topicConfigTable"]
+    assert (whole.fields or {})["totalTopicNum"] == str(len(table))
+    pages: dict[str, Any] = {}
+    for start in range(0, len(table), 5):
+        asked = {"topicSeq": start, "maxTopicNum": 5}
+        pages |= peer.ask(Code.GET_ALL_TOPIC_CONFIG, asked).content["topicConfigTable"]
+    assert pages == table
+
+
+def test_groups_are_made_changed_and_deleted(peer: Peer) -> None:
+    """A group has the settings it was given, and none when it is deleted."""
+    wanted = {"groupName": "g", "retryMaxTimes": 2, "consumeEnable": False}
+    body = json.dumps(wanted).encode()
+    assert peer.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, body).code == 0
+    found = peer.ask(Code.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "g"}).content
+    assert (found["retryMaxTimes"], found["consumeEnable"]) == (2, False)
+    assert peer.pull().code == ResponseCode.NO_PERMISSION
+    table = peer.ask(Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG).content["subscriptionGroupTable"]
+    assert table["g"] == found
+    assert peer.ask(Code.DELETE_SUBSCRIPTIONGROUP, {"groupName": "g"}).code == 0
+    assert not peer.broker.groups.contains("g")
+
+
+def test_a_group_that_cannot_be(peer: Peer) -> None:
+    """Names and bodies that are none are refused."""
+    body = b'{"groupName":"a b"}'
+    answer = peer.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, body)
+    assert answer.code == ResponseCode.INVALID_PARAMETER
+    answer = peer.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, b"[]")
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+
+
+def test_offsets_of_a_group(peer: Peer) -> None:
+    """What is committed is found; what never was is 0 where all messages are still there."""
+    asked = {"consumerGroup": "g", "topic": TOPIC, "queueId": 0}
+    assert peer.ask(Code.QUERY_CONSUMER_OFFSET, asked).fields == {"offset": "0"}
+    strict = {**asked, "setZeroIfNotFound": "false"}
+    assert peer.ask(Code.QUERY_CONSUMER_OFFSET, strict).code == ResponseCode.QUERY_NOT_FOUND
+    elsewhere = {**asked, "queueId": 3}
+    assert peer.ask(Code.QUERY_CONSUMER_OFFSET, elsewhere).code == ResponseCode.QUERY_NOT_FOUND
+    unknown = peer.ask(Code.UPDATE_CONSUMER_OFFSET, {**asked, "commitOffset": 3})
+    assert unknown.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    peer.pull()
+    assert peer.ask(Code.UPDATE_CONSUMER_OFFSET, {**asked, "commitOffset": 3}).code == 0
+    assert peer.ask(Code.QUERY_CONSUMER_OFFSET, asked).fields == {"offset": "3"}
+    missing = peer.ask(Code.UPDATE_CONSUMER_OFFSET, asked)
+    assert missing.remark == f"Offset is null, topic is {TOPIC}"
+
+
+def test_how_far_a_group_is_behind(peer: Peer) -> None:
+    """The numbers are those of queue and commits; the keys of the table are objects."""
+    peer.pull()
+    commit = {"consumerGroup": "g", "topic": TOPIC, "queueId": 0, "commitOffset": 1}
+    peer.ask(Code.UPDATE_CONSUMER_OFFSET, commit)
+    body = peer.ask(Code.GET_CONSUME_STATS, {"consumerGroup": "g"}).body.decode()
+    assert (
+        '{"brokerName":"broker-a","queueId":0,"topic":"orders"}:{"brokerOffset":4,'
+        '"consumerOffset":1,"lastTimestamp":1700000000000,"pullOffset":4}'
+    ) in body
+    total = peer.ask(Code.GET_BROKER_CONSUME_STATS, {}).body.decode()
+    assert '"totalDiff":3,"totalInflightDiff":3' in total
+
+
+def test_offsets_are_cloned(peer: Peer) -> None:
+    """Another group goes on where the first one is."""
+    peer.pull()
+    commit = {"consumerGroup": "g", "topic": TOPIC, "queueId": 0, "commitOffset": 2}
+    peer.ask(Code.UPDATE_CONSUMER_OFFSET, commit)
+    assert peer.ask(Code.CLONE_GROUP_OFFSET, {"srcGroup": "g", "destGroup": "h"}).code == 0
+    assert peer.broker.store.consumer_offsets.query("h", TOPIC, 0) == 2
+
+
+def test_a_reset_by_clients(peer: Peer) -> None:
+    """Without useServerSideResetOffset every client of the group is told where to go on."""
+    peer.broker.update_settings({"useServerSideResetOffset": "false"})
+    reset = {"topic": TOPIC, "group": "g", "timestamp": -1, "isForce": "true"}
+    assert peer.ask(Code.INVOKE_BROKER_TO_RESET_OFFSET, reset).code == ResponseCode.SYSTEM_ERROR
+    for queue_id in range(4):
+        peer.broker.store.consumer_offsets.commit("g", TOPIC, queue_id, 0)
+    answer = peer.ask(Code.INVOKE_BROKER_TO_RESET_OFFSET, reset)
+    assert answer.code == ResponseCode.CONSUMER_NOT_ONLINE
+    peer.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC))
+    answer = peer.ask(Code.INVOKE_BROKER_TO_RESET_OFFSET, reset)
+    (told,) = peer.told(Code.RESET_CONSUMER_CLIENT_OFFSET)
+    assert answer.code == 0
+    assert told.body == answer.body
+    assert b'{"brokerName":"broker-a","queueId":0,"topic":"orders"}:4' in told.body
+
+
+def test_members_of_a_group_share_the_news(peer: Peer) -> None:
+    """Each member is told when another joins, leaves or hangs up, and the list follows."""
+    other = Peer(peer.broker, 40002)
+    peer.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC))
+    other.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC, client_id="c2"))
+    asked = {"consumerGroup": "g"}
+    listed = peer.ask(Code.GET_CONSUMER_LIST_BY_GROUP, asked).content
+    assert listed == {"consumerIdList": ["c1", "c2"]}
+    assert len(peer.told(Code.NOTIFY_CONSUMER_IDS_CHANGED)) == 2
+    other.hang_up()
+    assert len(peer.told(Code.NOTIFY_CONSUMER_IDS_CHANGED)) == 1
+    left = peer.ask(Code.UNREGISTER_CLIENT, {"clientID": "c1", "consumerGroup": "g"})
+    assert left.code == 0
+    answer = peer.ask(Code.GET_CONSUMER_LIST_BY_GROUP, asked)
+    assert (answer.code, answer.remark) == (1, "no consumer for this group, g")
+
+
+def test_silent_clients_are_hung_up_on() -> None:
+    """Without a heart beat for two minutes a client is out of its group and its connection over."""
+    clock = ManualClock()
+    peer = Peer(a_broker(SimulatedHost(clock=clock)))
+    peer.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC))
+    clock.advance(120_001)
+    peer.broker.expire_clients()
+    assert peer.connection.is_closing
+    assert peer.broker.consumers.group("g") is None
+
+
+def test_a_heart_beat_may_leave_subscriptions_out(peer: Peer) -> None:
+    """Version 2 keeps what was subscribed to as long as the fingerprint is the same."""
+    first = json.loads(heartbeat(TOPIC)) | {"heartbeatFingerprint": 7}
+    answer = peer.ask(Code.HEART_BEAT, {}, json.dumps(first).encode())
+    assert (answer.fields or {})["IS_SUB_CHANGE"] == "false"
+    short = json.loads(heartbeat()) | {"heartbeatFingerprint": 7, "withoutSub": True}
+    answer = peer.ask(Code.HEART_BEAT, {}, json.dumps(short).encode())
+    assert (answer.fields or {})["IS_SUB_CHANGE"] == "false"
+    group = peer.broker.consumers.group("g")
+    assert group is not None
+    assert list(group.subscriptions) == [TOPIC]
+    other = json.loads(heartbeat(TOPIC)) | {"heartbeatFingerprint": 8}
+    answer = peer.ask(Code.HEART_BEAT, {}, json.dumps(other).encode())
+    assert (answer.fields or {})["IS_SUB_CHANGE"] == "true"
+
+
+def test_a_question_for_a_client_is_handed_on(peer: Peer) -> None:
+    """The client is asked what the administrator asks, and its answer is the answer."""
+    consumer = Peer(peer.broker, 40002)
+    consumer.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC))
+    asked = {"consumerGroup": "g", "clientId": "c1"}
+    opaque = peer.send(Code.GET_CONSUMER_RUNNING_INFO, asked)
+    (question,) = consumer.told(Code.GET_CONSUMER_RUNNING_INFO)
+    assert question.fields == asked
+    consumer.reply(question, b'{"properties":{}}')
+    answer = peer.answer_to(opaque)
+    assert answer is not None
+    assert (answer.code, answer.body) == (0, b'{"properties":{}}')
+    gone = peer.ask(Code.GET_CONSUMER_RUNNING_INFO, {**asked, "clientId": "c9"})
+    assert gone.remark == "The Consumer <g> <c9> not online"
+
+
+def test_a_message_is_consumed_directly(peer: Peer) -> None:
+    """The client gets the message with the question."""
+    consumer = Peer(peer.broker, 40002)
+    consumer.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC))
+    (first, *_) = peer.messages()
+    asked = {"consumerGroup": "g", "clientId": "c1", "msgId": first.offset_message_id}
+    peer.send(Code.CONSUME_MESSAGE_DIRECTLY, asked)
+    (question,) = consumer.told(Code.CONSUME_MESSAGE_DIRECTLY)
+    assert (question.fields or {})["brokerName"] == "broker-a"
+    assert len(question.body) == first.size_bytes
+
+
+def test_where_each_client_is(peer: Peer) -> None:
+    """The tables of all clients of a group are put together as they are."""
+    consumer = Peer(peer.broker, 40002)
+    consumer.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC))
+    opaque = peer.send(Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, {"topic": TOPIC, "group": "g"})
+    (question,) = consumer.told(Code.GET_CONSUMER_STATUS_FROM_CLIENT)
+    table = b'{{"brokerName":"broker-a","queueId":0,"topic":"orders"}:3}'
+    consumer.reply(question, b'{"messageQueueTable":' + table + b"}")
+    answer = peer.answer_to(opaque)
+    assert answer is not None
+    assert answer.body == b'{"consumerTable":{"c1":' + table + b"}}"
+
+
+def test_a_reply_reaches_whoever_waits_for_it(peer: Peer) -> None:
+    """It is pushed to the client that it names, stored, and answered when the client has it."""
+    asker = Peer(peer.broker, 40002)
+    beat = b'{"clientID":"asker","producerDataSet":[{"groupName":"p"}]}'
+    asker.ask(Code.HEART_BEAT, {}, beat)
+    fields = {
+        "a": "p", "b": "DefaultCluster_REPLY_TOPIC", "c": "TBW102", "d": 4, "e": 0, "f": 0,
+        "g": 1, "h": 0, "i": "REPLY_TO_CLIENT\x01asker\x02CORRELATION_ID\x017\x02", "j": 0,
+    }  # fmt: skip
+    opaque = peer.send(Code.SEND_REPLY_MESSAGE_V2, fields, b"answer")
+    (pushed,) = asker.told(Code.PUSH_REPLY_MESSAGE_TO_CLIENT)
+    assert pushed.body == b"answer"
+    assert "CORRELATION_ID\x017\x02" in (pushed.fields or {})["properties"]
+    assert peer.answer_to(opaque) is None
+    asker.reply(pushed)
+    answer = peer.answer_to(opaque)
+    assert answer is not None
+    assert answer.code == 0
+    assert len(peer.messages("DefaultCluster_REPLY_TOPIC")) == 1
+    lost = {**fields, "i": "REPLY_TO_CLIENT\x01nobody\x02"}
+    answer = peer.ask(Code.SEND_REPLY_MESSAGE_V2, lost, b"answer")
+    assert answer.remark == "push reply message fail, channel of <nobody> not found."
+
+
+def test_queues_are_locked_over_the_wire(peer: Peer) -> None:
+    """One client of a group holds a queue; its retries go to the dead letters at once."""
+
+    def body(client_id: str) -> bytes:
+        queue = {"brokerName": "broker-a", "queueId": 0, "topic": TOPIC}
+        data = {"clientId": client_id, "consumerGroup": "g", "mqSet": [queue]}
+        return json.dumps(data).encode()
+
+    held = peer.ask(Code.LOCK_BATCH_MQ, {}, body("c1")).content["lockOKMQSet"]
+    assert [queue["queueId"] for queue in held] == [0]
+    assert peer.ask(Code.LOCK_BATCH_MQ, {}, body("c2")).content["lockOKMQSet"] == []
+    peer.produce(topic="%RETRY%g", d=1)
+    assert len(peer.messages("%DLQ%g")) == 1
+    peer.ask(Code.UNLOCK_BATCH_MQ, {}, body("c1"))
+    peer.produce(topic="%RETRY%g", d=1)
+    assert len(peer.messages("%RETRY%g")) == 1
+    assert peer.ask(Code.LOCK_BATCH_MQ, {}, b"{}").code == ResponseCode.SYSTEM_ERROR
+
+
+def test_messages_are_found_by_key_and_by_place(peer: Peer) -> None:
+    """A key, a unique key and a place lead to the message; another key leads to none."""
+    peer.produce(b"keyed", properties="KEYS\x01k1 k2\x02UNIQ_KEY\x01U1\x02")
+    span = {"topic": TOPIC, "maxNum": 32, "beginTimestamp": 0, "endTimestamp": 1 << 60}
+    by_key = peer.ask(Code.QUERY_MESSAGE, {**span, "key": "k2"})
+    unique = {**span, "key": "U1", "_UNIQUE_KEY_QUERY": "true"}
+    assert by_key.body == peer.ask(Code.QUERY_MESSAGE, unique).body != b""
+    none = peer.ask(Code.QUERY_MESSAGE, {**span, "key": "k3"})
+    assert (none.code, none.remark) == (
+        ResponseCode.QUERY_NOT_FOUND,
+        "can not find message, maybe time range not correct",
+    )
+    place = int((by_key.fields or {})["indexLastUpdatePhyoffset"])
+    assert peer.ask(Code.VIEW_MESSAGE_BY_ID, {"offset": place}).body == by_key.body
+    answer = peer.ask(Code.VIEW_MESSAGE_BY_ID, {"offset": 1 << 30})
+    assert answer.remark == f"can not find message by the offset, {1 << 30}"
+
+
+def test_settings_are_told_and_changed(peer: Peer) -> None:
+    """A change counts at once and is told; one that is wrong or forbidden changes nothing."""
+    told = peer.ask(Code.GET_BROKER_CONFIG).body.decode().splitlines()
+    assert "brokerName=broker-a" in told
+    assert "maxMessageSize=4194304" in told
+    change = b"maxMessageSize=1024\nbrokerPermission=6\n"
+    assert peer.ask(Code.UPDATE_BROKER_CONFIG, {}, change).code == 0
+    assert "maxMessageSize=1024" in peer.ask(Code.GET_BROKER_CONFIG).body.decode().splitlines()
+    assert peer.produce(bytes(2000)).code == ResponseCode.MESSAGE_ILLEGAL
+    answer = peer.ask(Code.UPDATE_BROKER_CONFIG, {}, b"maxMessageSize=much")
+    assert (answer.code, "maxMessageSize" in (answer.remark or "")) == (1, True)
+    answer = peer.ask(Code.UPDATE_BROKER_CONFIG, {}, b"configBlackList=")
+    assert answer.code == ResponseCode.NO_PERMISSION
+
+
+def test_the_runtime_table_has_javas_keys(peer: Peer, golden_keys: set[str]) -> None:
+    """Every key that 5.5.0 was seen to print is there, all values are text."""
+    table: dict[str, Any] = peer.ask(Code.GET_BROKER_RUNTIME_INFO).content["table"]
+    assert golden_keys - {_without_directory(key) for key in table} == set()
+    assert all(isinstance(value, str) for value in table.values())
+    assert table["msgPutTotalTodayNow"] == "4"
+
+
+def _without_directory(key: str) -> str:
+    return key.partition("/")[0]
+
+
+@pytest.fixture
+def golden_keys() -> set[str]:
+    """Return the keys that a real 5.5.0 printed, but for those of levels that were used there."""
+    (case,) = golden_cases("wire", version="5.5.0")
+    frames = case.transcripts["mqadmin-brokerStatus"]
+    bodies = [
+        answer.content["table"]
+        for frame in frames
+        if frame["from"] == "server" and "hex" in frame
+        for answer in answers(bytes.fromhex(frame["hex"]))
+        if answer.body.startswith(b'{"table"')
+    ]
+    assert bodies, "the recording has a runtime table"
+    return {
+        _without_directory(key)
+        for table in bodies
+        for key in table
+        if not key.startswith("scheduleMessageOffset_")
+    }
+
+
+def test_counters_over_a_minute(peer: Peer) -> None:
+    """What was put and pulled within the last minute is counted by topic and group."""
+    clock = ManualClock()
+    peer = Peer(a_broker(SimulatedHost(clock=clock)))
+    peer.broker.stats.sample()
+    for _ in range(6):
+        peer.produce()
+    peer.pull()
+    clock.advance(10_000)
+    peer.broker.stats.sample()
+    clock.advance(10_000)
+    peer.produce()
+    peer.broker.stats.sample()
+    key = {"statsName": "TOPIC_PUT_NUMS", "statsKey": TOPIC}
+    minute = peer.ask(Code.VIEW_BROKER_STATS_DATA, key).content["statsMinute"]
+    assert minute["sum"] == 7
+    pulled = {"statsName": "GROUP_GET_NUMS", "statsKey": f"{TOPIC}@g"}
+    assert peer.ask(Code.VIEW_BROKER_STATS_DATA, pulled).content["statsMinute"]["sum"] == 6
+    missing = peer.ask(Code.VIEW_BROKER_STATS_DATA, {"statsName": "a", "statsKey": "b"})
+    assert missing.remark == "The stats <a> <b> not exist"
+
+
+def test_a_request_that_nobody_knows(peer: Peer) -> None:
+    """Codes that are not served get Java's answer."""
+    answer = peer.ask(200050, {})
+    assert (answer.code, answer.remark) == (3, " request type 200050 not supported")
+
+
+def test_an_expression_is_checked_before_it_is_used() -> None:
+    """CHECK_CLIENT_CONFIG tells a client that its expression is none."""
+    plain, filtering = a_broker(), a_broker(settings={"enablePropertyFilter": "true"})
+
+    def check(broker: Broker, kind: str, text: str) -> int:
+        data = {"clientId": "c", "subscriptionData": {"expressionType": kind, "subString": text}}
+        return Peer(broker).ask(Code.CHECK_CLIENT_CONFIG, {}, json.dumps(data).encode()).code
+
+    assert check(plain, "TAG", "a||b") == 0
+    assert check(plain, "SQL92", "a > 1") == ResponseCode.SYSTEM_ERROR
+    assert check(filtering, "SQL92", "a > 1") == 0
+    assert check(filtering, "SQL92", "a >") == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    assert check(filtering, "CLASS", "x") == ResponseCode.SUBSCRIPTION_PARSE_FAILED
