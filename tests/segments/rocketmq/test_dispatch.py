@@ -1,0 +1,142 @@
+"""From the commit log to queues and listeners, whoever wrote the log and whatever stands in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from logstore.segments.rocketmq import dispatch as dispatch_module
+from logstore.segments.rocketmq.log_walk import LogWalk
+from logstore.testing import SimulatedHost
+from tests.segments.rocketmq.drafts import batch, draft
+from tests.segments.rocketmq.small_store import DIRECTORY, bodies, small_store
+
+ROOMY = {"mappedFileSizeCommitLog": "65536", "maxMessageSize": "30000"}
+
+
+@pytest.fixture
+def host() -> SimulatedHost:
+    """An empty world."""
+    return SimulatedHost()
+
+
+def write(host: SimulatedHost, path: str, position: int, data: bytes) -> None:
+    """Write behind a store's back."""
+    file = host.fs.open(path)
+    file.write(position, data)
+    file.close()
+
+
+def test_what_another_wrote_is_dispatched_by_reading_it(host: SimulatedHost) -> None:
+    """A slave's log comes as bytes in pieces of any length; whole messages are dispatched."""
+    master = SimulatedHost()
+    store = small_store(master)
+    for number in range(8):
+        store.put_message(draft(body=b"%02d" % number + bytes(1000)))
+    log = store.commit_log
+    slave = small_store(host, settings={"brokerRole": "SLAVE"})
+    position, seen = 0, 0
+    for size_bytes in (700, 900, 3000, 10, 4096, 4096, 4096):
+        wanted = min(size_bytes, 4096 - position % 4096, log.max_physical_offset - position)
+        data = log.peek(position, wanted)
+        assert slave.append_raw(position, data)
+        position += len(data)
+        seen += slave.dispatch()
+        assert seen == len(bodies(slave))
+    assert position == log.max_physical_offset
+    assert bodies(slave) == [b"%02d" % number + bytes(1000) for number in range(8)]
+    assert not slave.append_raw(position + 5, b"gap")
+
+
+def test_a_slave_waits_for_the_rest_of_a_message(host: SimulatedHost) -> None:
+    """While a message is cut short nothing is passed over; with its rest it is dispatched."""
+    master = SimulatedHost()
+    store = small_store(master)
+    store.put_message(draft(body=b"whole"))
+    data = store.commit_log.read(0, 4096)
+    slave = small_store(host, settings={"brokerRole": "SLAVE"})
+    slave.append_raw(0, data[:50])
+    assert (slave.dispatch(), slave.dispatching.reput_from) == (0, 0)
+    slave.append_raw(50, data[50:])
+    assert (slave.dispatch(), bodies(slave)) == (1, [b"whole"])
+
+
+def test_a_master_passes_over_what_is_no_message(
+    host: SimulatedHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As Java it skips to the end of the file's data, and says at which physical offset."""
+    store = small_store(host, settings=ROOMY)
+    first = store.put_message(draft(body=b"a"))
+    second = store.put_message(draft(body=b"b"))
+    store.dispatching.restart(0)
+    path = f"{DIRECTORY}/commitlog/{0:020d}"
+    write(host, path, second.physical_offset + 4, b"\xff\xff\xff\xff")
+    assert store.dispatch() == 1
+    assert store.dispatching.reput_from == second.next_physical_offset
+    assert f"physical offset {first.next_physical_offset}" in caplog.text
+    assert bodies(store) == [b"a"]
+
+
+def test_a_message_whose_parts_do_not_add_up_is_passed_over_alone(host: SimulatedHost) -> None:
+    """Its length is believed: what stands behind it is dispatched."""
+    store = small_store(host, settings=ROOMY)
+    store.put_message(draft(body=b"a", properties={"KEYS": "k"}))
+    store.put_message(draft(body=b"b"))
+    store.dispatching.restart(0)
+    write(host, f"{DIRECTORY}/commitlog/{0:020d}", 84, (0).to_bytes(4))
+    assert store.dispatch() == 1
+    assert store.dispatching.behind_bytes == 0
+
+
+def test_more_drafts_than_are_kept_are_read_from_the_log(
+    host: SimulatedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody who forgets to dispatch fills the memory, and nothing is lost or told twice."""
+    monkeypatch.setattr(dispatch_module, "PENDING_COUNT_MAX", 3)
+    store = small_store(host, settings=ROOMY)
+    for number in range(5):
+        store.put_message(draft(body=b"%d" % number))
+    store.put_batch(batch(b"5", b"6"))
+    assert store.dispatch() == 7
+    assert bodies(store) == [b"%d" % number for number in range(7)]
+
+
+def test_what_was_deleted_before_it_was_dispatched_is_passed_over(host: SimulatedHost) -> None:
+    """Dispatch goes on at the start of the log."""
+    store = small_store(host)
+    for number in range(9):
+        store.put_message(draft(body=b"%d" % number + bytes(1200)))
+    store.dispatching.restart(0)
+    store.commit_log.delete_below(4096)
+    assert store.dispatch() == 6
+    assert [body[:1] for body in bodies(store)] == [b"3", b"4", b"5", b"6", b"7", b"8"]
+
+
+def test_dispatched_again_nothing_is_in_a_queue_twice(host: SimulatedHost) -> None:
+    """Messages that a queue has are passed over, as after a crash."""
+    store = small_store(host)
+    for number in range(7):
+        store.put_message(draft(body=b"%d" % number, properties={"KEYS": "k"}))
+    store.dispatch()
+    store.dispatching.restart(0)
+    assert store.dispatch() == 7
+    assert bodies(store) == [b"%d" % number for number in range(7)]
+
+
+def test_with_a_pool_only_what_is_committed_is_dispatched(host: SimulatedHost) -> None:
+    """What stands in a write buffer is in no file yet; its units wait for it."""
+    store = small_store(host, settings={**ROOMY, "transientStorePoolEnable": "true"})
+    store.put_message(draft(body=b"a"))
+    assert store.dispatch() == 0
+    store.commit_log.commit()
+    assert (store.dispatch(), bodies(store)) == (1, [b"a"])
+
+
+def test_a_walk_crosses_files_and_reads_long_messages(host: SimulatedHost) -> None:
+    """BLANKs lead to the next file; a message longer than a piece is read whole."""
+    store = small_store(host)
+    for number in range(7):
+        store.put_message(draft(body=b"%d" % number + bytes(1200)))
+    end = store.commit_log.max_physical_offset
+    found = list(LogWalk(store.commit_log, 0, end))
+    assert [request.queue_offset for request in found] == list(range(7))
+    assert found[-1].next_physical_offset == end
