@@ -209,6 +209,13 @@ class MappedFile(LogSegment[EntryT], Generic[EntryT]):
             self.recovery_point = min(self.recovery_point, self.next_offset)
             self.has_remains = True
 
+    def keep_padding(self) -> None:
+        """Take :meth:`resume` back: the padding stands in the file as it did."""
+        if self.was_padded:
+            self.is_padded, self.was_padded = True, False
+            self.next_offset = self.limit_offset
+            self.has_remains = False
+
     # recovery
 
     def recover(self) -> Recovery:

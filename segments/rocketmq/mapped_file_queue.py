@@ -42,6 +42,7 @@ class MappedFileQueue(SegmentedLog[EntryT, MappedFileT], Generic[EntryT, MappedF
             return
         active = self.active
         if family.has_spare(active.limit_offset) and (active.is_full or active.was_padded):
+            active.keep_padding()
             self.roll()
         else:
             active.resume()
