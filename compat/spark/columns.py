@@ -43,8 +43,48 @@ COLUMN_TYPES = {
     "producerEpoch": "SMALLINT",
     "sequence": "INT",
     "isTransactional": "BOOLEAN",
+    "queueOffset": "BIGINT",
+    "physicalOffset": "BIGINT",
+    "sizeBytes": "INT",
+    "keys": "STRING",
+    "tags": "STRING",
+    "bornTimestamp": "BIGINT",
+    "storeTimestamp": "BIGINT",
+    "bornHost": "STRING",
+    "storeHost": "STRING",
+    "sysFlag": "INT",
+    "reconsumeTimes": "INT",
+    "properties": "MAP<STRING, STRING>",
     CORRUPT: "STRING",
 }
+_KAFKAS = frozenset(
+    (
+        "batchBaseOffset",
+        "batchSizeBytes",
+        "batchCodec",
+        "leaderEpoch",
+        "producerId",
+        "producerEpoch",
+        "sequence",
+        "isTransactional",
+    )
+)
+_ROCKETMQS = frozenset(
+    (
+        "queueOffset",
+        "physicalOffset",
+        "sizeBytes",
+        "keys",
+        "tags",
+        "bornTimestamp",
+        "storeTimestamp",
+        "bornHost",
+        "storeHost",
+        "sysFlag",
+        "reconsumeTimes",
+        "properties",
+    )
+)
 
 
 class UnknownColumnError(LogStoreError):
@@ -70,6 +110,14 @@ def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
         if known not in found:
             found.append(known)
     return tuple(found)
+
+
+def check_layout(names: Iterable[str], layout: str) -> None:
+    """Raise UnknownColumnError if a store of this layout lacks one of the columns."""
+    lacking = _ROCKETMQS if layout == "kafka" else _KAFKAS
+    missing = [name for name in names if name in lacking]
+    if missing:
+        raise UnknownColumnError(f"a {layout} store has no column {', '.join(missing)}")
 
 
 def ddl_of(names: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
+    from logstore.partition import Store
     from logstore.segments.kafka.partition import KafkaPartition
     from logstore.segments.kafka.segment import KafkaSegment
     from logstore.segments.kafka.store import KafkaStore
@@ -38,7 +39,7 @@ def partition_bounds(store: KafkaStore, options: ReadOptions, bound: Bound) -> P
     }
 
 
-def check_kept(store: KafkaStore, places: Places) -> None:
+def check_kept(store: Store, places: Places) -> None:
     """
     Check that all records from these offsets on are still there.
 

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from logstore.compat.spark.predicates import Where, where_of
-from logstore.compat.spark.work_unit import WorkUnit, gathered
+from logstore.compat.spark.work_unit import Unit, WorkUnit, gathered
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class UnitPartition(InputPartition):
     """The units of one task."""
 
-    def __init__(self, units: list[WorkUnit]) -> None:
+    def __init__(self, units: list[Unit]) -> None:
         super().__init__(len(units))
         self.units = units
 
@@ -58,16 +58,13 @@ def read_rows(
 ) -> Iterator[Any]:
     """Yield the rows of one task as Arrow batches; this runs in a worker."""
     from logstore.compat.spark.kafka_rows import RowReader
+    from logstore.compat.spark.rocketmq_rows import MessageReader
     from logstore.compat.spark.stores import file_system_of
 
     if not isinstance(partition, UnitPartition):
         return  # where nothing is to be read Spark makes a task all the same
-    rows = RowReader(
-        file_system_of(options.path),
-        to_arrow_schema(schema, timezone="UTC"),
-        where,
-        options.mode,
-        options.timestamp_slack_ms,
-    )
+    fs, wanted = file_system_of(options.path), to_arrow_schema(schema, timezone="UTC")
+    rows = RowReader(fs, wanted, where, options.mode, options.timestamp_slack_ms)
+    messages = MessageReader(fs, wanted, options.mode)
     for unit in partition.units:
-        yield from rows.read(unit)
+        yield from rows.read(unit) if isinstance(unit, WorkUnit) else messages.read(unit)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.spark.kafka_plan import Places, check_kept, partition_bounds, plan_units
+from logstore.compat.spark.columns import check_layout
+from logstore.compat.spark.kafka_plan import partition_bounds, plan_units
+from logstore.compat.spark.rocketmq_plan import plan_messages, queue_bounds
 from logstore.errors import ForeignDirectoryError
 from logstore.host import FileSystem
 from logstore.os_host import system_host
@@ -18,11 +20,12 @@ from logstore.partition import Store
 from logstore.segments import recognise_layout
 from logstore.segments.kafka.remote.fsspec_files import is_url, open_url
 from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.rocketmq.store import RocketMQStore
 
 if TYPE_CHECKING:
     from logstore.compat.spark.options import Bound, ReadOptions
     from logstore.compat.spark.predicates import Where
-    from logstore.compat.spark.work_unit import WorkUnit
+    from logstore.compat.spark.work_unit import Unit
 
 
 def file_system_of(location: str) -> FileSystem:
@@ -51,28 +54,30 @@ def open_for_reading(location: str) -> Generator[Store]:
         store.close()
 
 
-def plan(store: Store, options: ReadOptions, where: Where) -> list[WorkUnit]:
+def plan(store: Store, options: ReadOptions, where: Where) -> list[Unit]:
     """
     Return the work units of a query over `store`.
 
     Raises:
+        UnknownColumnError: its layout lacks a column that is asked for.
         ForeignDirectoryError: its layout cannot be read in Spark.
 
     """
-    return plan_units(_kafka(store), options, where)
-
-
-def bounds(store: Store, options: ReadOptions, bound: Bound) -> Places:
-    """Return the offset that `bound` means in every wanted partition; never an undecided one."""
-    return partition_bounds(_kafka(store), options, bound)
-
-
-def check_loss(store: Store, places: Places) -> None:
-    """Raise DataLossError if records from these offsets on are there no more."""
-    check_kept(_kafka(store), places)
-
-
-def _kafka(store: Store) -> KafkaStore:
     if isinstance(store, KafkaStore):
+        check_layout(options.columns, "kafka")
+        return list(plan_units(store, options, where))
+    check_layout(options.columns, "rocketmq")
+    return list(plan_messages(_rocketmq(store), options, where))
+
+
+def bounds(store: Store, options: ReadOptions, bound: Bound) -> Mapping[tuple[str, int], int]:
+    """Return the offset that `bound` means in every wanted partition; never an undecided one."""
+    if isinstance(store, KafkaStore):
+        return partition_bounds(store, options, bound)
+    return queue_bounds(_rocketmq(store), options, bound)
+
+
+def _rocketmq(store: Store) -> RocketMQStore:
+    if isinstance(store, RocketMQStore):
         return store
-    raise ForeignDirectoryError(f"{store.directory}: only Kafka's layout is read by Spark so far")
+    raise ForeignDirectoryError(f"{store.directory}: Spark knows the layouts kafka and rocketmq")

@@ -91,7 +91,8 @@ class LogStoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 `failOnDataLoss` is not false.
 
         """
-        from logstore.compat.spark.stores import check_loss, open_for_reading, plan
+        from logstore.compat.spark.kafka_plan import check_kept
+        from logstore.compat.spark.stores import open_for_reading, plan
 
         options = attrs.evolve(
             self._options,
@@ -101,7 +102,7 @@ class LogStoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         with open_for_reading(options.path) as store:
             if options.fails_on_loss:
-                check_loss(store, _flat(start))
+                check_kept(store, _flat(start))
             units = plan(store, options, Where())
         tasks = gathered(units, options.split_bytes, options.partition_count_min)
         return [UnitPartition(task) for task in tasks]

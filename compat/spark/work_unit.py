@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import attrs
+
+from logstore.compat.spark.rocketmq_unit import RocketMQUnit
 
 
 @attrs.frozen
@@ -37,7 +41,12 @@ class WorkUnit:
         return self.end_position - self.position
 
 
-def gathered(units: list[WorkUnit], split_bytes: int, count_min: int) -> list[list[WorkUnit]]:
+#: what a task reads
+Unit = WorkUnit | RocketMQUnit
+UnitT = TypeVar("UnitT", bound=Unit)
+
+
+def gathered(units: list[UnitT], split_bytes: int, count_min: int) -> list[list[UnitT]]:
     """
     Put neighbours together into tasks of about `split_bytes`, at least `count_min` if there are.
 
@@ -46,7 +55,7 @@ def gathered(units: list[WorkUnit], split_bytes: int, count_min: int) -> list[li
     size_bytes = sum(unit.size_bytes for unit in units)
     if count_min > 1:
         split_bytes = max(1, min(split_bytes, size_bytes // count_min))
-    tasks: list[list[WorkUnit]] = []
+    tasks: list[list[UnitT]] = []
     filled_bytes = 0
     for unit in units:
         if not tasks or filled_bytes + unit.size_bytes > split_bytes:

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.reader import UnitPartition
 from logstore.compat.spark.stream_reader import LogStoreStreamReader
+from logstore.compat.spark.work_unit import WorkUnit
 
 
 @pytest.fixture
@@ -52,7 +53,9 @@ def reader_of(store: KafkaStore, **options: str) -> LogStoreStreamReader:
 def spans(tasks: Any) -> list[tuple[int, int, int]]:
     """Return (partition, start, end) of all units."""
     units = [unit for task in tasks if isinstance(task, UnitPartition) for unit in task.units]
-    return [(unit.partition, unit.start_offset, unit.end_offset) for unit in units]
+    assert all(isinstance(unit, WorkUnit) for unit in units)
+    found = [unit for unit in units if isinstance(unit, WorkUnit)]
+    return [(unit.partition, unit.start_offset, unit.end_offset) for unit in found]
 
 
 def test_a_stream_starts_with_what_is_new(store: KafkaStore) -> None:

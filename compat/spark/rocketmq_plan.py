@@ -1,0 +1,95 @@
+"""
+From a RocketMQ store to work units: pieces of its commit log.
+
+All topics stand in one log, so a unit is a range of bytes of one file with the bounds of the
+queues that are wanted. Where a record starts the worker finds out: every record says its own
+physical offset. No data is read to plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from logstore.compat.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions
+from logstore.compat.spark.predicates import Where
+from logstore.compat.spark.rocketmq_unit import QueueBounds, RocketMQUnit
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.queue import RocketMQQueue
+    from logstore.segments.rocketmq.store import RocketMQStore
+
+#: topics that hold what brokers keep for themselves; they are read when named
+_SYSTEM = ("RMQ_SYS_", "rmq_sys_", "SCHEDULE_TOPIC_XXXX", "%LMQ%", "__")
+Places = dict[tuple[str, int], int]
+
+
+def plan_messages(store: RocketMQStore, options: ReadOptions, where: Where) -> list[RocketMQUnit]:
+    """
+    Return the units that hold all wanted messages, in the order of the commit log.
+
+    Raises:
+        OptionError: a topic that the options name is not there.
+
+    """
+    queues = _wanted(store, options, where)
+    bounds: dict[tuple[str, int], tuple[int, int]] = {}
+    for key, queue in queues.items():
+        start = max(_resolved(queue, options.start), where.offset_min, queue.start_offset)
+        end = min(_resolved(queue, options.end), where.offset_max + 1, queue.end_offset)
+        if start < end:
+            bounds[key] = (start, end)
+    if not bounds:
+        return []
+    shared = QueueBounds(bounds)
+    log = store.commit_log
+    return [
+        unit
+        for file in log.files()
+        for unit in _pieces(
+            file.path, file.base_offset, min(file.next_offset, log.max_physical_offset), options
+        )
+        if unit.size_bytes > 0
+        for unit in (unit.bounded(shared),)
+    ]
+
+
+def _wanted(
+    store: RocketMQStore, options: ReadOptions, where: Where
+) -> dict[tuple[str, int], RocketMQQueue]:
+    topics = store.topics()
+    missing = sorted(set(options.topics or ()) - topics.keys())
+    if missing:
+        raise OptionError("subscribe", ",".join(missing), "is not in the store")
+    is_named = options.topics or options.assigned
+    return {
+        (topic, queue_id): queue
+        for topic, queues in topics.items()
+        if is_named or not topic.startswith(_SYSTEM)
+        for queue_id, queue in queues.items()
+        if options.wants(topic, queue_id) and where.wants(topic, queue_id)
+    }
+
+
+def _pieces(path: str, base: int, end: int, options: ReadOptions) -> Iterator[RocketMQUnit]:
+    for start in range(0, end - base, options.split_bytes):
+        yield RocketMQUnit(path, base, start, min(start + options.split_bytes, end - base))
+
+
+def queue_bounds(store: RocketMQStore, options: ReadOptions, bound: Bound) -> Places:
+    """Return the queue offset that `bound` means in every wanted queue."""
+    wanted = _wanted(store, options, Where())
+    return {key: min(_resolved(queue, bound), queue.end_offset) for key, queue in wanted.items()}
+
+
+def _resolved(queue: RocketMQQueue, bound: Bound) -> int:
+    time_ms = bound.time_of(queue.topic, queue.index)
+    if time_ms is not None:
+        found = queue.offset_for_timestamp(time_ms)
+        return queue.end_offset if found is None else found
+    place = bound.offsets.get((queue.topic, queue.index), bound.everywhere)
+    if place == EARLIEST:
+        return queue.start_offset
+    if place == LATEST:
+        return queue.end_offset
+    return place
