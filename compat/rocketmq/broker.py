@@ -28,6 +28,7 @@ from logstore.compat.rocketmq.send_answers import SendAnswers
 from logstore.compat.rocketmq.sent_properties import PropertyRewriter
 from logstore.compat.rocketmq.settings import Settings
 from logstore.compat.rocketmq.subscriptions import Subscription, subscription_to
+from logstore.compat.rocketmq.timed_delivery import TimedDelivery
 from logstore.compat.rocketmq.transaction_checks import TransactionChecks
 from logstore.compat.rocketmq.unique_keys import UniqueKeys
 from logstore.compat.waiting import Timers
@@ -131,6 +132,7 @@ class Broker:
         )
         self.group_commit.on_flushed = self.requests_served  # what is durable can be read now
         self.delay_delivery = DelayDelivery(self)
+        self.timed_delivery = TimedDelivery(self)
         self.op_messages = OpMessages(self)
         self.transaction_checks = TransactionChecks(self)
         store.add_arrival_listener(self._arrived)
@@ -247,6 +249,8 @@ class Broker:
         )
         if request.topic == names.SCHEDULE_TOPIC:
             self.delay_delivery.arrived(request.queue_id)
+        elif request.topic == names.TIMER_TOPIC:
+            self.timed_delivery.arrived()
 
     # groups
 
@@ -318,6 +322,7 @@ class Broker:
         self._every(SAMPLE_INTERVAL_MS, self.stats.sample)
         if not self.settings.is_slave:
             self.delay_delivery.start()
+            self.timed_delivery.start()
             self._check_later(self.settings.transaction_check_interval_ms)
 
     def tick(self) -> None:
@@ -367,9 +372,11 @@ class Broker:
         self.delay_delivery.stop()
         self.op_messages.write()
         self.store.dispatch()
+        self.timed_delivery.stop()
         self.store.close()
 
     def abandon(self) -> None:
         """Stop without a word to the disk: the data is thrown away."""
         self.delay_delivery.stop()
+        self.timed_delivery.abandon()
         self.store.abandon()

@@ -28,6 +28,7 @@ from logstore.segments.rocketmq.timer.timer_unit import (
 if TYPE_CHECKING:
     from logstore.host import Host
     from logstore.segment import Draft
+    from logstore.segmented_log import FlushTask
 
 __all__ = ["FILE_BYTES", "TimerLog", "TimerLogFile", "TimerUnitEntry"]
 
@@ -260,10 +261,23 @@ class TimerLog:
         room = self.file_size_bytes - BLANK.size
         return room - room % TIMER_UNIT_BYTES - TIMER_UNIT_BYTES
 
+    def begin_flush(self) -> FlushTask | None:
+        """Return what must be synced, to be run in any thread; None if nothing must."""
+        if self._queue is None or self._queue.recovery_point >= self._queue.next_offset:
+            return None
+        return self._queue.begin_flush()
+
+    def end_flush(self, task: FlushTask) -> None:
+        """Take note that `task` has run."""
+        if self._queue is not None:
+            self._queue.end_flush(task)
+
     def flush(self) -> None:
         """Make all units durable; raises OSError."""
-        if self._queue is not None and self._queue.recovery_point < self._queue.next_offset:
-            self._queue.flush()
+        task = self.begin_flush()
+        if task is not None:
+            task.run()
+            self.end_flush(task)
 
     def close(self) -> None:
         """Let go of the files."""

@@ -24,14 +24,20 @@ from logstore.segments.rocketmq.properties import (
     TIMER_DELETE_UNIQUE_KEY,
     TIMER_OUT_MS,
 )
+from logstore.segments.rocketmq.put_redirection import TIMER_TOPIC
 from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
 from logstore.segments.rocketmq.timer.timer_log import TimerLog
 from logstore.segments.rocketmq.timer.timer_metrics import TimerMetrics
 from logstore.segments.rocketmq.timer.timer_rules import (
     NEVER_ENQUEUED_MS,
-    TIMER_TOPIC,
     TimerSettings,
     properties_when_due,
+)
+from logstore.segments.rocketmq.timer.timer_steps import (
+    DequeueStep,
+    EnqueueStep,
+    TimerDelivery,
+    TimerSync,
 )
 from logstore.segments.rocketmq.timer.timer_unit import (
     DELETE,
@@ -48,7 +54,7 @@ if TYPE_CHECKING:
     from logstore.host import Host
     from logstore.segments.rocketmq.message import Message
 
-__all__ = ["DequeueStep", "EnqueueStep", "TimerDelivery", "TimerQueue", "TimerStore"]
+__all__ = ["TimerQueue", "TimerStore"]
 
 _log = logging.getLogger(__name__)
 _BLANK_SLOTS = 60
@@ -73,44 +79,13 @@ class TimerQueue(Protocol):
         ...
 
 
-@attrs.frozen
-class TimerDelivery:
-    """A message to be put now: into its real topic, or with `is_roll` into the timer topic."""
-
-    message: Message
-    topic: str
-    queue_id: int
-    properties: dict[str, str]
-    is_roll: bool
-
-
-@attrs.frozen
-class EnqueueStep:
-    """Messages up to `next_queue_offset` are in the wheel, but those that are late already."""
-
-    next_queue_offset: int
-    late: list[TimerDelivery]
-
-
-@attrs.frozen
-class DequeueStep:
-    """
-    All that is due at one tick.
-
-    `changes` are what the metrics of a topic change by when the step is committed.
-    """
-
-    read_time_ms: int
-    due: list[TimerDelivery]
-    changes: list[tuple[str, int]]
-
-
 class TimerStore:
     """
     Wheel, log, checkpoint and metrics of one store directory.
 
     `message_at` reads a message by physical offset and size, None if it is gone; `queue` returns
-    queue 0 of the timer topic, None before there is one. `runs_dequeue` is False on a slave.
+    queue 0 of the timer topic, None before there is one. `runs_dequeue` is False on a slave,
+    `is_clean` says that the last stop was clean.
 
     Raises, on construction:
         CorruptFileError: a file has not the size that it must have.
@@ -125,6 +100,7 @@ class TimerStore:
         queue: Callable[[], TimerQueue | None],
         *,
         runs_dequeue: bool = True,
+        is_clean: bool = False,
     ) -> None:
         self.host = host
         self.settings = settings
@@ -149,16 +125,16 @@ class TimerStore:
         self.queue_offset = 0
         self._committed_queue_offset = 0
         self._told = (0, 0)
-        self._recover()
+        self._recover(is_clean=is_clean)
 
     # recovery
 
-    def _recover(self) -> None:
+    def _recover(self, *, is_clean: bool) -> None:
         """Find the end of the log, and let the wheel lead to what the log holds (``recover``)."""
         checkpoint, log = self.checkpoint, self.log
         start = max(checkpoint.last_timer_log_flush_where - log.file_size_bytes, 0)
         last = self._revise_slots(start)
-        self.queue_offset = self._revised_queue_offset(last)
+        self.queue_offset = self._revised_queue_offset(last, is_clean=is_clean)
         now_tick_ms = self._tick(self.host.clock.wall_ms())
         oldest = now_tick_ms - (self.settings.slot_count - _BLANK_SLOTS) * self.wheel.precision_ms
         self.read_time_ms = max(checkpoint.last_read_time_ms, oldest)
@@ -199,12 +175,17 @@ class TimerStore:
             self.log.truncate(end)
         return last
 
-    def _revised_queue_offset(self, last: TimerUnit | None) -> int:
-        """Return the queue offset behind the message of the log's last unit."""
+    def _revised_queue_offset(self, last: TimerUnit | None, *, is_clean: bool) -> int:
+        """
+        Return the queue offset behind the message of the log's last unit.
+
+        Messages that were late are in no unit: after a clean stop the checkpoint knows of them.
+        """
         found = self.checkpoint.last_timer_queue_offset
         if last is not None:
             message = self._message_at(last.physical_offset, last.size_bytes)
-            found = found if message is None else message.queue_offset + 1
+            behind = found if message is None else message.queue_offset + 1
+            found = max(found, behind) if is_clean else behind
         found = min(found, self.checkpoint.master_timer_queue_offset)
         queue = self._queue()
         if queue is None:
@@ -395,10 +376,28 @@ class TimerStore:
         """Return how many messages the slot of a time holds (``getCongestNum``)."""
         return self.wheel.slot(due_ms).count
 
+    def is_full_at(self, deliver_ms: int) -> bool:
+        """
+        Tell whether the slot of a time takes no more (``isReject``).
+
+        Above the limit some are refused, by chance, above twice the limit all.
+        """
+        limit = self.settings.congestion_count
+        count = self.congestion(deliver_ms)
+        if count <= limit:
+            return False
+        if count >= 2 * limit:
+            return True
+        return self.host.rng.randrange(1000) > 1000 * (count - limit) / (limit + 0.1)
+
     def prepare_checkpoint(self) -> None:
-        """Let the checkpoint say how far everything is (``prepareTimerCheckPoint``)."""
+        """
+        Let the checkpoint say how far everything is (``prepareTimerCheckPoint``).
+
+        It is written behind a flush of the log: the log's end of now is durable by then.
+        """
         checkpoint = self.checkpoint
-        checkpoint.last_timer_log_flush_where = self.log.flushed_where
+        checkpoint.last_timer_log_flush_where = self.log.max_timer_offset
         checkpoint.last_read_time_ms = self.read_time_ms
         if self.runs_dequeue:
             checkpoint.master_timer_queue_offset = self._committed_queue_offset
@@ -411,18 +410,43 @@ class TimerStore:
             self._committed_queue_offset, checkpoint.master_timer_queue_offset
         )
 
-    def flush(self) -> None:
+    def begin_flush(self, *, prepares_checkpoint: bool = True) -> TimerSync:
         """
-        Make everything durable: log, wheel, checkpoint, metrics, in this order.
+        Return all that must be written and synced; :meth:`end_flush` follows its run.
 
-        A wheel that is behind the log is made again from it, so the log goes first; the checkpoint
-        says what to look at and goes behind both. Raises OSError.
+        Without `prepares_checkpoint` it says how far things were when it was prepared last: by now
+        what was delivered until then is durable.
         """
-        self.log.flush()
-        self.wheel.flush()
-        self.prepare_checkpoint()
-        self.checkpoint.store(self.host, self._checkpoint_path)
-        self.metrics.persist_if_dirty()
+        if prepares_checkpoint:
+            self.prepare_checkpoint()
+        return TimerSync(
+            self.host,
+            self.log.begin_flush(),
+            self.wheel,
+            self.wheel.begin_flush(),
+            self._checkpoint_path,
+            attrs.evolve(self.checkpoint),
+            self.metrics.begin_persist() if self.metrics.is_dirty else None,
+        )
+
+    def end_flush(self, sync: TimerSync, error: OSError | None = None) -> None:
+        """Say that a sync is through, or why it failed: then all of it is written again."""
+        if sync.metrics is not None:
+            self.metrics.end_persist(error)
+        if error is None:
+            self.wheel.end_flush(sync.slots)
+            if sync.log is not None:
+                self.log.end_flush(sync.log)
+
+    def flush(self) -> None:
+        """Make everything durable; raises OSError."""
+        sync = self.begin_flush()
+        try:
+            sync.run()
+        except OSError as error:
+            self.end_flush(sync, error)
+            raise
+        self.end_flush(sync)
 
     def clean(self, min_physical_offset: int) -> int:
         """Remove files of the log whose messages are gone; count them."""

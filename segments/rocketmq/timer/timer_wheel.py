@@ -14,7 +14,7 @@ flush. Here only slots that changed are held, until :meth:`TimerWheel.flush` wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -196,35 +196,57 @@ class TimerWheel:
 
     # lasting
 
+    def begin_flush(self) -> dict[int, bytes]:
+        """Return what changed, by index, for :meth:`write`; then :meth:`end_flush` follows."""
+        return dict(self._changed)
+
+    def write(self, changed: Mapping[int, bytes]) -> None:
+        """
+        Write slots, neighbours at once, and make them durable; may run in any thread.
+
+        Raises:
+            OSError: the disk refused.
+
+        """
+        if self._file is None or not changed:
+            return
+        for index, data in _runs(changed):
+            self._file.write(index * _SLOT.size, data)
+        self._file.sync()
+
+    def end_flush(self, written: Mapping[int, bytes]) -> None:
+        """Let go of what is written, unless it has changed again meanwhile."""
+        for index, data in written.items():
+            if self._changed.get(index) is data:
+                del self._changed[index]
+
     def flush(self) -> None:
         """
-        Write what changed, neighbours at once, and make it durable.
+        Write what changed and make it durable.
 
         Raises:
             OSError: the disk refused; what changed is kept and written next time.
 
         """
-        if self._file is None or not self._changed:
-            return
-        for index, data in self._runs():
-            self._file.write(index * _SLOT.size, data)
-        self._file.sync()
-        self._changed.clear()
-
-    def _runs(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (first index, bytes) of the changed slots, neighbours joined."""
-        start, run = -1, bytearray()
-        for index in sorted(self._changed):
-            if index != start + len(run) // _SLOT.size:
-                if run:
-                    yield start, bytes(run)
-                start, run = index, bytearray()
-            run += self._changed[index]
-        if run:
-            yield start, bytes(run)
+        changed = self.begin_flush()
+        self.write(changed)
+        self.end_flush(changed)
 
     def close(self) -> None:
         """Let go of the file; what was not flushed is gone."""
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _runs(changed: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield (first index, bytes) of the slots, neighbours joined."""
+    start, run = -1, bytearray()
+    for index in sorted(changed):
+        if index != start + len(run) // _SLOT.size:
+            if run:
+                yield start, bytes(run)
+            start, run = index, bytearray()
+        run += changed[index]
+    if run:
+        yield start, bytes(run)

@@ -18,17 +18,12 @@ from logstore.segments.rocketmq.message_query import message_at
 from logstore.segments.rocketmq.properties import (
     HASH_MAP_CAPACITY_5,
     encode_properties,
-    parse_properties,
 )
-from logstore.segments.rocketmq.put_result import PutMessageStatus
+from logstore.segments.rocketmq.put_redirection import TIMER_TOPIC
 from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
 from logstore.segments.rocketmq.timer.timer_rules import (
     NEVER_ENQUEUED_MS,
-    TIMER_TOPIC,
-    TimerPlacement,
     TimerSettings,
-    is_timer_message,
-    timer_placement,
 )
 from logstore.segments.rocketmq.timer.timer_store import TimerStore
 from logstore.segments.rocketmq.timer.timer_unit import TimerUnit
@@ -419,79 +414,24 @@ def test_old_files_go() -> None:
     assert store.log.min_timer_offset == 1040
 
 
-# the way in
+# settings and congestion
 
 
-@pytest.mark.parametrize(
-    ("properties", "due_ms"),
-    [
-        ({"TIMER_DELAY_SEC": "5"}, START_MS + 4000),
-        ({"TIMER_DELAY_MS": "5001"}, START_MS + 5000),
-        ({"TIMER_DELAY_MS": "5000"}, START_MS + 4000),
-        ({"TIMER_DELIVER_MS": str(START_MS + 1)}, START_MS),
-        ({"TIMER_DELAY_SEC": "5", "TIMER_DELAY_MS": "9000"}, START_MS + 4000),
-    ],
-)
-def test_placement(properties: dict[str, str], due_ms: int) -> None:
-    """A message with a time waits in the timer topic until the tick before its time is over."""
-    assert is_timer_message("t", properties)
-    placed = timer_placement("t", 3, properties, START_MS, TimerSettings())
-    assert isinstance(placed, TimerPlacement)
-    assert (placed.topic, placed.queue_id, placed.due_ms) == (TIMER_TOPIC, 0, due_ms)
-    assert placed.properties == {
-        **properties,
-        "TIMER_OUT_MS": str(due_ms),
-        "REAL_TOPIC": "t",
-        "REAL_QID": "3",
-    }
-
-
-@pytest.mark.parametrize(
-    ("properties", "status"),
-    [
-        ({"TIMER_DELAY_SEC": "0"}, None),
-        ({"TIMER_DELAY_MS": "-5"}, None),
-        ({"TIMER_DELIVER_MS": "1"}, None),
-        ({"TIMER_DELAY_SEC": "x"}, PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL),
-        ({"TIMER_DELAY_SEC": ""}, PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL),
-        ({"TIMER_DELAY_SEC": "--5"}, PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL),
-        ({"TIMER_DELAY_SEC": "259201"}, PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL),
-        ({"TIMER_DELIVER_MS": "9" * 19}, PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL),
-        (
-            {"TIMER_DELIVER_MS": "1", "TIMER_DEL_UNIQKEY": "A"},
-            PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL,
-        ),
-    ],
-)
-def test_no_placement(properties: dict[str, str], status: PutMessageStatus | None) -> None:
-    """What is due already goes straight on; what cannot be read or waits too long is refused."""
-    assert timer_placement("t", 0, properties, START_MS, TimerSettings()) is status
-
-
-def test_wheel_that_is_off_or_full() -> None:
-    """Without the wheel, or with a slot too full, a message with a time is refused."""
-    off = TimerSettings.of_settings({"timerWheelEnable": "false"})
-    status = timer_placement("t", 0, {"TIMER_DELAY_SEC": "5"}, START_MS, off)
-    assert status is PutMessageStatus.WHEEL_TIMER_NOT_ENABLE
-    few = TimerSettings.of_settings({"timerCongestNumEachSlot": "10"})
-    asked = {"TIMER_DELAY_SEC": "5"}
-    assert isinstance(timer_placement("t", 0, asked, START_MS, few, 10), TimerPlacement)
-    full = timer_placement("t", 0, asked, START_MS, few, 20)
-    assert full is PutMessageStatus.WHEEL_TIMER_FLOW_CONTROL
-
-
-@pytest.mark.parametrize(
-    ("topic", "properties"),
-    [
-        ("t", {}),
-        (TIMER_TOPIC, {"TIMER_DELAY_SEC": "5"}),
-        ("t", {"TIMER_DELAY_SEC": "5", "TIMER_OUT_MS": "1"}),
-        ("t", {"TIMER_DELAY_SEC": "5", "DELAY": "3"}),
-    ],
-)
-def test_no_timer_messages(topic: str, properties: dict[str, str]) -> None:
-    """Messages without a time, in the timer topic already, or with a delay level do not wait."""
-    assert not is_timer_message(topic, properties)
+def test_congestion() -> None:
+    """A slot with more messages than allowed refuses some by chance, with twice as many all."""
+    host, topic = host_at_start(), TimerTopic()
+    store = store_of(host, topic, attrs.evolve(SMALL, congestion_count=10))
+    due_ms = START_MS + 5000
+    refused: list[int] = []
+    for count in range(1, 22):
+        topic.put(due_ms)
+        take(store)
+        assert store.congestion(due_ms) == count
+        refused.append(sum(store.is_full_at(due_ms) for _ in range(200)))
+    assert refused[:10] == [0] * 10
+    assert 0 < refused[14] < 200
+    assert refused[-2:] == [200, 200]
+    assert not store.is_full_at(due_ms + 1000)
 
 
 @pytest.mark.parametrize(
@@ -500,13 +440,6 @@ def test_no_timer_messages(topic: str, properties: dict[str, str]) -> None:
 def test_precision(given_ms: int, used_ms: int) -> None:
     """Only four precisions are allowed; the next finer one is taken."""
     assert TimerSettings.of_settings({"timerPrecisionMs": str(given_ms)}).precision_ms == used_ms
-
-
-def test_properties_survive() -> None:
-    """A placement's properties come back out of the text that they are stored as."""
-    placed = timer_placement("t", 3, {"a": "b", "TIMER_DELAY_SEC": "5"}, START_MS, TimerSettings())
-    assert isinstance(placed, TimerPlacement)
-    assert parse_properties(encode_properties(placed.properties)) == placed.properties
 
 
 def test_missing_checkpoint() -> None:

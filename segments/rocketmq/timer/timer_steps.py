@@ -1,0 +1,77 @@
+"""What a timer store hands out: messages to be put, and files to be synced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from logstore.host import Host
+    from logstore.segmented_log import FlushTask
+    from logstore.segments.rocketmq.message import Message
+    from logstore.segments.rocketmq.tables.json_table import TableWrite
+    from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
+    from logstore.segments.rocketmq.timer.timer_wheel import TimerWheel
+
+__all__ = ["DequeueStep", "EnqueueStep", "TimerDelivery", "TimerSync"]
+
+
+@attrs.frozen
+class TimerDelivery:
+    """A message to be put now: into its real topic, or with `is_roll` into the timer topic."""
+
+    message: Message
+    topic: str
+    queue_id: int
+    properties: dict[str, str]
+    is_roll: bool
+
+
+@attrs.frozen
+class EnqueueStep:
+    """Messages up to `next_queue_offset` are in the wheel, but those that are late already."""
+
+    next_queue_offset: int
+    late: list[TimerDelivery]
+
+
+@attrs.frozen
+class DequeueStep:
+    """
+    All that is due at one tick.
+
+    `changes` are what the metrics of a topic change by when the step is committed.
+    """
+
+    read_time_ms: int
+    due: list[TimerDelivery]
+    changes: list[tuple[str, int]]
+
+
+@attrs.frozen
+class TimerSync:
+    """
+    A flush of everything on its way to the disk: log, wheel, checkpoint, metrics, in this order.
+
+    A wheel that is behind the log is made again from it, so the log goes first; the checkpoint
+    says what to look at and goes behind both.
+    """
+
+    host: Host
+    log: FlushTask | None
+    wheel: TimerWheel
+    slots: Mapping[int, bytes]
+    checkpoint_path: str
+    checkpoint: TimerCheckpoint
+    metrics: TableWrite | None
+
+    def run(self) -> None:
+        """Write and sync, in any thread; raises OSError."""
+        if self.log is not None:
+            self.log.run()
+        self.wheel.write(self.slots)
+        self.checkpoint.store(self.host, self.checkpoint_path)
+        if self.metrics is not None:
+            self.metrics.run()
