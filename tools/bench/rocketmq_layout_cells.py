@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 import attrs
@@ -70,7 +70,7 @@ def _batch(number: int, body: bytes) -> MessageBatchDraft:
 
 
 @contextmanager
-def _store(workplace: Workplace, name: str) -> Iterator[RocketMQStore]:
+def _store(workplace: Workplace, name: str) -> Generator[RocketMQStore]:
     """Yield an empty store; it is thrown away afterwards."""
     path = f"{workplace.directory}/{name}"
     store = RocketMQStore(system_host(), path, StoreOptions())

@@ -37,11 +37,14 @@ class MeasuredDisk(SimulatedDisk):
 class MeasuredHost(SimulatedHost):
     """A world with such a volume."""
 
-    fs: MeasuredDisk
-
     def __init__(self) -> None:
         clock = ManualClock()
         Host.__init__(self, MeasuredDisk(clock), clock, random.Random(0))
+
+    def use(self, percent: float) -> None:
+        """Let that part of the volume be in use."""
+        assert isinstance(self.fs, MeasuredDisk)
+        self.fs.used_percent = percent
 
 
 @pytest.fixture
@@ -109,7 +112,7 @@ def test_a_removal_by_hand_goes_on_for_some_rounds(host: MeasuredHost) -> None:
 def test_above_the_limit_expired_files_go_at_any_hour(host: MeasuredHost) -> None:
     """diskMaxUsedSpaceRatio: files that are not expired stay."""
     store = filled(host)
-    host.fs.used_percent = 76
+    host.use(76)
     assert store.cleaning.run() == 0
     host.clock.advance(72 * HOUR_MS)
     assert store.cleaning.run() == 10
@@ -123,7 +126,7 @@ def test_above_the_force_ratio_files_go_unexpired(
     store = filled(host)
     store.consumer_offsets.commit("slow", "TopicTest", 0, 3)
     store.consumer_offsets.commit("done", "TopicTest", 0, 36)
-    host.fs.used_percent = 86
+    host.use(86)
     with caplog.at_level(logging.WARNING):
         assert store.cleaning.run() == 10
     assert "slow" in caplog.text
@@ -136,7 +139,7 @@ def test_without_leave_nothing_goes_by_force(
 ) -> None:
     """cleanFileForciblyEnable=false: unexpired files stay, and it is told that the disk fills."""
     store = filled(host, {"cleanFileForciblyEnable": "false"})
-    host.fs.used_percent = 95
+    host.use(95)
     with caplog.at_level(logging.WARNING):
         assert store.cleaning.run() == 0
     assert "cleanFileForciblyEnable" in caplog.text
@@ -145,15 +148,15 @@ def test_without_leave_nothing_goes_by_force(
 def test_a_full_disk_refuses_puts_until_there_is_room(host: MeasuredHost) -> None:
     """Above the warning ratio DISK_FULL is set; it is cleared as soon as the cause is gone."""
     store = filled(host, {"cleanFileForciblyEnable": "false"})
-    host.fs.used_percent = 91
+    host.use(91)
     store.cleaning.run()
     refused = store.put_message(draft())
     assert refused.status is PutMessageStatus.SERVICE_NOT_AVAILABLE
     assert "DISK_FULL" in refused.reason
-    host.fs.used_percent = 88
+    host.use(88)
     store.cleaning.run()
     assert store.running_flags.flags & RunningFlag.DISK_FULL, "not before the force ratio"
-    host.fs.used_percent = 50
+    host.use(50)
     store.cleaning.run()
     assert store.put_message(draft()).is_ok
 
@@ -161,13 +164,13 @@ def test_a_full_disk_refuses_puts_until_there_is_room(host: MeasuredHost) -> Non
 def test_it_runs_by_the_clock(host: MeasuredHost) -> None:
     """A minute after the start for the first time, every ten seconds from then on."""
     store = filled(host)
-    host.fs.used_percent = 95
+    host.use(95)
     store.tick()
     assert store.running_flags.is_writeable
     host.clock.advance(30_000)
     store.tick()
     assert not store.running_flags.is_writeable
-    host.fs.used_percent = 10
+    host.use(10)
     host.clock.advance(9_000)
     store.tick()
     assert not store.running_flags.is_writeable
