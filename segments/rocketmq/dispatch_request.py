@@ -15,8 +15,8 @@ import attrs
 from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.message_layout import (
     BLANK_MAGIC,
+    DISPATCHED_FIELDS,
     FIXED_BYTES,
-    FIXED_FIELDS,
     PREFIX,
     PROPERTIES_SIZE,
     SYS_FLAG_POSITION,
@@ -209,14 +209,10 @@ def read_dispatch_request(
     """
     Return what stands at `position` of `data`, which goes on to the end of what was written.
 
-    Args:
-        data: part of a commit log.
-        position: where a record starts.
-        verify_crc: check the CRC of the body.
-        verify_property_crc: check the CRC in the properties instead (``forceVerifyPropCRC``);
-            a message without one fails.
-        verify_dup_info: demand ``DUP_INFO`` of two parts (``duplicationEnable``).
-        deliver_time: says when a message of the schedule topic is due.
+    `verify_crc` checks the CRC of the body; `verify_property_crc` that in the properties instead,
+    and a message without one fails (``forceVerifyPropCRC``); `verify_dup_info` demands a
+    ``DUP_INFO`` of two parts (``duplicationEnable``). `deliver_time` says when a message of the
+    schedule topic is due.
 
     Raises:
         CorruptMessageError: neither a message nor a BLANK. What Java's check accepts is accepted,
@@ -228,32 +224,17 @@ def read_dispatch_request(
     size_bytes, version = _prefix(view, position, available)
     if version is None:
         return Blank(size_bytes)
-    fields = FIXED_FIELDS[view[position + SYS_FLAG_POSITION + 3] >> 4 & 3]
+    fields = DISPATCHED_FIELDS[view[position + SYS_FLAG_POSITION + 3] >> 4 & 3]
     if available < fields.size:
         raise CorruptMessageError(position, "the record is cut short")
-    (
-        _,
-        _,
-        body_crc,
-        queue_id,
-        _,
-        queue_offset,
-        physical_offset,
-        sys_flag,
-        _,
-        _,
-        store_timestamp_ms,
-        _,
-        _,
-        prepared_transaction_offset,
-        body_bytes,
-    ) = fields.unpack_from(view, position)
+    found = fields.unpack_from(view, position)
+    crc, queue_id, queue_offset, physical_offset, sys_flag, stored_ms, prepared, body_bytes = found
     start = position + fields.size
     body_end = start + body_bytes if body_bytes > 0 else start
     if body_bytes > size_bytes or body_end > len(view):
         raise CorruptMessageError(position, f"a body of {body_bytes} bytes runs out of the log")
     if verify_crc and not verify_property_crc:
-        _check_body_crc(view, position, start, body_end, body_crc)
+        _check_body_crc(view, position, start, body_end, crc)
     topic, text, end = _topic_and_properties(view, position, body_end, version)
     if verify_property_crc:
         _check_property_crc(view, position, size_bytes, text)
@@ -262,17 +243,10 @@ def read_dispatch_request(
     if end - position != size_bytes:
         reason = f"its parts end at {end}, the record at {position + size_bytes}"
         raise CorruptMessageError(position, reason, size_bytes)
+    code = dispatched_tags_code(topic, text, stored_ms, deliver_time)
+    where = physical_offset, size_bytes
     return DispatchRequest(
-        topic,
-        queue_id,
-        physical_offset,
-        size_bytes,
-        dispatched_tags_code(topic, text, store_timestamp_ms, deliver_time),
-        store_timestamp_ms,
-        queue_offset,
-        sys_flag,
-        prepared_transaction_offset,
-        text,
+        topic, queue_id, *where, code, stored_ms, queue_offset, sys_flag, prepared, text
     )
 
 

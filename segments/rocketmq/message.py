@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -159,68 +159,69 @@ def decode_message(data: Buffer, position: int = 0, *, verify_crc: bool = True) 
     """
     view = memoryview(data).cast("B")
     size_bytes, version = _prefix(view, position)
-    if position + SYS_FLAG_POSITION + 4 > len(view):
-        raise CorruptMessageError(position, "the record is cut short")
-    fields = FIXED_FIELDS[view[position + SYS_FLAG_POSITION + 3] >> 4 & 3]
-    body_at = position + fields.size
     end = position + size_bytes
-    if body_at > end:
-        raise CorruptMessageError(position, f"{size_bytes} bytes are too few for a message")
-    (
-        _,
-        _,
-        body_crc,
-        queue_id,
-        flag,
-        queue_offset,
-        physical_offset,
-        sys_flag,
-        born_timestamp_ms,
-        born_host,
-        store_timestamp_ms,
-        store_host,
-        reconsume_times,
-        prepared_transaction_offset,
-        body_bytes,
-    ) = fields.unpack_from(view, position)
-    topic_at = body_at + max(body_bytes, 0) + version.topic_length_bytes
-    if topic_at > end:
-        raise CorruptMessageError(position, f"a body of {body_bytes} bytes runs out of the record")
-    topic_bytes = int.from_bytes(view[topic_at - version.topic_length_bytes : topic_at], "big")
-    text_at = topic_at + topic_bytes + 2
-    if text_at > end or topic_bytes >> 8 * version.topic_length_bytes - 1:
-        raise CorruptMessageError(
-            position, f"a topic of {topic_bytes} bytes runs out of the record"
-        )
+    found, body_at, body_end = _fields(view, position, end, version)
+    topic_at, text_at = _topic_place(view, position, body_end, end, version)
     (text_bytes,) = PROPERTIES_SIZE.unpack_from(view, text_at - 2)
     if text_at + max(text_bytes, 0) != end:
         reason = f"its parts end at {text_at + max(text_bytes, 0)}, the record at {end}"
         raise CorruptMessageError(position, reason, size_bytes)
-    body = view[body_at : topic_at - version.topic_length_bytes]
-    text = bytes(view[text_at:end])
+    body, text = view[body_at:body_end], bytes(view[text_at:end])
     if verify_crc:
-        if body_bytes > 0 and _crc32(body) & 0x7FFF_FFFF != body_crc:
-            raise CorruptMessageError(position, f"the body's CRC is not {body_crc:08x}")
+        if body and _crc32(body) & 0x7FFF_FFFF != found[2]:
+            raise CorruptMessageError(position, f"the body's CRC is not {found[2]:08x}")
         check_property_crc(view, position, end, text)
     return Message(
         topic=bytes(view[topic_at : text_at - 2]).decode("utf-8", "replace"),
         body=bytes(body),
-        queue_id=queue_id,
         properties_text=text,
-        flag=flag,
-        sys_flag=sys_flag,
-        born_timestamp_ms=born_timestamp_ms,
-        born_host=HostAddress.from_packed(born_host),
-        store_timestamp_ms=store_timestamp_ms,
-        store_host=HostAddress.from_packed(store_host),
-        reconsume_times=reconsume_times,
-        prepared_transaction_offset=prepared_transaction_offset,
-        queue_offset=queue_offset,
-        physical_offset=physical_offset,
         size_bytes=size_bytes,
-        body_crc=body_crc,
+        body_crc=found[2],
+        queue_id=found[3],
+        flag=found[4],
+        queue_offset=found[5],
+        physical_offset=found[6],
+        sys_flag=found[7],
+        born_timestamp_ms=found[8],
+        born_host=HostAddress.from_packed(found[9]),
+        store_timestamp_ms=found[10],
+        store_host=HostAddress.from_packed(found[11]),
+        reconsume_times=found[12],
+        prepared_transaction_offset=found[13],
         version=version,
     )
+
+
+def _fields(
+    view: memoryview, position: int, end: int, version: MessageVersion
+) -> tuple[tuple[Any, ...], int, int]:
+    """Return (the fixed fields as they stand there, start and end of the body)."""
+    if position + SYS_FLAG_POSITION + 4 > len(view):
+        raise CorruptMessageError(position, "the record is cut short")
+    fields = FIXED_FIELDS[view[position + SYS_FLAG_POSITION + 3] >> 4 & 3]
+    body_at = position + fields.size
+    if body_at > end:
+        raise CorruptMessageError(position, f"{end - position} bytes are too few for a message")
+    found = fields.unpack_from(view, position)
+    body_bytes: int = found[-1]
+    body_end = body_at + max(body_bytes, 0)
+    if body_end + version.topic_length_bytes > end:
+        raise CorruptMessageError(position, f"a body of {body_bytes} bytes runs out of the record")
+    return found, body_at, body_end
+
+
+def _topic_place(
+    view: memoryview, position: int, body_end: int, end: int, version: MessageVersion
+) -> tuple[int, int]:
+    """Return where the topic and, two bytes behind it, the properties start."""
+    topic_at = body_end + version.topic_length_bytes
+    topic_bytes = int.from_bytes(view[body_end:topic_at], "big", signed=True)
+    text_at = topic_at + topic_bytes + 2
+    if topic_bytes < 0 or text_at > end:
+        raise CorruptMessageError(
+            position, f"a topic of {topic_bytes} bytes runs out of the record"
+        )
+    return topic_at, text_at
 
 
 def _prefix(view: memoryview, position: int) -> tuple[int, MessageVersion]:

@@ -367,12 +367,7 @@ def draft_batch(
     _split(bytes(body), fixed_bytes, batch.columns)
     sizes, texts = batch.columns.sizes, batch.columns.texts
     if shared_properties or has_property_crc:
-        longer = [_longer_text(text[2:], shared_properties, crc_bytes) for text in texts]
-        sizes[:] = [
-            size_bytes + len(text) - len(before)
-            for size_bytes, text, before in zip(sizes, longer, texts, strict=True)
-        ]
-        texts[:] = longer
+        _lengthen(batch.columns, shared_properties, crc_bytes)
     batch.message_count = len(sizes)
     batch.size_bytes = sum(sizes)
     batch.properties_size_bytes = max(map(len, texts), default=2) - 2 + crc_bytes
@@ -405,6 +400,14 @@ def _split(data: bytes, fixed_bytes: int, columns: _Columns) -> None:
         bodies.append(data[position + 16 : text_at])
         texts.append(data[text_at:next_at])
         position = next_at
+
+
+def _lengthen(columns: _Columns, shared: bytes, crc_bytes: int) -> None:
+    """Give every message the properties that all share."""
+    for index, before in enumerate(columns.texts):
+        text = _longer_text(before[2:], shared, crc_bytes)
+        columns.sizes[index] += len(text) - len(before)
+        columns.texts[index] = text
 
 
 def _longer_text(text: bytes, shared: bytes, crc_bytes: int) -> bytes:

@@ -110,27 +110,46 @@ class MessageDraft:
         "version",
     )
 
-    topic: str
-    #: the topic in UTF-8 as it stands in a record, its length in front
-    topic_field: bytes
-    body: bytes | bytearray | memoryview
-    body_crc: int
-    queue_id: int
-    queue_offset: int
-    physical_offset: int
-    properties_text: bytes
-    properties_size_bytes: int
-    flag: int
-    sys_flag: int
-    born_timestamp_ms: int
-    born_host: HostAddress
-    store_timestamp_ms: int
-    store_host: HostAddress
-    reconsume_times: int
-    prepared_transaction_offset: int
-    has_property_crc: bool
-    version: MessageVersion
-    size_bytes: int
+    def __init__(
+        self,
+        topic: str,
+        topic_field: bytes,
+        version: MessageVersion,
+        body: bytes | bytearray | memoryview,
+        queue_id: int,
+        properties_text: bytes,
+        properties_size_bytes: int,
+        flag: int,
+        sys_flag: int,
+        born_timestamp_ms: int,
+        born_host: HostAddress,
+        store_host: HostAddress,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        has_property_crc: bool,
+    ) -> None:
+        self.topic = topic
+        #: the topic in UTF-8 as it stands in a record, its length in front
+        self.topic_field = topic_field
+        self.version = version
+        self.body = body
+        self.body_crc = _crc32(body) & 0x7FFF_FFFF
+        self.queue_id = queue_id
+        self.queue_offset = 0
+        self.physical_offset = 0
+        self.properties_text = properties_text
+        self.properties_size_bytes = properties_size_bytes
+        self.flag = flag
+        self.sys_flag = sys_flag
+        self.born_timestamp_ms = born_timestamp_ms
+        self.born_host = born_host
+        self.store_timestamp_ms = 0
+        self.store_host = store_host
+        self.reconsume_times = reconsume_times
+        self.prepared_transaction_offset = prepared_transaction_offset
+        self.has_property_crc = has_property_crc
+        fixed_bytes = FIXED_BYTES[sys_flag >> 4 & 3] + len(topic_field) + 2
+        self.size_bytes = fixed_bytes + len(body) + properties_size_bytes
 
     #: how many messages, and thus queue offsets, it covers
     message_count = 1
@@ -280,7 +299,6 @@ def draft_message(
     for topics of over 127 characters. With `has_property_crc` the record ends with a CRC of all
     of it (``enabledAppendPropCRC``).
     """
-    draft = MessageDraft()
     known = _topics.get(topic) if version is None else None
     field, used = known or _topic_field(topic, version)
     flags = sys_flag & ~_HOSTS_IPV6
@@ -292,27 +310,23 @@ def draft_message(
     if has_property_crc:
         has_open_end = text_bytes and properties_text[-1] != 2
         text_bytes += CRC32_BYTES + (1 if has_open_end else 0)
-    draft.topic = topic
-    draft.topic_field = field
-    draft.version = used
-    draft.body = body
-    draft.body_crc = _crc32(body) & 0x7FFF_FFFF
-    draft.queue_id = queue_id
-    draft.queue_offset = 0
-    draft.physical_offset = 0
-    draft.properties_text = properties_text
-    draft.properties_size_bytes = text_bytes
-    draft.flag = flag
-    draft.sys_flag = flags
-    draft.born_timestamp_ms = born_timestamp_ms
-    draft.born_host = born_host
-    draft.store_timestamp_ms = 0
-    draft.store_host = store_host
-    draft.reconsume_times = reconsume_times
-    draft.prepared_transaction_offset = prepared_transaction_offset
-    draft.has_property_crc = has_property_crc
-    draft.size_bytes = FIXED_BYTES[flags >> 4 & 3] + len(body) + len(field) + 2 + text_bytes
-    return draft
+    return MessageDraft(
+        topic,
+        field,
+        used,
+        body,
+        queue_id,
+        properties_text,
+        text_bytes,
+        flag,
+        flags,
+        born_timestamp_ms,
+        born_host,
+        store_host,
+        reconsume_times,
+        prepared_transaction_offset,
+        has_property_crc,
+    )
 
 
 def _topic_field(topic: str, version: MessageVersion | None) -> tuple[bytes, MessageVersion]:

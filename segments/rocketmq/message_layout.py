@@ -44,6 +44,12 @@ FIXED_FIELDS = tuple(
     struct.Struct(f">i4siiiqqiq{born}sq{store}siqi")
     for born, store in ((8, 8), (20, 8), (8, 20), (20, 20))
 )
+#: of these, what dispatch wants to know: body CRC, queue id, queue offset, physical offset, system
+#: flag, store timestamp, prepared transaction offset, size of the body
+DISPATCHED_FIELDS = tuple(
+    struct.Struct(f">8xii4xqqi8x{born}xq{store}x4xqi")
+    for born, store in ((8, 8), (20, 8), (8, 20), (20, 20))
+)
 FIXED_BYTES = tuple(fields.size for fields in FIXED_FIELDS)
 
 

@@ -375,38 +375,47 @@ def hash_text(source: Bytes, start: Number, end: Number, value: Number) -> Numbe
 
 
 @compiled
-def _scan_record(
-    source: Bytes, at: Number, size: Number, table: Int64s, row: int, verify_crc: bool
-) -> Number:
-    """Take note of one record that lies whole in the source; return why not, 0 if it is fine."""
-    end = at + size
+def _find_parts(
+    source: Bytes, at: Number, end: Number
+) -> tuple[Number, Number, Number, Number, Number]:
+    """Return (where the body begins and ends, the topic and the properties begin, 0 or ODD)."""
     sys_flag = _signed_32(source, at + 36)
-    born_bytes = 20 if sys_flag & 0x10 else 8
-    store_bytes = 20 if sys_flag & 0x20 else 8
-    store_at = at + 48 + born_bytes
-    rest = store_at + 8 + store_bytes
-    body = rest + 16
+    body = at + 88 + (12 if sys_flag & 0x10 else 0) + (12 if sys_flag & 0x20 else 0)
     topic_width = 1 if source[at + 7] == 0xA7 else 2
     if body + topic_width + 2 > end:
-        return ODD
-    body_bytes = _signed_32(source, rest + 12)
+        return body, body, body, body, ODD
+    body_bytes = _signed_32(source, body - 4)
     topic = body + body_bytes + topic_width
     if body_bytes < 0 or topic + 2 > end:
-        return ODD
+        return body, body, body, body, ODD
     topic_bytes = np.int64(source[topic - 1])
     if topic_width == 2:
         topic_bytes |= np.int64(source[topic - 2]) << 8
     text = topic + topic_bytes + 2
     if topic_bytes >> (8 * topic_width - 1) or text > end:
-        return ODD
+        return body, body, body, body, ODD
     text_bytes = np.int64(source[text - 2]) << 8 | np.int64(source[text - 1])
     if text_bytes > 0x7FFF or text + text_bytes != end:
-        return ODD
+        return body, body, body, body, ODD
+    return body, body + body_bytes, topic, text, 0
+
+
+@compiled
+def _scan_record(
+    source: Bytes, at: Number, size: Number, table: Int64s, row: int, verify_crc: bool
+) -> Number:
+    """Take note of one record that lies whole in the source; return why not, 0 if it is fine."""
+    body, body_end, topic, text, fault = _find_parts(source, at, at + size)
+    if fault:
+        return fault
     body_crc = _signed_32(source, at + 8)
-    if verify_crc and body_bytes > 0:
-        found_crc = crc32(source, body, body + body_bytes) & 0x7FFFFFFF
+    if verify_crc and body_end > body:
+        found_crc = crc32(source, body, body_end) & 0x7FFFFFFF
         if found_crc != body_crc:
             return BAD_CRC
+    sys_flag = _signed_32(source, at + 36)
+    born_bytes = 20 if sys_flag & 0x10 else 8
+    store_at = at + 48 + born_bytes
     table[row, START] = at
     table[row, SIZE] = size
     table[row, BODY_CRC] = body_crc
@@ -420,15 +429,15 @@ def _scan_record(
     table[row, BORN_HOST_BYTES] = born_bytes
     table[row, STORE_MS] = _signed_64(source, store_at)
     table[row, STORE_HOST] = store_at + 8
-    table[row, STORE_HOST_BYTES] = store_bytes
-    table[row, RECONSUME_TIMES] = _signed_32(source, rest)
-    table[row, PREPARED_OFFSET] = _signed_64(source, rest + 4)
+    table[row, STORE_HOST_BYTES] = body - store_at - 24
+    table[row, RECONSUME_TIMES] = _signed_32(source, body - 16)
+    table[row, PREPARED_OFFSET] = _signed_64(source, body - 12)
     table[row, BODY] = body
-    table[row, BODY_BYTES] = body_bytes
+    table[row, BODY_BYTES] = body_end - body
     table[row, TOPIC] = topic
-    table[row, TOPIC_BYTES] = topic_bytes
+    table[row, TOPIC_BYTES] = text - topic - 2
     table[row, TEXT] = text
-    table[row, TEXT_BYTES] = text_bytes
+    table[row, TEXT_BYTES] = at + size - text
     return 0
 
 
