@@ -2,7 +2,7 @@
 Write buffers that stand between appends and the commit log's files (``transientStorePoolEnable``).
 
 Appends go into memory; a service commits them to the file (:mod:`~logstore.segments.rocketmq.
-flush_services`), and only then can they be read and flushed. What is not committed is lost when the
+store_syncs`), and only then can they be read and flushed. What is not committed is lost when the
 process dies: such a store gives up a little durability for writes of many records at once.
 
 Java borrows one of `pool_size` locked buffers of a file's size for each file. Here a buffer holds

@@ -217,6 +217,7 @@ class UnitQueue:
                 "%s-%d: ends at unit %d: %s", self.topic, self.queue_id, self._end, outcome.reason
             )
         self._learn()
+        self.release()  # a store has thousands of queues, and most are quiet
 
     def _learn(self) -> None:
         """Take `max_physical_offset` and the like from the units that are there."""

@@ -21,6 +21,7 @@ from logstore.segments.rocketmq.commit_log import CommitLog, CommitLogSettings
 from logstore.segments.rocketmq.message import decode_message
 from logstore.segments.rocketmq.message_layout import PREFIX
 from logstore.testing import PowerLoss, SimulatedHost
+from logstore.testing.disk_faults import FaultKind
 from tests.segments.rocketmq.drafts import draft
 
 DIRECTORY = "/store/commitlog"
@@ -158,7 +159,7 @@ def test_random_lives_keep_every_promise(part: int, *, has_pool: bool) -> None:
 @pytest.mark.parametrize("has_pool", [False, True], ids=["files", "pool"])
 def test_a_disk_that_fails_breaks_no_promise(part: int, *, has_pool: bool) -> None:
     """Whichever operation it refuses: all that was promised is there after the next start."""
-    kinds = ("open", "write", "truncate", "sync", "sync_directory", "remove")
+    kinds: tuple[FaultKind, ...] = ("open", "write", "truncate", "sync", "sync_directory", "remove")
     struck = 0
     for seed in range(part, LIVES, PARTS):
         dice = random.Random(seed)
