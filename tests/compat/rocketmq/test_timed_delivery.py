@@ -1,0 +1,163 @@
+"""Messages with a time of their own, on a clock that the test turns."""
+
+from __future__ import annotations
+
+import pytest
+
+from logstore.compat.rocketmq.broker import Broker
+from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
+from logstore.segments.rocketmq.release import Release
+from logstore.testing.manual_clock import ManualClock
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.rocketmq.broker_peer import SMALL, TOPIC, Peer, a_broker
+
+WHEEL = {**SMALL, "timerWheelEnable": "true", "mappedFileSizeTimerLog": "52000"}
+TIMER_TOPIC = "rmq_sys_wheel_timer"
+
+
+class Stage:
+    """A broker whose housekeeping runs as the test lets time pass."""
+
+    def __init__(self, **settings: str) -> None:
+        self.clock = ManualClock()
+        self.host = SimulatedHost(clock=self.clock)
+        self.settings = {**WHEEL, **settings}
+        self.open()
+
+    def open(self) -> None:
+        """Start the broker, again perhaps."""
+        self.broker: Broker = a_broker(self.host, self.settings)
+        self.broker.start_housekeeping()
+        self.peer = Peer(self.broker)
+
+    def pass_ms(self, delay_ms: float) -> None:
+        """Let time pass, timer by timer."""
+        end_ms = self.clock.monotonic_ms() + delay_ms
+        while (due_ms := self.broker.timers.next_due_ms()) is not None and due_ms <= end_ms:
+            self.clock.advance(max(due_ms - self.clock.monotonic_ms(), 0))
+            self.broker.timers.run()
+        self.clock.advance(end_ms - self.clock.monotonic_ms())
+
+    def send(self, body: bytes, delay_ms: int, queue_id: int = 0, more: str = "") -> int:
+        """Send a message that is to come after a time; return the answer's code."""
+        properties = f"TIMER_DELAY_MS\x01{delay_ms}\x02{more}"
+        return self.peer.produce(body, queue_id=queue_id, properties=properties).code
+
+    def bodies(self, queue_id: int = 0) -> list[bytes]:
+        """Return what has come to a queue."""
+        return [message.body for message in self.peer.messages(queue_id=queue_id)]
+
+
+@pytest.mark.parametrize("delay_ms", [1500, 4000, 61_001])
+def test_comes_on_time(delay_ms: int) -> None:
+    """A message comes not before its time, within a second of it, and is complete."""
+    stage = Stage()
+    stage.pass_ms(250)
+    assert stage.send(b"later", delay_ms, 3, "x\x01y\x02") == ResponseCode.SUCCESS
+    stage.pass_ms(delay_ms - 1)
+    assert stage.bodies(3) == []
+    stage.pass_ms(1001 + 100)
+    (message,) = stage.peer.messages(queue_id=3)
+    assert (message.body, message.properties["x"], message.topic) == (b"later", "y", TOPIC)
+    assert message.properties["REAL_TOPIC"] == TOPIC
+    assert int(message.properties["TIMER_DEQUEUE_MS"]) >= int(message.properties["TIMER_OUT_MS"])
+
+
+def test_wakes_a_pull() -> None:
+    """A consumer that waits gets the message the moment it is delivered."""
+    stage = Stage()
+    stage.peer.produce()
+    opaque = stage.peer.send(RequestCode.PULL_MESSAGE, stage.peer.pull_fields(TOPIC, 0, 1, "g"))
+    stage.send(b"later", 2000)
+    stage.pass_ms(900)
+    assert stage.peer.answer_to(opaque) is None
+    stage.pass_ms(1500)
+    assert stage.peer.answer_to(opaque) is not None
+
+
+def test_many() -> None:
+    """More messages than one run delivers come all the same, each once."""
+    stage = Stage()
+    for number in range(1200):
+        stage.send(b"%d" % number, 2000 + number % 3 * 1000)
+    stage.pass_ms(8000)
+    assert sorted(map(int, stage.bodies())) == list(range(1200))
+
+
+@pytest.mark.parametrize("end", ["close", "abandon", "power loss"])
+def test_goes_on_after_a_restart(end: str) -> None:
+    """What was pending comes after a restart; after a clean stop nothing comes twice."""
+    stage = Stage()
+    stage.send(b"late", -5)
+    stage.send(b"soon", 2000)
+    stage.send(b"later", 30_000)
+    stage.pass_ms(12_000)  # a commit log of less than four pages is flushed every ten seconds
+    assert stage.bodies() == [b"late", b"soon"]
+    if end == "close":
+        stage.broker.close()
+    else:
+        stage.broker.abandon()
+    if end == "power loss":
+        stage.host.power_loss()
+    stage.open()
+    stage.pass_ms(35_000)
+    bodies = stage.bodies()
+    assert set(bodies) == {b"late", b"soon", b"later"}
+    assert end != "close" or len(bodies) == 3
+
+
+def test_taken_back() -> None:
+    """A message that another one takes back never comes, and neither does that other one."""
+    stage = Stage()
+    stage.send(b"one", 5000, 0, "UNIQ_KEY\x01A\x02")
+    stage.send(b"two", 5000, 0, "UNIQ_KEY\x01B\x02")
+    stage.send(b"back", 5000, 0, "UNIQ_KEY\x01C\x02TIMER_DEL_UNIQKEY\x01A\x02")
+    stage.pass_ms(8000)
+    assert stage.bodies() == [b"two"]
+
+
+def test_crowded_slot() -> None:
+    """Where too many messages are due at one time no more are taken."""
+    stage = Stage(timerCongestNumEachSlot="2")
+    codes: list[int] = []
+    for _ in range(8):
+        codes.append(stage.send(b"x", 10_000))
+        stage.pass_ms(1)
+    stage.pass_ms(200)
+    assert codes[:3] == [ResponseCode.SUCCESS] * 3
+    assert stage.send(b"x", 9900) != ResponseCode.SUCCESS
+
+
+def test_nothing_is_made_without_need() -> None:
+    """As long as no message has a time there is no wheel: no file, no timer."""
+    stage = Stage()
+    stage.peer.produce()
+    stage.pass_ms(5000)
+    assert stage.broker.timed_delivery.timer_store is None
+    assert not stage.host.fs.exists("/store/timerwheel")
+    stage.send(b"x", 2000)
+    stage.pass_ms(100)
+    assert stage.host.fs.exists("/store/timerwheel")
+
+
+def test_switched_off() -> None:
+    """Without the wheel such messages are refused, and nothing is delivered."""
+    stage = Stage(timerWheelEnable="false")
+    assert stage.send(b"x", 2000) != ResponseCode.SUCCESS
+    assert not stage.broker.timed_delivery.is_enabled
+    assert stage.broker.store.options.release is Release.V5
+
+
+def test_disk_that_refuses() -> None:
+    """A message that the store does not take is tried again until it does."""
+    stage = Stage()
+    stage.send(b"later", 2000)
+    stage.pass_ms(500)
+    stage.broker.store.putting.closed_reason = "for a while"
+    stage.pass_ms(4000)
+    assert stage.bodies() == []
+    stage.broker.store.putting.closed_reason = ""
+    stage.pass_ms(200)
+    assert stage.bodies() == [b"later"]
+    stage.pass_ms(5000)
+    assert stage.bodies() == [b"later"]
