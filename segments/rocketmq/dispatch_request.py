@@ -211,8 +211,7 @@ def read_dispatch_request(
 
     `verify_crc` checks the CRC of the body; `verify_property_crc` that in the properties instead,
     and a message without one fails (``forceVerifyPropCRC``); `verify_dup_info` demands a
-    ``DUP_INFO`` of two parts (``duplicationEnable``). `deliver_time` says when a message of the
-    schedule topic is due.
+    ``DUP_INFO`` of two parts (``duplicationEnable``). `deliver_time` says when a delayed one is due.
 
     Raises:
         CorruptMessageError: neither a message nor a BLANK. What Java's check accepts is accepted,
@@ -244,10 +243,8 @@ def read_dispatch_request(
         reason = f"its parts end at {end}, the record at {position + size_bytes}"
         raise CorruptMessageError(position, reason, size_bytes)
     code = dispatched_tags_code(topic, text, stored_ms, deliver_time)
-    where = physical_offset, size_bytes
-    return DispatchRequest(
-        topic, queue_id, *where, code, stored_ms, queue_offset, sys_flag, prepared, text
-    )
+    where = topic, queue_id, physical_offset, size_bytes
+    return DispatchRequest(*where, code, stored_ms, queue_offset, sys_flag, prepared, text)
 
 
 def _prefix(view: memoryview, position: int, available: int) -> tuple[int, MessageVersion | None]:

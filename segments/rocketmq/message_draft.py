@@ -294,10 +294,9 @@ def draft_message(
     """
     Return a message to be stored.
 
-    `body` is as it is to stand in the log (compressed, if `sys_flag` says so). The IPv6 bits of
-    `sys_flag` are set as the hosts are. `version` None is what RocketMQ 5.1 and later choose: V2
-    for topics of over 127 characters. With `has_property_crc` the record ends with a CRC of all
-    of it (``enabledAppendPropCRC``).
+    `body` is as it is to stand in the log. The IPv6 bits of `sys_flag` are set as the hosts are.
+    `version` None is what RocketMQ 5.1 and later choose: V2 for topics of over 127 characters.
+    With `has_property_crc` the record ends with a CRC of all of it (``enabledAppendPropCRC``).
     """
     known = _topics.get(topic) if version is None else None
     field, used = known or _topic_field(topic, version)
@@ -308,8 +307,7 @@ def draft_message(
         flags |= STORE_HOST_IPV6
     text_bytes = len(properties_text)
     if has_property_crc:
-        has_open_end = text_bytes and properties_text[-1] != 2
-        text_bytes += CRC32_BYTES + (1 if has_open_end else 0)
+        text_bytes += CRC32_BYTES + (1 if text_bytes and properties_text[-1] != 2 else 0)
     return MessageDraft(
         topic,
         field,
