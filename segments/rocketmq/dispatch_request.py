@@ -211,7 +211,7 @@ def read_dispatch_request(
 
     `verify_crc` checks the CRC of the body; `verify_property_crc` that in the properties instead,
     and a message without one fails (``forceVerifyPropCRC``); `verify_dup_info` demands a
-    ``DUP_INFO`` of two parts (``duplicationEnable``). `deliver_time` says when a delayed one is due.
+    ``DUP_INFO`` of two parts (``duplicationEnable``). `deliver_time` says when one is due.
 
     Raises:
         CorruptMessageError: neither a message nor a BLANK. What Java's check accepts is accepted,
