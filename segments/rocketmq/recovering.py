@@ -20,6 +20,8 @@ Source: ``CommitLog.recoverNormally``, ``recoverAbnormally``; ``DefaultMessageSt
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -92,6 +94,9 @@ class StoreRecoverer:
     is_index_safe: bool = False
     #: None where it is not built (``messageIndexEnable``)
     index: MessageIndex | None = None
+    #: told (files done, files all, name) as the commit log is checked
+    progress: Callable[[int, int, str], None] | None = None
+    _bases: list[int] = attrs.field(factory=list[int])
     _count: int = 0
     _bulk: BulkDispatch | None = None
     _first_dispatched: int = 0
@@ -99,7 +104,7 @@ class StoreRecoverer:
     def run(self) -> StoreRecovery:
         """Recover; afterwards all up to the end of the log is dispatched."""
         self.consume_queues.recover()
-        bases = self.commit_log.file_bases()
+        self._bases = bases = self.commit_log.file_bases()
         if not bases:
             return self._without_log()
         known = self.consume_queues.max_physical_offset
@@ -197,6 +202,9 @@ class StoreRecoverer:
 
     def _take_run(self, physical_offset: int, records: memoryview) -> None:
         """Dispatch a run of checked records, those that are known to be dispatched left out."""
+        if self.progress is not None:
+            done = bisect_right(self._bases, physical_offset)
+            self.progress(done, len(self._bases), f"{self._bases[done - 1]:020d}")
         if physical_offset + len(records) <= self._first_dispatched:
             return
         skipped = 0

@@ -14,47 +14,33 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.errors import OffsetMismatchError, OffsetOutOfRangeError, StorageError
+from logstore.errors import OffsetMismatchError, StorageError
 from logstore.host import Host
 from logstore.segments.rocketmq import store_rules
 from logstore.segments.rocketmq.cleaning import StoreCleaning
-from logstore.segments.rocketmq.consume_queue import ConsumeQueue
 from logstore.segments.rocketmq.directory import StoreDirectory, looks_like_store
 from logstore.segments.rocketmq.dispatch import ArrivalListener, Dispatch
 from logstore.segments.rocketmq.found_sizes import found_sizes
-from logstore.segments.rocketmq.get_message import (
-    MAX_PULL_BYTES,
-    GetMessageLimits,
-    GetMessageResult,
-    GetMessageStatus,
-    get_message,
-)
+from logstore.segments.rocketmq.get_message import MEMORY_BYTES_UNKNOWN, GetMessageLimits
 from logstore.segments.rocketmq.loading import StoreTables, load_parts
-from logstore.segments.rocketmq.message_query import QueryMessageResult, message_at, query_message
 from logstore.segments.rocketmq.put_path import PutPath
 from logstore.segments.rocketmq.put_result import PutResult
 from logstore.segments.rocketmq.queue import RocketMQQueue
+from logstore.segments.rocketmq.readable_store import ReadableStore
 from logstore.segments.rocketmq.recovering import StoreRecoverer
 from logstore.segments.rocketmq.release import Release
 from logstore.segments.rocketmq.running_flags import RunningFlag, RunningFlags
 from logstore.segments.rocketmq.store_config import StoreConfig
+from logstore.segments.rocketmq.store_rules import FlushRule
 from logstore.segments.rocketmq.store_stats import StoreStats
 from logstore.segments.rocketmq.store_syncs import StoreSync, StoreSyncs
 from logstore.segments.rocketmq.table_writes import TableWrites
-from logstore.segments.rocketmq.time_lookup import (
-    BoundaryType,
-    nearest_queue_offset,
-    queue_offset_for_time,
-    store_timestamp_at,
-)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from logstore.segments.rocketmq.message import Message
     from logstore.segments.rocketmq.message_batch import MessageBatchDraft
     from logstore.segments.rocketmq.message_draft import MessageDraft
-    from logstore.segments.rocketmq.message_filter import MessageFilter
 
 __all__ = ["LAYOUT", "RocketMQLayout", "RocketMQStore", "StoreOptions"]
 
@@ -85,7 +71,7 @@ class StoreOptions:
     progress: Progress | None = None
 
 
-class RocketMQStore:
+class RocketMQStore(ReadableStore):
     """
     All topics of one store directory. Implements :class:`logstore.partition.Store`.
 
@@ -105,6 +91,7 @@ class RocketMQStore:
         self.host = host
         self.directory = directory
         self.options = options = StoreOptions() if options is None else options
+        self.release = options.release
         self.config = StoreConfig(options.settings)
         self.running_flags = RunningFlags()
         self.stats = StoreStats(host.clock)
@@ -115,7 +102,7 @@ class RocketMQStore:
         except BaseException:
             self._home.release()
             raise
-        self._is_open = True
+        self.is_open = True
 
     def _load(self) -> None:
         options, config, host = self.options, self.config, self.host
@@ -167,6 +154,7 @@ class RocketMQStore:
             is_writable,
             is_index_safe=has_index and config.boolean("messageIndexSafe"),
             index=self.index if has_index else None,
+            progress=self.options.progress,
         ).run()
         self.queue_offsets = self.consume_queues.recovered_queue_offsets(
             self.commit_log.min_physical_offset
@@ -181,7 +169,7 @@ class RocketMQStore:
     def _assemble(self) -> None:
         """Put together what works on the recovered parts."""
         config, clock = self.config, self.host.clock
-        rule = store_rules.FlushRule.of(config)
+        rule = FlushRule.of(config)
         self.dispatching.keeps_back_unflushed = (
             rule.is_sync
             and self.options.release is not Release.V4
@@ -199,6 +187,12 @@ class RocketMQStore:
         self._put_message = self.putting.put_message
         if not self.options.is_writable:
             self.putting.closed_reason = f"{self.directory}: the store is open for reading only"
+        memory_bytes = self.options.memory_bytes or MEMORY_BYTES_UNKNOWN
+        self.get_limits = GetMessageLimits.of_settings(self.options.settings, memory_bytes)
+        self._assemble_services(rule)
+
+    def _assemble_services(self, rule: FlushRule) -> None:
+        config, clock = self.config, self.host.clock
         self.syncs = StoreSyncs(
             clock,
             rule,
@@ -215,13 +209,7 @@ class RocketMQStore:
             self.consume_queues,
             self.index,
             self.running_flags,
-            self._lagging_groups,
-        )
-        memory_bytes = self.options.memory_bytes
-        self.get_limits = (
-            GetMessageLimits.of_settings(self.options.settings)
-            if memory_bytes is None
-            else GetMessageLimits.of_settings(self.options.settings, memory_bytes)
+            self.lagging_groups,
         )
         self._table_writes = TableWrites(
             clock,
@@ -249,22 +237,6 @@ class RocketMQStore:
     def queue(self, topic: str, queue_id: int) -> RocketMQQueue:
         """Return one queue, whether or not anything stands in it."""
         return RocketMQQueue(self, topic, queue_id)
-
-    def min_queue_offset(self, topic: str, queue_id: int) -> int:
-        """Return the first queue offset that can be read; 0 for an unknown queue."""
-        queue = self.consume_queues.get(topic, queue_id)
-        return 0 if queue is None else queue.min_queue_offset
-
-    def max_queue_offset(self, topic: str, queue_id: int, *, is_committed: bool = True) -> int:
-        """
-        Return the queue offset after the last dispatched message.
-
-        With `is_committed` False: the queue offset that the next put gets.
-        """
-        if not is_committed:
-            return self.queue_offsets.next_of(topic, queue_id)
-        queue = self.consume_queues.get(topic, queue_id)
-        return 0 if queue is None else queue.max_queue_offset
 
     def delete_topics(self, topics: set[str]) -> int:
         """Remove the queues of these topics; return how many topics had any (``deleteTopics``)."""
@@ -310,83 +282,6 @@ class RocketMQStore:
             _log.error("%s", error)
             return False
         return True
-
-    # reading
-
-    def get_message(
-        self,
-        group: str,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        count_max: int,
-        size_bytes_max: int = MAX_PULL_BYTES,
-        message_filter: MessageFilter | None = None,
-    ) -> GetMessageResult | None:
-        """Return what a pull gets; None where the store takes no reads (Java: SYSTEM_ERROR)."""
-        del group  # Java's compaction and metrics want it
-        if not self._is_open or not self.running_flags.is_readable:
-            return None
-        result = get_message(
-            self.consume_queues.get(topic, queue_id),
-            self.commit_log,
-            queue_offset,
-            count_max,
-            size_bytes_max,
-            message_filter,
-            self.get_limits,
-        )
-        if result.status is GetMessageStatus.FOUND:
-            self.stats.get_found_times += 1
-        else:
-            self.stats.get_missed_times += 1
-        return result
-
-    def queue_offset_for_time(
-        self,
-        topic: str,
-        queue_id: int,
-        timestamp_ms: int,
-        boundary: BoundaryType = BoundaryType.LOWER,
-    ) -> int:
-        """Return the queue offset for a time (:mod:`~logstore.segments.rocketmq.time_lookup`)."""
-        queue = self.consume_queues.get(topic, queue_id)
-        if not isinstance(queue, ConsumeQueue):
-            return 0 if queue is None else queue.queue_offset_for_time(timestamp_ms)
-        if self.options.release is Release.V4:
-            return nearest_queue_offset(queue, self.commit_log, timestamp_ms)
-        return queue_offset_for_time(queue, self.commit_log, timestamp_ms, boundary)
-
-    def query_message(
-        self, topic: str, key: str, count_max: int, begin_ms: int, end_ms: int
-    ) -> QueryMessageResult:
-        """Find messages by key (:mod:`~logstore.segments.rocketmq.message_query`)."""
-        return query_message(self.index, self.commit_log, topic, key, count_max, begin_ms, end_ms)
-
-    def message_at(self, physical_offset: int) -> Message | None:
-        """Return the message that starts at `physical_offset`, None if none does."""
-        return message_at(self.commit_log, physical_offset)
-
-    def store_timestamp_at(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """Return when the message at `queue_offset` was stored, -1 if it cannot be read."""
-        queue = self.consume_queues.get(topic, queue_id)
-        units = b"" if queue is None else queue.units(queue_offset, 1)
-        if not units:
-            return -1
-        physical_offset = int.from_bytes(units[:8], "big", signed=True)
-        size_bytes = int.from_bytes(units[8:12], "big", signed=True)
-        return store_timestamp_at(self.commit_log, physical_offset, size_bytes)
-
-    def earliest_store_timestamp_ms(self, topic: str | None = None, queue_id: int = 0) -> int:
-        """Return when the oldest message (of the queue, or of the store) was stored, or -1."""
-        if topic is not None:
-            minimum = self.min_queue_offset(topic, queue_id)
-            return self.store_timestamp_at(topic, queue_id, minimum)
-        try:
-            first = self.message_at(self.commit_log.min_physical_offset)
-        except OffsetOutOfRangeError:
-            return -1
-        return -1 if first is None else first.store_timestamp_ms
 
     # services
 
@@ -440,35 +335,11 @@ class RocketMQStore:
             return None
         return self.syncs.begin(self._table_writes.take_due())
 
-    def runtime(self) -> dict[str, str]:
-        """Return what Java's runtime table says about the store, by Java's keys."""
-        ratio = str(self.cleaning.commit_log_disk_ratio)
-        return {
-            **self.stats.runtime(),
-            "commitLogDiskRatio": ratio,
-            f"commitLogDiskRatio_{self.commit_log.directory}": ratio,
-            "consumeQueueDiskRatio": str(self.cleaning.consume_queue_disk_ratio),
-            "commitLogMinOffset": str(self.commit_log.min_physical_offset),
-            "commitLogMaxOffset": str(self.commit_log.max_physical_offset),
-            "dispatchBehindBytes": str(self.dispatching.behind_bytes),
-        }
-
-    def _lagging_groups(self, physical_offset: int) -> str:
-        """Name the groups that have not read all below a physical offset of what they read."""
-        found = set[str]()
-        for queue in self.consume_queues:
-            for group in self.consumer_offsets.groups_of(queue.topic):
-                read = self.consumer_offsets.query(group, queue.topic, queue.queue_id)
-                units = queue.units(max(read, queue.min_queue_offset), 1) if read >= 0 else b""
-                if units and int.from_bytes(units[:8], "big", signed=True) < physical_offset:
-                    found.add(group)
-        return ", ".join(sorted(found))
-
     # the end
 
     def abandon(self) -> None:
         """Let go of everything as it is, as if the process had been killed."""
-        self._is_open = False
+        self.is_open = False
         self.putting.closed_reason = f"{self.directory}: the store is closed"
         self._parts.close()
         self._home.release()
@@ -480,12 +351,12 @@ class RocketMQStore:
         Where something cannot be made durable, or puts are refused for an error, the abort file
         stays: the next start recovers.
         """
-        if not self._is_open:
+        if not self.is_open:
             return
         if not self.options.is_writable:
             self.abandon()
             return
-        self._is_open = False
+        self.is_open = False
         self.putting.closed_reason = f"{self.directory}: the store is closed"
         try:
             self._make_durable()
