@@ -43,6 +43,7 @@ _LOCK_TIME_MS_MAX = 10_000_000
 #: properties that make a message more than a plain one; all begin like this
 _DELAY, _TIMER, _INNER = DELAY_NEEDLE, TIMER_NEEDLE, b"INNER_"
 _BLANK_BYTES = 8
+_PUT_OK = PutMessageStatus.PUT_OK
 #: messages that are more than appended and queued
 _UNUSUAL_FLAGS = INNER_BATCH | TRANSACTION_MASK
 
@@ -140,7 +141,18 @@ class PutPath:
         finally:
             self.begin_time_in_lock_ms = 0
         self.queue_offsets[key] = queue_offset + 1
-        return self._took(draft, queue_offset, 1, now_ms)
+        size_bytes = draft.size_bytes
+        self.stats.count_single(draft.topic, size_bytes, self.clock.wall_ms() - now_ms)
+        self.on_put(draft)
+        return PutResult(
+            _PUT_OK,
+            draft.physical_offset,
+            queue_offset,
+            size_bytes,
+            1,
+            now_ms,
+            draft.store_host,
+        )
 
     def _took(self, draft: MessageDraft, queue_offset: int, count: int, now_ms: int) -> PutResult:
         """Count a message that stands in the commit log, and hand it on."""
