@@ -21,8 +21,9 @@ class OurRocketMQ(OurBroker):
         directory: Path,
         settings: Mapping[str, object] | None = None,
         data: Path | None = None,
+        broker_port: int | None = None,
     ) -> None:
-        broker_port = free_port(-2, 1)
+        broker_port = broker_port or free_port(-2, 1)
         assert broker_port is not None, "no port is free"
         named = {"brokerName": "broker-a", "brokerClusterName": "DefaultCluster"}
         super().__init__(

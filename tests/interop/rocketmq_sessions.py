@@ -33,10 +33,12 @@ def start_real(
     directory: Path,
     settings: dict[str, object] | None = None,
     as_is: Path | None = None,
+    broker_port: int | None = None,
 ) -> RocketMQPeer:
     """Return a started real RocketMQ, or end the test as `missing` says."""
+    wanted = SETTINGS | (settings or {})
     try:
-        return RocketMQPeer(version, directory, SETTINGS | (settings or {}), as_is).start()
+        return RocketMQPeer(version, directory, wanted, as_is, broker_port=broker_port).start()
     except PeerUnavailable as reason:
         missing(str(reason))
 

@@ -47,7 +47,7 @@ class RocketMQPeer:
     `directory` gets ``store/`` (the broker's ``storePathRootDir``), ``broker.conf``,
     ``broker.log`` and more. `settings` are entries of ``broker.conf`` and win over ours. `as_is`
     is a store that somebody else wrote, served in place of ``store/``. `jvm` replaces the broker's
-    JVM flags.
+    JVM flags. `broker_port` is wanted where message ids, which hold it, are to stay good.
 
     A broker of 5.x registers itself only ten seconds after its start, mostly. Where `is_urged` is
     set it is made to by a change of configuration that changes nothing.
@@ -61,17 +61,18 @@ class RocketMQPeer:
         as_is: str | os.PathLike[str] | None = None,
         jvm: str | None = None,
         *,
+        broker_port: int | None = None,
         is_urged: bool = True,
     ) -> None:
         self.version = VERSIONS.get(version, version)
         self.directory = Path(directory).resolve()
         self.data = self.directory / "store" if as_is is None else Path(as_is).resolve()
         self.log = self.directory / "broker.log"
-        self.port, self.broker_port = _port(), _port(-2, 1)
+        self.port, self.broker_port = _port(), broker_port or _port(-2, 1)
         self._settings = dict(settings or {})
         self._jvm = jvm or os.environ.get("ROCKETMQ_JVM", BROKER_JVM)
         self._is_urged = is_urged
-        self._may_move = True
+        self._may_move = broker_port is None
         self._name_server: subprocess.Popen[bytes] | None = None
         self._broker: subprocess.Popen[bytes] | None = None
 
