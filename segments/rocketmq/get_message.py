@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from itertools import repeat
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 import attrs
 
@@ -43,6 +43,8 @@ MAX_PULL_BYTES = 128 * 1024 * 1024
 MEMORY_BYTES_UNKNOWN = 24 * 1024 * 1024 * 1024
 
 _NEVER = -(1 << 63)
+#: (physical offset, size, tags code), queue offset, number of messages
+_Numbered: TypeAlias = tuple[tuple[int, int, int], int, int]
 
 
 class GetMessageStatus(enum.Enum):
@@ -388,10 +390,7 @@ class _Scan:
         self._end_run(result, self.run_end)
 
     def _take(
-        self,
-        units: Iterable[tuple[tuple[int, int, int], int, int]],
-        queue: ReadableQueue | None,
-        result: GetMessageResult,
+        self, units: Iterable[_Numbered], queue: ReadableQueue | None, result: GetMessageResult
     ) -> bool:
         """Take what matches of these units; tell whether the pull is full."""
         # A pull spends its time here: what the loop needs is local.
@@ -407,11 +406,8 @@ class _Scan:
         for (physical_offset, size, tags_code), begin, count in units:
             if total:
                 size_max, most = near if physical_offset >= in_memory_from else far
-                if (
-                    total + size > size_max
-                    or total_count >= most
-                    or total_count + count > count_max
-                ):
+                is_full = total + size > size_max or total_count >= most
+                if is_full or total_count + count > count_max:
                     is_full = True
                     break
             self.last_physical_offset = physical_offset
@@ -420,11 +416,10 @@ class _Scan:
                 continue
             position = physical_offset % file_size
             next_physical_offset = physical_offset + size
+            is_there = low <= physical_offset < next_physical_offset <= end
             if message_filter is not None and not _matches(message_filter, queue, tags_code):
                 reason = GetMessageStatus.NO_MATCHED_MESSAGE
-            elif not low <= physical_offset < next_physical_offset <= end or (
-                position + size > file_size
-            ):
+            elif not is_there or position + size > file_size:
                 reason = GetMessageStatus.MESSAGE_WAS_REMOVING
                 self.skip_below = physical_offset - position + file_size
             elif message_filter is not None and not self._reads_match(physical_offset, size):
@@ -434,17 +429,13 @@ class _Scan:
                 if physical_offset != run_end or not position:
                     self._end_run(result, run_end)
                     self.run_start = physical_offset
-                run_end = next_physical_offset
+                run_end, self.skip_below = next_physical_offset, _NEVER
                 total += size
                 total_count += count
-                self.skip_below = _NEVER
                 continue
-            if not total:
-                result.status = reason
-        self.run_end = run_end
-        result.size_bytes, result.count = total, total_count
-        if total:
-            result.status = GetMessageStatus.FOUND
+            result.status = result.status if total else reason
+        self.run_end, result.size_bytes, result.count = run_end, total, total_count
+        result.status = GetMessageStatus.FOUND if total else result.status
         return is_full
 
     def _reads_match(self, physical_offset: int, size: int) -> bool:
@@ -468,9 +459,7 @@ class _Scan:
         self.run_start = -1
 
 
-def _numbered(
-    units: memoryview, unit_size: int, begin: int, end: int
-) -> Iterable[tuple[tuple[int, int, int], int, int]]:
+def _numbered(units: memoryview, unit_size: int, begin: int, end: int) -> Iterable[_Numbered]:
     """Yield (physical offset, size, tags code), queue offset and message count of each unit."""
     if unit_size == UNIT_BYTES:
         return zip(UNIT.iter_unpack(units), range(begin, end), repeat(1))
