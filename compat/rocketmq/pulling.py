@@ -7,6 +7,7 @@ they are long.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import attrs
@@ -17,7 +18,13 @@ from logstore.compat.rocketmq.consumer_filters import filter_of, wanted_filter
 from logstore.compat.rocketmq.fields import read_int, read_long, read_text
 from logstore.compat.rocketmq.held_pulls import HeldPull
 from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.remoting import Response, encode_head, encode_response
+from logstore.compat.rocketmq.remoting import (
+    VERSION,
+    Response,
+    Serializer,
+    encode_head,
+    encode_response,
+)
 from logstore.compat.rocketmq.subscriptions import SubscriptionError
 from logstore.compat.waiting import Later
 from logstore.segments.rocketmq.get_message import GetMessageResult, GetMessageStatus
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
     from logstore.segments.rocketmq.tables.topics import TopicConfig
 
+_JSON = Serializer.JSON
+_pack_head = struct.Struct(">iI").pack
 _COMMIT_FLAG, _SUSPEND_FLAG, _SUBSCRIPTION_FLAG = 1, 2, 4
 #: bodies up to this size, and those of many pieces, are read and go out with their header
 _READ_BYTES_MAX = 16 * 1024
@@ -344,6 +353,19 @@ def _answer(
     if broker.settings.reads_from_slave:
         slow_id = group.which_broker_when_consume_slowly
         broker_id = slow_id if result.suggests_slave else group.broker_id
+    if request.serializer == _JSON:
+        # In the order of Java's hash map.
+        header = (
+            f'{{"code":{code:d},"extFields":{{"suggestWhichBrokerId":"{broker_id}",'
+            f'"groupSysFlag":"{group.group_sys_flag}",'
+            f'"nextBeginOffset":"{result.next_begin_offset}",'
+            f'"maxOffset":"{result.max_queue_offset}","minOffset":"{result.min_queue_offset}",'
+            f'"topicSysFlag":"{topic.topic_sys_flag}"}},"flag":1,"language":"JAVA",'
+            f'"opaque":{request.opaque},"remark":"{result.status.name}",'
+            f'"serializeTypeCurrentRPC":"JSON","version":{VERSION}}}'
+        ).encode()
+        size_bytes = 4 + len(header) + result.size_bytes
+        return _with_body(_pack_head(size_bytes, len(header)) + header, result)
     head = encode_head(
         request,
         code,
@@ -359,6 +381,10 @@ def _answer(
         None,
         result.size_bytes,
     )
+    return _with_body(head, result)
+
+
+def _with_body(head: bytes, result: GetMessageResult) -> list[Chunk]:
     if not result.count:
         return [head]
     if len(result.runs) > 1 or result.size_bytes <= _READ_BYTES_MAX:

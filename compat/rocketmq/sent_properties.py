@@ -28,7 +28,8 @@ from logstore.segments.rocketmq.properties import (
 )
 
 _PLANS_MAX = 4096
-_UNIQUE_KEY_START = len(UNIQUE_KEY) + 1
+_UNIQUE_KEY_NEEDLE = f"{UNIQUE_KEY}\x01"
+_UNIQUE_KEY_START = len(_UNIQUE_KEY_NEEDLE)
 
 
 @attrs.define
@@ -54,6 +55,16 @@ class _Plan:
     wait: int
 
 
+@attrs.frozen
+class _Shape:
+    """What is stored around a unique key."""
+
+    before: str
+    behind: str
+    is_half: bool
+    waits_for_flush: bool
+
+
 class PropertyRewriter:
     """Rewrites properties for one broker; `make_unique_key` is asked where a client gave none."""
 
@@ -68,9 +79,39 @@ class PropertyRewriter:
         self._added_pieces = [f"{name}\x01{value}" for name, value in self._added.items()]
         self._make_unique_key = make_unique_key
         self._plans: dict[tuple[str, ...], _Plan] = {}
+        #: what stands before and behind the unique key, sent and stored
+        self._shapes: dict[tuple[str, str], _Shape] = {}
 
     def rewrite(self, text: str) -> SentProperties:
         """Return what is to be stored of `text`."""
+        start = text.find(_UNIQUE_KEY_NEEDLE) + _UNIQUE_KEY_START
+        end = text.find("\x02", start)
+        if end > start >= _UNIQUE_KEY_START:
+            around = text[:start], text[end:]
+            shape = self._shapes.get(around)
+            if shape is not None:
+                key = text[start:end]
+                return SentProperties(
+                    shape.before + key + shape.behind, key, shape.is_half, shape.waits_for_flush
+                )
+            found = self._rewrite_by_plan(text)
+            self._learn_shape(around, found, text[start:end])
+            return found
+        return self._rewrite_by_plan(text)
+
+    def _learn_shape(self, around: tuple[str, str], found: SentProperties, key: str) -> None:
+        """Remember all but the key, which alone changes in the messages of many producers."""
+        before, needle, behind = found.text.partition(_UNIQUE_KEY_NEEDLE + key + "\x02")
+        is_plain = needle and found.unique_key == key and len(self._shapes) < _PLANS_MAX
+        if is_plain and _UNIQUE_KEY_NEEDLE not in around[1] and around[0].count("UNIQ_KEY") == 1:
+            self._shapes[around] = _Shape(
+                before + _UNIQUE_KEY_NEEDLE,
+                "\x02" + behind,
+                found.is_half,
+                found.waits_for_flush,
+            )
+
+    def _rewrite_by_plan(self, text: str) -> SentProperties:
         pieces = text.split("\x02")
         if not pieces[-1]:
             del pieces[-1]
