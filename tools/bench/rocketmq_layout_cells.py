@@ -166,7 +166,7 @@ class Recover:
     def __call__(self, workplace: Workplace) -> Mapping[str, float]:
         """Open it once before, to have the files cached."""
         path = f"{workplace.directory}/recover-{self.body_bytes}"
-        size_bytes, count = self._make(path, int(self.mebibytes * 2**20 * workplace.scale))
+        size_bytes, count = self.make(path, int(self.mebibytes * 2**20 * workplace.scale))
         figures: Mapping[str, float] = {}
         for _ in range(2):
             for name in ("consumequeue", "index", "checkpoint"):
@@ -185,7 +185,7 @@ class Recover:
         shutil.rmtree(path)
         return figures
 
-    def _make(self, path: str, size_bytes: int) -> tuple[int, int]:
+    def make(self, path: str, size_bytes: int) -> tuple[int, int]:
         """Fill a commit log, and leave it as a killed process does."""
         store = RocketMQStore(system_host(), path)
         body, number = _batch_body(bytes(self.body_bytes)), 0
@@ -195,6 +195,42 @@ class Recover:
         end = store.commit_log.wrote_where
         store.abandon()
         return end, number * _BATCH_COUNT
+
+
+@attrs.frozen
+class ToColumns:
+    """A commit log to columns: topics, queues, places, times, properties and bodies."""
+
+    body_bytes: int = 128
+    mebibytes: int = 64
+
+    def __call__(self, workplace: Workplace) -> Mapping[str, float]:
+        """CPU time of the one thread that does it, without CRCs and with them."""
+        try:
+            from logstore.segments.rocketmq.columns import iterate_columns
+        except ImportError as error:
+            raise BenchError(f"{error}; install the extra `columns`") from error
+        path = f"{workplace.directory}/columns"
+        recover = Recover(self.body_bytes, self.mebibytes)
+        size_bytes, expected = recover.make(path, int(self.mebibytes * 2**20 * workplace.scale))
+        log = f"{path}/commitlog/{0:020}"
+        file = system_host().fs.open(log, writable=False)
+        figures: dict[str, float] = {}
+        for verify_crc in (False, True, False, True):  # the first two load the compiled loops
+            count, busy = 0, time.thread_time()
+            for columns in iterate_columns(file, log, 0, size_bytes, verify_crc=verify_crc):
+                _ = columns.topic, columns.queue_id, columns.queue_offset, columns.physical_offset
+                _ = columns.store_timestamp_ms, columns.sys_flag, columns.tags_code
+                _ = columns.properties_text, columns.body
+                count += len(columns)
+            figures["checked" if verify_crc else "messages"] = (
+                count / (time.thread_time() - busy) / 1e6
+            )
+            if count != expected:
+                raise BenchError(f"{log}: {count} messages instead of {expected}")
+        file.close()
+        shutil.rmtree(path)
+        return figures
 
 
 def pull(workplace: Workplace) -> Mapping[str, float]:
@@ -247,6 +283,14 @@ ROCKETMQ_CELLS: list[LayoutCell] = [
         "pull of 32 x 1 KiB",
         (Metric("us", "us CPU", Bar("value", "<", 60)),),
         pull,
+    ),
+    _cell(
+        "128 B messages to columns",
+        (
+            Metric("messages", "M messages/s a core", Bar("value", ">=", 5)),
+            Metric("checked", "M messages/s a core with CRCs"),
+        ),
+        ToColumns(),
     ),
     *(
         _cell(

@@ -158,6 +158,7 @@ def contestants(names: Sequence[str]) -> tuple[str | None, str | None]:
     several targets is; the subject is the first of the others.
     """
     originals = [name for name in (KAFKA, VERSION_5) if name in names]
-    baseline = (originals or (names[-1:] if len(names) > 1 else [None]))[0]
+    last = names[-1] if len(names) > 1 else None
+    baseline = originals[0] if originals else last
     subject = next((name for name in names if name != baseline), None)
     return subject, baseline
