@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 #: how much of a file is copied, or looked at for zeros, in one go
 _PIECE_BYTES = 1 << 20
+_ZEROS = bytes(_PIECE_BYTES)
 
 
 @attrs.frozen
@@ -130,6 +131,6 @@ def pieces(file: File, position: int) -> Iterator[tuple[int, bytes]]:
         if start is None:
             return
         piece = file.read(start, _PIECE_BYTES)
-        if piece.count(0) < len(piece):
+        if piece != (_ZEROS if len(piece) == _PIECE_BYTES else bytes(len(piece))):
             yield start, piece
         position = start + max(len(piece), 1)

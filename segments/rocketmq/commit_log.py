@@ -355,6 +355,13 @@ class CommitLog:
 
     def read(self, physical_offset: int, size_bytes: int) -> bytes:
         """Return bytes of one file; fewer, or none, where what can be read ends."""
+        queue = self._queue
+        if queue is not None:
+            active = queue.active
+            position = physical_offset - active.base_offset
+            if position >= 0:  # the usual case: what was put lately
+                left_bytes = active.read_position - position
+                return active.file.read(position, max(0, min(size_bytes, left_bytes)))
         try:
             return self.extent(physical_offset, size_bytes).read()
         except OffsetOutOfRangeError:

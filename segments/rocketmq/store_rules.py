@@ -41,6 +41,8 @@ class FlushRule:
     queue_least_pages: int = 2
     queue_thorough_interval_ms: int = 60_000
     commit_interval_ms: int = 200
+    commit_least_pages: int = 4
+    commit_thorough_interval_ms: int = 200
     checkpoint_interval_ms: int = 1000
     consumer_offsets_interval_ms: int = 5000
     delay_offsets_interval_ms: int = 10_000
@@ -57,6 +59,8 @@ class FlushRule:
             queue_least_pages=config.integer("flushConsumeQueueLeastPages"),
             queue_thorough_interval_ms=config.integer("flushConsumeQueueThoroughInterval"),
             commit_interval_ms=config.integer("commitIntervalCommitLog"),
+            commit_least_pages=config.integer("commitCommitLogLeastPages"),
+            commit_thorough_interval_ms=config.integer("commitCommitLogThoroughInterval"),
             delay_offsets_interval_ms=config.integer("flushDelayOffsetInterval"),
         )
 

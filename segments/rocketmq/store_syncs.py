@@ -110,6 +110,7 @@ class StoreSyncs:
         self.checkpoint = checkpoint
         now_ms = clock.monotonic_ms()
         self._commit = _Timer(rule.commit_interval_ms, now_ms)
+        self._commit_thorough = _Timer(rule.commit_thorough_interval_ms, now_ms)
         self._log = _Timer(rule.log_interval_ms, now_ms)
         self._log_thorough = _Timer(rule.log_thorough_interval_ms, now_ms)
         self._queues = _Timer(rule.queue_interval_ms, now_ms)
@@ -132,7 +133,8 @@ class StoreSyncs:
             return None
         now_ms = self.clock.monotonic_ms()
         if self._commit.is_due(now_ms):
-            self.commit_log.commit()
+            is_thorough = self._commit_thorough.is_due(now_ms)
+            self.commit_log.commit(0 if is_thorough else self.rule.commit_least_pages)
         sync = StoreSync()
         sync.table_writes = [(table, table.begin_persist()) for table in tables]
         if self._queues.is_due(now_ms):

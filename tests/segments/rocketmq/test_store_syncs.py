@@ -209,3 +209,33 @@ def test_what_was_dispatched_is_readable_before_it_is_written(host: SimulatedHos
     assert store.query_message("TopicTest", "k1", 8, 0, 2**62).size_bytes > 0
     store.write_derived()
     assert host.fs.exists(f"{DIRECTORY}/consumequeue/TopicTest/0")
+
+
+def test_write_buffers_are_committed_by_pages_until_the_thorough_interval(
+    host: SimulatedHost,
+) -> None:
+    """``commitCommitLogLeastPages`` wait, but never longer than the thorough interval."""
+    settings = {
+        "mappedFileSizeCommitLog": "65536",
+        "transientStorePoolEnable": "true",
+        "commitCommitLogLeastPages": "2",
+        "commitCommitLogThoroughInterval": "1000",
+    }
+    store = small_store(host, settings=settings)
+    log = store.commit_log
+    put(store, 3)
+    host.clock.advance(200)
+    store.tick()
+    assert (log.committed_where, log.max_physical_offset) == (0, 0), "less than two pages"
+    put(store, 12)
+    host.clock.advance(200)
+    store.tick()
+    assert log.committed_where == log.wrote_where > 8192
+    end = log.wrote_where
+    put(store, 1)
+    host.clock.advance(200)
+    store.tick()
+    assert log.committed_where == end
+    host.clock.advance(1000)
+    store.tick()
+    assert log.committed_where == log.wrote_where > end
