@@ -70,8 +70,16 @@ class TimerLogFile(MappedFile[TimerUnitEntry]):
             return None
         return self._entry(data, position)
 
+    def is_genuine(self, timer_offset: int, data: bytes) -> bool:  # noqa: ARG002
+        """
+        Tell whether a unit is one that was written there.
+
+        Units carry no checksum: whatever is possible is taken, unless a subclass knows more.
+        """
+        return TimerUnit.decode(data) is not None
+
     def _entry(self, data: bytes, position: int) -> TimerUnitEntry | None:
-        if TimerUnit.decode(data) is not None:
+        if self.is_genuine(self.base_offset + position, data):
             return TimerUnitEntry(data, self.base_offset + position)
         if any(data):
             raise CorruptEntryError(self.path, position, f"{data[:20].hex()} begins no timer unit")
@@ -93,8 +101,8 @@ class TimerLogFile(MappedFile[TimerUnitEntry]):
                 if is_blank(data, position):
                     self._fill()
                     return
-                if TimerUnit.decode(data, position) is None:
-                    unit = data[position : position + TIMER_UNIT_BYTES]
+                unit = data[position : position + TIMER_UNIT_BYTES]
+                if not self.is_genuine(self.next_offset, unit):
                     self._entry(unit, self.end_position)  # raises, unless nothing was written
                     return
                 self.end_position += TIMER_UNIT_BYTES
