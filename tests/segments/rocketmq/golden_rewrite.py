@@ -11,6 +11,8 @@ import attrs
 
 from logstore.host import Host
 from logstore.os_host import SystemFileSystem
+from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
+from logstore.segments.rocketmq.filters.sql_filter import FilterBitMaps
 from logstore.segments.rocketmq.message import Message, decode_message
 from logstore.segments.rocketmq.message_batch import (
     BatchItem,
@@ -42,14 +44,20 @@ class Rewriter:
         return Host(SystemFileSystem(), self.clock, random.Random(0))
 
     def open(self) -> RocketMQStore:
-        """Open the target; it has the topics of the source, and nothing else."""
+        """Open the target; it has topics and filters of the source, and nothing else."""
         config = self.target / "config"
         if not config.exists():
             config.mkdir(parents=True)
-            shutil.copy(self.source / "config" / "topics.json", config)
+            for name in ("topics.json", "consumerFilter.json"):
+                if (self.source / "config" / name).exists():
+                    shutil.copy(self.source / "config" / name, config)
         release = Release.V4 if self.case.version == "4.9.8" else Release.V5
         options = StoreOptions(settings=self.case.settings, release=release)
-        return RocketMQStore(self.host(), str(self.target), options)
+        store = RocketMQStore(self.host(), str(self.target), options)
+        if self.case.settings.get("enableCalcFilterBitMap") == "true":
+            bit_maps = FilterBitMaps(store.consumer_filters, BloomFilter.sized())
+            store.consume_queues.bit_map_of = bit_maps.bit_map_of
+        return store
 
     def run(self, *, dispatch_each: bool = False) -> RocketMQStore:
         """Put everything; the store is left open."""
@@ -140,9 +148,9 @@ def log_bytes(store: Path) -> bytes:
 
 
 def queue_bytes(store: Path) -> dict[str, bytes]:
-    """Return every consume queue file by its path, the zeros behind its units left out."""
+    """Return every file of the queues by its path, the zeros behind its units left out."""
     found: dict[str, bytes] = {}
-    for folder in ("consumequeue", "batchconsumequeue"):
+    for folder in ("consumequeue", "batchconsumequeue", "consumequeue_ext"):
         for file in sorted((store / folder).rglob("*")):
             if file.is_file() and (data := file.read_bytes().rstrip(b"\0")):
                 found[str(file.relative_to(store))] = data
