@@ -57,17 +57,22 @@ def read_binary_header(data: bytes | memoryview) -> Header:
 
 def _read_fields(data: bytes, position: int, end: int) -> dict[str, str]:
     fields: dict[str, str] = {}
+    # One text with a character a byte is cut up; what is not ASCII, which is rare, is decoded.
+    text = data.decode("latin-1")
     try:
         while position < end:
             # Two bytes of the name's length, then the name; names are short.
             start = position + 2
             position = start + (data[position] << 8 | data[position + 1])
-            name = data[start:position].decode()
+            name = text[start:position]
             start = position + 4
             length = _unpack_length(data, position)[0]
             position = start + length
             if length > 0:
-                fields[name] = data[start:position].decode()
+                value = text[start:position]
+                if not (value.isascii() and name.isascii()):
+                    name, value = _decoded(name), _decoded(value)
+                fields[name] = value
             elif length < 0:
                 break
     except UnicodeDecodeError as error:
@@ -78,6 +83,10 @@ def _read_fields(data: bytes, position: int, end: int) -> dict[str, str]:
         raise ValueError("the fields do not end where they should")
     fields.pop("", None)
     return fields
+
+
+def _decoded(text: str) -> str:
+    return text.encode("latin-1").decode()
 
 
 def write_binary_header(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 #: code, opaque, flag, language, version, remark, ext fields
 Header = tuple[int, int, int, str, int, str | None, dict[str, str]]
 
-_TEXT = {str}
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
@@ -56,8 +55,11 @@ def read_json_header(data: bytes | memoryview) -> Header:
         fields = {}
     elif type(fields) is not dict:
         raise ValueError("extFields is no JSON object")
-    elif set(map(type, fields.values())) != _TEXT:
-        fields = _texts(fields)
+    else:
+        try:
+            "".join(fields.values())  # the fastest way to ask whether all of them are text
+        except TypeError:
+            fields = _texts(fields)
     remark = get("remark")
     if remark is not None and type(remark) is not str:
         remark = _text(remark)
@@ -86,7 +88,11 @@ def _number(value: object) -> int:
 
 
 def _texts(fields: Mapping[str, object]) -> dict[str, str]:
-    return {name: _text(value) for name, value in fields.items() if value is not None}
+    return {
+        name: value if type(value) is str else str(value) if type(value) is int else _text(value)
+        for name, value in fields.items()
+        if value is not None
+    }
 
 
 def _text(value: object) -> str:
