@@ -73,7 +73,9 @@ class SystemFile:
         except OSError as error:
             if error.errno == errno.ENXIO:
                 return None
-            raise
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+            return position if position < self.size() else None  # a file system without holes
 
     def sync(self) -> None:
         """Return once data and size are on stable storage."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -65,6 +66,21 @@ def test_holes_are_passed_over(world: World) -> None:
     assert file.next_data(1 << 23) is None
     assert file.next_data(1 << 24) is None
     assert file.read(0, 5) == b"start"
+
+
+def test_a_file_system_that_knows_no_holes_has_data_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then all is read, up to the end of the file."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    file = system_host().fs.open(str(tmp_path / "a"), create=True)
+    file.truncate(100)
+    assert file.next_data(0) is None
+    monkeypatch.setattr(os, "lseek", refuse)
+    assert (file.next_data(0), file.next_data(99), file.next_data(100)) == (0, 99, None)
 
 
 def test_what_is_written_is_read(world: World) -> None:
