@@ -291,19 +291,24 @@ def _cover(text: Bytes, mask: Bytes) -> Number:
 
 
 @compiled
-def _is_alike(text: Bytes, model: Bytes, mask: Bytes, few: Number) -> bool:
+def _is_alike(
+    source: Bytes, start: Number, model: Number, masks: Bytes, mask: Number, size: Number
+) -> Number:
     """
-    Tell whether a text has the names and separators of another one at the same places.
+    Return how many bytes of a text separate, -1 if it has other names than another text.
 
     Nothing but values may differ, and these may hold no separators: many bytes are compared in
     one step of the processor, where looking for separators takes one step a byte.
     """
+    # Without slices and signs, which cost as much as the comparison itself.
+    one, other, cover = np.uint64(start), np.uint64(model), np.uint64(mask)
     different = np.uint8(0)
     found = np.int64(0)
-    for at in range(len(text)):
-        different |= (text[at] ^ model[at]) & mask[at]
-        found += text[at] < 3
-    return bool(different == 0 and found == few)
+    for index in range(np.uint64(size)):
+        byte = source[one + index]
+        different |= (byte ^ source[other + index]) & masks[cover + index]
+        found += byte < 3
+    return found if different == 0 else np.int64(-1)
 
 
 @compiled
@@ -314,26 +319,23 @@ def _scan_texts(source: Bytes, table: Int64s, count: int) -> None:
     Texts of one producer look alike but for some values. Each is compared with the last one of
     its size before its bytes are looked at one by one.
     """
-    masks = np.zeros((_SHAPES, _SHAPE_BYTES_MAX), np.uint8)
+    masks = np.zeros(_SHAPES * _SHAPE_BYTES_MAX, np.uint8)
     models = np.full(_SHAPES, -1, np.int64)
     fews = np.zeros(_SHAPES, np.int64)
     for row in range(count):
-        start, size = table[row, TEXT], table[row, TEXT_BYTES]
+        start, size = np.int64(table[row, TEXT]), np.int64(table[row, TEXT_BYTES])
         shape = size % _SHAPES
-        model = models[shape]
-        text = source[start : start + size]
+        model, mask = models[shape], shape * _SHAPE_BYTES_MAX
         if model >= 0 and table[model, TEXT_BYTES] == size:
-            before = table[model, TEXT]
-            if _is_alike(
-                text, source[before : before + size], masks[shape][:size], np.int64(fews[shape])
-            ):
+            before = np.int64(table[model, TEXT])
+            if _is_alike(source, start, before, masks, mask, size) == fews[shape]:
                 for place in range(TAGS, MULTI_DISPATCH + 1, 2):
                     table[row, place] = table[model, place] - before + start
                     table[row, place + 1] = table[model, place + 1]
                 continue
         _scan_text(source, start, start + size, table, row)
         if size <= _SHAPE_BYTES_MAX:
-            fews[shape] = _cover(text, masks[shape][:size])
+            fews[shape] = _cover(source[start : start + size], masks[mask : mask + size])
             models[shape] = row if fews[shape] >= 0 else -1
 
 
