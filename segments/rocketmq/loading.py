@@ -19,6 +19,7 @@ from logstore.segments.rocketmq.directory import (
     INDEX_FOLDER,
     StoreDirectory,
 )
+from logstore.segments.rocketmq.java_config import ConfigError
 from logstore.segments.rocketmq.message_index import MessageIndex
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilterTable
 from logstore.segments.rocketmq.tables.consumer_offsets import (
@@ -104,6 +105,22 @@ class StoreParts:
         self.index.close()
 
 
+def commit_log_directory(home: StoreDirectory, config: StoreConfig) -> str:
+    """
+    Return where the commit log stands: in the store, or where ``storePathCommitLog`` says.
+
+    Raises:
+        ConfigError: it names several directories, or none by an absolute path.
+
+    """
+    path = config.text("storePathCommitLog")
+    if not path:
+        return home.path_of(COMMIT_LOG_FOLDER)
+    if "," in path or not path.startswith("/"):
+        raise ConfigError("storePathCommitLog", path, "the absolute path of one directory")
+    return path.rstrip("/")
+
+
 def load_parts(
     home: StoreDirectory,
     config: StoreConfig,
@@ -125,7 +142,7 @@ def load_parts(
     host, is_writable = home.host, home.is_writable
     commit_log = CommitLog(
         host,
-        home.path_of(COMMIT_LOG_FOLDER),
+        commit_log_directory(home, config),
         store_rules.commit_log_settings(config, settings),
         is_clean=home.was_clean,
         is_writable=is_writable,

@@ -10,6 +10,7 @@ from logstore.errors import OffsetOutOfRangeError, RejectedAppendError, WriteFai
 from logstore.host import read_file
 from logstore.partition import Header, Record
 from logstore.segments.rocketmq.get_message import GetMessageStatus
+from logstore.segments.rocketmq.java_config import ConfigError
 from logstore.segments.rocketmq.running_flags import RunningFlag
 from logstore.segments.rocketmq.store import LAYOUT
 from logstore.segments.rocketmq.tables.topics import TopicConfig
@@ -252,6 +253,21 @@ def test_a_stop_that_fails_leaves_the_abort_file(host: SimulatedHost) -> None:
     again = small_store(host)
     assert not again.was_clean
     assert bodies(again) == [b"a"]
+
+
+def test_the_commit_log_may_stand_elsewhere(host: SimulatedHost) -> None:
+    """``storePathCommitLog`` names its directory; several of them are refused by name."""
+    settings = {"storePathCommitLog": "/fast/commitlog"}
+    store = small_store(host, settings=settings)
+    store.put_message(draft(body=b"a"))
+    store.close()
+    host.power_loss()
+    assert "commitlog" not in names(host)
+    assert names(host, "/fast/commitlog")[0] == f"{0:020d}"
+    assert bodies(small_store(host, settings=settings, is_writable=False)) == [b"a"]
+    for path in ("/a,/b", "relative"):
+        with pytest.raises(ConfigError, match="storePathCommitLog"):
+            small_store(host, settings={"storePathCommitLog": path})
 
 
 def test_the_layout_knows_its_directories(host: SimulatedHost) -> None:
