@@ -42,7 +42,10 @@ def read_json_header(data: bytes | memoryview) -> Header:
     code, opaque, flag, version = get("code"), get("opaque"), get("flag"), get("version")
     try:
         bits = code | opaque | flag | version
+        is_known = type(bits) is int  # objects can be united, too
     except TypeError:
+        is_known = False
+    if not is_known:
         code, opaque, flag, version = map(_number, (code, opaque, flag, version))
         bits = code | opaque | flag | version
     if not _INT_MIN <= bits <= _INT_MAX:
