@@ -290,25 +290,49 @@ class RocketMQStore(ReadableStore):
         self.dispatching.arrival_listeners.append(listener)
 
     def dispatch(self) -> int:
-        """Fold new commit log entries into queues and index; return how many they were."""
-        return self.dispatching.run()
+        """
+        Fold new commit log entries into queues and index; return how many they were.
+
+        Where the disk refuses an index file puts are refused, too, until a later call succeeds;
+        what was not dispatched is then.
+        """
+        try:
+            count = self.dispatching.run()
+        except (OSError, StorageError):
+            self._note_trouble(RunningFlag.WRITE_INDEX_FILE_ERROR, "a message cannot be dispatched")
+            return 0
+        if count:
+            self.running_flags.lower_flag(RunningFlag.WRITE_INDEX_FILE_ERROR)
+        return count
 
     def write_derived(self) -> None:
         """
         Put queue units and index entries that wait into their files.
 
         Raises:
-            WriteFailedError: the disk refused; puts are refused until it is full no more.
+            OSError, WriteFailedError: the disk refused; puts are refused until a later call
+                succeeds.
 
         """
         try:
             self.consume_queues.write()
         except (OSError, StorageError):
-            if self.running_flags.raise_flag(RunningFlag.WRITE_LOGICS_QUEUE_ERROR):
-                _log.exception("%s: a consume queue cannot be written", self.directory)
+            self._note_trouble(
+                RunningFlag.WRITE_LOGICS_QUEUE_ERROR, "a consume queue cannot be written"
+            )
             raise
         self.running_flags.lower_flag(RunningFlag.WRITE_LOGICS_QUEUE_ERROR)
-        self.index.write()
+        try:
+            self.index.write()
+        except (OSError, StorageError):
+            self._note_trouble(RunningFlag.WRITE_INDEX_FILE_ERROR, "the index cannot be written")
+            raise
+        if self.dispatching.behind_bytes <= 0:
+            self.running_flags.lower_flag(RunningFlag.WRITE_INDEX_FILE_ERROR)
+
+    def _note_trouble(self, flag: RunningFlag, what: str) -> None:
+        if self.running_flags.raise_flag(flag):
+            _log.exception("%s: %s", self.directory, what)
 
     def tick(self) -> None:
         """

@@ -242,6 +242,22 @@ def test_a_queue_that_cannot_be_written_stops_puts_until_it_can(host: SimulatedH
     assert bodies(small_store(host)) == [b"a", b"b"]
 
 
+def test_an_index_that_cannot_be_made_stops_puts_until_it_can(host: SimulatedHost) -> None:
+    """The message stands in its queue, is dispatched again, and is then in the index as well."""
+    store = small_store(host)
+    store.put_message(draft(body=b"a", properties={"KEYS": "k"}))
+    host.fs.faults.fail_next("open", errno.ENOSPC, path="*/index/*", count=None)
+    assert store.dispatch() == 0
+    assert bodies(store) == [b"a"]
+    assert "WRITE_INDEX_FILE_ERROR" in store.put_message(draft()).reason
+    host.fs.faults.clear()
+    assert store.dispatch() == 1
+    assert store.put_message(draft(body=b"b")).is_ok
+    store.dispatch()
+    assert bodies(store) == [b"a", b"b"]
+    assert store.query_message("TopicTest", "k", 8, 0, 2**62).size_bytes > 0
+
+
 def test_a_stop_that_fails_leaves_the_abort_file(host: SimulatedHost) -> None:
     """What could not be made durable is recovered by the next start."""
     store = small_store(host)
