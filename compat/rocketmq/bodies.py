@@ -7,7 +7,9 @@ from typing import Any
 
 import orjson
 
+from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.queue_locks import MessageQueue
+from logstore.compat.rocketmq.refusals import RefusedError
 
 
 def json_body(value: object) -> bytes:
@@ -46,10 +48,45 @@ def read_object(body: bytes | memoryview) -> dict[str, Any]:
     Read a request's body, which must be a JSON object.
 
     Raises:
-        ValueError: it is something else.
+        RefusedError: SYSTEM_ERROR; it is something else.
 
     """
-    value = orjson.loads(bytes(body))
+    try:
+        value = orjson.loads(bytes(body))
+    except ValueError as error:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"the body is no JSON: {error}") from error
+    return _as_object(value)
+
+
+def objects_in(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """
+    Return the objects in a list that is a member of a body; none where it is missing.
+
+    Raises:
+        RefusedError: SYSTEM_ERROR; it is no list, or holds something else.
+
+    """
+    items: object = content.get(name) or []
+    if not isinstance(items, list):
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{name} in the body is no list")
+    listed: list[Any] = items
+    return [_as_object(item) for item in listed]
+
+
+def object_in(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """
+    Return an object that is a member of a body; an empty one where it is missing.
+
+    Raises:
+        RefusedError: SYSTEM_ERROR; it is something else.
+
+    """
+    return _as_object(content.get(name) or {})
+
+
+def _as_object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"the body is a {type(value).__name__}, not an object")
-    return value
+        kind = type(value).__name__
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"an object belongs where a {kind} stands")
+    found: dict[str, Any] = value
+    return found

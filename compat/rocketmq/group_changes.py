@@ -29,4 +29,4 @@ def read_group(fields: Mapping[str, object]) -> SubscriptionGroupConfig:
     try:
         return SubscriptionGroupConfig.from_json(plain)
     except (LogStoreError, ValueError, KeyError, TypeError) as error:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"the group: {error!r}") from error
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"the group: {error}") from error

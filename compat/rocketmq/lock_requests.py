@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logstore.compat.rocketmq.bodies import read_object
+from logstore.compat.rocketmq.bodies import objects_in, read_object
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.queue_locks import MessageQueue
 from logstore.compat.rocketmq.refusals import RefusedError
@@ -16,14 +16,14 @@ def read_lock_request(body: bytes | memoryview) -> tuple[str, str, list[MessageQ
         RefusedError: SYSTEM_ERROR; the body is not of that form.
 
     """
+    data = read_object(body)
     try:
-        data = read_object(body)
         queues = [
             MessageQueue(str(item["topic"]), str(item["brokerName"]), int(item["queueId"]))
-            for item in data.get("mqSet") or []
+            for item in objects_in(data, "mqSet")
         ]
         return str(data["consumerGroup"]), str(data["clientId"]), queues
     except (ValueError, KeyError, TypeError) as error:
         raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"the body names no queues to lock: {error!r}"
+            ResponseCode.SYSTEM_ERROR, f"the body does not say what to lock: {error}"
         ) from error

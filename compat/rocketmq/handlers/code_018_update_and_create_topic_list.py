@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import read_object
+from logstore.compat.rocketmq.bodies import objects_in, read_object
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.names import check_topic
 from logstore.compat.rocketmq.refusals import RefusedError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     try:
-        listed = read_object(request.body).get("topicConfigList") or []
+        listed = objects_in(read_object(request.body), "topicConfigList")
         topics = [TopicConfig.from_json(fields) for fields in listed]
     except (ValueError, LogStoreError) as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error

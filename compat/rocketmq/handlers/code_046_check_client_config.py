@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import read_object
+from logstore.compat.rocketmq.bodies import object_in, read_object
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.consumer_filters import ExpressionError, check_expression
 from logstore.compat.rocketmq.refusals import RefusedError
@@ -19,12 +19,9 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
-    try:
-        data = read_object(request.body).get("subscriptionData")
-    except ValueError as error:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
-    kind = str((data or {}).get("expressionType") or "")
-    if data is None or is_tag_type(kind):
+    data = object_in(read_object(request.body), "subscriptionData")
+    kind = str(data.get("expressionType") or "")
+    if is_tag_type(kind):
         return Response(ResponseCode.SUCCESS)
     if not broker.settings.has_property_filter:
         raise RefusedError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import read_object
+from logstore.compat.rocketmq.bodies import objects_in, read_object
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.group_changes import read_group
 from logstore.compat.rocketmq.names import check_group
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
-    configs = [read_group(item) for item in read_object(request.body).get("groupConfigList") or []]
+    configs = [
+        read_group(item) for item in objects_in(read_object(request.body), "groupConfigList")
+    ]
     for config in configs:
         check_group(config.group_name)
     for config in configs:

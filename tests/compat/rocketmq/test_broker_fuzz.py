@@ -1,0 +1,104 @@
+"""Requests as no client writes them: each is answered, and the broker goes on."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from logstore.compat.rocketmq.codes import RequestCode
+from logstore.compat.rocketmq.registry import HANDLERS
+from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
+
+#: what may stay without an answer: pulls that wait, ends that leave a transaction open
+SILENT = {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.END_TRANSACTION}
+#: texts of faults that no request may lead to
+FAULTS = (
+    "TypeError",
+    "KeyError",
+    "IndexError",
+    "AttributeError",
+    "AssertionError",
+    "RecursionError",
+    "UnboundLocalError",
+    "NameError",
+)
+
+_TEXTS = st.sampled_from(
+    [
+        "", "0", "1", "-1", "9223372036854775807", "99999999999999999999", "true", "x", "a||b",
+        TOPIC, "g", "%RETRY%g", "TBW102", "*", "||", "\u0000", "TAGS\x01a\x02", "\x01\x02\x01",
+        "SQL92", "producers", "c1", "7F00000100002A9F0000000000000000",
+    ]
+)  # fmt: skip
+_NAMES = st.sampled_from(
+    [
+        *"abcdefghijklmn", "topic", "group", "consumerGroup", "producerGroup", "queueId",
+        "queueOffset", "maxMsgNums", "sysFlag", "commitOffset", "suspendTimeoutMillis",
+        "subscription", "subVersion", "expressionType", "offset", "key", "maxNum", "timestamp",
+        "beginTimestamp", "endTimestamp", "delayLevel", "clientID", "clientId", "msgId", "perm",
+        "groupName", "commitLogOffset", "commitOrRollback", "tranStateTableOffset", "attributes",
+        "readQueueNums", "writeQueueNums", "topicFilterType", "order", "index", "count",
+        "statsName", "statsKey", "srcGroup", "destGroup", "readable", "properties", "batch",
+    ]
+)  # fmt: skip
+_JSON = st.sampled_from(
+    [
+        b"", b"{}", b"[]", b"null", b"1", b'"x"', b"{", b'{"clientID":"c1"}', b"\xff\xfe",
+        b'{"clientID":1,"consumerDataSet":{},"producerDataSet":[{}]}',
+        b'{"clientID":"c","consumerDataSet":[{"groupName":null,"subscriptionDataSet":[{}]}]}',
+        b'{"mqSet":[{"topic":1}],"clientId":"c","consumerGroup":"g"}',
+        b'{"groupName":"g","retryQueueNums":-1}', b'{"groupName":"g","attributes":[]}',
+        b'{"subscriptionData":[]}', b'{"subscriptionData":{"expressionType":1,"subString":2}}',
+        b'{"topicConfigList":[{}]}', b'{"groupConfigList":[1]}', b"a=b\n=\nmaxMessageSize=x",
+    ]
+) | st.binary(max_size=40)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def peers() -> Iterator[Iterator[Peer]]:
+    """Yield clients of one broker that has a few messages and a consumer."""
+    broker = a_broker(settings={"enablePropertyFilter": "true"})
+    first = Peer(broker)
+    for _ in range(3):
+        first.produce(properties="TAGS\x01a\x02")
+    first.pull()
+    yield (Peer(broker, port) for port in itertools.count(41_000))
+    broker.abandon()
+
+
+@settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    code=st.sampled_from(sorted(HANDLERS)),
+    fields=st.dictionaries(_NAMES, _TEXTS, max_size=12),
+    body=_JSON,
+    serializer=st.sampled_from([0, 1]),
+)
+def test_any_request_is_answered(  # every part of a request is at random
+    peers: Iterator[Peer],
+    caplog: pytest.LogCaptureFixture,
+    code: int,
+    fields: dict[str, str],
+    body: bytes,
+    serializer: int,
+) -> None:
+    """Whatever stands in a request, it gets an answer and is no fault of ours."""
+    caplog.set_level(logging.CRITICAL)
+    peer = next(peers)
+    opaque = peer.send(code, fields, body, serializer=serializer)
+    answer: Any = peer.answer_to(opaque)
+    assert answer is not None or code in SILENT
+    assert not peer.connection.is_closing
+    if answer is not None:
+        assert not any(fault in (answer.remark or "") for fault in FAULTS), answer
+    assert peer.produce(topic="alive").code in (0, 13, 16)
+    peer.hang_up()
