@@ -150,20 +150,7 @@ class RouteTable:
             _log.warning("%s registers one topic before all: refused", broker)
             return None
         data = self._enter(broker, registration)
-        is_prime_slave = (
-            registration.enables_acting_master is not None
-            and broker.broker_id != MASTER_ID
-            and broker.broker_id == min(data.addresses)
-        )
-        if broker.broker_id == MASTER_ID or is_prime_slave:
-            is_read_only = is_prime_slave and data.is_acting_master_enabled
-            is_changed = is_first or self.is_changed(broker.cluster, broker.address, version)
-            for topic in topics.values():
-                if is_changed or broker.name not in self.topics.get(topic.topic_name, {}):
-                    self._put_queue_data(broker.name, topic, is_read_only=is_read_only)
-            if is_changed:
-                for topic_name, mapping in registration.mappings.items():
-                    self._mappings.setdefault(topic_name, {})[broker.name] = mapping
+        self._take_topics(broker, registration, data, is_first=is_first)
         expiry_ms = registration.heartbeat_timeout_ms
         self.live[key] = LiveBroker(
             now_ms,
@@ -177,6 +164,32 @@ class RouteTable:
         else:
             self._filter_servers.pop(key, None)
         return self._master_of(broker, data)
+
+    def _take_topics(
+        self,
+        broker: BrokerIdentity,
+        registration: Registration,
+        data: BrokerData,
+        *,
+        is_first: bool,
+    ) -> None:
+        """Enter the topics of a master, or of the slave that stands in for it (5.x)."""
+        is_prime_slave = (
+            registration.enables_acting_master is not None
+            and broker.broker_id != MASTER_ID
+            and broker.broker_id == min(data.addresses)
+        )
+        if broker.broker_id != MASTER_ID and not is_prime_slave:
+            return
+        version = registration.data_version
+        is_read_only = is_prime_slave and data.is_acting_master_enabled
+        is_changed = is_first or self.is_changed(broker.cluster, broker.address, version)
+        for topic in registration.topics.values():
+            if is_changed or broker.name not in self.topics.get(topic.topic_name, {}):
+                self._put_queue_data(broker.name, topic, is_read_only=is_read_only)
+        if is_changed:
+            for topic_name, mapping in registration.mappings.items():
+                self._mappings.setdefault(topic_name, {})[broker.name] = mapping
 
     def _is_outdated(
         self, broker: BrokerIdentity, addresses: Mapping[int, str], version: DataVersion
