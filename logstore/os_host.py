@@ -106,10 +106,27 @@ class SystemLock:
 
     #: real paths of the locks that this process holds
     held: ClassVar[set[str]] = set()
+    #: (device, inode) of the same files, by which every name of such a file is known
+    held_files: ClassVar[set[tuple[int, int]]] = set()
 
     def __init__(self, real_path: str, descriptor: int) -> None:
         self._real_path = real_path
         self._descriptor = descriptor
+        status = os.fstat(descriptor)
+        self._file = (status.st_dev, status.st_ino)
+        SystemLock.held.add(real_path)
+        SystemLock.held_files.add(self._file)
+
+    @staticmethod
+    def is_held(path: str) -> bool:
+        """Tell whether this process holds a lock on the file, whatever name it has here."""
+        if not SystemLock.held_files:
+            return False
+        try:
+            status = os.stat(path)
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) in SystemLock.held_files
 
     def release(self) -> None:
         """Let others in."""
@@ -117,13 +134,23 @@ class SystemLock:
             os.close(self._descriptor)
             self._descriptor = -1
             SystemLock.held.discard(self._real_path)
+            SystemLock.held_files.discard(self._file)
 
 
 class SystemFileSystem:
     """The operating system's files."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> SystemFile:
-        """Open a file for reading and, unless told otherwise, writing at positions."""
+        """
+        Open a file for reading and, unless told otherwise, writing at positions.
+
+        Raises:
+            BlockingIOError: this process holds the lock on it, and would lose it on closing.
+
+        """
+        if SystemLock.is_held(path):
+            reason = "this process holds its lock, and would lose it by opening the file"
+            raise BlockingIOError(errno.EAGAIN, reason, path)
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
         return SystemFile(path, os.open(path, flags | os.O_CREAT if create else flags, 0o644))
 
@@ -192,7 +219,7 @@ class SystemFileSystem:
     def lock(self, path: str) -> SystemLock:
         """Take the exclusive record lock on `path` or raise BlockingIOError."""
         real_path = os.path.realpath(path)
-        if real_path in SystemLock.held:
+        if real_path in SystemLock.held or SystemLock.is_held(path):
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -200,7 +227,6 @@ class SystemFileSystem:
         except BaseException:
             os.close(descriptor)
             raise
-        SystemLock.held.add(real_path)
         return SystemLock(real_path, descriptor)
 
 

@@ -27,6 +27,10 @@ BUILT_IN_LAYOUTS = {
 }
 
 
+#: ``<target>.converting`` is where a conversion works until its target is whole
+UNFINISHED_SUFFIX = ".converting"
+
+
 class UnknownLayoutError(LogStoreError):
     """A layout was asked for by a name that nobody registered, or that cannot be imported."""
 
@@ -62,9 +66,11 @@ def recognise_layout(host: Host, directory: str, names: Iterable[str] | None = N
     Return the first layout, by name, that knows `directory` for its own.
 
     Raises:
-        ForeignDirectoryError: none does, or there is no such directory.
+        ForeignDirectoryError: none does, there is no such directory, or it is that of a
+            conversion that is not finished.
 
     """
+    _refuse_unfinished(host, directory)
     if not host.fs.exists(directory):
         raise ForeignDirectoryError(f"{directory}: there is no such directory")
     if not host.fs.is_directory(directory):
@@ -78,6 +84,22 @@ def recognise_layout(host: Host, directory: str, names: Iterable[str] | None = N
         f"{directory}: no store of a known layout ({', '.join(asked)}); name a directory that a "
         "broker wrote, or say which layout it has"
     )
+
+
+def _refuse_unfinished(host: Host, directory: str) -> None:
+    """Say so where a conversion into this directory, or in it, was begun and not finished."""
+    path = directory.rstrip("/")
+    target = path.removesuffix(UNFINISHED_SUFFIX)
+    if path != target and host.fs.is_directory(path):
+        raise ForeignDirectoryError(
+            f"{directory}: a conversion into {target} that is not finished; run it again to go on "
+            "with it, or remove this folder"
+        )
+    if not host.fs.exists(path) and host.fs.is_directory(path + UNFINISHED_SUFFIX):
+        raise ForeignDirectoryError(
+            f"{directory}: its conversion is not finished, in {path}{UNFINISHED_SUFFIX}; run it "
+            "again to go on with it"
+        )
 
 
 def open_store(

@@ -480,3 +480,23 @@ def test_a_system_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     assert not other_process_locks(path), "a second try of our own dropped the lock"
     lock.release()
     assert other_process_locks(path)
+
+
+def test_a_file_whose_lock_this_process_holds_is_not_opened(tmp_path: Path) -> None:
+    """Closing any descriptor of it would give the lock up: under no name is it opened meanwhile."""
+    fs = system_host().fs
+    path = tmp_path / "lock"
+    path.write_bytes(b"lock")
+    (tmp_path / "other-name").hardlink_to(path)
+    (tmp_path / "link").symlink_to(path)
+    lock = fs.lock(str(path))
+    for name in ("lock", "other-name", "link"):
+        with pytest.raises(BlockingIOError, match="would lose it"):
+            fs.open(str(tmp_path / name), writable=False)
+        with pytest.raises(BlockingIOError):
+            fs.lock(str(tmp_path / name))
+    script = f"import fcntl; fcntl.lockf(open({str(path)!r}, 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    asked = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert b"BlockingIOError" in asked.stderr
+    lock.release()
+    fs.open(str(path), writable=False).close()

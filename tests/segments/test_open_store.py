@@ -211,3 +211,14 @@ def test_a_layout_that_cannot_be_imported_is_named(
     register(monkeypatch, EntryPoint("broken", value, LAYOUT_GROUP))
     with pytest.raises(UnknownLayoutError, match=f"'broken' \\({value}\\) cannot be imported: "):
         find_layout("broken")
+
+
+def test_an_unfinished_conversion_is_no_store(tmp_path: Path) -> None:
+    """Neither its folder nor the target that is not there yet: both say how to go on."""
+    (tmp_path / "store.converting" / "data" / "commitlog").mkdir(parents=True)
+    with pytest.raises(ForeignDirectoryError, match="is not finished; run it again"):
+        open_store(tmp_path / "store.converting")
+    with pytest.raises(ForeignDirectoryError, match=r"not finished, in .*store\.converting"):
+        open_store(tmp_path / "store")
+    with pytest.raises(ForeignDirectoryError, match="there is no such directory"):
+        open_store(tmp_path / "other")

@@ -20,7 +20,7 @@ def lock_holder(path: str) -> int | None:
     The file must not be opened while this very process has the lock: closing it again would let
     the lock go.
     """
-    if os.path.realpath(path) in SystemLock.held:
+    if SystemLock.is_held(path):
         return os.getpid()
     if sys.platform != "linux":
         return None
