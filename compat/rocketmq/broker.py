@@ -85,6 +85,10 @@ class Broker:
         self.outbox = Outbox()
         self.offload: Offload = run_at_once
         self.idle_ms_max = _IDLE_MS_MAX
+        #: set by whoever runs the timers as soon as they are due: what need not be done before an
+        #: answer is done after it, and once for the requests of many connections
+        self.defers_work = False
+        self._is_work_pending = False
         self._advertised = self.settings.ip1, 10911
         self.started_ms = host.clock.wall_ms()
         #: how often settings were changed since
@@ -130,7 +134,7 @@ class Broker:
             self.outbox,
             timeout_ms=self.settings.sync_flush_timeout_ms,
         )
-        self.group_commit.on_flushed = self.requests_served  # what is durable can be read now
+        self.group_commit.on_flushed = self.finish_requests  # what is durable can be read now
         self.delay_delivery = DelayDelivery(self)
         self.timed_delivery = TimedDelivery(self)
         self.op_messages = OpMessages(self)
@@ -235,7 +239,25 @@ class Broker:
             self.consumers.lost(channel)
 
     def requests_served(self) -> None:
-        """Finish what the requests of one read began: dispatch, flush, answers to held pulls."""
+        """Finish what the requests of one read began, now or once their answers are out."""
+        if not self.defers_work:
+            self.finish_requests()
+        elif not self._is_work_pending:
+            self._is_work_pending = True
+            self.timers.after(0, self._finish_later)
+
+    def _finish_later(self) -> None:
+        self._is_work_pending = False
+        with self.outbox.gathering():
+            self.finish_requests()
+
+    def catch_up(self) -> None:
+        """Have everything that was put so far in its queue, for whoever asks about queues now."""
+        if self._is_work_pending:
+            self.store.dispatch()
+
+    def finish_requests(self) -> None:
+        """Dispatch, flush, answer held pulls."""
         self.store.dispatch()
         if self.held_pulls.has_woken:
             with self.outbox.gathering():

@@ -289,6 +289,7 @@ def _subscription_of(broker: Broker, config: SubscriptionGroupConfig, pull: Pull
 
 def _read(broker: Broker, pull: Pull, message_filter: MessageFilter | None) -> GetMessageResult:
     store = broker.store
+    broker.catch_up()
     if broker.settings.resets_on_server:
         reset = store.consumer_offsets.take_reset(pull.topic, pull.group, pull.queue_id)
         if reset is not None:

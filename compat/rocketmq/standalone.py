@@ -125,6 +125,7 @@ class Standalone:
         ]
         self.registrar.links = links
         self.broker.topics.on_change = self.registrar.topic_changed
+        self.broker.defers_work = True
         self.broker.start_housekeeping()
         self.registrar.start()
 

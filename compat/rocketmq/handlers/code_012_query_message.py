@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     fields = request.ext_fields
     topic, key = read_text(fields, "topic"), read_text(fields, "key")
     count_max = read_int(fields, "maxNum")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     fields = request.ext_fields
     group, topic = read_text(fields, "consumerGroup"), read_text(fields, "topic")
     queue_id = read_int(fields, "queueId")

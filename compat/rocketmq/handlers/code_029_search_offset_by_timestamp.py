@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     fields = request.ext_fields
     queue_offset = broker.store.queue_offset_for_time(
         read_text(fields, "topic"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     fields = request.ext_fields
     queue_offset = broker.store.max_queue_offset(
         read_text(fields, "topic"), read_int(fields, "queueId")

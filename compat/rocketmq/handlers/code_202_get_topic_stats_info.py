@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     topic = read_text(request.ext_fields, "topic")
     config = broker.topics.get(topic)
     if config is None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     fields = request.ext_fields
     group = read_text(fields, "consumerGroup")
     listed = [topic for topic in (fields.get("topicList") or "").split(";") if topic.strip()]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     fields = request.ext_fields
     topic, queue_id = read_text(fields, "topic"), read_int(fields, "queueId")
     queue = broker.store.consume_queues.get(topic, queue_id)

@@ -263,3 +263,32 @@ def test_a_timed_message_can_be_taken_back() -> None:
     assert peer.messages() == []
     (waiting,) = peer.messages("rmq_sys_wheel_timer")
     assert parse_properties(waiting.properties_text)["REAL_TOPIC"] == TOPIC
+
+
+def test_a_driven_broker_answers_first() -> None:
+    """Where a server runs the timers, queues and held pulls follow the answer, once for all."""
+    broker = a_broker()
+    consumer, producer = Peer(broker), Peer(broker, 40002)
+    producer.produce(b"first")
+    broker.defers_work = True
+    opaque = consumer.send(RequestCode.PULL_MESSAGE, consumer.pull_fields(TOPIC, 0, 1, "g"))
+    assert producer.produce(b"second").code == 0
+    assert producer.produce(b"third").code == 0
+    assert broker.store.max_queue_offset(TOPIC, 0) == 1
+    assert consumer.answer_to(opaque) is None
+    broker.timers.run()
+    answer = consumer.answer_to(opaque)
+    assert answer is not None
+    assert (answer.fields or {})["nextBeginOffset"] == "3"
+
+
+def test_a_driven_broker_tells_the_end_of_a_queue_at_once() -> None:
+    """Who asks for offsets, or pulls, sees every message that was acknowledged before."""
+    broker = a_broker()
+    peer = Peer(broker)
+    broker.defers_work = True
+    peer.produce(b"first")
+    asked = {"topic": TOPIC, "queueId": 0}
+    assert peer.ask(RequestCode.GET_MAX_OFFSET, asked).fields == {"offset": "1"}
+    peer.produce(b"second")
+    assert (peer.pull().fields or {})["nextBeginOffset"] == "2"
