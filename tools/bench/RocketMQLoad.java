@@ -266,7 +266,8 @@ public class RocketMQLoad {
     static String heard(DefaultMQProducer producer, String topic, byte[] body, double seconds,
         Map<String, Long> sentAt, AtomicInteger seen, Samples samples) throws Exception {
         int sent = 0;
-        while (seen.get() < 1) {
+        for (long limit = System.nanoTime() + 40_000_000_000L; seen.get() < 1; ) {
+            if (System.nanoTime() > limit) throw new IllegalStateException("the listener hears nothing");
             require(producer.send(new Message(topic, "", "early", body)));
             sent++;
             Thread.sleep(50);
