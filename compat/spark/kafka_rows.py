@@ -70,7 +70,7 @@ class RowReader:
                     file, unit.path, position, end, selection=self._selection(unit)
                 ):
                     position = columns.next_position
-                    rows = _without_aborted(columns, unit.aborted)
+                    rows = rows_to_keep(columns, unit.aborted)
                     if rows is None or len(rows):
                         yield self._batch(columns, unit, rows)
             except CorruptEntryError as error:
@@ -88,7 +88,7 @@ class RowReader:
             for columns in iterate_columns(
                 file, unit.path, position, end, selection=self._selection(unit)
             ):
-                rows = _without_aborted(columns, unit.aborted)
+                rows = rows_to_keep(columns, unit.aborted)
                 yield self._batch(columns, unit, rows)
 
     def _selection(self, unit: WorkUnit) -> Selection:
@@ -123,9 +123,7 @@ class RowReader:
         )
 
 
-def _without_aborted(
-    columns: RecordColumns, aborted: Sequence[AbortedSpan]
-) -> NDArray[np.intp] | None:
+def rows_to_keep(columns: RecordColumns, aborted: Sequence[AbortedSpan]) -> NDArray[np.intp] | None:
     """Return the rows that no aborted transaction has; None if all may stay."""
     batches = columns.batches
     gone = np.zeros(len(batches), dtype=np.bool_)

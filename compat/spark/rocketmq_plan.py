@@ -32,7 +32,7 @@ def plan_messages(store: RocketMQStore, options: ReadOptions, where: Where) -> l
         OptionError: a topic that the options name is not there.
 
     """
-    queues = _wanted(store, options, where)
+    queues = wanted_queues(store, options, where)
     bounds: dict[tuple[str, int], tuple[int, int]] = {}
     for key, queue in queues.items():
         start = max(_resolved(queue, options.start), where.offset_min, queue.start_offset)
@@ -54,9 +54,10 @@ def plan_messages(store: RocketMQStore, options: ReadOptions, where: Where) -> l
     ]
 
 
-def _wanted(
+def wanted_queues(
     store: RocketMQStore, options: ReadOptions, where: Where
 ) -> dict[tuple[str, int], RocketMQQueue]:
+    """Return the queues that are asked for, by topic and queue id."""
     topics = store.topics()
     missing = sorted(set(options.topics or ()) - topics.keys())
     if missing:
@@ -78,7 +79,7 @@ def _pieces(path: str, base: int, end: int, options: ReadOptions) -> Iterator[Ro
 
 def queue_bounds(store: RocketMQStore, options: ReadOptions, bound: Bound) -> Places:
     """Return the queue offset that `bound` means in every wanted queue."""
-    wanted = _wanted(store, options, Where())
+    wanted = wanted_queues(store, options, Where())
     return {key: min(_resolved(queue, bound), queue.end_offset) for key, queue in wanted.items()}
 
 

@@ -18,6 +18,7 @@ from logstore.segmented_log import FlushTask
 from logstore.segments.rocketmq.mapped_file_directory import MappedFileDirectory
 from logstore.segments.rocketmq.mapped_file_queue import MappedFileQueue
 from logstore.segments.rocketmq.unit_file import UnitFile, UnitRules, UnitRun, Witness
+from logstore.span import Span
 
 if TYPE_CHECKING:
     from logstore.host import FileSystem, Host
@@ -113,6 +114,11 @@ class UnitQueue:
     def _start(self) -> int:
         """Number of the first unit that stands in a file or in the buffer."""
         return self._written_end if self._queue is None else self._queue.start_offset
+
+    @property
+    def written_span(self) -> Span:
+        """Numbers of the units that stand in files."""
+        return Span(self._start, self._written_end)
 
     @property
     def _written_end(self) -> int:

@@ -1,0 +1,119 @@
+"""
+The commit log of a new RocketMQ store, laid out before it is written.
+
+First every unit is measured: how many messages it has, and how many bytes. Then units are packed
+into tasks, of which each writes commit log files of its own: it knows the physical offset of its
+first byte and the queue offset of every unit's first message, and needs no other task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from logstore.compat.spark.work_unit import WorkUnit
+from logstore.errors import LogStoreError
+
+#: a BLANK at the end of every file but the last
+BLANK_BYTES = 8
+
+
+class UnfitMessageError(LogStoreError):
+    """A message is longer than a file of the commit log may be."""
+
+
+@attrs.frozen
+class Measured:
+    """What a unit is as messages."""
+
+    unit: WorkUnit
+    message_count: int
+    size_bytes: int
+    message_bytes_max: int
+    timestamp_ms_max: int
+
+
+@attrs.frozen
+class PlacedUnit:
+    """A unit whose first message has this queue offset and is stored no earlier than that."""
+
+    unit: WorkUnit
+    first_queue_offset: int
+    store_timestamp_ms_min: int
+
+
+@attrs.frozen
+class FileSpan:
+    """Commit log files that one task writes: the first one's physical offset, and how many."""
+
+    physical_offset: int
+    file_count: int
+    units: tuple[PlacedUnit, ...]
+    is_last: bool = False
+
+
+def lay_out(
+    measured: Sequence[Measured],
+    first_queue_offsets: dict[tuple[str, int], int],
+    file_bytes: int,
+    task_bytes: int,
+) -> list[FileSpan]:
+    """
+    Return which task writes which files with which units, in the order of `measured`.
+
+    The first message of a queue gets its `first_queue_offsets`.
+
+    Raises:
+        UnfitMessageError: a message does not fit into a file.
+
+    """
+    longest = max((one.message_bytes_max for one in measured), default=0)
+    if longest > file_bytes - BLANK_BYTES:
+        raise UnfitMessageError(
+            f"a message has {longest} bytes, a commit log file of {file_bytes} holds "
+            f"{file_bytes - BLANK_BYTES}; set mappedFileSizeCommitLog"
+        )
+    spans: list[FileSpan] = []
+    physical_offset = 0
+    placed = list(_placed(measured, first_queue_offsets))
+    for group in _groups(measured, max(file_bytes, task_bytes)):
+        # Where a message does not fit any more a file ends: that much of each may stay empty.
+        room = file_bytes - BLANK_BYTES - max(measured[index].message_bytes_max for index in group)
+        size_bytes = sum(measured[index].size_bytes for index in group)
+        is_one = size_bytes <= file_bytes - BLANK_BYTES
+        file_count = 1 if is_one else -(-size_bytes // max(1, room))
+        spans.append(FileSpan(physical_offset, file_count, tuple(placed[index] for index in group)))
+        physical_offset += file_count * file_bytes
+    if spans:
+        spans[-1] = attrs.evolve(spans[-1], is_last=True)
+    return spans
+
+
+def _placed(
+    measured: Sequence[Measured], first_queue_offsets: dict[tuple[str, int], int]
+) -> Iterator[PlacedUnit]:
+    next_offsets = dict(first_queue_offsets)
+    newest: dict[tuple[str, int], int] = {}
+    for one in measured:
+        key = (one.unit.topic, one.unit.partition)
+        floor = newest.get(key, 1)
+        yield PlacedUnit(one.unit, next_offsets[key], floor)
+        next_offsets[key] += one.message_count
+        newest[key] = max(floor, one.timestamp_ms_max)
+
+
+def _groups(measured: Sequence[Measured], size_bytes_max: int) -> Iterator[list[int]]:
+    """Yield runs of units that one task takes together."""
+    group: list[int] = []
+    filled_bytes = 0
+    for index, one in enumerate(measured):
+        if one.message_count == 0:
+            continue
+        if group and filled_bytes + one.size_bytes > size_bytes_max - BLANK_BYTES:
+            yield group
+            group, filled_bytes = [], 0
+        group.append(index)
+        filled_bytes += one.size_bytes
+    if group:
+        yield group

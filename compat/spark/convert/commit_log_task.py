@@ -1,0 +1,187 @@
+"""One task of a conversion to RocketMQ: units of Kafka segments to files of the commit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from logstore.compat.spark.convert.commit_log_plan import FileSpan, Measured, PlacedUnit
+from logstore.compat.spark.convert.committed_columns import committed_columns
+from logstore.compat.spark.convert.kept_parts import KeptParts, kept_fields
+from logstore.compat.spark.convert.message_packing import MessageBatch
+from logstore.compat.spark.convert.offset_map import OffsetMapWriter
+from logstore.compat.spark.convert.restored_messages import RestoredBatch
+from logstore.compat.spark.convert.topic_names import rocketmq_name
+from logstore.compat.spark.convert.work_folder import WorkFolder
+from logstore.compat.spark.stores import file_system_of
+from logstore.compat.spark.work_unit import WorkUnit
+from logstore.host import File
+from logstore.os_host import system_host
+from logstore.segments.kafka.columns import RecordColumns
+from logstore.segments.rocketmq.message_layout import BLANK, BLANK_BYTES, BLANK_MAGIC
+
+_NAME_DIGITS = 20
+
+
+@attrs.frozen
+class MeasureTask:
+    """Finds out what units are as messages."""
+
+    source: str
+    units: tuple[WorkUnit, ...]
+
+    def run(self) -> list[Measured]:
+        """Return the measure of every unit; nothing is written."""
+        kept = kept_fields(self.source)
+        return [self._measured(unit, kept) for unit in self.units]
+
+    def _measured(self, unit: WorkUnit, kept: KeptParts) -> Measured:
+        count = size_bytes = longest = 0
+        newest_ms = -1
+        for columns in committed_columns(file_system_of(self.source), unit):
+            if len(columns):
+                sizes = _messages(unit, columns, kept).sizes
+                count += len(sizes)
+                size_bytes += int(sizes.sum())
+                longest = max(longest, int(sizes.max()))
+                newest_ms = max(newest_ms, int(columns.timestamp_ms.max()))
+        return Measured(unit, count, size_bytes, longest, newest_ms)
+
+
+@attrs.frozen
+class CommitLogTask:
+    """Writes the files of one span."""
+
+    number: int
+    source: str
+    span: FileSpan
+    file_bytes: int
+
+    def run(self, folder: WorkFolder) -> int:
+        """Write the files, and the map of what stands where; return how many messages there are."""
+        directory = folder.data / "commitlog"
+        directory.mkdir(parents=True, exist_ok=True)
+        files = _Files(directory, self.span.physical_offset, self.file_bytes)
+        kept = kept_fields(self.source)
+        with OffsetMapWriter(folder.beside, self.number) as offset_map:
+            count = sum(
+                self._write_unit(placed, files, offset_map, kept) for placed in self.span.units
+            )
+        files.close(self.span.file_count, is_last=self.span.is_last)
+        return count
+
+    def _write_unit(
+        self, placed: PlacedUnit, files: _Files, offset_map: OffsetMapWriter, kept: KeptParts
+    ) -> int:
+        unit = placed.unit
+        queue_offset, floor_ms = placed.first_queue_offset, placed.store_timestamp_ms_min
+        for columns in committed_columns(file_system_of(self.source), unit):
+            if len(columns) == 0:
+                continue
+            batch = _messages(unit, columns, kept)
+            queue_offsets = np.arange(queue_offset, queue_offset + len(batch), dtype=np.int64)
+            store_ms = np.maximum(np.maximum.accumulate(columns.timestamp_ms), floor_ms)
+            physical_offsets = files.append(batch, queue_offsets, store_ms)
+            offset_map.add(
+                rocketmq_name(unit.topic),
+                unit.partition,
+                columns.offset,
+                columns.batches.position[columns.batch],
+                queue_offsets,
+                physical_offsets,
+                batch.texts.rests,
+            )
+            queue_offset += len(batch)
+            floor_ms = int(store_ms[-1])
+        return queue_offset - placed.first_queue_offset
+
+
+def _messages(
+    unit: WorkUnit, columns: RecordColumns, kept: KeptParts
+) -> MessageBatch | RestoredBatch:
+    """Return what records are as messages: those that they were before, if that is known."""
+    fresh = MessageBatch(rocketmq_name(unit.topic), unit.partition, columns)
+    fields = kept.of_partition(unit.topic, unit.partition)
+    return RestoredBatch(fresh, fields) if fields else fresh
+
+
+class _Files:
+    """The files of a span, written one behind the other."""
+
+    def __init__(self, directory: Path, physical_offset: int, file_bytes: int) -> None:
+        self._fs = system_host().fs
+        self._directory = directory
+        self._base = physical_offset
+        self._file_bytes = file_bytes
+        self._position = 0
+        self._count = 1
+        self._file = self._open()
+
+    def _open(self) -> File:
+        path = self._directory / f"{self._base:0{_NAME_DIGITS}d}"
+        file = self._fs.open(str(path), create=True)
+        file.truncate(0)  # what an earlier try left behind
+        file.truncate(self._file_bytes)
+        return file
+
+    def append(
+        self,
+        batch: MessageBatch | RestoredBatch,
+        queue_offsets: NDArray[np.int64],
+        store_timestamps_ms: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Write all messages of a batch; return where each of them stands."""
+        physical_offsets = np.empty(len(batch), dtype=np.int64)
+        for first, last in self._runs(batch.sizes):
+            data = batch.pack(
+                first,
+                last,
+                queue_offsets,
+                store_timestamps_ms,
+                self._base + self._position,
+                physical_offsets,
+            )
+            self._file.write(self._position, data)
+            self._position += len(data)
+        return physical_offsets
+
+    def _runs(self, sizes: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        """Yield runs of rows that fit into the file at hand, rolling in between."""
+        ends = np.cumsum(sizes)
+        first = 0
+        while first < len(sizes):
+            before = int(ends[first - 1]) if first else 0
+            room = self._file_bytes - BLANK_BYTES - self._position
+            last = int(np.searchsorted(ends, before + room, side="right"))
+            if last > first:
+                yield first, last
+                first = last
+            else:
+                self._roll()
+
+    def _roll(self) -> None:
+        """End the file with a BLANK and begin the next one."""
+        blank = BLANK.pack(self._file_bytes - self._position, BLANK_MAGIC)
+        self._file.write(self._position, blank)
+        self._file.sync()
+        self._file.close()
+        self._base += self._file_bytes
+        self._position = 0
+        self._count += 1
+        self._file = self._open()
+
+    def close(self, file_count: int, *, is_last: bool) -> None:
+        """End the span; files that were not needed are a BLANK each, as none may be missing."""
+        assert self._count <= file_count, "the layout leaves room for every message"
+        if not is_last:
+            while self._count < file_count:
+                self._roll()
+            blank = BLANK.pack(self._file_bytes - self._position, BLANK_MAGIC)
+            self._file.write(self._position, blank)
+        self._file.sync()
+        self._file.close()
+        self._fs.sync_directory(str(self._directory))

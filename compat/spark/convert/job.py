@@ -1,0 +1,123 @@
+"""Tasks, each run once for good: those of an earlier run are not run again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import attrs
+
+from logstore.compat.spark.convert.work_folder import WorkFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOK_SECONDS = 0.5
+#: told (tasks done, tasks all)
+Progress = Callable[[int, int], None]
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+
+class Runner(Protocol):
+    """Runs a function for many items, somewhere."""
+
+    #: how many at a time
+    parallelism: int
+
+    def map(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> list[ResultT]:
+        """Return what the function returned for each item; what it raised is raised."""
+        ...
+
+
+@attrs.frozen
+class SparkRunner:
+    """Runs a Spark task for each item; function and items must be picklable."""
+
+    spark: SparkSession
+
+    @property
+    def parallelism(self) -> int:
+        """How many cores Spark has."""
+        return self.spark.sparkContext.defaultParallelism
+
+    def map(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> list[ResultT]:
+        """Run them all in Spark's workers."""
+        if not items:
+            return []
+        found: Any = self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
+        results: list[ResultT] = found
+        return results
+
+
+@attrs.frozen
+class HereRunner:
+    """Runs one item after the other in this process: for small stores, and for tests."""
+
+    parallelism: int = 1
+
+    def map(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> list[ResultT]:
+        """Run them all."""
+        return [function(item) for item in items]
+
+
+class Task(Protocol):
+    """A piece of a conversion: reads files, writes files; may run twice."""
+
+    @property
+    def number(self) -> int:
+        """Which of the tasks it is."""
+        ...
+
+    def run(self, folder: WorkFolder) -> object:
+        """Do it, durably; return what the driver wants to know."""
+        ...
+
+
+def run_tasks(
+    runner: Runner,
+    folder: WorkFolder,
+    tasks: Sequence[Task],
+    progress: Progress | None = None,
+) -> list[Any]:
+    """Run every task that is not done yet; return what all of them reported, in order."""
+    missing = [task for task in tasks if folder.outcome(task.number) is None]
+    target = str(folder.target)
+    watch = _Watch(folder, len(tasks), progress)
+    try:
+        runner.map(lambda task: _run(task, target), missing)
+    finally:
+        watch.stop()
+    return [folder.outcome(task.number) for task in tasks]
+
+
+def _run(task: Task, target: str) -> None:
+    """Run one task in a worker, and say that it is done."""
+    folder = WorkFolder(target)
+    folder.report(task.number, task.run(folder))
+
+
+class _Watch:
+    """Tells how many tasks are done while they run."""
+
+    def __init__(self, folder: WorkFolder, count: int, progress: Progress | None) -> None:
+        self._folder = folder
+        self._count = count
+        self._progress = progress
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        if progress is not None:
+            self._thread.start()
+
+    def _look(self) -> None:
+        assert self._progress is not None
+        while not self._is_over.wait(_LOOK_SECONDS):
+            self._progress(self._folder.count_done(), self._count)
+
+    def stop(self) -> None:
+        """Tell it a last time."""
+        self._is_over.set()
+        if self._progress is not None:
+            self._thread.join()
+            self._progress(self._folder.count_done(), self._count)

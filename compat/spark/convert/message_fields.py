@@ -1,0 +1,95 @@
+"""
+What Kafka has no place for, beside a store that was RocketMQ's: a row a message, as Parquet.
+
+One file a task, ``logstore-messages-<task>.parquet`` in the target; topic and partition are
+Kafka's names. With it the way back restores every message.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logstore.segments.rocketmq.columns import MessageColumns, to_arrow
+from logstore.segments.rocketmq.system_flags import COMPRESSED
+
+FIELDS_PATTERN = "logstore-messages-*.parquet"
+_FIELDS = (
+    "flag",
+    "sys_flag",
+    "store_timestamp",
+    "born_host",
+    "store_host",
+    "reconsume_times",
+    "prepared_transaction_offset",
+    "body_crc",
+    "properties",
+)
+
+
+class MessageFieldsWriter:
+    """Writes the fields of one task's messages; the file is durable when it is closed."""
+
+    def __init__(self, directory: Path, number: int) -> None:
+        self._pa: Any = importlib.import_module("pyarrow")
+        self._parquet: Any = importlib.import_module("pyarrow.parquet")
+        self._path = directory / FIELDS_PATTERN.replace("*", f"{number:06d}")
+        self._writer: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def add(
+        self,
+        topic: str,
+        partition: int,
+        offsets: NDArray[np.int64],
+        columns: MessageColumns,
+    ) -> None:
+        """Add messages of one partition, a row each."""
+        pa, count = self._pa, len(columns)
+        zeros = pa.array(np.zeros(count, dtype=np.int32))
+        found = to_arrow(columns, _FIELDS)
+        arrays = [
+            pa.DictionaryArray.from_arrays(zeros, pa.array([topic], pa.string())),
+            pa.array(np.full(count, partition, dtype=np.int32)),
+            pa.array(offsets),
+            *found.columns,
+            _compressed_bodies(pa, columns),
+        ]
+        names = ["topic", "partition", "offset", *_FIELDS, "stored_body"]
+        batch = pa.RecordBatch.from_arrays(arrays, names=names)
+        if self._writer is None:
+            self._writer = self._parquet.ParquetWriter(
+                str(self._path), batch.schema, compression="zstd"
+            )
+        self._writer.write_batch(batch)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            with self._path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _compressed_bodies(pa: Any, columns: MessageColumns) -> Any:
+    """Return the stored bodies of those that are compressed: nobody makes the same bytes again."""
+    is_packed = (columns.sys_flag & COMPRESSED) != 0
+    if not is_packed.any():
+        return pa.nulls(len(columns), pa.binary())
+    bodies = [
+        body if is_one else None
+        for body, is_one in zip(columns.body, is_packed.tolist(), strict=True)
+    ]
+    return pa.array(bodies, pa.binary())

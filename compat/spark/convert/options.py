@@ -1,0 +1,43 @@
+"""What a conversion is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+#: RocketMQ's ``mappedFileSizeCommitLog``
+COMMIT_LOG_FILE_BYTES = 1024 * 1024 * 1024
+#: how much of the source a task reads at most
+TASK_BYTES = 256 * 1024 * 1024
+
+
+@attrs.frozen
+class ConvertOptions:
+    """
+    From where to where, and what of it.
+
+    `topics` None means all but internal ones. `settings` are those of the target: Kafka's topic
+    settings, or keys of RocketMQ's ``MessageStoreConfig``. `codec` is Kafka's, for new batches.
+    """
+
+    source: str
+    target: str
+    layout: str
+    topics: tuple[str, ...] | None = None
+    starting_timestamp_ms: int | None = None
+    ending_timestamp_ms: int | None = None
+    codec: str = "none"
+    settings: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    task_bytes: int = TASK_BYTES
+
+    def read_options(self) -> dict[str, str]:
+        """Return the choice of records as the data source's options have it."""
+        options = {"path": self.source}
+        if self.topics is not None:
+            options["subscribe"] = ",".join(self.topics)
+        if self.starting_timestamp_ms is not None:
+            options["startingTimestamp"] = str(self.starting_timestamp_ms)
+        if self.ending_timestamp_ms is not None:
+            options["endingTimestamp"] = str(self.ending_timestamp_ms)
+        return options

@@ -1,0 +1,206 @@
+"""
+``--to kafka``: a RocketMQ store becomes a Kafka data directory that a broker starts on.
+
+Spark's tasks write the segments alone. Indexes come from the recovery of the new store, which
+checks every batch on its way; it also enters the topics into the cluster's metadata. Then the
+groups' offsets are committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
+from logstore.compat.spark.convert.kafka_segment_task import KafkaSegmentTask
+from logstore.compat.spark.convert.options import ConvertOptions
+from logstore.compat.spark.convert.queue_units import QueueUnits
+from logstore.compat.spark.convert.topic_names import kafka_name
+from logstore.compat.spark.convert.work_folder import WorkFolder
+from logstore.compat.spark.options import ReadOptions, parse_options
+from logstore.compat.spark.predicates import Where
+from logstore.compat.spark.rocketmq_plan import queue_bounds, wanted_queues
+from logstore.compat.spark.stores import open_for_reading
+from logstore.errors import ForeignDirectoryError
+from logstore.os_host import system_host
+from logstore.partition import Record
+from logstore.segments.kafka.compression import Codec
+from logstore.segments.kafka.config import parse_topic_configs
+from logstore.segments.kafka.internal_topics.codec import encode_versioned
+from logstore.segments.kafka.internal_topics.offset_commit import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from logstore.segments.kafka.store import KafkaStore, StoreOptions
+from logstore.segments.rocketmq.java_strings import java_hash
+from logstore.segments.rocketmq.store import RocketMQStore
+from logstore.segments.rocketmq.tables.consumer_offsets import SEPARATOR
+
+GROUPS_TOPIC = "__consumer_offsets"
+_GROUPS_PARTITIONS = 50
+_GROUPS_SETTINGS = {
+    "cleanup.policy": "compact",
+    "compression.type": "producer",
+    "segment.bytes": "104857600",
+}
+_KEY_VERSION, _VALUE_VERSION = 1, 3
+_CHUNK_UNITS = 300_000
+
+
+@attrs.frozen
+class KafkaPlan:
+    """What a conversion does; kept, so that a killed one goes on with it."""
+
+    tasks: list[KafkaSegmentTask]
+    partition_counts: dict[str, int]
+    committed: dict[tuple[str, str, int], int]
+
+
+def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
+    """
+    Look at the source's queues and share them out.
+
+    Raises:
+        OptionError: a topic is not in the source.
+        ForeignDirectoryError: the source is no RocketMQ store.
+
+    """
+    read_options = parse_options(options.read_options())
+    codec = Codec[options.codec.upper()]
+    segment_bytes = parse_topic_configs(dict(options.settings)).segment_bytes
+    with open_for_reading(options.source) as store:
+        if not isinstance(store, RocketMQStore):
+            raise ForeignDirectoryError(f"{options.source}: is no RocketMQ store")
+        tasks: list[KafkaSegmentTask] = []
+        for topic, queue_id, units in _shares(store, read_options, options.task_bytes):
+            name = kafka_name(topic)
+            tasks.append(
+                KafkaSegmentTask(
+                    len(tasks),
+                    f"{options.source}/commitlog",
+                    store.commit_log.file_size_bytes,
+                    units,
+                    f"{name}-{queue_id}",
+                    topic,
+                    name,
+                    queue_id,
+                    codec,
+                    segment_bytes,
+                )
+            )
+        counts: dict[str, int] = {}
+        for topic, queue_id in wanted_queues(store, read_options, Where()):
+            counts[kafka_name(topic)] = max(counts.get(kafka_name(topic), 0), queue_id + 1)
+        return KafkaPlan(tasks, counts, _committed(store))
+
+
+def _shares(
+    store: RocketMQStore, options: ReadOptions, task_bytes: int
+) -> Iterator[tuple[str, int, QueueUnits]]:
+    """Yield parts of queues, of about `task_bytes` each."""
+    starts = queue_bounds(store, options, options.start)
+    ends = queue_bounds(store, options, options.end)
+    for (topic, queue_id), start in sorted(starts.items()):
+        queue = store.consume_queues.get(topic, queue_id)
+        if queue is None or ends[topic, queue_id] <= start:
+            continue
+        is_batch = queue.unit_size_bytes > 20
+        first, last = (start, ends[topic, queue_id])
+        if is_batch:  # its units count otherwise; all of them are taken
+            first, last = queue.written_span.start, queue.written_span.end
+        whole = QueueUnits(
+            queue.directory,
+            queue.unit_size_bytes,
+            queue.units_per_file * queue.unit_size_bytes,
+            first,
+            last - first,
+        )
+        for units in _parts(store, whole, task_bytes):
+            yield topic, queue_id, units
+
+
+def _parts(store: RocketMQStore, whole: QueueUnits, task_bytes: int) -> Iterator[QueueUnits]:
+    begun, filled_bytes = whole.first, 0
+    end = whole.first + whole.count
+    for first in range(whole.first, end, _CHUNK_UNITS):
+        count = min(_CHUNK_UNITS, end - first)
+        chunk = attrs.evolve(whole, first=first, count=count)
+        sums = np.cumsum(chunk.read(store.host.fs).size_bytes)
+        done = 0
+        while filled_bytes + int(sums[-1]) - done > task_bytes:
+            cut = max(1, int(np.searchsorted(sums, done + task_bytes - filled_bytes)))
+            if first + cut <= begun:
+                break
+            yield attrs.evolve(whole, first=begun, count=first + cut - begun)
+            begun, filled_bytes, done = first + cut, 0, int(sums[cut - 1])
+        filled_bytes += int(sums[-1]) - done
+    if begun < end:
+        yield attrs.evolve(whole, first=begun, count=end - begun)
+
+
+def _committed(store: RocketMQStore) -> dict[tuple[str, str, int], int]:
+    """Return the groups' offsets by (group, topic as Kafka calls it, partition)."""
+    found: dict[tuple[str, str, int], int] = {}
+    for key, queues in store.consumer_offsets.offsets.items():
+        topic, _, group = key.partition(SEPARATOR)
+        for queue_id, queue_offset in queues.items():
+            found[group, kafka_name(topic), queue_id] = queue_offset
+    return found
+
+
+def convert_to_kafka(
+    runner: Runner, options: ConvertOptions, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Make the target's data; return the report that is to stand in it."""
+    folder = WorkFolder(options.target)
+    plan: KafkaPlan | None = folder.load_plan(options)
+    if plan is None:
+        plan = plan_to_kafka(options)
+        folder.save_plan(options, plan)
+    counts = run_tasks(runner, folder, plan.tasks, progress)
+    _complete(folder, options, plan)
+    return {
+        "source": options.source,
+        "layout": "kafka",
+        "messages": sum(counts),
+        "topics": sorted(plan.partition_counts),
+    }
+
+
+def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> None:
+    """Let the store find and index what was written, and commit the groups' offsets."""
+    for topic, count in plan.partition_counts.items():
+        for index in range(count):
+            (folder.data / f"{topic}-{index}").mkdir(parents=True, exist_ok=True)
+    store = KafkaStore(
+        system_host(),
+        str(folder.data),
+        StoreOptions(node_id=1, log_defaults=dict(options.settings)),
+    )
+    try:
+        _commit_offsets(store, plan)
+    except BaseException:
+        store.abandon()
+        raise
+    store.close()
+
+
+def _commit_offsets(store: KafkaStore, plan: KafkaPlan) -> None:
+    wanted = {key: one for key, one in plan.committed.items() if key[1] in plan.partition_counts}
+    if not wanted:
+        return
+    groups = store.topics_by_name.get(GROUPS_TOPIC)
+    if groups is None:
+        groups = store.create_topic(GROUPS_TOPIC, _GROUPS_PARTITIONS, _GROUPS_SETTINGS)
+    now_ms = store.host.clock.wall_ms()
+    for (group, topic, index), offset in sorted(wanted.items()):
+        key = encode_versioned(
+            OffsetCommitKey(group=group, topic=topic, partition=index), _KEY_VERSION
+        )
+        value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=now_ms)
+        home = groups.partitions[(java_hash(group) & 0x7FFF_FFFF) % len(groups.partitions)]
+        record = Record(key, encode_versioned(value, _VALUE_VERSION), now_ms)
+        home.append_records([record])

@@ -1,0 +1,194 @@
+"""
+``--to rocketmq``: a Kafka store becomes a RocketMQ store that a broker starts on.
+
+Spark's tasks write the commit log alone. Consume queues, index and checkpoint come from the
+recovery of the new store, which checks every record on its way; then topics and the groups'
+offsets are entered.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from typing import Any
+
+import attrs
+
+from logstore.compat.spark.convert.commit_log_plan import FileSpan, Measured, lay_out
+from logstore.compat.spark.convert.commit_log_task import CommitLogTask, MeasureTask
+from logstore.compat.spark.convert.committed_columns import committed_columns
+from logstore.compat.spark.convert.committed_offsets import (
+    CommittedOffsets,
+    read_committed_offsets,
+)
+from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
+from logstore.compat.spark.convert.options import COMMIT_LOG_FILE_BYTES, ConvertOptions
+from logstore.compat.spark.convert.topic_names import rocketmq_name
+from logstore.compat.spark.convert.work_folder import WorkFolder
+from logstore.compat.spark.kafka_plan import plan_units
+from logstore.compat.spark.options import parse_options
+from logstore.compat.spark.predicates import Where
+from logstore.compat.spark.stores import file_system_of, open_for_reading
+from logstore.compat.spark.work_unit import WorkUnit, gathered
+from logstore.errors import ForeignDirectoryError
+from logstore.os_host import system_host
+from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
+from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
+from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+_log = logging.getLogger(__name__)
+_FILE_SIZE_KEY = "mappedFileSizeCommitLog"
+#: what a store derives from its commit log; a run that was killed may have left a part
+_DERIVED = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "abort", "config", "lock")
+
+
+@attrs.frozen
+class RocketMQPlan:
+    """What a conversion does; kept, so that a killed one goes on with it."""
+
+    spans: list[FileSpan]
+    measured: list[Measured]
+    first_queue_offsets: dict[tuple[str, int], int]
+    partition_counts: dict[str, int]
+    committed: CommittedOffsets
+
+    @property
+    def message_count(self) -> int:
+        """How many messages there will be."""
+        return sum(one.message_count for one in self.measured)
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes they have."""
+        return sum(one.size_bytes for one in self.measured)
+
+
+def plan_to_rocketmq(runner: Runner, options: ConvertOptions) -> RocketMQPlan:
+    """
+    Measure the source and lay out the target's commit log.
+
+    Raises:
+        OptionError: a topic is not in the source.
+        UnfitMessageError: a record does not fit into a commit log file.
+        ForeignDirectoryError: the source is no Kafka store.
+
+    """
+    file_bytes = int(options.settings.get(_FILE_SIZE_KEY, COMMIT_LOG_FILE_BYTES))
+    split_bytes = max(1, min(options.task_bytes, file_bytes // 4))
+    read_options = parse_options({**options.read_options(), "splitBytes": str(split_bytes)})
+    with open_for_reading(options.source) as store:
+        if not isinstance(store, KafkaStore):
+            raise ForeignDirectoryError(f"{options.source}: is no Kafka store")
+        units = plan_units(store, read_options, Where())
+        partitions = [
+            partition
+            for topic, found in store.topics().items()
+            for index, partition in found.items()
+            if read_options.wants(topic, index)
+        ]
+        firsts = {(p.topic, p.index): p.start_offset for p in partitions}
+        counts: dict[str, int] = {}
+        for partition in partitions:
+            counts[partition.topic] = max(counts.get(partition.topic, 0), partition.index + 1)
+        committed = read_committed_offsets(store)
+    for unit in reversed(units):  # the first of each partition counts: times may choose a part
+        firsts[unit.topic, unit.partition] = unit.start_offset
+    measured = _measured(runner, options, units)
+    spans = lay_out(measured, firsts, file_bytes, options.task_bytes)
+    return RocketMQPlan(spans, measured, firsts, counts, committed)
+
+
+def _measured(runner: Runner, options: ConvertOptions, units: list[WorkUnit]) -> list[Measured]:
+    groups = gathered(units, options.task_bytes, runner.parallelism)
+    tasks = [MeasureTask(options.source, tuple(group)) for group in groups]
+    return [one for found in runner.map(_measure, tasks) for one in found]
+
+
+def _measure(task: MeasureTask) -> list[Measured]:
+    return task.run()
+
+
+def convert_to_rocketmq(
+    runner: Runner, options: ConvertOptions, progress: Progress | None = None
+) -> dict[str, Any]:
+    """
+    Make the target; return the report that stands in it.
+
+    Raises:
+        TargetError: something else stands there.
+
+    """
+    folder = WorkFolder(options.target)
+    plan: RocketMQPlan | None = folder.load_plan(options)
+    if plan is None:
+        plan = plan_to_rocketmq(runner, options)
+        folder.save_plan(options, plan)
+    file_bytes = int(options.settings.get(_FILE_SIZE_KEY, COMMIT_LOG_FILE_BYTES))
+    tasks = [
+        CommitLogTask(number, options.source, span, file_bytes)
+        for number, span in enumerate(plan.spans)
+    ]
+    run_tasks(runner, folder, tasks, progress)
+    _complete(folder, options, plan)
+    return {
+        "source": options.source,
+        "layout": "rocketmq",
+        "messages": plan.message_count,
+        "bytes": plan.size_bytes,
+        "topics": {topic: rocketmq_name(topic) for topic in sorted(plan.partition_counts)},
+    }
+
+
+def _complete(folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan) -> None:
+    """Let the store derive what belongs to the log, and enter topics and groups."""
+    for name in _DERIVED:
+        path = folder.data / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    store = RocketMQStore(
+        system_host(), str(folder.data), StoreOptions(settings=dict(options.settings))
+    )
+    try:
+        for topic, count in sorted(plan.partition_counts.items()):
+            store.topic_table.put(TopicConfig(rocketmq_name(topic), count, count))
+        for (group, topic, index), offset in sorted(plan.committed.items()):
+            if topic in plan.partition_counts:
+                if store.subscription_groups.get(group) is None:
+                    store.subscription_groups.put(SubscriptionGroupConfig(group))
+                queue_offset = _queue_offset(options, plan, topic, index, offset)
+                store.consumer_offsets.commit(group, rocketmq_name(topic), index, queue_offset)
+    except BaseException:
+        store.abandon()
+        raise
+    store.close()
+
+
+def _queue_offset(
+    options: ConvertOptions, plan: RocketMQPlan, topic: str, index: int, offset: int
+) -> int:
+    """Return the queue offset of the first message at or behind a source offset."""
+    queue_offset = plan.first_queue_offsets.get((topic, index), 0)
+    for one in plan.measured:
+        unit = one.unit
+        if (unit.topic, unit.partition) != (topic, index):
+            continue
+        below = _count_below(options, unit, one.message_count, offset)
+        queue_offset += below
+        if below < one.message_count:
+            break
+    return queue_offset
+
+
+def _count_below(options: ConvertOptions, unit: WorkUnit, count: int, offset: int) -> int:
+    """Return how many messages of a unit were at offsets below one."""
+    if offset >= unit.end_offset:
+        return count
+    below = 0
+    for columns in committed_columns(file_system_of(options.source), unit):
+        below += int((columns.offset < offset).sum())
+        if len(columns) and int(columns.offset[-1]) >= offset:
+            break
+    return below
