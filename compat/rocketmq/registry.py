@@ -118,5 +118,6 @@ HANDLERS = handlers_of(
         _C.GET_SUBSCRIPTIONGROUP_CONFIG,
         _C.UPDATE_AND_GET_GROUP_FORBIDDEN,
         _C.LITE_PULL_MESSAGE,
+        _C.RECALL_MESSAGE,
     ),
 )

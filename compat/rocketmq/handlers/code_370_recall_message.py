@@ -1,0 +1,102 @@
+"""
+RECALL_MESSAGE: a timed message that has not come yet is not to come at all (5.x).
+
+The handle that its sender was given names it. What is put for it is a message that has the time
+wheel leave the other one out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.codes import ResponseCode
+from logstore.compat.rocketmq.fields import read_text
+from logstore.compat.rocketmq.put_answers import STORED_CODES
+from logstore.compat.rocketmq.remoting import Response
+from logstore.segments.rocketmq.messages.message_draft import draft_message
+from logstore.segments.rocketmq.messages.properties import (
+    HASH_MAP_CAPACITY_5,
+    PRODUCER_GROUP,
+    TAGS,
+    TIMER_DELETE_UNIQUE_KEY,
+    TIMER_DELIVER_MS,
+    UNIQUE_KEY,
+    encode_properties,
+)
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.remoting import Command
+
+_RECALL_TAG = "_RECALL_TAG_"
+_PARTS = 5
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    fields = request.ext_fields
+    topic = read_text(fields, "topic")
+    if broker.settings.is_slave:
+        code, remark = ResponseCode.SLAVE_NOT_AVAILABLE, "broker service not available"
+        return _refused(broker, code, f"recall failed, {remark}")
+    if broker.topics.get(topic) is None:
+        remark = f"recall failed, the topic[{topic}] not exist"
+        return _refused(broker, ResponseCode.TOPIC_NOT_EXIST, remark)
+    parts = _parts_of(read_text(fields, "recallHandle"))
+    flaw = _flaw_of(broker, topic, parts)
+    if flaw is not None:
+        return _refused(broker, ResponseCode.ILLEGAL_OPERATION, flaw)
+    _, _, _, due_ms, unique_key = parts[:_PARTS]
+    properties = {
+        TAGS: _RECALL_TAG,
+        TIMER_DELETE_UNIQUE_KEY: unique_key,
+        UNIQUE_KEY: unique_key,
+        TIMER_DELIVER_MS: due_ms,
+        PRODUCER_GROUP: fields.get("producerGroup") or "",
+    }
+    result = broker.store.put_message(
+        draft_message(
+            topic=topic,
+            body=b"0",
+            queue_id=0,
+            properties_text=encode_properties(properties, capacity=HASH_MAP_CAPACITY_5),
+            born_timestamp_ms=broker.host.clock.wall_ms(),
+            born_host=broker.born_hosts[channel],
+            store_host=broker.store_host,
+        )
+    )
+    if result.status not in STORED_CODES:
+        return _refused(broker, ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
+    region = {"MSG_REGION": broker.settings.region}
+    return Response(ResponseCode.SUCCESS, None, {"msgId": unique_key}, extra_fields=region)
+
+
+def _refused(broker: Broker, code: ResponseCode, remark: str) -> Response:
+    return Response(code, remark, {}, extra_fields={"MSG_REGION": broker.settings.region})
+
+
+def _parts_of(text: str) -> list[str]:
+    """Return version, topic, broker, time and unique key of a handle; nothing of what is none."""
+    try:
+        parts = base64.urlsafe_b64decode(text.encode()).decode().split(" ")
+    except (binascii.Error, ValueError):
+        return []
+    return parts if len(parts) >= _PARTS and parts[0] == "v1" else []
+
+
+def _flaw_of(broker: Broker, topic: str, parts: list[str]) -> str | None:
+    """Return why a handle does not serve here and now; None if it does."""
+    if not parts:
+        return "recall handle is invalid"
+    if parts[1] != topic:
+        return "recall failed, topic not match"
+    if parts[2] != broker.settings.broker_name:
+        return "recall failed, broker service not available"
+    due_ms = int(parts[3]) if parts[3].isascii() and parts[3].isdigit() else -1
+    left_ms = due_ms - broker.host.clock.wall_ms()
+    if not 0 < left_ms < broker.settings.timer_delay_seconds_max * 1000:
+        return "recall failed, timestamp invalid"
+    return None

@@ -1,0 +1,91 @@
+"""Timed messages that are taken back before they come."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from logstore.compat.rocketmq.broker import Broker
+from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
+from logstore.testing.manual_clock import ManualClock
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
+
+KEY = "FD000000000000000000000000000002021E4E0E2F2A67D00C5A000"
+
+
+class Stage:
+    """A broker with a time wheel; the test lets time pass."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.broker: Broker = a_broker(
+            SimulatedHost(clock=self.clock), {"timerWheelEnable": "true"}
+        )
+        self.broker.start_housekeeping()
+        self.peer = Peer(self.broker)
+        self.peer.produce(b"at once")
+
+    def send_timed(self, number: int) -> str:
+        """Send a message for ten seconds from now; return the handle that takes it back."""
+        properties = f"UNIQ_KEY\x01{KEY}{number}\x02TIMER_DELAY_SEC\x0110\x02"
+        answer = self.peer.produce(b"%d" % number, properties=properties)
+        return (answer.fields or {})["recallHandle"]
+
+    def recall(self, handle: str, topic: str = TOPIC) -> tuple[int, str | None]:
+        """Take a message back; return code and remark."""
+        fields = {"producerGroup": "producers", "topic": topic, "recallHandle": handle}
+        answer = self.peer.ask(RequestCode.RECALL_MESSAGE, fields)
+        return answer.code, answer.remark
+
+    def pass_ms(self, delay_ms: int) -> None:
+        """Let time pass, a tenth of a second at a time."""
+        for _ in range(delay_ms // 100):
+            self.clock.advance(100)
+            self.broker.timers.run()
+
+
+def test_a_message_that_is_taken_back_does_not_come() -> None:
+    """Only the one that the handle names stays away; nothing comes in its place."""
+    stage = Stage()
+    handle = stage.send_timed(1)
+    stage.send_timed(2)
+    stage.pass_ms(2000)
+    assert stage.recall(handle) == (0, None)
+    stage.pass_ms(15_000)
+    assert [message.body for message in stage.peer.messages()] == [b"at once", b"2"]
+
+
+def _handle(*parts: str) -> str:
+    return base64.urlsafe_b64encode(" ".join(parts).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("handle", "remark"),
+    [
+        ("", "recall handle is invalid"),
+        ("äöü", "recall handle is invalid"),
+        (_handle("v2", TOPIC, "broker-a", "1700000005000", "K"), "recall handle is invalid"),
+        (
+            _handle("v1", "other", "broker-a", "1700000005000", "K"),
+            "recall failed, topic not match",
+        ),
+        (
+            _handle("v1", TOPIC, "broker-b", "1700000005000", "K"),
+            "recall failed, broker service not available",
+        ),
+        (
+            _handle("v1", TOPIC, "broker-a", "1699999999999", "K"),
+            "recall failed, timestamp invalid",
+        ),
+        (_handle("v1", TOPIC, "broker-a", "never", "K"), "recall failed, timestamp invalid"),
+    ],
+)
+def test_what_cannot_be_taken_back(handle: str, remark: str) -> None:
+    """A handle that is none, of elsewhere, or too late is refused, and nothing is stored."""
+    stage = Stage()
+    before = stage.broker.store.commit_log.max_physical_offset
+    assert stage.recall(handle) == (ResponseCode.ILLEGAL_OPERATION, remark)
+    assert stage.broker.store.commit_log.max_physical_offset == before
+    assert stage.recall(handle, "nowhere")[0] == ResponseCode.TOPIC_NOT_EXIST
