@@ -15,9 +15,9 @@ import attrs
 
 from logstore.errors import LogStoreError
 from logstore.segments.kafka.record import Record
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message import Message, MessageVersion, encode_message
-from logstore.segments.rocketmq.properties import KEYS, encode_properties
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message import Message, MessageVersion, encode_message
+from logstore.segments.rocketmq.messages.properties import KEYS, encode_properties
 
 #: properties by which a RocketMQ broker or client steers: no header may set them
 STEERING = frozenset(

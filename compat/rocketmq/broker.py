@@ -35,15 +35,15 @@ from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
 from logstore.host import Host
 from logstore.segments.rocketmq import store_rules
-from logstore.segments.rocketmq.broker_config import BrokerSettings
 from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
 from logstore.segments.rocketmq.filters.sql_filter import FilterBitMaps
-from logstore.segments.rocketmq.host_address import HostAddress
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.dispatch_request import DispatchRequest
-    from logstore.segments.rocketmq.store_syncs import StoreSync
+    from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.upkeep.store_syncs import StoreSync
 
 _log = logging.getLogger(__name__)
 

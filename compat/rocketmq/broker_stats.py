@@ -14,7 +14,7 @@ import attrs
 
 if TYPE_CHECKING:
     from logstore.host import Clock
-    from logstore.segments.rocketmq.store_stats import StoreStats
+    from logstore.segments.rocketmq.upkeep.store_stats import StoreStats
 
 SAMPLE_INTERVAL_MS = 10_000
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000

@@ -9,7 +9,7 @@ import attrs
 
 from logstore.compat.rocketmq import names
 from logstore.compat.rocketmq.settings import Settings
-from logstore.segments.rocketmq.system_flags import MULTI_TAGS
+from logstore.segments.rocketmq.messages.system_flags import MULTI_TAGS
 from logstore.segments.rocketmq.tables.topics import (
     PERM_INHERIT,
     PERM_READ,

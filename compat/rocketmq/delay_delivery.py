@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq import names
 from logstore.compat.rocketmq.redrafts import redraft
-from logstore.segments.rocketmq.consume_queue_unit import UNIT
-from logstore.segments.rocketmq.delay_levels import DelayLevels
-from logstore.segments.rocketmq.properties import REAL_QUEUE_ID, REAL_TOPIC
+from logstore.segments.rocketmq.messages.properties import REAL_QUEUE_ID, REAL_TOPIC
+from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.settings.delay_levels import DelayLevels
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from logstore.compat.waiting import Timer, Timers
-from logstore.segments.rocketmq.message_filter import MessageFilter
+from logstore.segments.rocketmq.reading.message_filter import MessageFilter
 
 #: how often every queue with a waiting pull is looked at
 SCAN_INTERVAL_MS = 5_000

@@ -6,7 +6,7 @@ import re
 
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.segments.rocketmq.java_strings import java_length
+from logstore.segments.rocketmq.messages.java_strings import java_length
 
 AUTO_CREATE_TOPIC = "TBW102"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"

@@ -12,8 +12,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq import names
-from logstore.segments.rocketmq.message_draft import draft_message
-from logstore.segments.rocketmq.properties import HASH_MAP_CAPACITY_5, TAGS, WAIT, encode_properties
+from logstore.segments.rocketmq.messages.message_draft import draft_message
+from logstore.segments.rocketmq.messages.properties import (
+    HASH_MAP_CAPACITY_5,
+    TAGS,
+    WAIT,
+    encode_properties,
+)
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

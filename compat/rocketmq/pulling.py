@@ -27,7 +27,7 @@ from logstore.compat.rocketmq.remoting import (
 )
 from logstore.compat.rocketmq.subscriptions import SubscriptionError
 from logstore.compat.waiting import Later
-from logstore.segments.rocketmq.get_message import GetMessageResult, GetMessageStatus
+from logstore.segments.rocketmq.reading.get_message import GetMessageResult, GetMessageStatus
 from logstore.segments.rocketmq.tables.topics import PERM_READ
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.remoting import Command
     from logstore.compat.rocketmq.subscriptions import Subscription
-    from logstore.segments.rocketmq.message_filter import MessageFilter
+    from logstore.segments.rocketmq.reading.message_filter import MessageFilter
     from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
     from logstore.segments.rocketmq.tables.topics import TopicConfig
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.segments.rocketmq.put_result import PutMessageStatus
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from logstore.segments.rocketmq.message_draft import MessageDraft, draft_message
-from logstore.segments.rocketmq.properties import HASH_MAP_CAPACITY_5, encode_properties
+from logstore.segments.rocketmq.messages.message_draft import MessageDraft, draft_message
+from logstore.segments.rocketmq.messages.properties import HASH_MAP_CAPACITY_5, encode_properties
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.host_address import HostAddress
-    from logstore.segments.rocketmq.message import Message
+    from logstore.segments.rocketmq.messages.host_address import HostAddress
+    from logstore.segments.rocketmq.messages.message import Message
 
 
 def redraft(

@@ -16,7 +16,7 @@ from logstore.compat.rocketmq.binary_header import read_binary_header, write_bin
 from logstore.compat.rocketmq.json_header import read_json_header, write_json_header
 from logstore.errors import LogStoreError
 from logstore.segment import Extent
-from logstore.segments.rocketmq.java_strings import java_hash_map_order
+from logstore.segments.rocketmq.messages.java_strings import java_hash_map_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

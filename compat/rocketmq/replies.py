@@ -13,8 +13,8 @@ from logstore.compat.rocketmq.fields import as_fields, read_flag, read_int, read
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.sending import check_message, check_start
 from logstore.compat.waiting import Later
-from logstore.segments.rocketmq.message_draft import draft_message
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.message_draft import draft_message
+from logstore.segments.rocketmq.messages.properties import (
     HASH_MAP_CAPACITY_5,
     encode_properties,
     parse_properties,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.remoting import Command
-    from logstore.segments.rocketmq.put_result import PutResult
+    from logstore.segments.rocketmq.putting.put_result import PutResult
 
 _REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
 _PUSH_REPLY_TIME = "PUSH_REPLY_TIME"

@@ -11,7 +11,12 @@ from logstore.compat.rocketmq.broker_topics import unit_sys_flag
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.redrafts import redraft
 from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.segments.rocketmq.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, WAIT
+from logstore.segments.rocketmq.messages.properties import (
+    DELAY,
+    ORIGIN_MESSAGE_ID,
+    RETRY_TOPIC,
+    WAIT,
+)
 from logstore.segments.rocketmq.tables.topics import PERM_WRITE
 
 if TYPE_CHECKING:

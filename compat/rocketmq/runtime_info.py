@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq import names
-from logstore.segments.rocketmq.delay_levels import DelayLevels
+from logstore.segments.rocketmq.settings.delay_levels import DelayLevels
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.put_answers import STORED_CODES
 from logstore.compat.rocketmq.remoting import VERSION, Response, Serializer, encode_response
-from logstore.segments.rocketmq.put_result import PutMessageStatus
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.refusals import RefusedError
     from logstore.compat.rocketmq.remoting import Command
-    from logstore.segments.rocketmq.host_address import HostAddress
-    from logstore.segments.rocketmq.put_result import PutResult
+    from logstore.segments.rocketmq.messages.host_address import HostAddress
+    from logstore.segments.rocketmq.putting.put_result import PutResult
 
 _PUT_OK = PutMessageStatus.PUT_OK
 _pack_head = struct.Struct(">iI").pack

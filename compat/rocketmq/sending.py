@@ -21,13 +21,13 @@ from logstore.compat.rocketmq.put_answers import refusal_of
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.remoting import ONEWAY_FLAG
 from logstore.compat.waiting import Later
-from logstore.segments.rocketmq.message_batch import (
+from logstore.segments.rocketmq.messages.message_batch import (
     MalformedBatchError,
     count_batch_items,
     draft_batch,
 )
-from logstore.segments.rocketmq.message_draft import draft_message
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.message_draft import draft_message
+from logstore.segments.rocketmq.messages.properties import (
     CLUSTER,
     DELAY,
     HASH_MAP_CAPACITY_5,
@@ -42,14 +42,14 @@ from logstore.segments.rocketmq.properties import (
     encode_properties,
     parse_properties,
 )
-from logstore.segments.rocketmq.put_result import PutMessageStatus
-from logstore.segments.rocketmq.system_flags import (
+from logstore.segments.rocketmq.messages.system_flags import (
     INNER_BATCH,
     MULTI_TAGS,
     NEED_UNWRAP,
     TRANSACTION_NONE,
     with_transaction_type,
 )
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 from logstore.segments.rocketmq.tables.topics import PERM_INHERIT, PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.remoting import Command
     from logstore.compat.rocketmq.sent_properties import SentProperties
-    from logstore.segments.rocketmq.message_draft import MessageDraft
-    from logstore.segments.rocketmq.put_result import PutResult
+    from logstore.segments.rocketmq.messages.message_draft import MessageDraft
+    from logstore.segments.rocketmq.putting.put_result import PutResult
     from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 #: the version from which on clients say how often a message may be consumed again (V3_4_9)

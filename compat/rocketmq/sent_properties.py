@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import attrs
 
-from logstore.segments.rocketmq.java_strings import java_hash_map_order
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.java_strings import java_hash_map_order
+from logstore.segments.rocketmq.messages.properties import (
     CLUSTER,
     HASH_MAP_CAPACITY_5,
     MESSAGE_REGION,

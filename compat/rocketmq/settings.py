@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from logstore.segments.rocketmq.java_config import JavaConfig
+from logstore.segments.rocketmq.settings.java_config import JavaConfig
 
 _DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 

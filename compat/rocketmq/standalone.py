@@ -21,7 +21,7 @@ from logstore.compat.rocketmq.registrar import (
     RemoteLink,
 )
 from logstore.host import Host
-from logstore.segments.rocketmq.java_config import ConfigError
+from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.segments.rocketmq.store import Progress
 from logstore.segments.rocketmq.tables.data_version import DataVersion
 from logstore.segments.rocketmq.tables.topics import TopicConfig

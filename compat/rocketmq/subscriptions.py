@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 
-from logstore.segments.rocketmq.java_strings import java_hash
-from logstore.segments.rocketmq.message_filter import (
+from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.segments.rocketmq.reading.message_filter import (
     SUBSCRIBE_ALL,
     TagFilter,
     tags_of_expression,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.redrafts import redraft
 from logstore.errors import LogStoreError
-from logstore.segments.rocketmq.consume_queue import ConsumeQueue
-from logstore.segments.rocketmq.message_query import message_at
-from logstore.segments.rocketmq.properties import TIMER_DELETE_UNIQUE_KEY
-from logstore.segments.rocketmq.put_redirection import TIMER_TOPIC
-from logstore.segments.rocketmq.put_result import PutMessageStatus
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.messages.properties import TIMER_DELETE_UNIQUE_KEY
+from logstore.segments.rocketmq.putting.put_redirection import TIMER_TOPIC
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
+from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
+from logstore.segments.rocketmq.reading.message_query import message_at
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.timer.timer_rules import TimerSettings
 from logstore.segments.rocketmq.timer.timer_steps import EnqueueStep
 from logstore.segments.rocketmq.timer.timer_store import TimerStore

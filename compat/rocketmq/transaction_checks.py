@@ -20,9 +20,9 @@ from logstore.compat.rocketmq.fields import as_fields
 from logstore.compat.rocketmq.op_messages import REMOVE_TAG
 from logstore.compat.rocketmq.redrafts import redraft
 from logstore.compat.rocketmq.transactions import immunity_ms
-from logstore.segments.rocketmq.message import decode_message, encode_message
-from logstore.segments.rocketmq.message_id import offset_message_id
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.message import decode_message, encode_message
+from logstore.segments.rocketmq.messages.message_id import offset_message_id
+from logstore.segments.rocketmq.messages.properties import (
     CHECK_IMMUNITY_TIME,
     PRODUCER_GROUP,
     REAL_QUEUE_ID,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from logstore.compat.rocketmq.broker import Broker
-    from logstore.segments.rocketmq.message import Message
-    from logstore.segments.rocketmq.put_result import PutResult
+    from logstore.segments.rocketmq.messages.message import Message
+    from logstore.segments.rocketmq.putting.put_result import PutResult
 
 _log = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.put_answers import STORED_CODES, refusal_of
 from logstore.compat.rocketmq.redrafts import redraft
 from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.properties import (
     CHECK_IMMUNITY_TIME,
     PRODUCER_GROUP,
     REAL_QUEUE_ID,
     REAL_TOPIC,
 )
-from logstore.segments.rocketmq.system_flags import (
+from logstore.segments.rocketmq.messages.system_flags import (
     TRANSACTION_COMMIT,
     TRANSACTION_NONE,
     TRANSACTION_ROLLBACK,
@@ -25,7 +25,7 @@ from logstore.segments.rocketmq.system_flags import (
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
-    from logstore.segments.rocketmq.message import Message
+    from logstore.segments.rocketmq.messages.message import Message
 
 
 @attrs.frozen

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 
 from logstore.host import Host
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message_id import UniqueKey
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message_id import UniqueKey
 
 
 class UniqueKeys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from logstore.host import File
-from logstore.segments.rocketmq.message_layout import VERSIONS
+from logstore.segments.rocketmq.messages.message_layout import VERSIONS
 
 _WINDOW_BYTES = 1024 * 1024
 _PHYSICAL_OFFSET_AT = 28

@@ -21,10 +21,10 @@ from logstore.compat.spark.rocketmq_unit import QueueBounds, RocketMQUnit
 from logstore.errors import CorruptEntryError
 from logstore.host import FileSystem
 from logstore.segments.rocketmq.columns import MessageColumns, iterate_columns, to_arrow
-from logstore.segments.rocketmq.message import Message, decode_message
-from logstore.segments.rocketmq.message_batch import decode_batch_body
-from logstore.segments.rocketmq.properties import KEYS, parse_properties
-from logstore.segments.rocketmq.system_flags import COMPRESSED, INNER_BATCH
+from logstore.segments.rocketmq.messages.message import Message, decode_message
+from logstore.segments.rocketmq.messages.message_batch import decode_batch_body
+from logstore.segments.rocketmq.messages.properties import KEYS, parse_properties
+from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, INNER_BATCH
 
 #: it carries no types
 pa: Any = importlib.import_module("pyarrow")

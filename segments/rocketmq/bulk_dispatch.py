@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.segments.rocketmq.consume_queue import ConsumeQueue
-from logstore.segments.rocketmq.consume_queue_unit import UNIT
-from logstore.segments.rocketmq.dispatch_request import Blank, read_dispatch_request
+from logstore.segments.rocketmq.messages.dispatch_request import Blank, read_dispatch_request
+from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
+from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.columns.record_scan import QueueRun, RecordScan
     from logstore.segments.rocketmq.dispatch import Dispatch
-    from logstore.segments.rocketmq.message_index import MessageIndex
+    from logstore.segments.rocketmq.index.message_index import MessageIndex
 
 #: catching up with less than this is not worth what it takes to load the compiled loops
 BULK_BYTES_MIN = 32 * 1024 * 1024

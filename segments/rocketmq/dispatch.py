@@ -13,16 +13,16 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
-from logstore.segments.rocketmq.dispatch_request import DeliverTime, request_of
-from logstore.segments.rocketmq.log_walk import LogWalk
-from logstore.segments.rocketmq.message_draft import MessageDraft
+from logstore.segments.rocketmq.log.log_walk import LogWalk
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.dispatch_request import DeliverTime, request_of
+from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.commit_log import CommitLog
-    from logstore.segments.rocketmq.consume_queues import ConsumeQueues
-    from logstore.segments.rocketmq.dispatch_request import DispatchRequest
-    from logstore.segments.rocketmq.message_batch import MessageBatchDraft
+    from logstore.segments.rocketmq.log.commit_log import CommitLog
+    from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
+    from logstore.segments.rocketmq.queues.consume_queues import ConsumeQueues
 
 _log = logging.getLogger(__name__)
 

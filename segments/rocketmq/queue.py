@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from logstore.errors import OffsetOutOfRangeError, RejectedAppendError, WriteFailedError
 from logstore.partition import AppendResult, Header, Record
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message import decode_message
-from logstore.segments.rocketmq.message_draft import draft_message
-from logstore.segments.rocketmq.properties import KEYS, encode_properties
-from logstore.segments.rocketmq.put_result import PutMessageStatus
-from logstore.segments.rocketmq.system_flags import INNER_BATCH
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message import decode_message
+from logstore.segments.rocketmq.messages.message_draft import draft_message
+from logstore.segments.rocketmq.messages.properties import KEYS, encode_properties
+from logstore.segments.rocketmq.messages.system_flags import INNER_BATCH
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 from logstore.span import Span
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.message import Message
+    from logstore.segments.rocketmq.messages.message import Message
     from logstore.segments.rocketmq.store import RocketMQStore
 
 #: where messages are said to come from that no client sent

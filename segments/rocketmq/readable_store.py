@@ -9,35 +9,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.errors import OffsetOutOfRangeError
-from logstore.segments.rocketmq.consume_queue import ConsumeQueue
-from logstore.segments.rocketmq.get_message import (
+from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
+from logstore.segments.rocketmq.reading.get_message import (
     MAX_PULL_BYTES,
     GetMessageResult,
     GetMessageStatus,
     get_message,
 )
-from logstore.segments.rocketmq.message_query import QueryMessageResult, message_at, query_message
-from logstore.segments.rocketmq.release import Release
-from logstore.segments.rocketmq.time_lookup import (
+from logstore.segments.rocketmq.reading.message_query import (
+    QueryMessageResult,
+    message_at,
+    query_message,
+)
+from logstore.segments.rocketmq.reading.time_lookup import (
     BoundaryType,
     nearest_queue_offset,
     queue_offset_for_time,
     store_timestamp_at,
 )
+from logstore.segments.rocketmq.settings.release import Release
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.cleaning import StoreCleaning
-    from logstore.segments.rocketmq.commit_log import CommitLog
-    from logstore.segments.rocketmq.consume_queues import ConsumeQueues
     from logstore.segments.rocketmq.dispatch import Dispatch
-    from logstore.segments.rocketmq.get_message import GetMessageLimits
-    from logstore.segments.rocketmq.message import Message
-    from logstore.segments.rocketmq.message_filter import MessageFilter
-    from logstore.segments.rocketmq.message_index import MessageIndex
-    from logstore.segments.rocketmq.queue_offsets import QueueOffsets
-    from logstore.segments.rocketmq.running_flags import RunningFlags
-    from logstore.segments.rocketmq.store_stats import StoreStats
+    from logstore.segments.rocketmq.index.message_index import MessageIndex
+    from logstore.segments.rocketmq.log.commit_log import CommitLog
+    from logstore.segments.rocketmq.messages.message import Message
+    from logstore.segments.rocketmq.queues.consume_queues import ConsumeQueues
+    from logstore.segments.rocketmq.queues.queue_offsets import QueueOffsets
+    from logstore.segments.rocketmq.reading.get_message import GetMessageLimits
+    from logstore.segments.rocketmq.reading.message_filter import MessageFilter
     from logstore.segments.rocketmq.tables.consumer_offsets import ConsumerOffsetTable
+    from logstore.segments.rocketmq.upkeep.cleaning import StoreCleaning
+    from logstore.segments.rocketmq.upkeep.running_flags import RunningFlags
+    from logstore.segments.rocketmq.upkeep.store_stats import StoreStats
 
 
 class ReadableStore:
@@ -108,7 +112,7 @@ class ReadableStore:
         timestamp_ms: int,
         boundary: BoundaryType = BoundaryType.LOWER,
     ) -> int:
-        """Return the queue offset for a time (:mod:`~logstore.segments.rocketmq.time_lookup`)."""
+        """Return the queue offset for a time, as :func:`.queue_offset_for_time` finds it."""
         queue = self.consume_queues.get(topic, queue_id)
         if not isinstance(queue, ConsumeQueue):
             return 0 if queue is None else queue.queue_offset_for_time(timestamp_ms)
@@ -119,7 +123,7 @@ class ReadableStore:
     def query_message(
         self, topic: str, key: str, count_max: int, begin_ms: int, end_ms: int
     ) -> QueryMessageResult:
-        """Find messages by key (:mod:`~logstore.segments.rocketmq.message_query`)."""
+        """Find messages by key (:mod:`~logstore.segments.rocketmq.reading.message_query`)."""
         return query_message(self.index, self.commit_log, topic, key, count_max, begin_ms, end_ms)
 
     def message_at(self, physical_offset: int) -> Message | None:

@@ -17,30 +17,30 @@ import attrs
 from logstore.errors import OffsetMismatchError, StorageError
 from logstore.host import Host
 from logstore.segments.rocketmq import store_rules
-from logstore.segments.rocketmq.cleaning import StoreCleaning
-from logstore.segments.rocketmq.directory import StoreDirectory, looks_like_store
 from logstore.segments.rocketmq.dispatch import ArrivalListener, Dispatch
-from logstore.segments.rocketmq.found_sizes import found_sizes
-from logstore.segments.rocketmq.get_message import MEMORY_BYTES_UNKNOWN, GetMessageLimits
-from logstore.segments.rocketmq.loading import StoreTables, load_parts
-from logstore.segments.rocketmq.put_path import PutPath
-from logstore.segments.rocketmq.put_result import PutResult
+from logstore.segments.rocketmq.opening.directory import StoreDirectory, looks_like_store
+from logstore.segments.rocketmq.opening.found_sizes import found_sizes
+from logstore.segments.rocketmq.opening.loading import StoreTables, load_parts
+from logstore.segments.rocketmq.opening.recovering import StoreRecoverer
+from logstore.segments.rocketmq.putting.put_path import PutPath
+from logstore.segments.rocketmq.putting.put_result import PutResult
 from logstore.segments.rocketmq.queue import RocketMQQueue
 from logstore.segments.rocketmq.readable_store import ReadableStore
-from logstore.segments.rocketmq.recovering import StoreRecoverer
-from logstore.segments.rocketmq.release import Release
-from logstore.segments.rocketmq.running_flags import RunningFlag, RunningFlags
-from logstore.segments.rocketmq.store_config import StoreConfig
+from logstore.segments.rocketmq.reading.get_message import MEMORY_BYTES_UNKNOWN, GetMessageLimits
+from logstore.segments.rocketmq.settings.release import Release
+from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.store_rules import FlushRule
-from logstore.segments.rocketmq.store_stats import StoreStats
-from logstore.segments.rocketmq.store_syncs import StoreSync, StoreSyncs
-from logstore.segments.rocketmq.table_writes import TableWrites
+from logstore.segments.rocketmq.upkeep.cleaning import StoreCleaning
+from logstore.segments.rocketmq.upkeep.running_flags import RunningFlag, RunningFlags
+from logstore.segments.rocketmq.upkeep.store_stats import StoreStats
+from logstore.segments.rocketmq.upkeep.store_syncs import StoreSync, StoreSyncs
+from logstore.segments.rocketmq.upkeep.table_writes import TableWrites
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from logstore.segments.rocketmq.message_batch import MessageBatchDraft
-    from logstore.segments.rocketmq.message_draft import MessageDraft
+    from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
+    from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 
 __all__ = ["LAYOUT", "RocketMQLayout", "RocketMQStore", "StoreOptions"]
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.segments.rocketmq.batch_consume_queue import BATCH_UNIT_BYTES
-from logstore.segments.rocketmq.cleaning import CleaningRule
-from logstore.segments.rocketmq.commit_log import CommitLogSettings
-from logstore.segments.rocketmq.consume_queues import QueueSettings
-from logstore.segments.rocketmq.delay_levels import DelayLevels
-from logstore.segments.rocketmq.disk_usage import DiskRule
-from logstore.segments.rocketmq.multi_dispatch import MultiDispatch
-from logstore.segments.rocketmq.properties import HASH_MAP_CAPACITY_4, HASH_MAP_CAPACITY_5
-from logstore.segments.rocketmq.put_rules import PutRules
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.log.commit_log import CommitLogSettings
+from logstore.segments.rocketmq.messages.properties import HASH_MAP_CAPACITY_4, HASH_MAP_CAPACITY_5
+from logstore.segments.rocketmq.putting.multi_dispatch import MultiDispatch
+from logstore.segments.rocketmq.putting.put_rules import PutRules
+from logstore.segments.rocketmq.queues.batch_consume_queue import BATCH_UNIT_BYTES
+from logstore.segments.rocketmq.queues.consume_queues import QueueSettings
+from logstore.segments.rocketmq.settings.delay_levels import DelayLevels
+from logstore.segments.rocketmq.settings.release import Release
+from logstore.segments.rocketmq.upkeep.cleaning import CleaningRule
+from logstore.segments.rocketmq.upkeep.disk_usage import DiskRule
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.store_config import StoreConfig
+    from logstore.segments.rocketmq.settings.store_config import StoreConfig
 
 IsBatchTopic = Callable[[str], bool]
 

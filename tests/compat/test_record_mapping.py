@@ -20,7 +20,7 @@ from logstore.compat.record_mapping import (
     restored_record,
 )
 from logstore.segments.kafka.record import Record
-from logstore.segments.rocketmq.message import Message, decode_message, encode_message
+from logstore.segments.rocketmq.messages.message import Message, decode_message, encode_message
 from tests.segments.rocketmq.golden_case import GoldenCase
 from tests.segments.rocketmq.golden_records import stored_records
 

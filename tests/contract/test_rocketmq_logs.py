@@ -7,17 +7,17 @@ import zlib
 import attrs
 
 from logstore.host import FileSystem, Host
-from logstore.segments.rocketmq.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
-from logstore.segments.rocketmq.batch_consume_queue import RULES as BATCH_RULES
-from logstore.segments.rocketmq.commit_log_file import CommitLogFile
-from logstore.segments.rocketmq.consume_queue import RULES
-from logstore.segments.rocketmq.consume_queue_unit import UNIT, UNIT_BYTES
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.mapped_file_directory import MappedFileDirectory
-from logstore.segments.rocketmq.mapped_file_queue import MappedFileQueue
-from logstore.segments.rocketmq.message_draft import MessageDraft, draft_message
-from logstore.segments.rocketmq.record_walk import RecordChecks
-from logstore.segments.rocketmq.unit_file import UnitFile, UnitRules, UnitRun
+from logstore.segments.rocketmq.files.mapped_file_directory import MappedFileDirectory
+from logstore.segments.rocketmq.files.mapped_file_queue import MappedFileQueue
+from logstore.segments.rocketmq.log.commit_log_file import CommitLogFile
+from logstore.segments.rocketmq.log.record_walk import RecordChecks
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message_draft import MessageDraft, draft_message
+from logstore.segments.rocketmq.queues.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
+from logstore.segments.rocketmq.queues.batch_consume_queue import RULES as BATCH_RULES
+from logstore.segments.rocketmq.queues.consume_queue import RULES
+from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT, UNIT_BYTES
+from logstore.segments.rocketmq.queues.unit_file import UnitFile, UnitRules, UnitRun
 from logstore.testing.recovery_contract import RecoveryContract
 from logstore.testing.segment_contract import SegmentContract
 from logstore.testing.witnessed_log import AnyLog, LogUnderTest

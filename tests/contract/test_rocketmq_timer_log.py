@@ -7,8 +7,8 @@ import zlib
 import attrs
 
 from logstore.host import Host
-from logstore.segments.rocketmq.mapped_file_directory import MappedFileDirectory
-from logstore.segments.rocketmq.mapped_file_queue import MappedFileQueue
+from logstore.segments.rocketmq.files.mapped_file_directory import MappedFileDirectory
+from logstore.segments.rocketmq.files.mapped_file_queue import MappedFileQueue
 from logstore.segments.rocketmq.timer.timer_log import TimerLogFile, TimerUnitEntry
 from logstore.segments.rocketmq.timer.timer_unit import TIMER_UNIT_BYTES, TimerUnit
 from logstore.testing.recovery_contract import RecoveryContract

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 import attrs
 
 from logstore.os_host import system_host
-from logstore.segments.rocketmq.get_message import GetMessageStatus
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message_batch import (
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message_batch import (
     BatchItem,
     MessageBatchDraft,
     draft_batch,
     encode_batch_body,
 )
-from logstore.segments.rocketmq.message_draft import MessageDraft, draft_message
+from logstore.segments.rocketmq.messages.message_draft import MessageDraft, draft_message
+from logstore.segments.rocketmq.reading.get_message import GetMessageStatus
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 from logstore.tools.bench.figures import Bar, Metric
 from logstore.tools.bench.frames import BenchError

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 import click
 
 from logstore.host import FileSystem
 from logstore.os_host import system_host
-from logstore.tools.inspection.facts import Fact, Problem
+from logstore.tools.commands.store_settings import store_settings
+from logstore.tools.inspection.facts import Fact, Finding, Problem
 from logstore.tools.inspection.file_dump import dump_file
 from logstore.tools.inspection.kafka_dump import KafkaDump, KafkaDumpOptions
 from logstore.tools.inspection.kafka_index_dump import INT_MAX, IndexChecks
@@ -24,7 +26,11 @@ from logstore.tools.inspection.record_decoders import (
     decode_transaction_record,
 )
 from logstore.tools.inspection.rendering import RENDERERS, Renderer
+from logstore.tools.inspection.rocketmq.file_dump import FileKind, dump_rocketmq_file, file_kind
+from logstore.tools.inspection.rocketmq.log_dump import Selection
 from logstore.tools.inspection.writer_release import ToolRelease, writer_release
+
+FindingsOf = Callable[[str], Iterator[Finding]]
 
 _OFFSET_MAX = 2**63 - 1
 _KAFKA = "kafka"
@@ -63,7 +69,11 @@ def offset_range(
 @click.option("--share-group-state-decoder", "decoder_name", flag_value="shares",
               help="Print records as those of __share_group_state.")  # fmt: skip
 @click.option("--offsets", metavar="FROM:TO", callback=offset_range,
-              help="Of a .log only the batches with offsets from FROM to below TO.")  # fmt: skip
+              help="Of a .log only the batches with offsets from FROM to below TO; of a commit "
+              "log physical offsets, of a consume queue queue offsets.")  # fmt: skip
+@click.option("--kind", "kind_name", type=click.Choice([kind.value for kind in FileKind]),
+              help="What a file of a RocketMQ store holds, if its folder does not tell.")  # fmt: skip
+@store_settings
 @click.option("--format", "format_name", type=click.Choice([*RENDERERS, _KAFKA]), default="text",
               show_default=True,
               help="For people, JSON lines, or as Kafka's DumpLogSegments prints it.")  # fmt: skip
@@ -90,6 +100,8 @@ def dump(
     has_records: bool,
     decoder_name: str | None,
     offsets: tuple[int, int] | None,
+    kind_name: str | None,
+    settings: dict[str, str],
     format_name: str,
     is_json: bool,
     release: str,
@@ -100,11 +112,13 @@ def dump(
     message_size_max: int,
 ) -> None:
     """
-    Print what stands in the files of a Kafka data directory.
+    Print what stands in the files of a Kafka data directory or a RocketMQ store.
 
-    Knows .log, .index, .timeindex, .txnindex, .snapshot, the checkpoints, leader-epoch-checkpoint,
-    meta.properties and partition.metadata. Reads only, also beside a running broker. Says where
-    bytes are wrong, goes on with the next file, and then exits with 1. With --format kafka stdout,
+    Knows of Kafka .log, .index, .timeindex, .txnindex, .snapshot, the checkpoints, leader-epoch-checkpoint,
+    meta.properties and partition.metadata; of RocketMQ commit log, consume queues and their
+    extensions, batch consume queues, index, timer log and wheel, compaction, the checkpoints, the
+    tables in config, abort and lock. Reads only, also beside a running broker. Says where bytes
+    are wrong, goes on with the next file, and then exits with 1. With --format kafka stdout,
     stderr and exit status are those of Kafka's own tool.
 
     \b
@@ -114,6 +128,9 @@ def dump(
       logstore dump --json data/orders-0/*.index | jq .position
       logstore dump --format kafka --print-data-log data/orders-0/*.log
       logstore dump --offsets-decoder data/__consumer_offsets-7/*.log
+      logstore dump --records store/commitlog/00000000000000000000
+      logstore dump --offsets 4711 store/consumequeue/TopicTest/0/*
+      logstore dump --kind index --set maxHashSlotNum=500 --set maxIndexNum=2000 copied-file
     """
     names = [*paths, *(files.split(",") if files else ())]
     if not names:
@@ -130,7 +147,16 @@ def dump(
         options = KafkaDumpOptions(tool, selection, skips_metadata, bytes_max, checks)
         sys.exit(_dump_as_kafka(fs, names, options))
     renderer = RENDERERS["json" if is_json else format_name]
-    if _dump_all(fs, names, selection, renderer):
+    kind = None if kind_name is None else FileKind(kind_name)
+    stored = Selection(start, end, has_payload or has_records)
+
+    def findings(path: str) -> Iterator[Finding]:
+        found = kind or file_kind(os.path.abspath(path))
+        if found is None or not fs.exists(path) or fs.is_directory(path):
+            return dump_file(fs, path, selection)
+        return dump_rocketmq_file(fs, path, found, stored, settings)
+
+    if _dump_all(fs, names, findings, renderer):
         sys.exit(1)
 
 
@@ -166,14 +192,14 @@ def _dump_as_kafka(fs: FileSystem, names: list[str], options: KafkaDumpOptions) 
     return status
 
 
-def _dump_all(fs: FileSystem, names: list[str], selection: LogSelection, renderer: Renderer) -> int:
+def _dump_all(fs: FileSystem, names: list[str], findings: FindingsOf, renderer: Renderer) -> int:
     """Print the files; return how many problems they have."""
     out = sys.stdout
     sizes = [_size_bytes(fs, name) for name in names]
     problem_count, done_bytes = 0, 0
     with LateProgress("dumping", sum(sizes), is_wanted=not out.isatty()) as progress:
         for name, size_bytes in zip(names, sizes, strict=True):
-            problem_count += _dump_one(fs, name, selection, renderer, out, progress)
+            problem_count += _dump_one(name, findings(name), renderer, out, progress)
             done_bytes += size_bytes
             progress.move_to(done_bytes)
     out.flush()
@@ -193,9 +219,8 @@ def _size_bytes(fs: FileSystem, path: str) -> int:
 
 
 def _dump_one(
-    fs: FileSystem,
     path: str,
-    selection: LogSelection,
+    findings: Iterator[Finding],
     renderer: Renderer,
     out: TextIO,
     progress: LateProgress,
@@ -204,14 +229,14 @@ def _dump_one(
     problem_count = 0
     before = progress.done
     try:
-        for finding in dump_file(fs, path, selection):
+        for finding in findings:
             line = renderer(finding, path)
             if line is not None:
                 _write(out, line)
             if isinstance(finding, Problem):
                 problem_count += 1
                 _complain(finding, out)
-            elif finding.kind == "batch":
+            elif finding.kind in ("batch", "message"):
                 progress.move_to(before + _end_position(finding))
     except BrokenPipeError:
         raise  # nobody reads on: no fault of the file

@@ -14,8 +14,8 @@ from logstore.compat.rocketmq.standalone import Standalone
 from logstore.compat.running import listen, run_in_loop
 from logstore.compat.server import Server
 from logstore.os_host import system_host
-from logstore.segments.rocketmq.broker_config import BrokerSettings
-from logstore.segments.rocketmq.java_config import ConfigError
+from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
+from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.tools.commands.serve_process import (
     EVERYWHERE,
     HOME,

@@ -37,7 +37,8 @@ _NUMBERED = re.compile(
 )
 _KNOWN = (
     ".log, .index, .timeindex, .txnindex, .snapshot, the checkpoints, meta.properties and "
-    "partition.metadata"
+    "partition.metadata; those of a RocketMQ store are known by the folder in which they stand "
+    "(else say --kind)"
 )
 
 

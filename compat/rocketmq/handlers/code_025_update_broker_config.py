@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.remoting import Response
-from logstore.segments.rocketmq.java_config import ConfigError
+from logstore.segments.rocketmq.settings.java_config import ConfigError
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.fields import read_int, read_long, read_text
 from logstore.compat.rocketmq.remoting import Response
-from logstore.segments.rocketmq.time_lookup import BoundaryType
+from logstore.segments.rocketmq.reading.time_lookup import BoundaryType
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

@@ -8,7 +8,7 @@ from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.fields import read_long
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.remoting import Response
-from logstore.segments.rocketmq.message_query import extent_at
+from logstore.segments.rocketmq.reading.message_query import extent_at
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

@@ -8,8 +8,8 @@ from logstore.compat.rocketmq.client_calls import call_consumer
 from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.fields import read_text
 from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.segments.rocketmq.message_id import MessageIdError, parse_offset_message_id
-from logstore.segments.rocketmq.message_query import extent_at
+from logstore.segments.rocketmq.messages.message_id import MessageIdError, parse_offset_message_id
+from logstore.segments.rocketmq.reading.message_query import extent_at
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

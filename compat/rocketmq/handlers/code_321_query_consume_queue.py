@@ -9,8 +9,8 @@ from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.fields import read_int, read_long, read_text
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.remoting import Response
-from logstore.segments.rocketmq.consume_queue_ext import is_ext_address
-from logstore.segments.rocketmq.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.queues.consume_queue_ext import is_ext_address
+from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.remoting import Command
-    from logstore.segments.rocketmq.get_message import ReadableQueue
-    from logstore.segments.rocketmq.message_filter import MessageFilter
+    from logstore.segments.rocketmq.reading.get_message import ReadableQueue
+    from logstore.segments.rocketmq.reading.message_filter import MessageFilter
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:

@@ -10,8 +10,8 @@ from logstore.compat.rocketmq.fields import read_text
 from logstore.compat.rocketmq.redrafts import redraft
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.remoting import Response
-from logstore.segments.rocketmq.message_id import MessageIdError, parse_offset_message_id
-from logstore.segments.rocketmq.properties import TRANSACTION_CHECK_TIMES
+from logstore.segments.rocketmq.messages.message_id import MessageIdError, parse_offset_message_id
+from logstore.segments.rocketmq.messages.properties import TRANSACTION_CHECK_TIMES
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

@@ -22,7 +22,7 @@ from logstore.compat.spark.work_unit import WorkUnit
 from logstore.host import File
 from logstore.os_host import system_host
 from logstore.segments.kafka.columns import RecordColumns
-from logstore.segments.rocketmq.message_layout import BLANK, BLANK_BYTES, BLANK_MAGIC
+from logstore.segments.rocketmq.messages.message_layout import BLANK, BLANK_BYTES, BLANK_MAGIC
 
 _NAME_DIGITS = 20
 

@@ -23,8 +23,10 @@ ResultT = TypeVar("ResultT")
 class Runner(Protocol):
     """Runs a function for many items, somewhere."""
 
-    #: how many at a time
-    parallelism: int
+    @property
+    def parallelism(self) -> int:
+        """How many at a time."""
+        ...
 
     def map(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> list[ResultT]:
         """Return what the function returned for each item; what it raised is raised."""

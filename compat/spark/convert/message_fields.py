@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.segments.rocketmq.columns import MessageColumns, to_arrow
-from logstore.segments.rocketmq.system_flags import COMPRESSED
+from logstore.segments.rocketmq.messages.system_flags import COMPRESSED
 
 FIELDS_PATTERN = "logstore-messages-*.parquet"
 _FIELDS = (

@@ -19,13 +19,16 @@ from logstore.compat.spark.convert import message_kernel
 from logstore.errors import LogStoreError
 from logstore.segments.kafka.columns import RecordColumns
 from logstore.segments.kafka.record import Record
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message_layout import (
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message_layout import (
     FIXED_FIELDS,
     TOPIC_LENGTH_V1_MAX,
     MessageVersion,
 )
-from logstore.segments.rocketmq.properties import PROPERTIES_SIZE_BYTES_MAX, encode_properties
+from logstore.segments.rocketmq.messages.properties import (
+    PROPERTIES_SIZE_BYTES_MAX,
+    encode_properties,
+)
 
 #: who converted messages are said to come from, and to be stored at
 _NOBODY = HostAddress.of("127.0.0.1", 0)

@@ -14,8 +14,8 @@ from logstore.checksum import crc32c
 from logstore.compat.spark.convert import batch_kernel
 from logstore.segments.kafka.compression import Codec, compress
 from logstore.segments.rocketmq.columns import BytesColumn, MessageColumns
-from logstore.segments.rocketmq.message import Message, decode_message
-from logstore.segments.rocketmq.system_flags import COMPRESSED
+from logstore.segments.rocketmq.messages.message import Message, decode_message
+from logstore.segments.rocketmq.messages.system_flags import COMPRESSED
 
 #: how much a batch may have, uncompressed; a longer record has one of its own
 BATCH_BYTES = 64 * 1024

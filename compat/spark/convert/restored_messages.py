@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.convert.message_packing import MessageBatch, PackedTexts
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message import Message, decode_message, encode_message
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message import Message, decode_message, encode_message
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -13,7 +13,7 @@ from logstore.compat.spark.convert.record_packing import BATCH_BYTES, PackedBatc
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.rocketmq.columns import MessageColumns
-from logstore.segments.rocketmq.properties import parse_properties
+from logstore.segments.rocketmq.messages.properties import parse_properties
 
 
 def restored_batches(

@@ -35,7 +35,7 @@ from logstore.segments.kafka.internal_topics.offset_commit import (
     OffsetCommitValue,
 )
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
-from logstore.segments.rocketmq.java_strings import java_hash
+from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.tables.consumer_offsets import SEPARATOR
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.segments.rocketmq.columns import MessageColumns, decode_columns
-from logstore.segments.rocketmq.message import Message, decode_message, encode_message
-from logstore.segments.rocketmq.message_batch import decode_batch_body
-from logstore.segments.rocketmq.properties import INNER_BASE
-from logstore.segments.rocketmq.system_flags import COMPRESSED, INNER_BATCH, NEED_UNWRAP
+from logstore.segments.rocketmq.messages.message import Message, decode_message, encode_message
+from logstore.segments.rocketmq.messages.message_batch import decode_batch_body
+from logstore.segments.rocketmq.messages.properties import INNER_BASE
+from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, INNER_BATCH, NEED_UNWRAP
 
 _WRAPPING = COMPRESSED | INNER_BATCH | NEED_UNWRAP
 

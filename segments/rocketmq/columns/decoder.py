@@ -2,8 +2,8 @@
 From the bytes of a commit log file to columns.
 
 Messages are read by the compiled loops of :mod:`~logstore.segments.rocketmq.columns.kernel`; what
-stops them is looked at by :func:`~logstore.segments.rocketmq.message.decode_message`, which says
-what is wrong.
+stops them is looked at by :func:`~logstore.segments.rocketmq.messages.message.decode_message`,
+which says what is wrong.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from logstore.errors import CorruptEntryError
 from logstore.host import File
 from logstore.segments.rocketmq.columns.message_columns import MessageColumns
 from logstore.segments.rocketmq.columns.record_scan import RecordScan, ScanStop, scan_records
-from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
-from logstore.segments.rocketmq.message import decode_message
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.message import decode_message
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -4,7 +4,7 @@ The loops over stored messages: where every field stands, tags codes, checksums,
 Plain Python over numpy arrays, made fast by numba, whose compiled form is kept on disk and runs
 without the interpreter's lock. :func:`scan` reads nothing outside of a record before it knows that
 the record lies inside of the source, and accepts less than :func:`~logstore.segments.rocketmq.
-dispatch_request.read_dispatch_request` does: what is odd is left to that.
+messages.dispatch_request.read_dispatch_request` does: what is odd is left to that.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from logstore.segments.rocketmq.columns import grouping, kernel
 from logstore.segments.rocketmq.columns.record_scan import RecordScan
-from logstore.segments.rocketmq.host_address import HostAddress
+from logstore.segments.rocketmq.messages.host_address import HostAddress
 
 
 @attrs.frozen(eq=False)

@@ -1,7 +1,7 @@
 """
 Many records of a commit log read at once: what dispatch wants to know of each, as arrays.
 
-One scan takes the place of :func:`~logstore.segments.rocketmq.dispatch_request.
+One scan takes the place of :func:`~logstore.segments.rocketmq.messages.dispatch_request.
 read_dispatch_request` for every message in it. Where that would answer anything but a message, and
 where a message is odd, the scan ends, so that the reader can look at that place alone.
 """
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.segments.rocketmq.columns import grouping, kernel
-from logstore.segments.rocketmq.dispatch_request import SCHEDULE_TOPIC, DispatchRequest
-from logstore.segments.rocketmq.java_strings import java_hash
-from logstore.segments.rocketmq.properties import tags_code
-from logstore.segments.rocketmq.system_flags import (
+from logstore.segments.rocketmq.messages.dispatch_request import SCHEDULE_TOPIC, DispatchRequest
+from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.segments.rocketmq.messages.properties import tags_code
+from logstore.segments.rocketmq.messages.system_flags import (
     INNER_BATCH,
     TRANSACTION_COMMIT,
     TRANSACTION_MASK,
@@ -33,7 +33,7 @@ from logstore.segments.rocketmq.system_flags import (
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from logstore.segments.rocketmq.dispatch_request import DeliverTime
+    from logstore.segments.rocketmq.messages.dispatch_request import DeliverTime
 
 UNIT_BYTES = 20
 

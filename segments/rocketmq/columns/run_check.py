@@ -1,5 +1,5 @@
 """
-The check of a recovery, compiled: see :func:`logstore.segments.rocketmq.record_walk.check_run`.
+The check of a recovery, compiled: see :func:`logstore.segments.rocketmq.log.record_walk.check_run`.
 
 The loops accept less than that function does. What they stop at is shown to that one, record by
 record, until they can go on. Checksums of four bodies are computed side by side: each step of a
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from logstore.segments.rocketmq.columns import kernel
 from logstore.segments.rocketmq.columns.kernel import Bytes, Int64s, Number, compiled
-from logstore.segments.rocketmq.record_walk import check_run as check_slowly
+from logstore.segments.rocketmq.log.record_walk import check_run as check_slowly
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.record_walk import Checked, RecordChecks
+    from logstore.segments.rocketmq.log.record_walk import Checked, RecordChecks
 
 #: records whose bodies are looked at together, after all their headers
 _GROUP = 4096

@@ -6,9 +6,13 @@ import struct
 
 from typing_extensions import Buffer
 
-from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
-from logstore.segments.rocketmq.message_layout import FIXED_BYTES, SYS_FLAG_POSITION, VERSIONS
-from logstore.segments.rocketmq.properties import parse_properties
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.message_layout import (
+    FIXED_BYTES,
+    SYS_FLAG_POSITION,
+    VERSIONS,
+)
+from logstore.segments.rocketmq.messages.properties import parse_properties
 
 __all__ = ["properties_of_record"]
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import Buffer
 
-from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.filters.record_properties import properties_of_record
 from logstore.segments.rocketmq.filters.sql_parser import compile_sql
 from logstore.segments.rocketmq.filters.sql_tokens import SqlSyntaxError
 from logstore.segments.rocketmq.filters.sql_values import SqlEvaluationError
-from logstore.segments.rocketmq.properties import RETRY_TOPIC
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.properties import RETRY_TOPIC
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
     from logstore.segments.rocketmq.filters.sql_expressions import Expression
-    from logstore.segments.rocketmq.message_filter import ExtUnit
+    from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.reading.message_filter import ExtUnit
     from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilter
 
 __all__ = ["FilterBitMaps", "RegisteredFilters", "RetrySqlFilter", "SqlFilter", "matches_sql"]

@@ -14,8 +14,20 @@ __all__ = ["SqlSyntaxError", "Token", "TokenKind", "TokenReader"]
 TokenKind = str
 
 _KEYWORDS = frozenset(
-    ("NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS")
-    + ("CONTAINS", "STARTSWITH", "ENDSWITH")
+    (
+        "NOT",
+        "AND",
+        "OR",
+        "BETWEEN",
+        "IN",
+        "TRUE",
+        "FALSE",
+        "NULL",
+        "IS",
+        "CONTAINS",
+        "STARTSWITH",
+        "ENDSWITH",
+    )
 )
 _SPACE = re.compile(
     # A line comment needs its line end: without one ``--`` is two minus signs.

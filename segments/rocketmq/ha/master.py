@@ -14,8 +14,8 @@ import attrs
 
 from logstore.segments.rocketmq.ha.flow_monitor import FlowMonitor
 from logstore.segments.rocketmq.ha.frames import ReportReader, encode_transfer_header
-from logstore.segments.rocketmq.put_result import PutMessageStatus
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
+from logstore.segments.rocketmq.settings.release import Release
 
 if TYPE_CHECKING:
     from logstore.segment import Extent

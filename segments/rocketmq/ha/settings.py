@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 
 __all__ = ["RECONNECT_AFTER_MS", "HaSettings"]
 

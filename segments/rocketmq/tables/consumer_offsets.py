@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from logstore.host import Host
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.tables.data_version import DataVersion
 from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order, in_hash_map_order
 from logstore.segments.rocketmq.tables.json_fields import as_int, as_int32, as_object

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.tables.json_fields import as_int, as_object
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from logstore.host import Host
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.tables.data_version import DataVersion
 from logstore.segments.rocketmq.tables.json_fields import as_int, as_int32, as_object
 from logstore.segments.rocketmq.tables.json_table import JsonTable

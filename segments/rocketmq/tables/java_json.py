@@ -29,7 +29,7 @@ from math import isinf
 from typing import Any, cast
 
 from logstore.errors import LogStoreError
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 
 DEPTH_MAX = 64
 
@@ -238,7 +238,8 @@ def _hashable(value: Any) -> Any:
         fields = cast("dict[str, Any]", value)
         return ObjectKey((name, _hashable(one)) for name, one in fields.items())
     if isinstance(value, list):
-        return tuple(map(_hashable, cast("list[Any]", value)))
+        items: list[Any] = value
+        return tuple(map(_hashable, items))
     return value
 
 

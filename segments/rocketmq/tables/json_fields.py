@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from logstore.errors import LogStoreError
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 
 _INT31 = 1 << 31
 _BOOLEANS = {"true": True, "false": False}

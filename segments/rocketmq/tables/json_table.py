@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, Host, read_file
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.tables.java_json import JsonError, format_json, parse_json
 from logstore.segments.rocketmq.tables.json_fields import JsonTypeError, as_object
 

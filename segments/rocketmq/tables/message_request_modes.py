@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from logstore.host import Host
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order
 from logstore.segments.rocketmq.tables.json_fields import (
     JsonField,

@@ -14,9 +14,9 @@ import attrs
 
 from logstore.errors import CorruptEntryError, WriteFailedError
 from logstore.retention import RetentionPolicy
-from logstore.segments.rocketmq.mapped_file import MappedFile
-from logstore.segments.rocketmq.mapped_file_directory import MappedFileDirectory
-from logstore.segments.rocketmq.mapped_file_queue import MappedFileQueue
+from logstore.segments.rocketmq.files.mapped_file import MappedFile
+from logstore.segments.rocketmq.files.mapped_file_directory import MappedFileDirectory
+from logstore.segments.rocketmq.files.mapped_file_queue import MappedFileQueue
 from logstore.segments.rocketmq.timer.timer_unit import (
     BLANK,
     BLANK_MAGIC,

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from logstore.host import Host
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.tables.data_version import DataVersion
 from logstore.segments.rocketmq.tables.json_fields import as_int, as_object
 from logstore.segments.rocketmq.tables.json_table import JsonTable, TableWrite

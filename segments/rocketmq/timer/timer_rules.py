@@ -2,7 +2,7 @@
 What the settings say of timer messages, and what a message gets that comes due.
 
 How a message comes into topic ``rmq_sys_wheel_timer`` stands in
-:mod:`~logstore.segments.rocketmq.put_redirection`. (``TimerMessageStore.convert``)
+:mod:`~logstore.segments.rocketmq.putting.put_redirection`. (``TimerMessageStore.convert``)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.properties import (
     TIMER_DEQUEUE_MS,
     TIMER_ENQUEUE_MS,
     TIMER_ROLL_TIMES,

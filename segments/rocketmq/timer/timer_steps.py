@@ -10,7 +10,7 @@ import attrs
 if TYPE_CHECKING:
     from logstore.host import Host
     from logstore.segmented_log import FlushTask
-    from logstore.segments.rocketmq.message import Message
+    from logstore.segments.rocketmq.messages.message import Message
     from logstore.segments.rocketmq.tables.json_table import TableWrite
     from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
     from logstore.segments.rocketmq.timer.timer_wheel import TimerWheel

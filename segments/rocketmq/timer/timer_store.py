@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from logstore.errors import CorruptEntryError
-from logstore.segments.rocketmq.consume_queue_unit import UNIT
-from logstore.segments.rocketmq.java_strings import java_hash
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.segments.rocketmq.messages.properties import (
     REAL_QUEUE_ID,
     REAL_TOPIC,
     TIMER_DELETE_UNIQUE_KEY,
     TIMER_OUT_MS,
 )
-from logstore.segments.rocketmq.put_redirection import TIMER_TOPIC
+from logstore.segments.rocketmq.putting.put_redirection import TIMER_TOPIC
+from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
 from logstore.segments.rocketmq.timer.timer_log import TimerLog
 from logstore.segments.rocketmq.timer.timer_metrics import TimerMetrics
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from logstore.host import Host
-    from logstore.segments.rocketmq.message import Message
+    from logstore.segments.rocketmq.messages.message import Message
 
 __all__ = ["TimerQueue", "TimerStore"]
 

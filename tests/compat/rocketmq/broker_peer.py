@@ -8,7 +8,7 @@ import orjson
 
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
-from logstore.segments.rocketmq.message import Message, decode_message
+from logstore.segments.rocketmq.messages.message import Message, decode_message
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.frames import Answer, answers, framed, joined, request

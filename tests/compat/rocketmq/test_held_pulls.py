@@ -8,8 +8,8 @@ import pytest
 
 from logstore.compat.rocketmq.held_pulls import HeldPull, HeldPulls
 from logstore.compat.waiting import Timers
-from logstore.segments.rocketmq.java_strings import java_hash
-from logstore.segments.rocketmq.message_filter import TagFilter
+from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.segments.rocketmq.reading.message_filter import TagFilter
 from logstore.testing.manual_clock import ManualClock
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
-from logstore.segments.rocketmq.message_batch import BatchItem, encode_batch_body
-from logstore.segments.rocketmq.properties import parse_properties
+from logstore.segments.rocketmq.messages.message_batch import BatchItem, encode_batch_body
+from logstore.segments.rocketmq.messages.properties import parse_properties
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import ONEWAY, TOPIC, Peer, a_broker, sent_fields

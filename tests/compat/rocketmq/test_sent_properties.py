@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.compat.rocketmq.sent_properties import PropertyRewriter
-from logstore.segments.rocketmq.java_strings import java_hash_map_order
-from logstore.segments.rocketmq.properties import parse_properties
+from logstore.segments.rocketmq.messages.java_strings import java_hash_map_order
+from logstore.segments.rocketmq.messages.properties import parse_properties
 
 KEY = "FD000000000000000000000000000002021E4E0E2F2A67D00C5A0000"
 ADDED = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "CLUSTER": "DefaultCluster"}

@@ -6,7 +6,7 @@ import pytest
 
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import SMALL, TOPIC, Peer, a_broker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from logstore.segments.rocketmq.message import Message
+from logstore.segments.rocketmq.messages.message import Message
 from tests.compat.rocketmq.broker_peer import decoded
 from tests.compat.rocketmq.frames import Answer
 from tests.compat.rocketmq.transcript import Exchange

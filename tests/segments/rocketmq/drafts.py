@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message_batch import (
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message_batch import (
     BatchItem,
     MessageBatchDraft,
     draft_batch,
     encode_batch_body,
 )
-from logstore.segments.rocketmq.message_draft import MessageDraft, draft_message
-from logstore.segments.rocketmq.properties import encode_properties
+from logstore.segments.rocketmq.messages.message_draft import MessageDraft, draft_message
+from logstore.segments.rocketmq.messages.properties import encode_properties
 
 BORN = HostAddress.of("10.0.0.5", 50000)
 STORED = HostAddress.of("10.0.0.1", 10911)

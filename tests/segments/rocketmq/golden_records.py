@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from logstore.segments.rocketmq.message_layout import BLANK_MAGIC, VERSIONS
+from logstore.segments.rocketmq.messages.message_layout import BLANK_MAGIC, VERSIONS
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 
 

@@ -13,15 +13,15 @@ from logstore.host import Host
 from logstore.os_host import SystemFileSystem
 from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
 from logstore.segments.rocketmq.filters.sql_filter import FilterBitMaps
-from logstore.segments.rocketmq.message import Message, decode_message
-from logstore.segments.rocketmq.message_batch import (
+from logstore.segments.rocketmq.messages.message import Message, decode_message
+from logstore.segments.rocketmq.messages.message_batch import (
     BatchItem,
     MessageBatchDraft,
     draft_batch,
     encode_batch_body,
 )
-from logstore.segments.rocketmq.message_draft import MessageDraft, draft_message
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.messages.message_draft import MessageDraft, draft_message
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 from logstore.testing import ManualClock
 from tests.segments.rocketmq.golden_case import GoldenCase

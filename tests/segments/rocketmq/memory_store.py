@@ -11,7 +11,7 @@ import attrs
 
 from logstore.host import File
 from logstore.segment import Extent
-from logstore.segments.rocketmq.consume_queue_ext import ConsumeQueueExtUnit
+from logstore.segments.rocketmq.queues.consume_queue_ext import ConsumeQueueExtUnit
 
 UNIT = struct.Struct(">qiq")
 _EXT_HEAD = struct.Struct(">hqqh")

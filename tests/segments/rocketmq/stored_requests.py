@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
-from logstore.segments.rocketmq.dispatch_request import (
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.dispatch_request import (
     Blank,
     DispatchRequest,
     read_dispatch_request,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.host import read_file
-from logstore.segments.rocketmq.batch_consume_queue import (
+from logstore.segments.rocketmq.queues.batch_consume_queue import (
     BATCH_UNIT_BYTES,
     BatchConsumeQueue,
     BatchUnit,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.segments.rocketmq.body_compression import (
+from logstore.segments.rocketmq.messages.body_compression import (
     BodyCompressionError,
     CompressionType,
     compress_body,
     decompress_body,
 )
-from logstore.segments.rocketmq.message import decode_message
+from logstore.segments.rocketmq.messages.message import decode_message
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.golden_records import stored_records
 

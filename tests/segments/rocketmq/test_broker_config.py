@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.segments.rocketmq.broker_config import BROKER_CONFIG_KEYS, BrokerSettings
-from logstore.segments.rocketmq.java_config import ConfigError, ConfigType
-from logstore.segments.rocketmq.store_config import STORE_CONFIG_KEYS, StoreConfig
+from logstore.segments.rocketmq.settings.broker_config import BROKER_CONFIG_KEYS, BrokerSettings
+from logstore.segments.rocketmq.settings.java_config import ConfigError, ConfigType
+from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS, StoreConfig
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 
 #: what a broker works out at its start, or takes from the machine

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.segments.rocketmq import bulk_dispatch, recovering
+from logstore.segments.rocketmq import bulk_dispatch
+from logstore.segments.rocketmq.opening import recovering
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.golden_rewrite import Rewriter, index_bytes, queue_bytes
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from logstore.host import read_file
 from logstore.os_host import system_host
-from logstore.segments.rocketmq.checkpoint import CHECKPOINT_SIZE_BYTES, StoreCheckpoint
+from logstore.segments.rocketmq.opening.checkpoint import CHECKPOINT_SIZE_BYTES, StoreCheckpoint
 from logstore.testing.crash_points import every_power_loss
 from logstore.testing.simulated_host import SimulatedHost
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases

@@ -11,11 +11,11 @@ import attrs
 import pytest
 
 from logstore.host import Host, VolumeSpace
-from logstore.segments.rocketmq.cleaning import MANUAL_ROUNDS, CleaningRule
-from logstore.segments.rocketmq.disk_usage import DiskRule, DiskState
-from logstore.segments.rocketmq.put_result import PutMessageStatus
-from logstore.segments.rocketmq.running_flags import RunningFlag
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 from logstore.segments.rocketmq.store import RocketMQStore
+from logstore.segments.rocketmq.upkeep.cleaning import MANUAL_ROUNDS, CleaningRule
+from logstore.segments.rocketmq.upkeep.disk_usage import DiskRule, DiskState
+from logstore.segments.rocketmq.upkeep.running_flags import RunningFlag
 from logstore.testing import ManualClock, SimulatedDisk, SimulatedHost
 from tests.segments.rocketmq.drafts import draft
 from tests.segments.rocketmq.small_store import bodies, small_store

@@ -12,8 +12,8 @@ from logstore.errors import (
 )
 from logstore.host import read_file
 from logstore.os_host import system_host
-from logstore.segments.rocketmq.commit_log import CommitLog, CommitLogSettings
-from logstore.segments.rocketmq.message_layout import BLANK, BLANK_MAGIC
+from logstore.segments.rocketmq.log.commit_log import CommitLog, CommitLogSettings
+from logstore.segments.rocketmq.messages.message_layout import BLANK, BLANK_MAGIC
 from logstore.testing import KEEP_EVERYTHING, LOSE_UNSYNCED, SimulatedHost
 from tests.segments.rocketmq.drafts import batch, draft
 

@@ -8,8 +8,8 @@ import pytest
 
 from logstore.errors import CorruptFileError, WriteFailedError
 from logstore.host import read_file
-from logstore.segments.rocketmq.consume_queue import ConsumeQueue
-from logstore.segments.rocketmq.consume_queue_unit import PRE_BLANK, UNIT, ConsumeQueueUnit
+from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
+from logstore.segments.rocketmq.queues.consume_queue_unit import PRE_BLANK, UNIT, ConsumeQueueUnit
 from logstore.testing import KEEP_EVERYTHING, LOSE_UNSYNCED, SimulatedHost
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from logstore.host import read_file
-from logstore.segments.rocketmq.consume_queue import ConsumeQueue
-from logstore.segments.rocketmq.consume_queue_ext import (
+from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
+from logstore.segments.rocketmq.queues.consume_queue_ext import (
     ConsumeQueueExt,
     ConsumeQueueExtUnit,
     is_ext_address,
 )
-from logstore.segments.rocketmq.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 from logstore.testing import LOSE_UNSYNCED, SimulatedHost
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.segments.rocketmq.consume_queue_unit import UNIT
-from logstore.segments.rocketmq.delay_levels import (
+from logstore.segments.rocketmq.messages.dispatch_request import (
+    DispatchRequest,
+    read_dispatch_request,
+)
+from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.settings.delay_levels import (
     DEFAULT_DELAY_LEVELS,
     SCHEDULE_TOPIC,
     DelayLevels,
     DelayLevelsError,
 )
-from logstore.segments.rocketmq.dispatch_request import DispatchRequest, read_dispatch_request
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.memory_store import MemoryCommitLog, MemoryQueue
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.segments.rocketmq import dispatch as dispatch_module
-from logstore.segments.rocketmq.log_walk import LogWalk
+from logstore.segments.rocketmq.log.log_walk import LogWalk
 from logstore.testing import SimulatedHost
 from tests.segments.rocketmq.drafts import batch, draft
 from tests.segments.rocketmq.small_store import DIRECTORY, bodies, small_store

@@ -6,15 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
-from logstore.segments.rocketmq.dispatch_request import (
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.dispatch_request import (
     Blank,
     DispatchRequest,
     read_dispatch_request,
     request_of,
 )
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message_draft import MessageDraft, blank_entry, draft_message
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message_draft import (
+    MessageDraft,
+    blank_entry,
+    draft_message,
+)
 
 HOST = HostAddress.of("10.0.0.5", 50000)
 

@@ -7,11 +7,14 @@ import struct
 import zlib
 from pathlib import Path
 
-from logstore.segments.rocketmq.dispatch_request import DispatchRequest, read_dispatch_request
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.java_strings import java_hash
-from logstore.segments.rocketmq.message import decode_message, encode_message
-from logstore.segments.rocketmq.message_draft import draft_message
+from logstore.segments.rocketmq.messages.dispatch_request import (
+    DispatchRequest,
+    read_dispatch_request,
+)
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.segments.rocketmq.messages.message import decode_message, encode_message
+from logstore.segments.rocketmq.messages.message_draft import draft_message
 
 PAGE = Path(__file__).resolve().parents[3] / "segments" / "rocketmq" / "FORMAT.md"
 LINE = re.compile(r" *(\d+)  ((?:[0-9a-f]{2} )*[0-9a-f]{2}) {2,}(.+)")
@@ -96,6 +99,6 @@ def test_every_module_named_exists() -> None:
     missing = [
         name
         for name in sorted(named)
-        if not (PAGE.parent / f"{name}.py").exists() and not (PAGE.parent / name).is_dir()
+        if not any(PAGE.parent.rglob(f"{name}.py")) and not (PAGE.parent / name).is_dir()
     ]
     assert missing == []

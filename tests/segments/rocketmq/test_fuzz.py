@@ -17,39 +17,39 @@ import attrs
 import pytest
 
 from logstore.errors import LogStoreError
-from logstore.segments.rocketmq.body_compression import (
-    CompressionType,
-    compress_body,
-    decompress_body,
-)
-from logstore.segments.rocketmq.checkpoint import StoreCheckpoint
 from logstore.segments.rocketmq.columns import decode_columns, scan_records, to_arrow
 from logstore.segments.rocketmq.columns.record_scan import ScanStop
-from logstore.segments.rocketmq.consume_queue_ext import ConsumeQueueExtUnit
-from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
-from logstore.segments.rocketmq.dispatch_request import (
-    DispatchRequest,
-    read_dispatch_request,
-)
 from logstore.segments.rocketmq.filters.record_properties import properties_of_record
 from logstore.segments.rocketmq.filters.sql_parser import compile_sql
 from logstore.segments.rocketmq.ha.epoch_file import EpochEntry, decode_epochs, encode_epochs
 from logstore.segments.rocketmq.ha.frames import FrameReader
-from logstore.segments.rocketmq.message import decode_message, encode_message
-from logstore.segments.rocketmq.message_batch import (
+from logstore.segments.rocketmq.messages.body_compression import (
+    CompressionType,
+    compress_body,
+    decompress_body,
+)
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.dispatch_request import (
+    DispatchRequest,
+    read_dispatch_request,
+)
+from logstore.segments.rocketmq.messages.message import decode_message, encode_message
+from logstore.segments.rocketmq.messages.message_batch import (
     BatchItem,
     count_batch_items,
     decode_batch_body,
     draft_batch,
     encode_batch_body,
 )
-from logstore.segments.rocketmq.message_id import parse_offset_message_id, parse_unique_key
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.message_id import parse_offset_message_id, parse_unique_key
+from logstore.segments.rocketmq.messages.properties import (
     encode_properties,
     find_property,
     parse_properties,
     property_needle,
 )
+from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
+from logstore.segments.rocketmq.queues.consume_queue_ext import ConsumeQueueExtUnit
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 from logstore.segments.rocketmq.tables.java_json import parse_json
 from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint

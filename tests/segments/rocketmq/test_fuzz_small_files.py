@@ -11,10 +11,10 @@ from functools import cache, partial
 import pytest
 
 from logstore.errors import LogStoreError
-from logstore.segments.rocketmq.broker_config import BrokerSettings
-from logstore.segments.rocketmq.checkpoint import StoreCheckpoint
-from logstore.segments.rocketmq.index_file import IndexFile, IndexSizes
-from logstore.segments.rocketmq.index_keys import index_hashes
+from logstore.segments.rocketmq.index.index_file import IndexFile, IndexSizes
+from logstore.segments.rocketmq.index.index_keys import index_hashes
+from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
+from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilterTable
 from logstore.segments.rocketmq.tables.consumer_offsets import LightConsumerOffsetTable
 from logstore.segments.rocketmq.tables.delay_offsets import DelayOffsetTable

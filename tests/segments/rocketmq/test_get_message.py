@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.segments.rocketmq.get_message import (
+from logstore.segments.rocketmq.reading.get_message import (
     GetMessageLimits,
     GetMessageResult,
     GetMessageStatus,
     get_message,
 )
-from logstore.segments.rocketmq.message_filter import TagFilter
+from logstore.segments.rocketmq.reading.message_filter import TagFilter
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.memory_store import UNIT, MemoryCommitLog, MemoryQueue
 

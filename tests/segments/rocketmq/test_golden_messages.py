@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
-from logstore.segments.rocketmq.dispatch_request import DispatchRequest, read_dispatch_request
-from logstore.segments.rocketmq.java_strings import java_hash_map_order
-from logstore.segments.rocketmq.message import Message, decode_message, encode_message
-from logstore.segments.rocketmq.message_batch import decode_batch_body
-from logstore.segments.rocketmq.message_draft import draft_message
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.dispatch_request import (
+    DispatchRequest,
+    read_dispatch_request,
+)
+from logstore.segments.rocketmq.messages.java_strings import java_hash_map_order
+from logstore.segments.rocketmq.messages.message import Message, decode_message, encode_message
+from logstore.segments.rocketmq.messages.message_batch import decode_batch_body
+from logstore.segments.rocketmq.messages.message_draft import draft_message
+from logstore.segments.rocketmq.messages.properties import (
     CRC32_BYTES,
     HASH_MAP_CAPACITY_4,
     HASH_MAP_CAPACITY_5,
     parse_properties,
 )
-from logstore.segments.rocketmq.system_flags import COMPRESSED, INNER_BATCH
+from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, INNER_BATCH
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases, stored_cases
 from tests.segments.rocketmq.golden_records import ids_of, stored_records, stores
 

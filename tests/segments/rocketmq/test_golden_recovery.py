@@ -10,7 +10,7 @@ import pytest
 
 from logstore.host import Host
 from logstore.os_host import SystemFileSystem
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 from logstore.testing import ManualClock
 from tests.segments.rocketmq.golden_case import GoldenCase, RecoveredPair, golden_cases

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.segments.rocketmq.java_strings import java_hash, java_hash_map_order, java_length
+from logstore.segments.rocketmq.messages.java_strings import (
+    java_hash,
+    java_hash_map_order,
+    java_length,
+)
 
 
 @pytest.mark.parametrize(

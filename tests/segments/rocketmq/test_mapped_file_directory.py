@@ -6,10 +6,10 @@ import pytest
 
 from logstore.errors import CorruptFileError, MissingSegmentError
 from logstore.host import FileSystem, read_file
-from logstore.segments.rocketmq.commit_log_file import CommitLogFile
-from logstore.segments.rocketmq.mapped_file_directory import MappedFileDirectory, file_name
-from logstore.segments.rocketmq.mapped_file_queue import MappedFileQueue
-from logstore.segments.rocketmq.message_draft import MessageEntry
+from logstore.segments.rocketmq.files.mapped_file_directory import MappedFileDirectory, file_name
+from logstore.segments.rocketmq.files.mapped_file_queue import MappedFileQueue
+from logstore.segments.rocketmq.log.commit_log_file import CommitLogFile
+from logstore.segments.rocketmq.messages.message_draft import MessageEntry
 from logstore.testing import LOSE_UNSYNCED, SimulatedHost
 from tests.segments.rocketmq.drafts import draft
 

@@ -10,15 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.errors import RejectedAppendError
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message import (
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message import (
     CorruptMessageError,
     Message,
     decode_message,
     encode_message,
 )
-from logstore.segments.rocketmq.message_draft import MessageDraft, blank_entry, draft_message
-from logstore.segments.rocketmq.message_layout import MessageVersion
+from logstore.segments.rocketmq.messages.message_draft import (
+    MessageDraft,
+    blank_entry,
+    draft_message,
+)
+from logstore.segments.rocketmq.messages.message_layout import MessageVersion
 
 #: of the reference; its CRC, hosts and times are those of a real encoder
 VECTOR = bytes.fromhex(

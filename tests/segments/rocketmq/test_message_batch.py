@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.errors import RejectedAppendError
-from logstore.segments.rocketmq.dispatch_request import DispatchRequest, read_dispatch_request
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message import Message, decode_message, encode_message
-from logstore.segments.rocketmq.message_batch import (
+from logstore.segments.rocketmq.messages.dispatch_request import (
+    DispatchRequest,
+    read_dispatch_request,
+)
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message import Message, decode_message, encode_message
+from logstore.segments.rocketmq.messages.message_batch import (
     BatchItem,
     MalformedBatchError,
     MessageBatchDraft,
@@ -21,7 +24,7 @@ from logstore.segments.rocketmq.message_batch import (
     draft_batch,
     encode_batch_body,
 )
-from logstore.segments.rocketmq.message_draft import draft_message
+from logstore.segments.rocketmq.messages.message_draft import draft_message
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.golden_records import stored_records
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message_id import (
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message_id import (
     MessageIdError,
     UniqueKey,
     offset_message_id,

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from logstore.errors import WriteFailedError
 from logstore.host import read_file
 from logstore.os_host import system_host
-from logstore.segments.rocketmq.checkpoint import StoreCheckpoint
-from logstore.segments.rocketmq.dispatch_request import DispatchRequest
-from logstore.segments.rocketmq.index_file import ENTRY, HEADER, IndexFile, IndexSizes
-from logstore.segments.rocketmq.index_keys import index_hash, index_hashes
-from logstore.segments.rocketmq.java_strings import java_hash
-from logstore.segments.rocketmq.message_index import MessageIndex
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.index.index_file import ENTRY, HEADER, IndexFile, IndexSizes
+from logstore.segments.rocketmq.index.index_keys import index_hash, index_hashes
+from logstore.segments.rocketmq.index.message_index import MessageIndex
+from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.testing.simulated_host import SimulatedHost
 from tests.segments.rocketmq.golden_case import GoldenCase, stored_cases
 from tests.segments.rocketmq.stored_requests import stored_requests

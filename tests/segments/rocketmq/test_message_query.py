@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from logstore.segments.rocketmq.message_query import extent_at, message_at, query_message
+from logstore.segments.rocketmq.reading.message_query import extent_at, message_at, query_message
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.memory_store import MemoryCommitLog
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.properties import (
     HASH_MAP_CAPACITY_4,
     HASH_MAP_CAPACITY_5,
     crc32_property,

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from logstore.segments.rocketmq.message import decode_message
-from logstore.segments.rocketmq.put_result import PutMessageStatus
-from logstore.segments.rocketmq.running_flags import RunningFlag
-from logstore.segments.rocketmq.store import RocketMQStore
-from logstore.segments.rocketmq.system_flags import (
+from logstore.segments.rocketmq.messages.message import decode_message
+from logstore.segments.rocketmq.messages.system_flags import (
     INNER_BATCH,
     NEED_UNWRAP,
     TRANSACTION_COMMIT,
     TRANSACTION_PREPARED,
     TRANSACTION_ROLLBACK,
 )
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
+from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.tables.topics import TopicConfig
+from logstore.segments.rocketmq.upkeep.running_flags import RunningFlag
 from logstore.testing import SimulatedHost
 from tests.segments.rocketmq.drafts import BORN_MS, batch, draft
 from tests.segments.rocketmq.small_store import bodies, small_store

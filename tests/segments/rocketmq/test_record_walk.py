@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from logstore.errors import CorruptEntryError
-from logstore.segments.rocketmq.message_layout import BLANK, BLANK_MAGIC
-from logstore.segments.rocketmq.record_walk import (
+from logstore.segments.rocketmq.log.record_walk import (
     FastChecker,
     RecordChecks,
     RecordWalk,
     check_run,
 )
+from logstore.segments.rocketmq.messages.message_layout import BLANK, BLANK_MAGIC
 from logstore.testing import SimulatedHost
 from tests.segments.rocketmq.drafts import draft
 from tests.segments.rocketmq.golden_case import GoldenCase

@@ -9,11 +9,11 @@ import pytest
 from logstore.errors import OffsetOutOfRangeError, RejectedAppendError, WriteFailedError
 from logstore.host import read_file
 from logstore.partition import Header, Record
-from logstore.segments.rocketmq.get_message import GetMessageStatus
-from logstore.segments.rocketmq.java_config import ConfigError
-from logstore.segments.rocketmq.running_flags import RunningFlag
+from logstore.segments.rocketmq.reading.get_message import GetMessageStatus
+from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.segments.rocketmq.store import LAYOUT
 from logstore.segments.rocketmq.tables.topics import TopicConfig
+from logstore.segments.rocketmq.upkeep.running_flags import RunningFlag
 from logstore.testing import SimulatedHost
 from tests.segments.rocketmq.drafts import batch, draft
 from tests.segments.rocketmq.small_store import DIRECTORY, bodies, small_store

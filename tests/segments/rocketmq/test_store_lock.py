@@ -10,8 +10,8 @@ import pytest
 
 from logstore.errors import LockedError
 from logstore.os_host import system_host
-from logstore.segments.rocketmq.abort_file import AbortFile
-from logstore.segments.rocketmq.store_lock import StoreLock
+from logstore.segments.rocketmq.opening.abort_file import AbortFile
+from logstore.segments.rocketmq.opening.store_lock import StoreLock
 from logstore.testing.simulated_host import SimulatedHost
 
 #: what Java's FileChannel.tryLock(0, 1) does, in another process

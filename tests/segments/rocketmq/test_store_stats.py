@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.segments.rocketmq.running_flags import RunningFlag, RunningFlags
-from logstore.segments.rocketmq.store_stats import StoreStats
+from logstore.segments.rocketmq.upkeep.running_flags import RunningFlag, RunningFlags
+from logstore.segments.rocketmq.upkeep.store_stats import StoreStats
 from logstore.testing import ManualClock
 
 

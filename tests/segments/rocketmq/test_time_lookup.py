@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.segments.rocketmq.time_lookup import (
+from logstore.segments.rocketmq.reading.time_lookup import (
     BoundaryType,
     nearest_queue_offset,
     queue_offset_for_time,

@@ -19,7 +19,7 @@ from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
 from logstore.segments.kafka.store import StoreOptions as KafkaOptions
-from logstore.segments.rocketmq.message import Message
+from logstore.segments.rocketmq.messages.message import Message
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.store import StoreOptions as RocketMQOptions
 from tests.segments.kafka.golden_case import GOLDEN

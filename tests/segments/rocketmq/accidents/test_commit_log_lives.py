@@ -17,9 +17,9 @@ import attrs
 import pytest
 
 from logstore.errors import StorageError
-from logstore.segments.rocketmq.commit_log import CommitLog, CommitLogSettings
-from logstore.segments.rocketmq.message import decode_message
-from logstore.segments.rocketmq.message_layout import PREFIX
+from logstore.segments.rocketmq.log.commit_log import CommitLog, CommitLogSettings
+from logstore.segments.rocketmq.messages.message import decode_message
+from logstore.segments.rocketmq.messages.message_layout import PREFIX
 from logstore.testing import PowerLoss, SimulatedHost
 from logstore.testing.disk_faults import FaultKind
 from tests.segments.rocketmq.drafts import draft

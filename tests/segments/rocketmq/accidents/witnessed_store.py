@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from logstore.segments.rocketmq.message_batch import MessageBatchDraft
-from logstore.segments.rocketmq.message_draft import MessageDraft
+from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
+from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.testing import SimulatedHost
 from tests.segments.rocketmq.drafts import batch, draft

@@ -18,9 +18,9 @@ from logstore.segments.rocketmq.columns import (
     iterate_columns,
     to_arrow,
 )
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.message import Message, decode_message
-from logstore.segments.rocketmq.message_draft import blank_entry, draft_message
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message import Message, decode_message
+from logstore.segments.rocketmq.messages.message_draft import blank_entry, draft_message
 from tests.segments.rocketmq.golden_case import GoldenCase
 from tests.segments.rocketmq.golden_records import ids_of, stored_records, stores
 

@@ -18,16 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.segments.rocketmq.columns import RecordScan, ScanStop, kernel, scan_records
-from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
-from logstore.segments.rocketmq.dispatch_request import (
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.dispatch_request import (
     Blank,
     DispatchRequest,
     read_dispatch_request,
 )
-from logstore.segments.rocketmq.host_address import HostAddress
-from logstore.segments.rocketmq.java_strings import java_hash
-from logstore.segments.rocketmq.message_draft import blank_entry, draft_message
-from logstore.segments.rocketmq.system_flags import is_queued
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.segments.rocketmq.messages.message_draft import blank_entry, draft_message
+from logstore.segments.rocketmq.messages.system_flags import is_queued
 from tests.damage import damaged
 from tests.segments.rocketmq.golden_case import GoldenCase
 from tests.segments.rocketmq.golden_records import ids_of, stored_records, stores

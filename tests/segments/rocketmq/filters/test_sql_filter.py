@@ -8,10 +8,6 @@ from typing import Any
 import attrs
 import pytest
 
-from logstore.segments.rocketmq.consume_queue_ext import ConsumeQueueExtUnit
-from logstore.segments.rocketmq.consume_queue_unit import UNIT
-from logstore.segments.rocketmq.corrupt_message import CorruptMessageError
-from logstore.segments.rocketmq.dispatch_request import DispatchRequest, read_dispatch_request
 from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter, BloomFilterMismatchError
 from logstore.segments.rocketmq.filters.record_properties import properties_of_record
 from logstore.segments.rocketmq.filters.sql_filter import (
@@ -20,8 +16,15 @@ from logstore.segments.rocketmq.filters.sql_filter import (
     SqlFilter,
     group_of_retry_topic,
 )
-from logstore.segments.rocketmq.get_message import get_message
-from logstore.segments.rocketmq.message_filter import TagFilter, tags_of_expression
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.dispatch_request import (
+    DispatchRequest,
+    read_dispatch_request,
+)
+from logstore.segments.rocketmq.queues.consume_queue_ext import ConsumeQueueExtUnit
+from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.reading.get_message import get_message
+from logstore.segments.rocketmq.reading.message_filter import TagFilter, tags_of_expression
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilter
 from tests.segments.rocketmq.filters.test_sql_filters import ANSWERS
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases

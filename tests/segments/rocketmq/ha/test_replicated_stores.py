@@ -8,11 +8,11 @@ import pytest
 from typing_extensions import Buffer
 
 from logstore.os_host import system_host
-from logstore.segments.rocketmq.get_message import GetMessageStatus
 from logstore.segments.rocketmq.ha.frames import ReplicationError, encode_transfer_header
 from logstore.segments.rocketmq.ha.master import ReplicationMaster
 from logstore.segments.rocketmq.ha.settings import HaSettings
 from logstore.segments.rocketmq.ha.slave import SlaveClient
+from logstore.segments.rocketmq.reading.get_message import GetMessageStatus
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 

@@ -24,8 +24,8 @@ from logstore.segments.rocketmq.ha.frames import (
 from logstore.segments.rocketmq.ha.master import MasterConnection, ReplicationMaster
 from logstore.segments.rocketmq.ha.settings import HaSettings
 from logstore.segments.rocketmq.ha.slave import SlaveClient
-from logstore.segments.rocketmq.put_result import PutMessageStatus
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
+from logstore.segments.rocketmq.settings.release import Release
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.memory_store import MemoryCommitLog
 

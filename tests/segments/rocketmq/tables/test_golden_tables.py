@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.segments.rocketmq.release import Release
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilterTable
 from logstore.segments.rocketmq.tables.consumer_offsets import (
     ConsumerOffsetTable,

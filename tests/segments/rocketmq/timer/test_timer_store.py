@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from logstore.host import read_file, write_file
 from logstore.os_host import system_host
-from logstore.segments.rocketmq.consume_queue_unit import UNIT
-from logstore.segments.rocketmq.message import Message, decode_message
-from logstore.segments.rocketmq.message_query import message_at
-from logstore.segments.rocketmq.properties import (
+from logstore.segments.rocketmq.messages.message import Message, decode_message
+from logstore.segments.rocketmq.messages.properties import (
     HASH_MAP_CAPACITY_5,
     encode_properties,
 )
-from logstore.segments.rocketmq.put_redirection import TIMER_TOPIC
+from logstore.segments.rocketmq.putting.put_redirection import TIMER_TOPIC
+from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.reading.message_query import message_at
 from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
 from logstore.segments.rocketmq.timer.timer_rules import (
     NEVER_ENQUEUED_MS,

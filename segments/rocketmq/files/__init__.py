@@ -1,0 +1,1 @@
+"""Files of one size, one behind the other: RocketMQ's mapped files."""

@@ -1,0 +1,1 @@
+"""Index files: which messages have a key."""

@@ -1,0 +1,341 @@
+"""
+The message index: which messages of a topic have a key.
+
+A folder of index files; one is written, those before it are full. A message has an entry for its
+unique key, one for each of its keys, and one for its tags where 5.x writes the store. Nothing but
+the hash of ``topic#key`` is kept, so a query finds messages of other keys too: look at them.
+
+The index is a fold over the commit log. After an unclean stop the files that the checkpoint does
+not vouch for are removed and their messages, as far as they are dispatched again, come back.
+
+Source: ``IndexService``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.host import Host
+from logstore.segments.rocketmq.index.index_file import IndexFile, IndexSizes
+from logstore.segments.rocketmq.index.index_keys import index_hash, index_hashes
+from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
+from logstore.segments.rocketmq.settings.release import Release
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.columns.record_scan import IndexEntries
+    from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
+
+#: entries that wait in memory before they are written without being asked
+PENDING_COUNT_MAX = 65_536
+
+
+class IndexFlush:
+    """Files to sync. :meth:`run` may run in any thread; hand it to `end_flush` afterwards."""
+
+    __slots__ = ("_directory", "_host", "files")
+
+    def __init__(self, host: Host, directory: str, files: list[IndexFile]) -> None:
+        self._host = host
+        self._directory = directory
+        self.files = files
+
+    def run(self) -> None:
+        """Sync the files and their names. Raises OSError."""
+        for file in self.files:
+            file.sync()
+        if self.files:
+            self._host.fs.sync_directory(self._directory)
+
+
+@attrs.frozen
+class IndexAnswer:
+    """What a query found: physical offsets, and up to when the index knows messages."""
+
+    physical_offsets: list[int]
+    last_update_timestamp_ms: int
+    last_update_physical_offset: int
+
+
+class MessageIndex:
+    """
+    All index files of a store; `put` adds to the last one and makes the next when it is full.
+
+    `put` passes over messages that are in the index already: those before the physical offset of
+    the last entry. The disk is touched by `write`, by the flushes, when a file is full and when
+    65,536 entries wait. `warnings` tells of files that are not as they must be and are let alone.
+
+    Not thread-safe, but for :meth:`IndexFlush.run`.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        directory: str,
+        checkpoint: StoreCheckpoint,
+        *,
+        sizes: IndexSizes | None = None,
+        release: Release = Release.V5,
+        is_writable: bool = True,
+    ) -> None:
+        self.directory = directory
+        self.sizes = sizes or IndexSizes()
+        self.release = release
+        self.warnings: list[str] = []
+        self._host = host
+        self.checkpoint = checkpoint
+        self._is_writable = is_writable
+        self._has_tag_entries = self.release.has_tag_entries
+        self._files: list[IndexFile] = []
+        #: full or written since their last sync
+        self._unsynced: dict[str, IndexFile] = {}
+
+    # loading and removing
+
+    def load(self, *, is_clean: bool) -> list[str]:
+        """
+        Open the files; after an unclean stop remove those newer than the checkpoint.
+
+        Returns the paths of the files removed. Java deletes them so that their messages, which
+        recovery dispatches again, are not in there twice. A store that is not writable leaves
+        them where they are, unread.
+        """
+        removed: list[str] = []
+        if not self._host.fs.exists(self.directory):
+            return removed
+        vouched_ms = self.checkpoint.index_msg_timestamp_ms
+        for entry in self._host.fs.list_directory(self.directory):
+            path = f"{self.directory}/{entry.name}"
+            if entry.is_directory or not (entry.name.isascii() and entry.name.isdigit()):
+                self.warnings.append(f"{path}: no index file; it is let alone")
+                continue
+            file = IndexFile(self._host, path, self.sizes, is_writable=self._is_writable)
+            file.close()
+            if not is_clean and file.end_timestamp_ms > vouched_ms:
+                removed.append(path)
+                continue
+            self._warn_of(file)
+            if self._files:
+                file.follow(self._files[-1])
+            self._files.append(file)
+        if self._is_writable:
+            self._remove_files(removed)
+        return removed
+
+    def _warn_of(self, file: IndexFile) -> None:
+        expected, found = self.sizes.file_size_bytes, file.file_size_bytes
+        if found != expected:
+            self.warnings.append(
+                f"{file.path}: {found} bytes, expected {expected}: was it written with another"
+                " maxHashSlotNum or maxIndexNum? Its answers may be wrong"
+            )
+        elif file.next_number > self.sizes.entry_count or file.slot_count_used < 0:
+            self.warnings.append(f"{file.path}: the header is damaged; its answers may be wrong")
+
+    def _remove_files(self, paths: Sequence[str]) -> None:
+        """Remove files durably, oldest first."""
+        for path in paths:
+            self._host.fs.remove(path)
+        if paths:
+            self._host.fs.sync_directory(self.directory)
+
+    def delete_below(self, physical_offset: int) -> list[str]:
+        """Remove files whose messages are all below; never the last. Returns their paths."""
+        removed: list[str] = []
+        while len(self._files) > 1 and self._files[0].end_physical_offset < physical_offset:
+            removed.append(self._drop_first())
+        self._remove_files(removed)
+        return removed
+
+    def destroy(self) -> None:
+        """Remove all files."""
+        removed: list[str] = []
+        while self._files:
+            removed.append(self._drop_first())
+        self._remove_files(removed)
+
+    def _drop_first(self) -> str:
+        file = self._files.pop(0)
+        file.close()
+        self._unsynced.pop(file.path, None)
+        return file.path
+
+    @property
+    def files(self) -> Sequence[IndexFile]:
+        """The files, oldest first."""
+        return self._files
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of all files together."""
+        return self.sizes.file_size_bytes * len(self._files)
+
+    @property
+    def end_physical_offset(self) -> int:
+        """Physical offset of the last message in the index; 0 if it is empty."""
+        return self._files[-1].end_physical_offset if self._files else 0
+
+    # adding
+
+    def put(self, request: DispatchRequest) -> None:
+        """
+        Add the keys of one message.
+
+        Raises:
+            WriteFailedError: a new file could not be made, or the full one not written. The
+                message is in the index in part or not at all.
+
+        """
+        file = self._files[-1] if self._files else None
+        if file is None or file.is_full:
+            file = self._roll()
+        physical_offset = request.physical_offset
+        if physical_offset < file.end_physical_offset:
+            return
+        if request.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+            return
+        hashes = index_hashes(
+            request.topic, request.properties_text, has_tag_entry=self._has_tag_entries
+        )
+        store_ms = request.store_timestamp_ms
+        while count := file.put(hashes, physical_offset, store_ms):
+            hashes = hashes[-count:]
+            file = self._roll()
+        if file.pending_count >= PENDING_COUNT_MAX:
+            file.write()
+
+    def put_many(self, entries: IndexEntries) -> None:
+        """
+        Add the entries of many messages, as :meth:`put` does of one; needs the extra ``columns``.
+
+        Raises:
+            WriteFailedError: as for :meth:`put`.
+
+        """
+        from logstore.segments.rocketmq.columns.index_fill import without_sign
+
+        physical_offsets = entries.physical_offsets
+        start = int(physical_offsets.searchsorted(self.end_physical_offset))
+        hashes = without_sign(entries.hashes)
+        while start < len(hashes):
+            file = self._files[-1] if self._files else None
+            if file is None or file.is_full:
+                file = self._roll()
+            start += file.put_many(
+                hashes[start:], physical_offsets[start:], entries.store_timestamps_ms[start:]
+            )
+            if file.pending_count >= PENDING_COUNT_MAX:
+                file.write()
+
+    def _roll(self) -> IndexFile:
+        """Write the full last file and make the next one."""
+        last = self._files[-1] if self._files else None
+        if last is None:
+            self._host.fs.make_directory(self.directory)
+            self._host.fs.sync_directory(self.directory.rpartition("/")[0])
+        else:
+            last.write()
+            last.close()
+            self._unsynced[last.path] = last
+        path = f"{self.directory}/{self._next_name(last)}"
+        made = IndexFile.create(self._host, path, self.sizes, previous=last, release=self.release)
+        self._files.append(made)
+        return made
+
+    def _next_name(self, last: IndexFile | None) -> str:
+        """
+        Return the wall clock's time in the local zone, or the number behind the last name.
+
+        Files are read in the order of their names, so a clock that went back, or two files in one
+        millisecond, must not put a new file before older ones.
+        """
+        wall_ms = self._host.clock.wall_ms()
+        seconds, millis = divmod(wall_ms, 1000)
+        name = f"{datetime.fromtimestamp(seconds):%Y%m%d%H%M%S}{millis:03}"
+        if last is None:
+            return name
+        return str(max(int(name), int(last.path.rpartition("/")[2]) + 1))
+
+    # asking
+
+    def query(
+        self,
+        topic: str,
+        key: str,
+        count_max: int,
+        begin_ms: int,
+        end_ms: int,
+        *,
+        is_tag: bool = False,
+    ) -> IndexAnswer:
+        """
+        Return where messages with this key may stand, newest file first.
+
+        Hashes collide, times are those of whole seconds: look at each message. `is_tag` asks for
+        the entries of tags (5.x).
+        """
+        key_hash = index_hash(f"{topic}#T#{key}" if is_tag else f"{topic}#{key}")
+        found: list[int] = []
+        for file in reversed(self._files):
+            if file.is_time_matched(begin_ms, end_ms):
+                found += file.select(key_hash, count_max - len(found), begin_ms, end_ms)
+                if file is not self._files[-1]:
+                    file.close()
+            if file.begin_timestamp_ms < begin_ms or len(found) >= count_max:
+                break
+        if not self._files:
+            return IndexAnswer(found, 0, 0)
+        last = self._files[-1]
+        return IndexAnswer(found, last.end_timestamp_ms, last.end_physical_offset)
+
+    # writing and flushing
+
+    def write(self) -> None:
+        """Hand all that is pending to the operating system. Raises WriteFailedError."""
+        if self._files and self._files[-1].is_dirty:
+            last = self._files[-1]
+            last.write()
+            self._unsynced[last.path] = last
+
+    def begin_flush(self, *, is_thorough: bool = False) -> IndexFlush:
+        """
+        Return what is to be synced: the full files; the last one too, written, if thorough.
+
+        Java syncs an index file when it is full and at a clean stop only: what a crash loses of
+        the last one is built again.
+        """
+        if is_thorough:
+            self.write()
+        last = self._files[-1] if self._files else None
+        files = [file for file in self._unsynced.values() if is_thorough or file is not last]
+        return IndexFlush(self._host, self.directory, files)
+
+    def end_flush(self, flush: IndexFlush) -> None:
+        """
+        Note what `flush` synced, and up to when in the checkpoint, which is to be flushed then.
+
+        As in Java only files count that have a successor: the last one is removed after a crash,
+        be it full or not.
+        """
+        for file in flush.files:
+            if file.is_dirty or self._unsynced.get(file.path) is not file:
+                continue
+            del self._unsynced[file.path]
+            if file is not self._files[-1]:
+                self.checkpoint.index_msg_timestamp_ms = file.end_timestamp_ms
+                file.close()
+
+    def flush(self) -> None:
+        """Write and sync everything. Raises WriteFailedError or OSError."""
+        flush = self.begin_flush(is_thorough=True)
+        flush.run()
+        self.end_flush(flush)
+
+    def close(self) -> None:
+        """Give the handles back; what is pending and not written is dropped."""
+        for file in self._files:
+            file.close()

@@ -1,0 +1,1 @@
+"""The commit log, in which the messages of all topics stand."""

@@ -1,0 +1,1 @@
+"""A stored message: its fields, its properties, batches of them, and ids."""

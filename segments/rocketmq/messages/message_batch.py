@@ -1,0 +1,423 @@
+"""
+Several messages in one: the body of a client's batch, and the batch on its way into the log.
+
+Item of a batch body: total size i32, magic i32 (0), CRC i32 (0), flag i32, body i32 + bytes,
+properties i16 + bytes; one after the other. A usual topic gets one record for each item; a topic
+of batch queues (5.x) gets the whole body as one record, an inner batch.
+
+Source: ``MessageDecoder.encodeMessages``, ``MessageExtEncoder.encode(MessageExtBatch)``.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import attrs
+
+from logstore.errors import RejectedAppendError
+from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+from logstore.segments.rocketmq.messages.message_draft import (
+    MessageDraft,
+    MessageEntry,
+    draft_message,
+)
+from logstore.segments.rocketmq.messages.message_layout import FIXED_BYTES, MessageVersion
+from logstore.segments.rocketmq.messages.properties import (
+    CRC32_BYTES,
+    PROPERTIES_SIZE_BYTES_MAX,
+    TAGS,
+    crc32_property,
+    find_property,
+    property_needle,
+    tags_code,
+)
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.messages.host_address import HostAddress
+
+_ITEM = struct.Struct(">iiiii")  # total size, magic, CRC, flag, body size
+_FLAG_AND_BODY = struct.Struct(">12xii")
+_SHORT = struct.Struct(">h")
+_HEAD = struct.Struct(">i4siiiqq")  # total size .. physical offset
+_UNIT = struct.Struct(">qiq")
+_TAGS = property_needle(TAGS)
+_crc32 = zlib.crc32
+
+
+class MalformedBatchError(RejectedAppendError):
+    """The body of a batch is not a run of whole items."""
+
+
+@attrs.frozen
+class BatchItem:
+    """One message inside of a batch body."""
+
+    body: bytes
+    properties_text: bytes
+    flag: int = 0
+
+
+def encode_batch_body(items: Iterable[BatchItem]) -> bytes:
+    """Return the body that a client sends for a batch."""
+    return b"".join(
+        b"".join(
+            (
+                _ITEM.pack(
+                    22 + len(item.body) + len(item.properties_text), 0, 0, item.flag, len(item.body)
+                ),
+                item.body,
+                _SHORT.pack(len(item.properties_text)),
+                item.properties_text,
+            )
+        )
+        for item in items
+    )
+
+
+def decode_batch_body(data: bytes) -> list[BatchItem]:
+    """
+    Return the messages in a batch body.
+
+    Raises:
+        MalformedBatchError: an item is cut short or a size in it is negative.
+
+    """
+    return [
+        BatchItem(data[body_at : text_at - 2], data[text_at:end], flag)
+        for flag, body_at, text_at, end in _items(data)
+    ]
+
+
+def count_batch_items(data: bytes) -> int:
+    """
+    Return how many items the sizes in a batch body lead over.
+
+    Raises:
+        MalformedBatchError: they lead out of it.
+
+    """
+    count = position = 0
+    while position < len(data):
+        size_bytes = int.from_bytes(data[position : position + 4], "big", signed=True)
+        if size_bytes < 4 or size_bytes > len(data) - position:
+            raise MalformedBatchError(f"batch: the item at {position} says {size_bytes} bytes")
+        count += 1
+        position += size_bytes
+    return count
+
+
+def _items(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (flag, start of the body, start of the properties, end of them) of every item."""
+    position, size_bytes = 0, len(data)
+    unpack_item, unpack_short = _ITEM.unpack_from, _SHORT.unpack_from
+    while position < size_bytes:
+        try:
+            _, _, _, flag, body_bytes = unpack_item(data, position)
+            body_at = position + 20
+            text_at = body_at + body_bytes + 2
+            (text_bytes,) = unpack_short(data, text_at - 2)
+        except struct.error:
+            raise MalformedBatchError(f"batch: the item at {position} is cut short") from None
+        end = text_at + text_bytes
+        if body_bytes < 0 or text_bytes < 0 or end > size_bytes:
+            raise MalformedBatchError(f"batch: a size in the item at {position} cannot be")
+        yield flag, body_at, text_at, end
+        position = end
+
+
+class _Columns(NamedTuple):
+    """What differs between the messages of a batch."""
+
+    sizes: list[int]
+    crcs: list[int]
+    flags: list[int]
+    #: with their lengths in front
+    bodies: list[bytes]
+    texts: list[bytes]
+
+
+class MessageBatchDraft:
+    """
+    All messages of a client's batch, to become one record each, appended in one piece.
+
+    A draft of the core's log, as :class:`MessageDraft` is one of a single message; use
+    :func:`draft_batch` to make one. `model` is a message that has all that they share.
+    `size_bytes` is that of all records. After :meth:`stamped`, `physical_offsets` has where each
+    record starts.
+    """
+
+    __slots__ = (
+        "_tags_codes",
+        "columns",
+        "message_count",
+        "model",
+        "physical_offsets",
+        "properties_size_bytes",
+        "size_bytes",
+    )
+
+    def __init__(self, model: MessageDraft) -> None:
+        self.model = model
+        self.message_count = 0
+        self.size_bytes = 0
+        #: the longest properties among the messages
+        self.properties_size_bytes = 0
+        self.physical_offsets: list[int] = []
+        self.columns = _Columns([], [], [], [], [])
+        self._tags_codes: list[int] | None = None
+
+    @property
+    def offset_count(self) -> int:
+        """How many bytes of the commit log the records take."""
+        return self.size_bytes
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """When they are stored, as :meth:`stamp` said."""
+        return self.model.store_timestamp_ms
+
+    @property
+    def topic(self) -> str:
+        """The topic of all messages."""
+        return self.model.topic
+
+    @property
+    def queue_id(self) -> int:
+        """The queue of all messages."""
+        return self.model.queue_id
+
+    @property
+    def queue_offset(self) -> int:
+        """The queue offset of the first message."""
+        return self.model.queue_offset
+
+    @property
+    def sys_flag(self) -> int:
+        """The system flag of all messages."""
+        return self.model.sys_flag
+
+    @property
+    def store_timestamp_ms(self) -> int:
+        """When all messages are stored."""
+        return self.model.store_timestamp_ms
+
+    @property
+    def store_host(self) -> HostAddress:
+        """The broker that stores all messages."""
+        return self.model.store_host
+
+    @property
+    def physical_offset(self) -> int:
+        """The physical offset of the first message, once it is stamped."""
+        return self.model.physical_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The physical offset behind the last record, once it is stamped."""
+        return self.model.physical_offset + self.size_bytes
+
+    @property
+    def body_size_bytes(self) -> int:
+        """How long the client's batch body is."""
+        columns = self.columns
+        return (
+            16 * self.message_count + sum(map(len, columns.bodies)) + sum(map(len, columns.texts))
+        )
+
+    def stamp(self, queue_offset: int, store_timestamp_ms: int) -> None:
+        """Say which queue offset the first message has, and when all are stored."""
+        self.model.stamp(queue_offset, store_timestamp_ms)
+
+    def stamped(self, base_offset: int) -> MessageEntry:
+        """
+        Return all records as they stand in the commit log from `base_offset` on.
+
+        Raises:
+            RejectedAppendError: the properties of one are longer than a record can tell.
+
+        """
+        if self.properties_size_bytes > PROPERTIES_SIZE_BYTES_MAX:
+            raise RejectedAppendError(
+                f"properties of {self.properties_size_bytes} bytes in a batch for {self.topic}; "
+                f"a message can hold {PROPERTIES_SIZE_BYTES_MAX}"
+            )
+        model = self.model
+        shared = self._shared_fields()
+        topic_field = model.topic_field
+        magic, queue_id = model.version.magic, model.queue_id
+        pack = _HEAD.pack
+        has_crc = model.has_property_crc
+        queue_offset, physical_offset = model.queue_offset, base_offset
+        pieces: list[bytes] = []
+        offsets: list[int] = []
+        for size_bytes, crc, flag, body, text in zip(*self.columns, strict=True):
+            head = pack(size_bytes, magic, crc, queue_id, flag, queue_offset, physical_offset)
+            if has_crc:
+                record = b"".join((head, shared, body, topic_field, text))
+                pieces += (record, crc32_property(_crc32(record) & 0x7FFF_FFFF))
+            else:
+                pieces += (head, shared, body, topic_field, text)
+            offsets.append(physical_offset)
+            queue_offset += 1
+            physical_offset += size_bytes
+        self.physical_offsets = offsets
+        model.physical_offset = base_offset
+        return MessageEntry(base_offset, self.size_bytes, b"".join(pieces))
+
+    def _shared_fields(self) -> bytes:
+        """Return what stands between physical offset and body of every record."""
+        model = self.model
+        return b"".join(
+            (
+                model.sys_flag.to_bytes(4, "big"),
+                model.born_timestamp_ms.to_bytes(8, "big", signed=True),
+                model.born_host.packed,
+                model.store_timestamp_ms.to_bytes(8, "big", signed=True),
+                model.store_host.packed,
+                model.reconsume_times.to_bytes(4, "big", signed=True),
+                bytes(8),  # a batch takes no part in transactions
+            )
+        )
+
+    def dispatch_requests(self) -> list[DispatchRequest]:
+        """Return the requests for all messages, once they are stamped."""
+        model = self.model
+        topic, queue_id, stored_ms = model.topic, model.queue_id, model.store_timestamp_ms
+        sys_flag, queue_offset = model.sys_flag, model.queue_offset
+        return [
+            DispatchRequest(
+                topic,
+                queue_id,
+                physical_offset,
+                size_bytes,
+                code,
+                stored_ms,
+                queue_offset + index,
+                sys_flag,
+                0,
+                text[2:],
+            )
+            for index, (physical_offset, size_bytes, code, text) in enumerate(
+                zip(
+                    self.physical_offsets,
+                    self.columns.sizes,
+                    self._codes(),
+                    self.columns.texts,
+                    strict=True,
+                )
+            )
+        ]
+
+    def units(self) -> bytes:
+        """Return the consume queue units of all messages, 20 bytes each, once they are stamped."""
+        pack = _UNIT.pack
+        return b"".join(map(pack, self.physical_offsets, self.columns.sizes, self._codes()))
+
+    def _codes(self) -> list[int]:
+        codes = self._tags_codes
+        if codes is None:
+            texts = self.columns.texts
+            codes = self._tags_codes = [0] * len(texts)
+            for index, text in enumerate(texts):
+                if _TAGS in text:
+                    tags = find_property(text[2:], _TAGS)
+                    codes[index] = 0 if tags is None else tags_code(tags)
+        return codes
+
+
+def draft_batch(
+    *,
+    topic: str,
+    body: bytes,
+    queue_id: int,
+    born_timestamp_ms: int,
+    born_host: HostAddress,
+    store_host: HostAddress,
+    sys_flag: int = 0,
+    reconsume_times: int = 0,
+    has_property_crc: bool = False,
+    version: MessageVersion | None = None,
+    shared_properties: bytes = b"",
+) -> MessageBatchDraft:
+    """
+    Return the messages of a client's batch, to be stored as one record each.
+
+    `shared_properties` are put behind those of every message, as 4.9.8 does with what the broker
+    adds; 5.x leaves the properties alone.
+
+    Raises:
+        MalformedBatchError: `body` is not a run of whole items.
+
+    """
+    model = draft_message(
+        topic=topic,
+        body=b"",
+        queue_id=queue_id,
+        properties_text=b"",
+        born_timestamp_ms=born_timestamp_ms,
+        born_host=born_host,
+        store_host=store_host,
+        sys_flag=sys_flag,
+        reconsume_times=reconsume_times,
+        has_property_crc=has_property_crc,
+        version=version,
+    )
+    batch = MessageBatchDraft(model)
+    crc_bytes = CRC32_BYTES if has_property_crc else 0
+    fixed_bytes = FIXED_BYTES[model.sys_flag >> 4 & 3] + len(model.topic_field) - 4 + crc_bytes
+    _split(bytes(body), fixed_bytes, batch.columns)
+    sizes, texts = batch.columns.sizes, batch.columns.texts
+    if shared_properties or has_property_crc:
+        _lengthen(batch.columns, shared_properties, crc_bytes)
+    batch.message_count = len(sizes)
+    batch.size_bytes = sum(sizes)
+    batch.properties_size_bytes = max(map(len, texts), default=2) - 2 + crc_bytes
+    return batch
+
+
+def _split(data: bytes, fixed_bytes: int, columns: _Columns) -> None:
+    """
+    Take the items of a batch body apart; a record takes `fixed_bytes` beside body and properties.
+
+    The loop is :func:`_items` and what is made of each of them: half of the cost of a batch.
+    """
+    position, end = 0, len(data)
+    unpack_item, unpack_short = _FLAG_AND_BODY.unpack_from, _SHORT.unpack_from
+    sizes, crcs, flags, bodies, texts = columns
+    fixed_bytes -= 16
+    while position < end:
+        try:
+            flag, body_bytes = unpack_item(data, position)
+            text_at = position + 20 + body_bytes
+            (text_bytes,) = unpack_short(data, text_at)
+        except struct.error:
+            raise MalformedBatchError(f"batch: the item at {position} is cut short") from None
+        next_at = text_at + 2 + text_bytes
+        if body_bytes < 0 or text_bytes < 0 or next_at > end:
+            raise MalformedBatchError(f"batch: a size in the item at {position} cannot be")
+        sizes.append(fixed_bytes + next_at - position)
+        crcs.append(_crc32(data[position + 20 : text_at]) & 0x7FFF_FFFF)
+        flags.append(flag)
+        bodies.append(data[position + 16 : text_at])
+        texts.append(data[text_at:next_at])
+        position = next_at
+
+
+def _lengthen(columns: _Columns, shared: bytes, crc_bytes: int) -> None:
+    """Give every message the properties that all share."""
+    for index, before in enumerate(columns.texts):
+        text = _longer_text(before[2:], shared, crc_bytes)
+        columns.sizes[index] += len(text) - len(before)
+        columns.texts[index] = text
+
+
+def _longer_text(text: bytes, shared: bytes, crc_bytes: int) -> bytes:
+    """Return properties with their length in front, those that all share behind them."""
+    if text and shared and not text.endswith(b"\x02"):
+        text += b"\x02"
+    text += shared
+    size_bytes = min(len(text) + crc_bytes, PROPERTIES_SIZE_BYTES_MAX)  # told before it is stamped
+    return _SHORT.pack(size_bytes) + text

@@ -1,0 +1,1 @@
+"""A store directory opened: lock, checkpoint, loading, recovery."""

@@ -1,0 +1,1 @@
+"""How a message gets into the store, and what may keep it out."""

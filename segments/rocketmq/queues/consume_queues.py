@@ -1,0 +1,339 @@
+"""
+All consume queues of a store, of both kinds, and the folding of messages into them.
+
+``consumequeue/<topic>/<queue id>`` holds queues of 20-byte units, ``batchconsumequeue`` those of
+topics with ``queue.type=BatchCQ``. A queue is made when the first message for it is dispatched.
+
+Source: ``ConsumeQueueStore`` (5.x), ``DefaultMessageStore`` (4.9.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.errors import CorruptFileError
+from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, is_queued
+from logstore.segments.rocketmq.putting.multi_dispatch import MultiDispatch
+from logstore.segments.rocketmq.queues.batch_consume_queue import BatchConsumeQueue, BatchUnit
+from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
+from logstore.segments.rocketmq.queues.consume_queue_ext import ConsumeQueueExt, ConsumeQueueExtUnit
+from logstore.segments.rocketmq.queues.queue_offsets import QueueKey, QueueOffsets
+
+if TYPE_CHECKING:
+    from logstore.host import Host
+    from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
+
+AnyQueue = ConsumeQueue | BatchConsumeQueue
+
+SIMPLE_FOLDER = "consumequeue"
+EXT_FOLDER = "consumequeue_ext"
+BATCH_FOLDER = "batchconsumequeue"
+
+_INNER = b"INNER_MULTI_DISPATCH\x01"
+
+
+@attrs.frozen
+class QueueSettings:
+    """
+    What ``MessageStoreConfig`` says about queues' files.
+
+    `is_batch_topic` tells whether a topic's queues are batch queues (``queue.type``).
+    """
+
+    file_size_bytes: int = 6_000_000
+    batch_file_size_bytes: int = 13_800_000
+    ext_file_size_bytes: int = 48 * 1024 * 1024
+    has_ext: bool = False
+    is_batch_topic: Callable[[str], bool] = attrs.field(default=lambda _: False)
+    multi_dispatch: MultiDispatch = attrs.field(factory=MultiDispatch)
+
+
+class ConsumeQueues:
+    """
+    The consume queues by (topic, queue id).
+
+    `bit_map_of` may say which filters a message passes (``CommitLogDispatcherCalcBitMap``); it is
+    kept in the consume queue extension, where that is on.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        directory: str,
+        settings: QueueSettings,
+        *,
+        is_clean: bool = True,
+        is_writable: bool = True,
+    ) -> None:
+        self.host = host
+        self.directory = directory
+        self.settings = settings
+        self.is_clean = is_clean
+        self.is_writable = is_writable
+        self.by_key: dict[QueueKey, AnyQueue] = {}
+        self.bit_map_of: Callable[[DispatchRequest], bytes | None] = _no_bit_map
+        #: store time and physical offset of the last message that went into a queue, -1 before
+        self.last_store_timestamp_ms = 0
+        self.last_physical_offset = -1
+        self._unwritten: set[AnyQueue] = set()
+        self._multi = settings.multi_dispatch
+
+    # loading
+
+    def load(self) -> None:
+        """
+        Open every queue that has a directory.
+
+        Raises:
+            CorruptFileError: a file has a wrong size, or a folder is of the other kind than the
+                topic's ``queue.type``.
+
+        """
+        for folder, is_batch in ((SIMPLE_FOLDER, False), (BATCH_FOLDER, True)):
+            for topic, queue_id in self._stored(f"{self.directory}/{folder}"):
+                if self.settings.is_batch_topic(topic) is not is_batch:
+                    raise CorruptFileError(
+                        f"{self.directory}/{folder}/{topic}",
+                        f"the queue.type of topic {topic} in config/topics.json is "
+                        f"{'SimpleCQ' if is_batch else 'BatchCQ'}; correct it, or move the folder "
+                        "away to have the queues made anew",
+                    )
+                self._open(topic, queue_id, is_batch=is_batch)
+
+    def _stored(self, folder: str) -> Iterator[QueueKey]:
+        """Yield the queues that have a directory in `folder`; whatever else stands there stays."""
+        fs = self.host.fs
+        if not fs.is_directory(folder):
+            return
+        for topic in fs.list_directory(folder):
+            if not topic.is_directory:
+                continue
+            for queue in fs.list_directory(f"{folder}/{topic.name}"):
+                if queue.is_directory and _is_number(queue.name):
+                    yield topic.name, int(queue.name)
+
+    def _open(self, topic: str, queue_id: int, *, is_batch: bool) -> AnyQueue:
+        settings = self.settings
+        place = f"{topic}/{queue_id}"
+        queue: AnyQueue
+        if is_batch:
+            queue = BatchConsumeQueue(
+                self.host,
+                f"{self.directory}/{BATCH_FOLDER}/{place}",
+                topic,
+                queue_id,
+                file_size_bytes=settings.batch_file_size_bytes,
+                is_clean=self.is_clean,
+                is_writable=self.is_writable,
+            )
+        else:
+            ext: ConsumeQueueExt | None = None
+            if settings.has_ext:
+                ext = ConsumeQueueExt(
+                    self.host,
+                    f"{self.directory}/{EXT_FOLDER}/{place}",
+                    file_size_bytes=settings.ext_file_size_bytes,
+                    is_clean=self.is_clean,
+                    is_writable=self.is_writable,
+                )
+            queue = ConsumeQueue(
+                self.host,
+                f"{self.directory}/{SIMPLE_FOLDER}/{place}",
+                topic,
+                queue_id,
+                file_size_bytes=settings.file_size_bytes,
+                is_clean=self.is_clean,
+                is_writable=self.is_writable,
+                ext=ext,
+            )
+        self.by_key[topic, queue_id] = queue
+        return queue
+
+    def recover(self) -> None:
+        """Find the end of every queue."""
+        for queue in self.by_key.values():
+            queue.recover()
+
+    # access
+
+    def __iter__(self) -> Iterator[AnyQueue]:
+        return iter(list(self.by_key.values()))
+
+    def get(self, topic: str, queue_id: int) -> AnyQueue | None:
+        """Return a queue, None if nothing was ever dispatched to it."""
+        return self.by_key.get((topic, queue_id))
+
+    def find_or_create(self, topic: str, queue_id: int) -> AnyQueue:
+        """Return a queue, a new one if need be; its files are made with the first unit."""
+        found = self.by_key.get((topic, queue_id))
+        if found is not None:
+            return found
+        return self._open(topic, queue_id, is_batch=self.settings.is_batch_topic(topic))
+
+    def of_topic(self, topic: str) -> dict[int, AnyQueue]:
+        """Return the queues of a topic by queue id."""
+        return {number: queue for (name, number), queue in self.by_key.items() if name == topic}
+
+    @property
+    def max_physical_offset(self) -> int:
+        """The highest physical offset that any queue knows, -1 without units."""
+        return max((queue.max_physical_offset for queue in self.by_key.values()), default=-1)
+
+    # dispatch
+
+    def dispatch(self, request: DispatchRequest) -> None:
+        """Give a message its unit (``CommitLogDispatcherBuildConsumeQueue``)."""
+        sys_flag = request.sys_flag
+        if sys_flag & TRANSACTION_MASK and not is_queued(sys_flag):
+            return
+        topic, queue_id = request.topic, request.queue_id
+        queue = self.by_key.get((topic, queue_id)) or self.find_or_create(topic, queue_id)
+        physical_offset = request.physical_offset
+        if isinstance(queue, ConsumeQueue):
+            tags_code = request.tags_code
+            if queue.ext is not None:
+                tags_code = self._ext_address(queue, request)
+            queue.put(physical_offset, request.size_bytes, tags_code, request.queue_offset)
+            if self._multi.is_enabled and _INNER in request.properties_text:
+                self._dispatch_to_named(request)
+        else:
+            queue.put(_batch_unit(request))
+        self._unwritten.add(queue)
+        self.last_store_timestamp_ms = request.store_timestamp_ms
+        self.last_physical_offset = physical_offset
+
+    def dispatch_batch(self, batch: MessageBatchDraft) -> bool:
+        """Give all messages of a batch their units at once; False where that is not possible."""
+        queue = self.find_or_create(batch.topic, batch.queue_id)
+        if not isinstance(queue, ConsumeQueue) or queue.ext is not None or self._multi.is_enabled:
+            return False
+        if batch.queue_offset != queue.max_queue_offset:
+            return False
+        last_physical_offset = batch.physical_offsets[-1]
+        if last_physical_offset < queue.max_physical_offset:
+            return False
+        queue.put_run(batch.units(), batch.queue_offset, batch.next_offset)
+        self._unwritten.add(queue)
+        self.last_store_timestamp_ms = batch.store_timestamp_ms
+        self.last_physical_offset = last_physical_offset
+        return True
+
+    def _ext_address(self, queue: ConsumeQueue, request: DispatchRequest) -> int:
+        """Put what the extension holds of a message there; return what the unit has instead."""
+        if request.next_physical_offset <= queue.max_physical_offset or queue.ext is None:
+            return request.tags_code  # it is in the queue already
+        address = queue.ext.put(
+            ConsumeQueueExtUnit(
+                request.tags_code, request.store_timestamp_ms, self.bit_map_of(request)
+            )
+        )
+        return request.tags_code if address is None else address
+
+    def _dispatch_to_named(self, request: DispatchRequest) -> None:
+        """Give the queues that a message names their units, too."""
+        named = self._multi.units(request.topic, request.queue_id, request.properties)
+        for name, queue_id, queue_offset in named:
+            queue = self.find_or_create(name, queue_id)
+            if isinstance(queue, ConsumeQueue):
+                queue.put(
+                    request.physical_offset, request.size_bytes, request.tags_code, queue_offset
+                )
+                self._unwritten.add(queue)
+
+    def mark_unwritten(self, queue: AnyQueue) -> None:
+        """Say that units were put into a queue behind this table's back."""
+        self._unwritten.add(queue)
+
+    def write(self) -> None:
+        """
+        Put the units that wait into their files, one write a queue.
+
+        Raises:
+            WriteFailedError: the disk refused; the units that are not written wait on.
+
+        """
+        while self._unwritten:
+            queue = next(iter(self._unwritten))
+            queue.write()
+            self._unwritten.discard(queue)
+
+    # recovery and cleaning
+
+    def truncate_dirty(self, physical_offset: int) -> None:
+        """Let go of units at or above `physical_offset` (``truncateDirty``)."""
+        for queue in self:
+            is_batch = isinstance(queue, BatchConsumeQueue)  # knows where its last unit begins
+            if queue.max_physical_offset > physical_offset - is_batch:
+                queue.truncate_dirty(physical_offset)
+
+    def settle(self) -> None:
+        """Zero what recovery left behind the queues' ends, before anything is appended."""
+        for queue in self:
+            queue.settle()
+
+    def recovered_queue_offsets(self, min_physical_offset: int) -> QueueOffsets:
+        """Correct every queue's minimum; return where each goes on (``recoverOffsetTable``)."""
+        offsets = QueueOffsets({key: queue.max_queue_offset for key, queue in self.by_key.items()})
+        for queue in self:
+            queue.correct_min(min_physical_offset)
+        return offsets
+
+    def delete_below(self, min_physical_offset: int) -> int:
+        """Remove files whose messages are all gone; count them."""
+        return sum(queue.delete_below(min_physical_offset) for queue in self)
+
+    def remove(self, topic: str, queue_id: int) -> None:
+        """Remove a queue with all its files; what was made of it stays in the commit log."""
+        queue = self.by_key.pop((topic, queue_id), None)
+        if queue is not None:
+            self._unwritten.discard(queue)
+            queue.destroy()
+
+    def remove_topic_folders(self, topic: str) -> None:
+        """Remove the folders of a topic that has no queues any more."""
+        for folder in (SIMPLE_FOLDER, EXT_FOLDER, BATCH_FOLDER):
+            path = f"{self.directory}/{folder}/{topic}"
+            if self.host.fs.is_directory(path) and not self.host.fs.list_directory(path):
+                self.host.fs.remove_directory(path)
+
+    # lasting
+
+    def flush(self, least_pages: int = 0) -> None:
+        """Write what waits and sync every queue that has so many pages to sync (0: any)."""
+        self.write()
+        for queue in self:
+            queue.flush(least_pages)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for queue in self:
+            queue.close()
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit()
+
+
+def _batch_unit(request: DispatchRequest) -> BatchUnit:
+    """Return the unit of an inner batch; a single message counts as a batch of one."""
+    first, count = request.message_base_offset, request.batch_size
+    if count < 0:
+        first, count = request.queue_offset, 1
+    return BatchUnit(
+        request.physical_offset,
+        request.size_bytes,
+        request.tags_code,
+        request.store_timestamp_ms,
+        first,
+        count,
+    )
+
+
+def _no_bit_map(request: DispatchRequest) -> bytes | None:
+    """No filter is evaluated ahead."""
+    del request
+    return None

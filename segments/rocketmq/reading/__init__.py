@@ -1,0 +1,1 @@
+"""How messages are found: by queue offset, filter, time, key and place."""

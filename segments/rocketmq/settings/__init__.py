@@ -1,0 +1,1 @@
+"""Java's settings by name, type and default, and what differs between its releases."""

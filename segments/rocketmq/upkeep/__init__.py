@@ -1,0 +1,1 @@
+"""What a running store does by the clock: syncs, tables, cleaning, statistics."""

@@ -1,0 +1,1 @@
+"""Looking into, checking and mending stores of RocketMQ's layout."""

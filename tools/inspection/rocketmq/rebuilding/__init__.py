@@ -1,0 +1,1 @@
+"""Making a RocketMQ store's derived files anew, and saving what can be read of a damaged one."""

@@ -1,0 +1,1 @@
+"""Whether the files of a RocketMQ store tell one story, and where not."""
