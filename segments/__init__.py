@@ -35,6 +35,10 @@ class UnknownLayoutError(LogStoreError):
     """A layout was asked for by a name that nobody registered, or that cannot be imported."""
 
 
+class UnfinishedConversionError(ForeignDirectoryError):
+    """A directory is where a conversion works, or the target of one that is not finished."""
+
+
 def layout_names() -> list[str]:
     """Return the names of all layouts, built-in and registered, in order."""
     return list(_entries())
@@ -91,12 +95,12 @@ def _refuse_unfinished(host: Host, directory: str) -> None:
     path = directory.rstrip("/")
     target = path.removesuffix(UNFINISHED_SUFFIX)
     if path != target and host.fs.is_directory(path):
-        raise ForeignDirectoryError(
+        raise UnfinishedConversionError(
             f"{directory}: a conversion into {target} that is not finished; run it again to go on "
             "with it, or remove this folder"
         )
     if not host.fs.exists(path) and host.fs.is_directory(path + UNFINISHED_SUFFIX):
-        raise ForeignDirectoryError(
+        raise UnfinishedConversionError(
             f"{directory}: its conversion is not finished, in {path}{UNFINISHED_SUFFIX}; run it "
             "again to go on with it"
         )

@@ -72,7 +72,7 @@ def offset_range(
               help="Of a .log only the batches with offsets from FROM to below TO; of a commit "
               "log physical offsets, of a consume queue queue offsets.")  # fmt: skip
 @click.option("--kind", "kind_name", type=click.Choice([kind.value for kind in FileKind]),
-              help="What a file of a RocketMQ store holds, if its folder does not tell.")  # fmt: skip
+              help="What a RocketMQ file holds, if its folder does not tell.")  # fmt: skip
 @store_settings
 @click.option("--format", "format_name", type=click.Choice([*RENDERERS, _KAFKA]), default="text",
               show_default=True,
@@ -114,9 +114,9 @@ def dump(
     """
     Print what stands in the files of a Kafka data directory or a RocketMQ store.
 
-    Knows of Kafka .log, .index, .timeindex, .txnindex, .snapshot, the checkpoints, leader-epoch-checkpoint,
-    meta.properties and partition.metadata; of RocketMQ commit log, consume queues and their
-    extensions, batch consume queues, index, timer log and wheel, compaction, the checkpoints, the
+    Knows of Kafka .log, .index, .timeindex, .txnindex, .snapshot, the checkpoints,
+    leader-epoch-checkpoint, meta.properties and partition.metadata; of RocketMQ commit log,
+    consume queues and extensions, index, timer log and wheel, compaction, the checkpoints, the
     tables in config, abort and lock. Reads only, also beside a running broker. Says where bytes
     are wrong, goes on with the next file, and then exits with 1. With --format kafka stdout,
     stderr and exit status are those of Kafka's own tool.

@@ -13,6 +13,7 @@ from logstore.os_host import system_host
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.tools.inspection.columns import aligned
 from logstore.tools.inspection.late_progress import LateProgress
+from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.survey import (
     PartitionView,
     SegmentView,
@@ -32,14 +33,16 @@ _STATES = {
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("directory", metavar="DIR")
 @click.option("--topic", metavar="NAME", help="Only this topic.")
-@click.option("--segments", "has_segments", is_flag=True, help="List every segment too.")
+@click.option("--segments", "--log-files", "has_segments", is_flag=True,
+              help="List every segment (RocketMQ: every file) too.")  # fmt: skip
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
 def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> None:
     """
-    List the topics, partitions and segments of a Kafka data directory.
+    List the topics, partitions and segments of a Kafka data directory, or of a RocketMQ store.
 
-    DIR is an entry of log.dirs, one partition's directory, or a copy of either. Reads only and
-    takes no lock, so a broker may be running. Exits with 1 if something in it is damaged.
+    DIR is an entry of log.dirs, one partition's directory, or a copy of either; or a
+    storePathRootDir. Reads only and takes no lock, so a broker may be running. Exits with 1 if
+    something in it is damaged.
 
     \b
     Examples:
@@ -47,8 +50,15 @@ def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> 
       logstore ls --topic orders --segments /var/lib/kafka
       logstore ls /var/lib/kafka/orders-0
       logstore ls --json /var/lib/kafka | jq '.partitions[] | {topic, end}'
+      logstore ls --segments /var/lib/rocketmq/store
+      logstore ls --json /var/lib/rocketmq/store | jq '.queues[] | {topic, queueId, maxOffset}'
     """
     path = os.path.abspath(directory)
+    if layout_of(path) == ROCKETMQ:
+        from logstore.tools.commands.ls_rocketmq import list_store
+
+        list_store(path, topic, has_files=has_segments, is_json=is_json)
+        return
     with LateProgress("looking at partitions", 0) as progress:
 
         def note(done: int, total: int) -> None:

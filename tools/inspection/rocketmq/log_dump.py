@@ -31,9 +31,9 @@ def dump_commit_log(
     try:
         for piece in LogScan().pieces(file, path, base):
             if isinstance(piece, Run):
-                if base + piece.position >= selection.end:
-                    return
                 yield from _messages(piece, path, base, selection)
+                if base + piece.position + len(piece.data) >= selection.end:
+                    return
             elif isinstance(piece, Stretch):
                 yield Problem(path, piece.position, _said(piece))
             else:
