@@ -13,7 +13,10 @@ from logstore.errors import MissingSegmentError
 from logstore.host import FileSystem
 from logstore.os_host import system_host
 from logstore.segments.kafka.directory_name import DirectoryNameError, parse_directory_name
-from logstore.tools.inspection.explanation import Explanation, explain_offset, explain_time
+from logstore.tools.commands.store_settings import store_settings
+from logstore.tools.inspection.explanation import explain_offset, explain_time
+from logstore.tools.inspection.layout import ROCKETMQ, layout_of
+from logstore.tools.inspection.road import Explanation
 from logstore.tools.inspection.stored_partition import StoredPartition
 from logstore.tools.inspection.survey import is_partition, listed, log_starts
 from logstore.tools.inspection.times import iso_time, parse_time
@@ -40,12 +43,21 @@ def time_ms(ctx: click.Context, param: click.Parameter, value: str | None) -> in
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("directory", metavar="DIR")
 @click.option("--topic", metavar="NAME", help="The topic.")
-@click.option("--partition", "index", metavar="N", type=click.IntRange(0),
-              help="Its partition.")  # fmt: skip
-@click.option("--offset", metavar="N", type=click.IntRange(0), help="Look for this offset.")
+@click.option("--partition", "--queue", "index", metavar="N", type=click.IntRange(0),
+              help="Its partition, or its queue.")  # fmt: skip
+@click.option("--offset", metavar="N", type=click.IntRange(0),
+              help="Look for this offset, of a RocketMQ queue the queue offset.")  # fmt: skip
 @click.option("--time", "asked_ms", metavar="TIME", callback=time_ms,
               help="Look for the first record that is at least that young: ISO-8601 (UTC unless it "
               "names a zone) or ms since the epoch.")  # fmt: skip
+@click.option("--physical-offset", metavar="N", type=click.IntRange(0),
+              help="RocketMQ: look for this byte of the commit log.")  # fmt: skip
+@click.option("--key", metavar="KEY", help="RocketMQ: look for messages of --topic with this key.")
+@click.option("--unique-key", metavar="KEY", help="RocketMQ: the same by the client's message id.")
+@click.option("--message-id", metavar="ID", help="RocketMQ: look for the broker's message id.")
+@click.option("--count", "count_max", metavar="N", type=click.IntRange(1), default=32,
+              show_default=True, help="RocketMQ: so many messages of a key.")  # fmt: skip
+@store_settings
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
 def query(
     directory: str,
@@ -53,23 +65,45 @@ def query(
     index: int | None,
     offset: int | None,
     asked_ms: int | None,
+    physical_offset: int | None,
+    key: str | None,
+    unique_key: str | None,
+    message_id: str | None,
+    count_max: int,
+    settings: dict[str, str],
     is_json: bool,
 ) -> None:
     """
-    Ask where an offset or a time is in a partition, and how the indexes lead there.
+    Ask where an offset, a time, a key or an id is, and how the indexes lead there.
 
-    DIR is a Kafka data directory; for one partition's own directory no topic is needed. Reads only
-    and takes no lock. Exits with 1 where there is no such record, or the way to it is damaged.
+    DIR is a Kafka data directory (for one partition's own directory no topic is needed) or a
+    RocketMQ store. Reads only and takes no lock. Exits with 1 where there is no such record, or
+    the way to it is damaged.
 
     \b
     Examples:
       logstore query /var/lib/kafka --topic orders --partition 0 --offset 4711
       logstore query /var/lib/kafka --topic orders --partition 0 --time 2023-11-14T22:15:00Z
       logstore query /var/lib/kafka/orders-0 --time 1700000100000 --json | jq .batch
+      logstore query store --topic TopicTest --queue 0 --offset 4711
+      logstore query store --topic TopicTest --key order-17
+      logstore query store --message-id 7F00000100002A9F0000000000000A3C
+      logstore query store --physical-offset 2620
     """
+    path = os.path.abspath(directory)
+    if layout_of(path) == ROCKETMQ:
+        from logstore.tools.commands.query_rocketmq import StoreQuestion, query_store
+
+        question = StoreQuestion(
+            topic, index, offset, asked_ms, physical_offset, key, unique_key, message_id, count_max
+        )
+        query_store(path, question, settings, is_json=is_json)
+        return
+    if any(one is not None for one in (physical_offset, key, unique_key, message_id)):
+        raise click.UsageError(f"{path}: Kafka knows neither keys nor physical offsets nor ids")
     if (offset is None) == (asked_ms is None):
         raise click.UsageError("say either --offset N or --time TIME")
-    partition = _find(system_host().fs, os.path.abspath(directory), topic, index)
+    partition = _find(system_host().fs, path, topic, index)
     if offset is not None:
         explanation = explain_offset(partition, offset)
     else:

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from operator import itemgetter
-from typing import TypeAlias
-
-import attrs
 
 from logstore.errors import CorruptEntryError, StorageError
 from logstore.segments.kafka.record import CorruptRecordError, Record, decode_records
@@ -19,42 +16,11 @@ from logstore.segments.kafka.record_batch import MAGIC, RecordBatch
 from logstore.tools.inspection.batch_walk import FoundBatch, walk_batches, whole_batch
 from logstore.tools.inspection.log_dump import codec_name, control_fields, timestamp_type
 from logstore.tools.inspection.rendering import json_bytes, json_headers, quoted
+from logstore.tools.inspection.road import Explanation, Fields
 from logstore.tools.inspection.stored_partition import StoredPartition, StoredSegment
 from logstore.tools.inspection.times import iso_time
 
-Fields: TypeAlias = dict[str, object]
 _TEXT_CHARACTERS = 120
-
-
-@attrs.frozen
-class Step:
-    """One step on the way: its name, what was found as fields, and the same as a sentence."""
-
-    name: str
-    fields: Fields
-    sentence: str
-
-
-@attrs.define
-class Explanation:
-    """
-    The way to an answer.
-
-    `outcome` is one of found, marker, hole, below-start, at-end, above-end, too-young, damaged.
-    """
-
-    steps: list[Step] = attrs.field(factory=list[Step])
-    outcome: str = "found"
-    verdict: str = ""
-
-    def add(self, name: str, fields: Fields, sentence: str) -> None:
-        """Take one more step."""
-        self.steps.append(Step(name, fields, sentence))
-
-    def end(self, outcome: str, verdict: str) -> Explanation:
-        """Say how it ended."""
-        self.outcome, self.verdict = outcome, verdict
-        return self
 
 
 def explain_offset(partition: StoredPartition, offset: int) -> Explanation:
