@@ -253,6 +253,7 @@ class Server:
         self.service = service
         self.peers: set[_Peer] = set()
         self._listener: Listener | None = None
+        self._is_driving = False
         self._wake: asyncio.TimerHandle | None = None
         self._workers = ThreadPoolExecutor(4, thread_name_prefix="logstore-io")
         self._loop: asyncio.AbstractEventLoop
@@ -263,13 +264,19 @@ class Server:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; return the port (chosen by the system where `port` is 0)."""
+        listener = await Listener.open(host, port, lambda: _Peer(self, self.service.connect))
+        self.drive()
+        self._listener = listener
+        return listener.port
+
+    def drive(self) -> None:
+        """Run the timers and the blocking work of a service that nobody connects to."""
         self._loop = asyncio.get_running_loop()
-        self._listener = await Listener.open(host, port, lambda: _Peer(self, self.service.connect))
+        self._is_driving = True
         self._offload_before, self.service.offload = self.service.offload, self._offload
         self.service.timers.on_earlier = lambda _: self._sleep()
         self._idle_sweep.start()
         self._sleep()
-        return self._listener.port
 
     def reach(
         self,
@@ -330,9 +337,11 @@ class Server:
 
     async def stop(self) -> None:
         """Stop listening and hang up on everybody; the service is as it was before the start."""
-        if self._listener is None:
+        if not self._is_driving:
             return
-        self._listener.close()
+        self._is_driving = False
+        if self._listener is not None:
+            self._listener.close()
         for task in self._reaching:
             task.cancel()
         self.service.timers.on_earlier = None

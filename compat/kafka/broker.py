@@ -68,6 +68,8 @@ class Broker:
         #: how long a server lets connections be on which nothing moves; negative: for ever
         self.idle_ms_max: int = config.connections_max_idle_ms
         self._producer_ids = range(0)
+        #: why there are no transactions here; None where there are
+        self.transactions_refusal: str | None = None
         #: a client's transactional records need a transaction that the coordinator knows of
         self.verifies_transactions = bool(config.given["transaction.partition.verification.enable"])
         #: partitions by the topic name's UTF-8 bytes, and by the topic id's 16 bytes
@@ -160,6 +162,11 @@ class Broker:
         partition.on_flush_due = self.flusher.mark_due
         partition.on_roll = self.flusher.flush
         partition.verifies_transactions = self.verifies_transactions
+
+    def flaw_of_new_topic(self, name: str) -> str | None:
+        """Return why the store cannot have a topic of that name, which Kafka allows; or None."""
+        del name
+        return None
 
     def create_topic(
         self, name: str, partition_count: int, settings: dict[str, str] | None = None

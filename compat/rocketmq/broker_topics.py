@@ -42,7 +42,8 @@ class SendRoute:
 
 class BrokerTopics:
     """
-    Finds, makes and changes topics. `on_change` is told of every topic that is new or other.
+    Finds, makes and changes topics. `on_change` is told of every topic that is new or other,
+    `on_remove` of every one that has gone.
 
     Source: ``TopicConfigManager``.
     """
@@ -51,6 +52,7 @@ class BrokerTopics:
         self.table = table
         self._settings = settings
         self.on_change: Callable[[TopicConfig], None] | None = None
+        self.on_remove: Callable[[str], None] | None = None
         #: beside the well-known ones, those named after broker and cluster
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
         #: topics that were found fit to be sent to without another look
@@ -182,6 +184,8 @@ class BrokerTopics:
         removed = self.table.remove(topic)
         if removed is not None:
             self.table.persist()
+            if self.on_remove is not None:
+                self.on_remove(topic)
         return removed is not None
 
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Protocol
 
 import attrs
 
@@ -51,15 +52,40 @@ class Stored:
 Run = Callable[[Callable[[Stored], KafkaPartition], list[Stored]], Iterable[KafkaPartition]]
 
 
+class PartitionMaker(Protocol):
+    """Makes an open partition; :class:`KafkaPartition` itself does."""
+
+    def __call__(
+        self,
+        host: Host,
+        files: SegmentFiles,
+        topic: str,
+        index: int,
+        *,
+        recovery_point: int | None,
+        log_start_offset: int,
+    ) -> KafkaPartition:
+        """Open the partition; with a `recovery_point` what lies past it is checked."""
+        ...
+
+
 class PartitionLoader:
     """
     Opens the partitions of one data directory: those that are in it, and new ones.
 
     `was_clean` says that the last stop was. `thread_count` partitions are recovered at a time.
+    `make` makes the partition of files that are ready.
     """
 
-    def __init__(self, host: Host, directory: DataDirectory, thread_count: int = 1) -> None:
+    def __init__(
+        self,
+        host: Host,
+        directory: DataDirectory,
+        thread_count: int = 1,
+        make: PartitionMaker | None = None,
+    ) -> None:
         self.host = host
+        self._make: PartitionMaker = KafkaPartition if make is None else make
         self.directory = directory
         self.was_clean = clean_shutdown.exists(host.fs, directory.path)
         self._places = directory.partitions()
@@ -299,7 +325,7 @@ class PartitionLoader:
         )
         if self.directory.is_writable and not is_new:
             self._keep_topic_id(files, topic.topic_id)
-        partition = KafkaPartition(
+        partition = self._make(
             self.host,
             files,
             topic.name,

@@ -25,6 +25,7 @@ from logstore.segments.kafka.kafka_uuid import random_uuid
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.partition_loader import PartitionLoader, Progress
+from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.segments.kafka.topic import Topic, remove_settings
 
 __all__ = ["LAYOUT", "KafkaLayout", "KafkaStore", "Progress", "Run", "StoreOptions"]
@@ -82,7 +83,10 @@ class KafkaStore:
         self.node_id = self._data_directory.node_id
         try:
             self._loader = PartitionLoader(
-                host, self._data_directory, self.options.recovery_thread_count
+                host,
+                self._data_directory,
+                self.options.recovery_thread_count,
+                self.make_partition,
             )
             self.was_clean = self._loader.was_clean
             self.metadata = self._open_metadata()
@@ -91,6 +95,26 @@ class KafkaStore:
         except BaseException:
             self._data_directory.release()
             raise
+
+    def make_partition(
+        self,
+        host: Host,
+        files: SegmentFiles,
+        topic: str,
+        index: int,
+        *,
+        recovery_point: int | None,
+        log_start_offset: int,
+    ) -> KafkaPartition:
+        """Return the partition of files that are ready; a kind of store may have kinds of these."""
+        return KafkaPartition(
+            host,
+            files,
+            topic,
+            index,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
 
     def _open_metadata(self) -> ClusterMetadata:
         directory, release = self._data_directory, self.options.release

@@ -78,7 +78,7 @@ def check(broker: Broker, plan: TopicPlan) -> CheckedPlan:
         raise RefusedRequestError(
             ErrorCode.TOPIC_ALREADY_EXISTS, f"a topic '{name}' already exists"
         )
-    flaw = flaw_of(name)
+    flaw = flaw_of(name) or broker.flaw_of_new_topic(name)
     if flaw is not None:
         raise RefusedRequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, flaw)
     clash = clash_of(name, broker.topics)
