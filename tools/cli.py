@@ -20,6 +20,7 @@ COMMANDS = {
     "reindex": "logstore.tools.commands.reindex:reindex",
     "salvage": "logstore.tools.commands.salvage:salvage",
     "compact": "logstore.tools.commands.compact:compact_command",
+    "convert": "logstore.tools.commands.convert:convert",
     "bench": "logstore.tools.commands.bench:bench",
 }
 #: shown in the help page without importing the command
@@ -32,6 +33,7 @@ SUMMARIES = {
     "reindex": "Make indexes, snapshots and epochs anew from the logs.",
     "salvage": "Take every good batch out of a damaged partition.",
     "compact": "Keep only the last record of each key in compacted topics.",
+    "convert": "Make a store of the other layout, or Parquet or JSON files, as a Spark job.",
     "bench": "Measure this broker beside the real one.",
 }
 

@@ -6,7 +6,9 @@ The first seven are those of Spark's own Kafka source, in its order.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
+from typing import Any
 
 from logstore.errors import LogStoreError
 
@@ -123,3 +125,21 @@ def check_layout(names: Iterable[str], layout: str) -> None:
 def ddl_of(names: Iterable[str]) -> str:
     """Return the schema of these columns as Spark's DDL."""
     return ", ".join(f"`{name}` {COLUMN_TYPES[name]}" for name in names)
+
+
+def arrow_schema(names: Iterable[str]) -> Any:
+    """Return the ``pyarrow.Schema`` of these columns, as Spark would make it."""
+    pa: Any = importlib.import_module("pyarrow")
+    header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+    types = {
+        "BINARY": pa.binary(),
+        "STRING": pa.string(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "SMALLINT": pa.int16(),
+        "BOOLEAN": pa.bool_(),
+        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+        "ARRAY<STRUCT<key: STRING, value: BINARY>>": pa.list_(header),
+        "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
+    }
+    return pa.schema([pa.field(name, types[COLUMN_TYPES[name]]) for name in names])

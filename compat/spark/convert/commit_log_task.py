@@ -16,7 +16,7 @@ from logstore.compat.spark.convert.message_packing import MessageBatch
 from logstore.compat.spark.convert.offset_map import OffsetMapWriter
 from logstore.compat.spark.convert.restored_messages import RestoredBatch
 from logstore.compat.spark.convert.topic_names import rocketmq_name
-from logstore.compat.spark.convert.work_folder import WorkFolder
+from logstore.compat.spark.convert.work_folder import Attempt
 from logstore.compat.spark.stores import file_system_of
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.host import File
@@ -61,13 +61,18 @@ class CommitLogTask:
     span: FileSpan
     file_bytes: int
 
-    def run(self, folder: WorkFolder) -> int:
+    @property
+    def size_bytes(self) -> int:
+        """How much of the source it reads."""
+        return sum(placed.unit.size_bytes for placed in self.span.units)
+
+    def run(self, attempt: Attempt) -> int:
         """Write the files, and the map of what stands where; return how many messages there are."""
-        directory = folder.data / "commitlog"
+        directory = attempt.data / "commitlog"
         directory.mkdir(parents=True, exist_ok=True)
         files = _Files(directory, self.span.physical_offset, self.file_bytes)
         kept = kept_fields(self.source)
-        with OffsetMapWriter(folder.beside, self.number) as offset_map:
+        with OffsetMapWriter(attempt.beside, self.number) as offset_map:
             count = sum(
                 self._write_unit(placed, files, offset_map, kept) for placed in self.span.units
             )

@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
-import json
+import os
 from typing import Any
+
+import attrs
 
 from logstore.compat.spark.convert.job import Progress, Runner
 from logstore.compat.spark.convert.options import ConvertOptions
+from logstore.compat.spark.convert.to_files import FILE_LAYOUTS, convert_to_files
 from logstore.compat.spark.convert.to_kafka import convert_to_kafka
 from logstore.compat.spark.convert.to_rocketmq import convert_to_rocketmq
-from logstore.compat.spark.convert.work_folder import REPORT_NAME, WorkFolder
+from logstore.compat.spark.convert.work_folder import (
+    FILES_REPORT_NAME,
+    REPORT_NAME,
+    TargetError,
+    WorkFolder,
+)
+
+
+def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
+    """
+    Return the report of a target that stands already, None if there is something to do.
+
+    Raises:
+        TargetError: something else stands there, or the target lies in the source.
+
+    """
+    folder = WorkFolder(options.target)
+    report = folder.finished_report()
+    if report is None:
+        folder.check_target()
+        _check_apart(options)
+        return None
+    wishes = _absolute(options).wishes()
+    differing = [name for name, wish in wishes.items() if report.get(name) != wish]
+    if differing:
+        name = differing[0]
+        raise TargetError(
+            f"{options.target}: was made with {name} {report.get(name)!r}, not {wishes[name]!r}; "
+            "name another target"
+        )
+    folder.remove()
+    return report
 
 
 def convert(
@@ -19,19 +53,38 @@ def convert(
     Make the target; return the report that stands in it.
 
     Raises:
-        TargetError: something else stands there.
+        TargetError: something else stands there, or another conversion into it is running.
         OptionError: a topic is not in the source.
         ForeignDirectoryError: the source is no store, or of the target's own layout.
         UnfitMessageError, UnfitRecordError: a record cannot be a message of the target.
         CorruptEntryError: the source is damaged; it names file and position.
 
     """
-    folder = WorkFolder(options.target)
-    if folder.is_finished:
-        report: dict[str, Any] = json.loads((folder.target / REPORT_NAME).read_bytes())
+    report = finished_report(options)
+    if report is not None:
         return report
-    folder.check_target()
-    make = convert_to_kafka if options.layout == "kafka" else convert_to_rocketmq
-    report = make(runner, options, progress)
-    folder.finish(json.dumps(report, indent=2).encode())
+    options = _absolute(options)
+    folder = WorkFolder(options.target)
+    with folder.locked():
+        if options.layout in FILE_LAYOUTS:
+            made, name = convert_to_files(runner, options, progress), FILES_REPORT_NAME
+        elif options.layout == "kafka":
+            made, name = convert_to_kafka(runner, options, progress), REPORT_NAME
+        else:
+            made, name = convert_to_rocketmq(runner, options, progress), REPORT_NAME
+        report = options.wishes() | made
+        folder.finish(report, name)
     return report
+
+
+def _absolute(options: ConvertOptions) -> ConvertOptions:
+    """Return the options as they mean the same in every worker's directory."""
+    if "://" in options.source:
+        return options
+    return attrs.evolve(options, source=os.path.abspath(options.source))
+
+
+def _check_apart(options: ConvertOptions) -> None:
+    source, target = os.path.abspath(options.source), os.path.abspath(options.target)
+    if os.path.commonpath([source, target]) in (source, target):
+        raise TargetError(f"{target}: source and target must not lie in one another")

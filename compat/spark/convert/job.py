@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
 
-from logstore.compat.spark.convert.work_folder import WorkFolder
+from logstore.compat.spark.convert.work_folder import Attempt, WorkFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOOK_SECONDS = 0.5
-#: told (tasks done, tasks all)
-Progress = Callable[[int, int], None]
+#: told (what is being done, bytes of the source done, bytes all)
+Progress = Callable[[str, int, int], None]
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
@@ -72,8 +72,13 @@ class Task(Protocol):
         """Which of the tasks it is."""
         ...
 
-    def run(self, folder: WorkFolder) -> object:
-        """Do it, durably; return what the driver wants to know."""
+    @property
+    def size_bytes(self) -> int:
+        """How much of the source it reads."""
+        ...
+
+    def run(self, attempt: Attempt) -> object:
+        """Make its files, durably; return what the driver wants to know."""
         ...
 
 
@@ -86,7 +91,7 @@ def run_tasks(
     """Run every task that is not done yet; return what all of them reported, in order."""
     missing = [task for task in tasks if folder.outcome(task.number) is None]
     target = str(folder.target)
-    watch = _Watch(folder, len(tasks), progress)
+    watch = _Watch(folder, tasks, progress)
     try:
         runner.map(lambda task: _run(task, target), missing)
     finally:
@@ -95,17 +100,27 @@ def run_tasks(
 
 
 def _run(task: Task, target: str) -> None:
-    """Run one task in a worker, and say that it is done."""
+    """
+    Run one task in a worker, and say that it is done.
+
+    Its files get their names when all of them are whole: of two that run the same task, as Spark
+    does with slow ones, neither can spoil what the other has made.
+    """
     folder = WorkFolder(target)
-    folder.report(task.number, task.run(folder))
+    attempt = folder.begin_attempt(task.number)
+    outcome = task.run(attempt)
+    attempt.publish(folder)
+    folder.report(task.number, outcome)
 
 
 class _Watch:
-    """Tells how many tasks are done while they run."""
+    """Tells how much is done while tasks run."""
 
-    def __init__(self, folder: WorkFolder, count: int, progress: Progress | None) -> None:
+    def __init__(
+        self, folder: WorkFolder, tasks: Sequence[Task], progress: Progress | None
+    ) -> None:
         self._folder = folder
-        self._count = count
+        self._sizes = {task.number: task.size_bytes for task in tasks}
         self._progress = progress
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -113,13 +128,17 @@ class _Watch:
             self._thread.start()
 
     def _look(self) -> None:
-        assert self._progress is not None
         while not self._is_over.wait(_LOOK_SECONDS):
-            self._progress(self._folder.count_done(), self._count)
+            self._tell()
+
+    def _tell(self) -> None:
+        assert self._progress is not None
+        done = sum(self._sizes.get(number, 0) for number in self._folder.numbers_done())
+        self._progress("writing", done, sum(self._sizes.values()))
 
     def stop(self) -> None:
         """Tell it a last time."""
         self._is_over.set()
         if self._progress is not None:
             self._thread.join()
-            self._progress(self._folder.count_done(), self._count)
+            self._tell()

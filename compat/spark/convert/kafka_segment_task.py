@@ -18,7 +18,7 @@ from logstore.compat.spark.convert.queue_units import QueueUnits, UnitArrays
 from logstore.compat.spark.convert.record_packing import PackedBatch, RecordBatches
 from logstore.compat.spark.convert.restored_records import restored_batches
 from logstore.compat.spark.convert.unwrapping import unwrapped
-from logstore.compat.spark.convert.work_folder import WorkFolder
+from logstore.compat.spark.convert.work_folder import Attempt
 from logstore.host import File, FileSystem
 from logstore.os_host import system_host
 from logstore.segments.kafka.compression import Codec
@@ -42,17 +42,18 @@ class KafkaSegmentTask:
     partition: int
     codec: Codec
     segment_bytes: int
+    size_bytes: int
 
-    def run(self, folder: WorkFolder) -> int:
+    def run(self, attempt: Attempt) -> int:
         """Write them, and the map of what stands where; return how many records there are."""
         units = self.units.read(system_host().fs)
-        directory = folder.data / self.partition_folder
+        directory = attempt.data / self.partition_folder
         directory.mkdir(parents=True, exist_ok=True)
         segments = _Segments(directory, self.segment_bytes)
         count = 0
         with (
-            OffsetMapWriter(folder.beside, self.number) as offset_map,
-            MessageFieldsWriter(folder.beside, self.number) as fields,
+            OffsetMapWriter(attempt.beside, self.number) as offset_map,
+            MessageFieldsWriter(attempt.beside, self.number) as fields,
         ):
             rests = kept_rests(str(Path(self.commit_log).parent)).of_partition(
                 self.source_topic, self.partition

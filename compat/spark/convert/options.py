@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
-#: RocketMQ's ``mappedFileSizeCommitLog``
-COMMIT_LOG_FILE_BYTES = 1024 * 1024 * 1024
 #: how much of the source a task reads at most
 TASK_BYTES = 256 * 1024 * 1024
 
@@ -18,7 +17,8 @@ class ConvertOptions:
     From where to where, and what of it.
 
     `topics` None means all but internal ones. `settings` are those of the target: Kafka's topic
-    settings, or keys of RocketMQ's ``MessageStoreConfig``. `codec` is Kafka's, for new batches.
+    settings, or keys of RocketMQ's ``MessageStoreConfig``. `codec` None is what the target's kind
+    has by default: none for new batches and for lines, zstd for Parquet.
     """
 
     source: str
@@ -27,9 +27,21 @@ class ConvertOptions:
     topics: tuple[str, ...] | None = None
     starting_timestamp_ms: int | None = None
     ending_timestamp_ms: int | None = None
-    codec: str = "none"
+    codec: str | None = None
     settings: Mapping[str, str] = attrs.field(factory=dict[str, str])
     task_bytes: int = TASK_BYTES
+
+    def wishes(self) -> dict[str, Any]:
+        """Return what decides on the target's content, as it stands in its report."""
+        return {
+            "source": self.source,
+            "layout": self.layout,
+            "onlyTopics": None if self.topics is None else list(self.topics),
+            "from": self.starting_timestamp_ms,
+            "until": self.ending_timestamp_ms,
+            "codec": self.codec,
+            "settings": dict(self.settings),
+        }
 
     def read_options(self) -> dict[str, str]:
         """Return the choice of records as the data source's options have it."""

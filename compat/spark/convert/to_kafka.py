@@ -20,7 +20,7 @@ from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.queue_units import QueueUnits
 from logstore.compat.spark.convert.topic_names import kafka_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
-from logstore.compat.spark.options import ReadOptions, parse_options
+from logstore.compat.spark.options import OptionError, ReadOptions, parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.rocketmq_plan import queue_bounds, wanted_queues
 from logstore.compat.spark.stores import open_for_reading
@@ -69,13 +69,15 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
 
     """
     read_options = parse_options(options.read_options())
-    codec = Codec[options.codec.upper()]
+    codec = _codec(options)
     segment_bytes = parse_topic_configs(dict(options.settings)).segment_bytes
     with open_for_reading(options.source) as store:
         if not isinstance(store, RocketMQStore):
-            raise ForeignDirectoryError(f"{options.source}: is no RocketMQ store")
+            raise ForeignDirectoryError(
+                f"{options.source}: is no RocketMQ store: nothing to convert"
+            )
         tasks: list[KafkaSegmentTask] = []
-        for topic, queue_id, units in _shares(store, read_options, options.task_bytes):
+        for topic, queue_id, units, size_bytes in _shares(store, read_options, options.task_bytes):
             name = kafka_name(topic)
             tasks.append(
                 KafkaSegmentTask(
@@ -89,6 +91,7 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
                     queue_id,
                     codec,
                     segment_bytes,
+                    size_bytes,
                 )
             )
         counts: dict[str, int] = {}
@@ -97,9 +100,18 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
         return KafkaPlan(tasks, counts, _committed(store))
 
 
+def _codec(options: ConvertOptions) -> Codec:
+    """Return what new batches are compressed with."""
+    name = options.codec or "none"
+    if name.upper() not in Codec.__members__:
+        known = ", ".join(codec.lower() for codec in Codec.__members__)
+        raise OptionError("codec", name, f"must be one of: {known}")
+    return Codec[name.upper()]
+
+
 def _shares(
     store: RocketMQStore, options: ReadOptions, task_bytes: int
-) -> Iterator[tuple[str, int, QueueUnits]]:
+) -> Iterator[tuple[str, int, QueueUnits, int]]:
     """Yield parts of queues, of about `task_bytes` each."""
     starts = queue_bounds(store, options, options.start)
     ends = queue_bounds(store, options, options.end)
@@ -118,11 +130,14 @@ def _shares(
             first,
             last - first,
         )
-        for units in _parts(store, whole, task_bytes):
-            yield topic, queue_id, units
+        for units, size_bytes in _parts(store, whole, task_bytes):
+            yield topic, queue_id, units, size_bytes
 
 
-def _parts(store: RocketMQStore, whole: QueueUnits, task_bytes: int) -> Iterator[QueueUnits]:
+def _parts(
+    store: RocketMQStore, whole: QueueUnits, task_bytes: int
+) -> Iterator[tuple[QueueUnits, int]]:
+    """Yield runs of units whose messages have about `task_bytes` together, and how many."""
     begun, filled_bytes = whole.first, 0
     end = whole.first + whole.count
     for first in range(whole.first, end, _CHUNK_UNITS):
@@ -131,14 +146,17 @@ def _parts(store: RocketMQStore, whole: QueueUnits, task_bytes: int) -> Iterator
         sums = np.cumsum(chunk.read(store.host.fs).size_bytes)
         done = 0
         while filled_bytes + int(sums[-1]) - done > task_bytes:
-            cut = max(1, int(np.searchsorted(sums, done + task_bytes - filled_bytes)))
-            if first + cut <= begun:
-                break
-            yield attrs.evolve(whole, first=begun, count=first + cut - begun)
-            begun, filled_bytes, done = first + cut, 0, int(sums[cut - 1])
+            cut = int(np.searchsorted(sums, done + task_bytes - filled_bytes, side="right"))
+            cut = max(cut, begun - first + 1)  # one that is longer than a task has one of its own
+            sum_before = int(sums[cut - 1]) if cut > 0 else 0
+            yield (
+                attrs.evolve(whole, first=begun, count=first + cut - begun),
+                filled_bytes + sum_before - done,
+            )
+            begun, filled_bytes, done = first + cut, 0, sum_before
         filled_bytes += int(sums[-1]) - done
     if begun < end:
-        yield attrs.evolve(whole, first=begun, count=end - begun)
+        yield attrs.evolve(whole, first=begun, count=end - begun), filled_bytes
 
 
 def _committed(store: RocketMQStore) -> dict[tuple[str, str, int], int]:
@@ -161,11 +179,12 @@ def convert_to_kafka(
         plan = plan_to_kafka(options)
         folder.save_plan(options, plan)
     counts = run_tasks(runner, folder, plan.tasks, progress)
+    if progress is not None:
+        progress("indexing", 0, 0)
     _complete(folder, options, plan)
     return {
-        "source": options.source,
-        "layout": "kafka",
         "messages": sum(counts),
+        "bytes": sum(task.size_bytes for task in plan.tasks),
         "topics": sorted(plan.partition_counts),
     }
 

@@ -22,23 +22,23 @@ from logstore.compat.spark.convert.committed_offsets import (
     read_committed_offsets,
 )
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
-from logstore.compat.spark.convert.options import COMMIT_LOG_FILE_BYTES, ConvertOptions
+from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.topic_names import rocketmq_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.kafka_plan import plan_units
-from logstore.compat.spark.options import parse_options
+from logstore.compat.spark.options import OptionError, parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.stores import file_system_of, open_for_reading
 from logstore.compat.spark.work_unit import WorkUnit, gathered
 from logstore.errors import ForeignDirectoryError
 from logstore.os_host import system_host
 from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 _log = logging.getLogger(__name__)
-_FILE_SIZE_KEY = "mappedFileSizeCommitLog"
 #: what a store derives from its commit log; a run that was killed may have left a part
 _DERIVED = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "abort", "config", "lock")
 
@@ -64,7 +64,9 @@ class RocketMQPlan:
         return sum(one.size_bytes for one in self.measured)
 
 
-def plan_to_rocketmq(runner: Runner, options: ConvertOptions) -> RocketMQPlan:
+def plan_to_rocketmq(
+    runner: Runner, options: ConvertOptions, progress: Progress | None = None
+) -> RocketMQPlan:
     """
     Measure the source and lay out the target's commit log.
 
@@ -74,12 +76,45 @@ def plan_to_rocketmq(runner: Runner, options: ConvertOptions) -> RocketMQPlan:
         ForeignDirectoryError: the source is no Kafka store.
 
     """
-    file_bytes = int(options.settings.get(_FILE_SIZE_KEY, COMMIT_LOG_FILE_BYTES))
-    split_bytes = max(1, min(options.task_bytes, file_bytes // 4))
+    source = _look_at(options)
+    units, firsts = source.units, source.first_offsets
+    for unit in reversed(units):  # the first of each partition counts: times may choose a part
+        firsts[unit.topic, unit.partition] = unit.start_offset
+    if progress is not None:
+        progress("measuring", 0, sum(unit.size_bytes for unit in units))
+    measured = _measured(runner, options, units)
+    spans = lay_out(measured, firsts, commit_log_file_bytes(options), options.task_bytes)
+    return RocketMQPlan(spans, measured, firsts, source.partition_counts, source.committed)
+
+
+@attrs.frozen
+class _Source:
+    """What a look at the source's indexes tells."""
+
+    units: list[WorkUnit]
+    first_offsets: dict[tuple[str, int], int]
+    partition_counts: dict[str, int]
+    committed: CommittedOffsets
+
+
+def plan_units_of(options: ConvertOptions) -> list[WorkUnit]:
+    """Return what of the source is to be read; raises as :func:`plan_to_rocketmq`."""
+    return _look_at(options).units
+
+
+def commit_log_file_bytes(options: ConvertOptions) -> int:
+    """Return how long a file of the target's commit log is."""
+    return StoreConfig(options.settings).commit_log_file_size_bytes
+
+
+def _look_at(options: ConvertOptions) -> _Source:
+    if options.codec not in (None, "none"):
+        raise OptionError("codec", options.codec, "is for batches of Kafka; leave it out")
+    split_bytes = max(1, min(options.task_bytes, commit_log_file_bytes(options) // 4))
     read_options = parse_options({**options.read_options(), "splitBytes": str(split_bytes)})
     with open_for_reading(options.source) as store:
         if not isinstance(store, KafkaStore):
-            raise ForeignDirectoryError(f"{options.source}: is no Kafka store")
+            raise ForeignDirectoryError(f"{options.source}: is no Kafka store: nothing to convert")
         units = plan_units(store, read_options, Where())
         partitions = [
             partition
@@ -91,12 +126,7 @@ def plan_to_rocketmq(runner: Runner, options: ConvertOptions) -> RocketMQPlan:
         counts: dict[str, int] = {}
         for partition in partitions:
             counts[partition.topic] = max(counts.get(partition.topic, 0), partition.index + 1)
-        committed = read_committed_offsets(store)
-    for unit in reversed(units):  # the first of each partition counts: times may choose a part
-        firsts[unit.topic, unit.partition] = unit.start_offset
-    measured = _measured(runner, options, units)
-    spans = lay_out(measured, firsts, file_bytes, options.task_bytes)
-    return RocketMQPlan(spans, measured, firsts, counts, committed)
+        return _Source(units, firsts, counts, read_committed_offsets(store))
 
 
 def _measured(runner: Runner, options: ConvertOptions, units: list[WorkUnit]) -> list[Measured]:
@@ -122,18 +152,17 @@ def convert_to_rocketmq(
     folder = WorkFolder(options.target)
     plan: RocketMQPlan | None = folder.load_plan(options)
     if plan is None:
-        plan = plan_to_rocketmq(runner, options)
+        plan = plan_to_rocketmq(runner, options, progress)
         folder.save_plan(options, plan)
-    file_bytes = int(options.settings.get(_FILE_SIZE_KEY, COMMIT_LOG_FILE_BYTES))
     tasks = [
-        CommitLogTask(number, options.source, span, file_bytes)
+        CommitLogTask(number, options.source, span, commit_log_file_bytes(options))
         for number, span in enumerate(plan.spans)
     ]
     run_tasks(runner, folder, tasks, progress)
+    if progress is not None:
+        progress("indexing", 0, 0)
     _complete(folder, options, plan)
     return {
-        "source": options.source,
-        "layout": "rocketmq",
         "messages": plan.message_count,
         "bytes": plan.size_bytes,
         "topics": {topic: rocketmq_name(topic) for topic in sorted(plan.partition_counts)},

@@ -5,30 +5,71 @@ Where a conversion works until it is done: ``<target>.converting`` beside the ta
 
     data/            the store as it grows; the target is this folder, renamed at the very end
     beside/          what goes into it last: offset maps and rests, which no broker reads
+    attempts/        a folder for each try of a task: its files until they are whole
     plan.pickle      the tasks; a second run with the same wishes goes on with them
     done/<number>    what a finished task reported
+    lock             held by the run that works here
 
-A task may run twice, here or there: it writes its files anew, and its report is renamed into place.
+A task may run twice, here or there, even at once: each try writes files of its own, which are
+renamed into place, and so is its report.
 """
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import pickle
 import shutil
 import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from logstore.errors import LogStoreError
 from logstore.segments import UNFINISHED_SUFFIX
 
-#: in a finished target: what it was made of
+#: in a finished target: what it was made of; Spark passes over files that begin with "_"
 REPORT_NAME = "logstore-conversion.json"
+FILES_REPORT_NAME = "_" + REPORT_NAME
+_PLAN_NAME = "plan.pickle"
 
 
 class TargetError(LogStoreError):
     """The target is there already and is not what this conversion makes."""
+
+
+@attrs.frozen
+class Attempt:
+    """One try of a task; it writes into two folders as if it were alone there."""
+
+    path: Path
+
+    @property
+    def data(self) -> Path:
+        """What is to become a part of the target's data."""
+        return self.path / "data"
+
+    @property
+    def beside(self) -> Path:
+        """What no broker reads."""
+        return self.path / "beside"
+
+    def publish(self, folder: WorkFolder) -> None:
+        """Give all files the names that they have in the work folder; they must be durable."""
+        touched: set[Path] = set()
+        for source, target in ((self.data, folder.data), (self.beside, folder.beside)):
+            for file in sorted(path for path in source.rglob("*") if path.is_file()):
+                place = target / file.relative_to(source)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(place)
+                touched.add(place.parent)
+        for directory in sorted(touched):
+            _sync(directory)
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 class WorkFolder:
@@ -39,12 +80,44 @@ class WorkFolder:
         self.path = self.target.with_name(self.target.name + UNFINISHED_SUFFIX)
         self.data = self.path / "data"
         self.beside = self.path / "beside"
+        self._attempts = self.path / "attempts"
         self._done = self.path / "done"
 
-    @property
-    def is_finished(self) -> bool:
-        """Tell whether the target stands, made by a conversion."""
-        return (self.target / REPORT_NAME).is_file()
+    def finished_report(self) -> dict[str, Any] | None:
+        """Return what the target was made of if it stands, made by a conversion."""
+        for name in (REPORT_NAME, FILES_REPORT_NAME):
+            path = self.target / name
+            if path.is_file():
+                report: dict[str, Any] = json.loads(path.read_bytes())
+                return report
+        return None
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """
+        Keep other runs out.
+
+        Raises:
+            TargetError: another one works here.
+
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("wb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise TargetError(
+                    f"{self.target}: another conversion into it is running; wait for its end"
+                ) from None
+            try:
+                yield
+            finally:
+                if not (self.path / _PLAN_NAME).is_file():
+                    self.remove()  # it was refused before anything was done
+
+    def remove(self) -> None:
+        """Remove what a run leaves when it ends right behind its last step."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def check_target(self) -> None:
         """
@@ -61,20 +134,30 @@ class WorkFolder:
 
     def load_plan(self, wishes: object) -> Any | None:
         """Return the plan of an earlier run if that wanted the same; else begin anew."""
-        plan = self.path / "plan.pickle"
+        plan = self.path / _PLAN_NAME
         if plan.is_file():
             found_wishes, found = pickle.loads(plan.read_bytes())  # noqa: S301 - our own file
             if found_wishes == wishes:
                 return found
-        shutil.rmtree(self.path, ignore_errors=True)
+        for entry in self.path.iterdir() if self.path.is_dir() else ():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name != "lock":
+                entry.unlink()
         return None
 
     def save_plan(self, wishes: object, plan: object) -> None:
         """Keep a plan before its first task runs."""
-        self.data.mkdir(parents=True)
-        self.beside.mkdir()
-        self._done.mkdir()
-        self._put(self.path / "plan.pickle", pickle.dumps((wishes, plan)))
+        for folder in (self.data, self.beside, self._attempts, self._done):
+            folder.mkdir(parents=True)
+        self._put(self.path / _PLAN_NAME, pickle.dumps((wishes, plan)))
+
+    def begin_attempt(self, number: int) -> Attempt:
+        """Return folders of its own for one try of a task."""
+        attempt = Attempt(self._attempts / f"{number}-{uuid.uuid4().hex}")
+        attempt.data.mkdir(parents=True)
+        attempt.beside.mkdir()
+        return attempt
 
     def report(self, number: int, outcome: object) -> None:
         """Say that a task is done, and what came of it; its files must be durable."""
@@ -85,16 +168,16 @@ class WorkFolder:
         path = self._done / str(number)
         return pickle.loads(path.read_bytes()) if path.is_file() else None  # noqa: S301 - our own
 
-    def count_done(self) -> int:
-        """Return how many tasks are done."""
-        return sum(entry.name.isdigit() for entry in self._done.iterdir())
+    def numbers_done(self) -> list[int]:
+        """Return which tasks are done."""
+        return [int(entry.name) for entry in self._done.iterdir() if entry.name.isdigit()]
 
-    def finish(self, report: bytes) -> None:
+    def finish(self, report: dict[str, Any], name: str = REPORT_NAME) -> None:
         """Give the data the target's name: from now on it is there, whole."""
         if self.beside.is_dir():
             for file in sorted(self.beside.iterdir()):
                 file.rename(self.data / file.name)
-        self._put(self.data / REPORT_NAME, report)
+        self._put(self.data / name, json.dumps(report, indent=2).encode())
         _sync(self.data)
         if self.target.is_dir():
             self.target.rmdir()

@@ -1,0 +1,174 @@
+"""``logstore convert``: what it makes, says and refuses; here without Spark."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from logstore.os_host import system_host
+from logstore.partition import Record
+from logstore.segments.kafka.store import KafkaStore
+from logstore.tools.commands.convert_progress import ConvertProgress
+from tests.tools.command_line import CommandLine
+
+pytest.importorskip("pyarrow", reason="pyarrow is missing: extra `columns`")
+parquet: Any = importlib.import_module("pyarrow.parquet")
+
+HERE = ("--master", "none")
+SMALL = ("--set", "mappedFileSizeCommitLog=1048576", "--set", "maxHashSlotNum=100")
+COUNT = 20
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A store that was stopped: a topic of two partitions, twenty records each."""
+    store = KafkaStore(system_host(), str(tmp_path / "source"))
+    topic = store.create_topic("orders", 2)
+    for index, partition in topic.partitions.items():
+        for number in range(COUNT):
+            value = b"\xff\x00" if number == 3 else b"value %d" % number
+            partition.append_records([Record(b"k%d" % index, value, 1_700_000_000_000 + number)])
+    store.close()
+    return tmp_path / "source"
+
+
+def test_a_kafka_store_becomes_a_rocketmq_store_and_comes_back(
+    source: Path, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """Both targets are stores that the other commands know; what was done is said."""
+    outcome = logstore("convert", source, tmp_path / "store", "--to", "rocketmq", *HERE, *SMALL)
+    assert outcome.exit_code == 0, outcome.err
+    assert outcome.out.startswith(f"{tmp_path / 'store'}: 40 records, ")
+    outcome = logstore("convert", tmp_path / "store", tmp_path / "back", "--to", "kafka", *HERE)
+    assert outcome.exit_code == 0, outcome.err
+    store = KafkaStore(system_host(), str(tmp_path / "back"))
+    records = store.partition("orders", 1).read_records(0, 100)
+    store.close()
+    assert [(r.key, r.value) for r in records[:4]] == [
+        (b"k1", b"value 0"),
+        (b"k1", b"value 1"),
+        (b"k1", b"value 2"),
+        (b"k1", b"\xff\x00"),
+    ]
+    assert len(records) == COUNT
+
+
+def test_a_finished_target_is_left_as_it_is(
+    source: Path, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """The second run ends with 0 at once; one with other wishes is refused."""
+    command = ("convert", source, tmp_path / "rows", "--to", "parquet", *HERE)
+    assert logstore(*command).exit_code == 0
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in (tmp_path / "rows").iterdir())
+    again = logstore(*command, "--json")
+    assert (again.exit_code, again.json["new"], again.json["messages"]) == (0, False, 40)
+    after = sorted((path.name, path.stat().st_mtime_ns) for path in (tmp_path / "rows").iterdir())
+    assert after == before
+    other = logstore(*command, "--codec", "gzip")
+    assert other.exit_code == 1
+    assert "was made with codec None, not 'gzip'" in other.err
+
+
+def test_parquet_files_hold_every_record(
+    source: Path, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """With the columns of the reader, and only what was asked for."""
+    target = tmp_path / "rows"
+    until = "2023-11-14T22:13:20.010Z"
+    assert logstore(
+        "convert", source, target, "--to", "parquet", "--until", until, *HERE
+    ).exit_code == 0  # fmt: skip
+    (path,) = target.glob("part-*.parquet")
+    rows = parquet.read_table(path).to_pylist()
+    assert [(row["partition"], row["offset"]) for row in rows] == [
+        (partition, offset) for partition in (0, 1) for offset in range(10)
+    ]
+    assert rows[13]["value"] == b"\xff\x00"
+    assert rows[13]["topic"] == "orders"
+    assert rows[13]["timestamp"].timestamp() == 1_700_000_000.003
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
+def test_lines_of_json_hold_every_record(
+    codec: str, source: Path, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """Texts as they are, other bytes in base64; files are compressed if that is wished."""
+    target = tmp_path / "rows"
+    command = ("convert", source, target, "--to", "jsonl", "--codec", codec, *HERE)
+    assert logstore(*command).exit_code == 0
+    (path,) = target.glob("part-*")
+    gzip, zstandard = importlib.import_module("gzip"), importlib.import_module("zstandard")
+    opened: Any = {"none": io.open, "gzip": gzip.open, "zstd": zstandard.open}[codec]
+    with opened(path, "rb") as file:
+        rows = [json.loads(line) for line in file.read().splitlines()]
+    assert len(rows) == 40
+    assert (rows[2]["key"], rows[2]["value"]) == ("k0", "value 2")
+    assert rows[3]["value"] == {"base64": "/wA="}
+    assert rows[3]["timestamp"] == 1_700_000_000_003
+
+
+def test_a_dry_run_tells_and_writes_nothing(
+    source: Path, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """Topics, records, bytes and tasks, without Spark."""
+    (source / "orders-0").rename(source / "or.ders-0")
+    (source / "orders-1").rename(source / "or.ders-1")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    command = ("convert", source, tmp_path / "store", "--to", "rocketmq", "--dry-run")
+    content = logstore(*command, "--json").json
+    (topic,) = content["topics"]
+    assert topic == {"topic": "or.ders", "target": "or%2Eders", "partitions": 2, "records": 40}
+    size_bytes = sum(path.stat().st_size for path in source.glob("*/*.log"))
+    internal = sum(path.stat().st_size for path in source.glob("__*/*.log"))
+    assert content["bytes"] == size_bytes - internal
+    assert content["tasks"] == 1
+    assert "or.ders  or%2Eders" in logstore(*command).out
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_refusals_are_one_line_and_leave_nothing(
+    source: Path, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """Paths that are wrong, the same layout, a target that is there, topics and codecs."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("mine")
+    store = tmp_path / "store"
+    cases: list[tuple[tuple[object, ...], str]] = [
+        ((tmp_path / "nowhere", store, "--to", "rocketmq"), "there is no such directory"),
+        ((source, store, "--to", "kafka"), "is no RocketMQ store"),
+        ((source, tmp_path / "full", "--to", "rocketmq"), "is there already"),
+        ((source, source / "inside", "--to", "rocketmq"), "must not lie in one another"),
+        ((source, store, "--to", "rocketmq", "--topics", "nosuch"), "nosuch"),
+        ((source, store, "--to", "jsonl", "--codec", "lz4"), "must be one of: none, gzip, zstd"),
+        ((source, store, "--to", "rocketmq", "--codec", "lz4"), "is for batches of Kafka"),
+    ]
+    for arguments, message in cases:
+        outcome = logstore("convert", *arguments, *HERE)
+        assert outcome.exit_code == 1, (arguments, outcome)
+        assert message in outcome.err
+        assert outcome.err.count("\n") == 1
+        assert not store.exists()
+    assert (tmp_path / "full" / "file").read_text() == "mine"
+    assert not (tmp_path / "store.converting").exists()
+    for layout in ("rocketmq", "kafka", "jsonl"):
+        outcome = logstore("convert", source, store, "--to", layout, "--set", "nosuch=1")
+        assert (outcome.exit_code, "has no such setting" in outcome.err) == (2, True)
+
+
+def test_progress_shows_rate_and_time_left() -> None:
+    """One line a stage; what is behind is done."""
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=120)
+    with ConvertProgress(console) as progress:
+        progress("measuring", 0, 10_000_000)
+        progress("writing", 5_000_000, 10_000_000)
+    shown = text.getvalue()
+    assert "measuring" in shown
+    assert "10.0/10.0 MB" in shown
+    assert "5.0/10.0 MB" in shown
