@@ -23,7 +23,8 @@ from logstore.compat.rocketmq.op_messages import OpMessages
 from logstore.compat.rocketmq.outbox import Outbox
 from logstore.compat.rocketmq.producers import Producers
 from logstore.compat.rocketmq.queue_locks import QueueLocks
-from logstore.compat.rocketmq.registry import HANDLERS
+from logstore.compat.rocketmq.replication.master_service import MasterService
+from logstore.compat.rocketmq.roles import checked_role, handlers_of_role
 from logstore.compat.rocketmq.send_answers import SendAnswers
 from logstore.compat.rocketmq.sent_properties import PropertyRewriter
 from logstore.compat.rocketmq.settings import Settings
@@ -37,6 +38,7 @@ from logstore.host import Host
 from logstore.segments.rocketmq import store_rules
 from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
 from logstore.segments.rocketmq.filters.sql_filter import FilterBitMaps
+from logstore.segments.rocketmq.ha.settings import HaSettings
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
@@ -79,8 +81,8 @@ class Broker:
         self.store = store
         #: all settings by Java's keys; `settings` are those that matter here
         self.config = config
-        self.settings = Settings.of_config(config)
-        self.handlers = HANDLERS
+        self.settings = checked_role(Settings.of_config(config))
+        self.handlers = handlers_of_role(self.settings)
         self.timers = Timers(host.clock)
         self.outbox = Outbox()
         self.offload: Offload = run_at_once
@@ -93,10 +95,10 @@ class Broker:
         self.started_ms = host.clock.wall_ms()
         #: how often settings were changed since
         self.config_changes = 0
-        self.is_sync_flush = self.settings.flushes_at_once
         self._open_tables()
         self._open_clients()
         self._open_services()
+        self._apply_durability()
 
     def _open_tables(self) -> None:
         settings, store = self.settings, self.store
@@ -135,11 +137,25 @@ class Broker:
             timeout_ms=self.settings.sync_flush_timeout_ms,
         )
         self.group_commit.on_flushed = self.finish_requests  # what is durable can be read now
+        self.replication = MasterService(
+            store.commit_log, self._ha_settings(), self.timers, self.outbox
+        )
         self.delay_delivery = DelayDelivery(self)
         self.timed_delivery = TimedDelivery(self)
         self.op_messages = OpMessages(self)
         self.transaction_checks = TransactionChecks(self)
         store.add_arrival_listener(self._arrived)
+
+    def _ha_settings(self) -> HaSettings:
+        return HaSettings.of_settings(self.config.settings, self.store.options.release)
+
+    def _apply_durability(self) -> None:
+        """Take in what answers to sends wait for."""
+        ha = self.replication.master.settings
+        self.is_sync_flush = self.settings.flushes_at_once
+        self.waits_for_slaves = ha.waits_for_slaves
+        #: whether an answer to a send may have to wait for anything
+        self.awaits_puts = self.is_sync_flush or self.waits_for_slaves
 
     @classmethod
     def open(
@@ -163,6 +179,7 @@ class Broker:
         config = BrokerSettings(given)
         for name, value in config.unknown.items():
             _log.info("%s=%s: no release of RocketMQ knows this setting", name, value)
+        checked_role(Settings.of_config(config))
         store = RocketMQStore(host, directory, StoreOptions(settings=given, progress=progress))
         try:
             return cls(host, store, config)
@@ -257,8 +274,9 @@ class Broker:
             self.store.dispatch()
 
     def finish_requests(self) -> None:
-        """Dispatch, flush, answer held pulls."""
+        """Dispatch, send to slaves, flush, answer held pulls."""
         self.store.dispatch()
+        self.replication.log_grew()
         if self.held_pulls.has_woken:
             with self.outbox.gathering():
                 self.held_pulls.wake()
@@ -317,7 +335,8 @@ class Broker:
         self.store.config.update(given)
         self._apply_to_store()
         self.topics.routes.clear()
-        self.is_sync_flush = self.settings.flushes_at_once
+        self.replication.master.settings = self._ha_settings()
+        self._apply_durability()
         self._advertise(*self._advertised)
 
     def _apply_to_store(self) -> None:

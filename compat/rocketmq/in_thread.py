@@ -40,13 +40,21 @@ class RocketMQInThread:
         """Serve the name server on `port` and the broker on `broker_port`."""
         name_server = self.standalone.name_server
         assert name_server is not None, "a test broker has a name server of its own"
+        ha_port = self.standalone.ha_port_wanted(0)
         self.thread = ServerThread(
-            self.broker, self._advertise, Served(name_server, port, self._listening)
+            self.broker,
+            self._advertise,
+            Served(self.broker.replication, ha_port, self._listening_for_slaves),
+            Served(name_server, port, self._listening),
         )
         self.thread.start(_HOST, broker_port)
 
     def _advertise(self, port: int) -> None:
         self.standalone.advertise(_HOST, port)
+
+    def _listening_for_slaves(self, server: Server, port: int) -> None:
+        del server
+        self.standalone.advertise_ha(port)
 
     def _listening(self, server: Server, port: int) -> None:
         self.port = port

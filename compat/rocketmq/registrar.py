@@ -40,6 +40,12 @@ _RETRY_MS = 1000
 
 #: connects to (host, port): makes its connection with the third, or tells the fourth why not
 Reach = Callable[[str, int, Callable[[str, int], Connection], Callable[[Exception], None]], None]
+#: told where a slave's master is: its address, its HA address; either is "" where there is none
+OnMaster = Callable[[str, str], None]
+
+
+def _ignore(master_address: str, ha_address: str) -> None:
+    """Do nothing: a master follows nobody."""
 
 
 @attrs.frozen
@@ -93,8 +99,15 @@ class NameServerLink(Protocol):
 class LocalLink:
     """A name server in this process: it is told by a call."""
 
-    def __init__(self, routes: RouteTable, broker: Registered, clock: Clock) -> None:
+    def __init__(
+        self,
+        routes: RouteTable,
+        broker: Registered,
+        clock: Clock,
+        on_master: OnMaster = _ignore,
+    ) -> None:
         self._routes = routes
+        self._on_master = on_master
         self._broker = broker
         self._clock = clock
         self.is_registered = False
@@ -102,7 +115,10 @@ class LocalLink:
     def register(self, registration: Registration) -> None:
         """Say what the broker serves."""
         broker, now_ms = self._broker.identity(), self._clock.wall_ms()
-        self.is_registered |= self._routes.register(broker, registration, now_ms) is not None
+        master = self._routes.register(broker, registration, now_ms)
+        if master is not None:
+            self.is_registered = True
+            self._on_master(master.master_address or "", master.ha_address or "")
 
     def unregister(self) -> None:
         """Say goodbye."""
@@ -120,8 +136,10 @@ class RemoteLink:
         timers: Timers,
         reach: Reach,
         options: RegistrarOptions,
+        on_master: OnMaster = _ignore,
     ) -> None:
         self._address = address
+        self._on_master = on_master
         self._broker = broker
         self._reach = reach
         self._options = options
@@ -210,6 +228,8 @@ class RemoteLink:
     def _answered(self, answer: Command) -> None:
         if answer.code == ResponseCode.SUCCESS:
             self.is_registered = True
+            fields = answer.ext_fields
+            self._on_master(fields.get("masterAddr") or "", fields.get("haServerAddr") or "")
         else:
             _log.warning("name server %s:%s: %s", *self._address, answer.remark)
 
@@ -236,6 +256,8 @@ class Registrar:
         self._timers = timers
         self._options = options
         self._is_stopped = False
+        #: tells whether a name server is still to be asked something: then it is asked often
+        self.is_searching: Callable[[], bool] = lambda: False
 
     @property
     def is_registered(self) -> bool:
@@ -248,7 +270,8 @@ class Registrar:
             return
         is_registered = self.is_registered
         self.register_all()
-        delay_ms = self._options.interval_ms if is_registered else _RETRY_MS
+        is_done = is_registered and not self.is_searching()
+        delay_ms = self._options.interval_ms if is_done else _RETRY_MS
         self._timers.after(delay_ms, self.start)
 
     def register_all(self) -> None:

@@ -20,6 +20,7 @@ from logstore.compat.rocketmq.fields import read_flag, read_int, read_long, read
 from logstore.compat.rocketmq.put_answers import refusal_of
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.remoting import ONEWAY_FLAG
+from logstore.compat.rocketmq.replication.stored_wait import when_stored
 from logstore.compat.waiting import Later
 from logstore.segments.rocketmq.messages.message_batch import (
     MalformedBatchError,
@@ -125,12 +126,12 @@ def _put(
     handle = None
     if draft.topic == names.TIMER_TOPIC:
         handle = _recall_handle(broker, draft)
-    if broker.is_sync_flush and sent.waits_for_flush:
-        return _after_flush(broker, request, result, queue_id, sent.unique_key, handle)
+    if broker.awaits_puts and sent.waits_for_flush:
+        return _when_stored(broker, request, result, queue_id, sent.unique_key, handle)
     return broker.send_answers.stored(request, result, queue_id, sent.unique_key, handle)
 
 
-def _after_flush(
+def _when_stored(
     broker: Broker,
     request: Command,
     result: PutResult,
@@ -139,19 +140,18 @@ def _after_flush(
     recall_handle: str | None = None,
     batch_key: str | None = None,
 ) -> Later[list[Chunk]]:
-    """Answer once the message is on the disk, or it took too long."""
+    """Answer once the message is on the disk and on slaves, or it took too long."""
     later: Later[list[Chunk]] = Later()
 
-    def flushed(is_durable: bool) -> None:
-        if not is_durable:
-            result.status = PutMessageStatus.FLUSH_DISK_TIMEOUT
+    def settled(status: PutMessageStatus) -> None:
+        result.status = status
         later.answer(
             broker.send_answers.stored(
                 request, result, queue_id, unique_key, recall_handle, batch_key
             )
         )
 
-    broker.group_commit.wait(result.next_physical_offset, flushed)
+    when_stored(broker, result.next_physical_offset, settled)
     return later
 
 
@@ -300,6 +300,7 @@ def _send_batch(
                 store_host=broker.store_host,
                 sys_flag=read_int(fields, "f") | _filter_flag(config),
                 reconsume_times=read_int(fields, "j", 0),
+                has_property_crc=broker.store.putting.rules.has_property_crc,
             )
             result = broker.store.put_batch(draft)
     except MalformedBatchError as error:
@@ -309,8 +310,8 @@ def _send_batch(
     if request.flag & ONEWAY_FLAG:
         return None
     unique_key = outer.get(UNIQUE_KEY)
-    if broker.is_sync_flush and outer.get(WAIT, "true").lower() == "true":
-        return _after_flush(broker, request, result, queue_id, unique_key, None, batch_key)
+    if broker.awaits_puts and outer.get(WAIT, "true").lower() == "true":
+        return _when_stored(broker, request, result, queue_id, unique_key, None, batch_key)
     return broker.send_answers.stored(request, result, queue_id, unique_key, None, batch_key)
 
 

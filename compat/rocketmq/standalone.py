@@ -15,11 +15,13 @@ from logstore.compat.rocketmq.name_server.routes import BrokerIdentity
 from logstore.compat.rocketmq.registrar import (
     LocalLink,
     NameServerLink,
+    OnMaster,
     Reach,
     Registrar,
     RegistrarOptions,
     RemoteLink,
 )
+from logstore.compat.rocketmq.replication.slave_role import SlaveRole
 from logstore.host import Host
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.segments.rocketmq.store import Progress
@@ -28,15 +30,15 @@ from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 #: where the name server keeps its key-value table, below the store; made when one is put
 _KV_CONFIG = "namesrv/kvConfig.json"
-_HA_PORT = "10912"
 
 
 class RegisteredBroker:
     """A broker as name servers are told of it."""
 
-    def __init__(self, broker: Broker, ha_port: int) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._ha_port = ha_port
+        #: where slaves are listened for
+        self.ha_port = 0
 
     def identity(self) -> BrokerIdentity:
         """Return who the broker is and where it listens."""
@@ -52,7 +54,8 @@ class RegisteredBroker:
 
     def ha_address(self) -> str:
         """Return where slaves connect."""
-        return f"{self._broker.settings.ip2}:{self._ha_port}"
+        host = self._broker.config.settings.get("brokerIP2", self._broker.advertised_host)
+        return f"[{host}]:{self.ha_port}" if ":" in host else f"{host}:{self.ha_port}"
 
     def registered_topics(self) -> tuple[Mapping[str, TopicConfig], DataVersion]:
         """Return all topics, and the version of their table."""
@@ -76,6 +79,8 @@ class Standalone:
         self._remotes = remotes
         self._options = options
         self._face = face
+        #: what follows a master, None where this broker is one; made by :meth:`start`
+        self.slave_role: SlaveRole | None = None
 
     @classmethod
     def open(
@@ -99,13 +104,13 @@ class Standalone:
 
         """
         options = _options_of(settings)
-        ha_port = _number(settings, "haListenPort", _HA_PORT)
+        _number(settings, "haListenPort", "0")
         name_server = None
         if not name_servers:
             path = settings.get("kvConfigPath") or f"{directory}/{_KV_CONFIG}"
             name_server = NameServer(host, path, settings)
         broker = Broker.open(host, directory, settings, progress)
-        face = RegisteredBroker(broker, ha_port)
+        face = RegisteredBroker(broker)
         registrar = Registrar(face, broker.timers, options)
         return cls(broker, name_server, registrar, name_servers, options, face)
 
@@ -113,14 +118,31 @@ class Standalone:
         """Say where clients find the broker."""
         self.broker.advertised_host, self.broker.advertised_port = host, port
 
+    def ha_port_wanted(self, broker_port: int) -> int:
+        """Return where to listen for slaves: ``haListenPort``, or the port after the broker's."""
+        given = int(self.broker.config.settings.get("haListenPort", "0"))
+        if given > 0:
+            return given
+        return broker_port + 1 if broker_port else 0
+
+    def advertise_ha(self, port: int) -> None:
+        """Say where slaves find the broker; to be called before :meth:`start`."""
+        self._face.ha_port = port
+
     def start(self, reach: Reach) -> None:
         """Start the periodic work of both, and register; `reach` connects to other servers."""
+        on_master: OnMaster = _follow_nobody
+        if self.broker.settings.is_slave:
+            self.slave_role = slave_role = SlaveRole(self.broker, reach)
+            on_master = slave_role.master_found
+            self.registrar.is_searching = lambda: not slave_role.knows_master
         links: list[NameServerLink] = []
         if self.name_server is not None:
             self.name_server.start_housekeeping()
-            links.append(LocalLink(self.name_server.routes, self._face, self.broker.host.clock))
+            routes, clock = self.name_server.routes, self.broker.host.clock
+            links.append(LocalLink(routes, self._face, clock, on_master))
         links += [
-            RemoteLink(address, self._face, self.broker.timers, reach, self._options)
+            RemoteLink(address, self._face, self.broker.timers, reach, self._options, on_master)
             for address in self._remotes
         ]
         self.registrar.links = links
@@ -128,10 +150,14 @@ class Standalone:
         self.broker.defers_work = True
         self.broker.start_housekeeping()
         self.registrar.start()
+        if self.slave_role is not None:
+            self.slave_role.start()
 
     def stop(self) -> None:
         """Say goodbye to the name servers; to be called while the servers still run."""
         self.registrar.stop()
+        if self.slave_role is not None:
+            self.slave_role.stop()
 
     def close(self) -> None:
         """Stop cleanly."""
@@ -140,6 +166,10 @@ class Standalone:
     def abandon(self) -> None:
         """Stop without a word to the disk: the data is thrown away."""
         self.broker.abandon()
+
+
+def _follow_nobody(master_address: str, ha_address: str) -> None:
+    """Do nothing: this broker is a master."""
 
 
 def _options_of(settings: Mapping[str, str]) -> RegistrarOptions:

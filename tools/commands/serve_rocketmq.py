@@ -10,8 +10,9 @@ import attrs
 import click
 
 from logstore.compat.rocketmq.name_server.config import NameServerConfig
+from logstore.compat.rocketmq.second_door import SecondDoor
 from logstore.compat.rocketmq.standalone import Standalone
-from logstore.compat.running import listen, run_in_loop
+from logstore.compat.running import AddressError, listen, run_in_loop
 from logstore.compat.server import Server
 from logstore.os_host import system_host
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
@@ -30,6 +31,8 @@ NAME_SERVER_PORT = 9876
 BROKER_PORT = 10911
 _PORT_MAX = 65535
 _LOOK_SECONDS = 0.01
+#: Java's brokers listen a second time, so many ports below the first
+_SECOND_PORT_BELOW = 2
 
 
 @attrs.frozen
@@ -118,6 +121,7 @@ async def _run(
         broker_port = await listen(broker_server, addresses.host, addresses.broker_port)
         servers.push_async_callback(broker_server.stop)
         standalone.advertise(addresses.advertised_host, broker_port)
+        await _listen_for_brokers(standalone, addresses, servers)
         bootstrap = ";".join(f"{host}:{port}" for host, port in addresses.name_servers)
         if standalone.name_server is not None:
             server = Server(standalone.name_server)
@@ -137,6 +141,32 @@ async def _run(
         )
         await stopping.wait()
         standalone.stop()
+
+
+async def _listen_for_brokers(
+    standalone: Standalone, addresses: _Addresses, servers: contextlib.AsyncExitStack
+) -> None:
+    """Listen for slaves, and at the second port, two below, where they ask for topics."""
+    server = Server(standalone.broker.replication)
+    wanted = standalone.ha_port_wanted(addresses.broker_port)
+    try:
+        port = await listen(server, addresses.host, wanted)
+    except AddressError as error:
+        if wanted != addresses.broker_port + 1:
+            raise
+        click.echo(f"logstore: warning: no slaves there: {error}", err=True)
+        port = await listen(server, addresses.host, 0)
+    servers.push_async_callback(server.stop)
+    standalone.advertise_ha(port)
+    if addresses.broker_port <= _SECOND_PORT_BELOW:
+        return
+    second = Server(SecondDoor(standalone.broker))
+    try:
+        await listen(second, addresses.host, addresses.broker_port - _SECOND_PORT_BELOW)
+    except AddressError as error:
+        click.echo(f"logstore: warning: only real slaves miss it: {error}", err=True)
+    else:
+        servers.push_async_callback(second.stop)
 
 
 async def _is_listed(standalone: Standalone, stopping: asyncio.Event) -> bool:

@@ -44,6 +44,11 @@ class HaSettings:
     is_sync_master: bool = False
     release: Release = Release.V5
 
+    @property
+    def waits_for_slaves(self) -> bool:
+        """Tell whether puts may have to wait for slaves at all."""
+        return self.is_sync_master and (self.release is Release.V4 or self.in_sync_replicas > 1)
+
     @classmethod
     def of_settings(cls, settings: Mapping[str, str], release: Release = Release.V5) -> HaSettings:
         """
