@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -26,6 +25,8 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
+
+from logstore.tools.dev.demo_rocketmq import show_rocketmq
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "orders"
@@ -91,10 +92,11 @@ class Tour:
             waited_ms = (time.monotonic() - began) * 1000
             self.show(f"it answers at {bootstrap} after {waited_ms:.0f} ms")
             yield bootstrap
-            process.send_signal(signal.SIGTERM)
-        finally:
-            if process.poll() is None and process.wait(20):
+            process.terminate()
+            if process.wait(20):
                 raise click.ClickException("the broker did not stop clean")
+        finally:
+            process.kill()  # where something went wrong above
             process.stdout.close()
 
 
@@ -204,6 +206,7 @@ def show_tour(tour: Tour) -> None:
         again = consume(bootstrap, 1)
         tour.show(f"it was given offset {again[0].offset}")
     damage_index(tour)
+    show_rocketmq(tour, tour.data.parent / f"{tour.data.name}-rocketmq")
 
 
 def show_next_steps(tour: Tour, seconds: float) -> None:
