@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 
 import click
 import orjson
 
 from logstore.os_host import system_host
+from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.late_progress import LateProgress
+from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.verification.directory_check import DirectoryCheck
 from logstore.tools.inspection.verification.finding import Finding
 
@@ -18,32 +21,35 @@ from logstore.tools.inspection.verification.finding import Finding
 @click.argument("directory", metavar="DIR")
 @click.option("--records", "has_records", is_flag=True,
               help="Decode every record too, not only check its batch's CRC.")  # fmt: skip
+@store_settings
 @click.option("--json", "is_json", is_flag=True, help="Print one finding a line, as JSON.")
-def verify(directory: str, has_records: bool, is_json: bool) -> None:
+def verify(directory: str, has_records: bool, settings: dict[str, str], is_json: bool) -> None:
     """
     Check CRCs and offsets of a log, and every index, snapshot and checkpoint against it.
 
-    DIR is an entry of log.dirs or one partition's directory. Says in plain words what is wrong,
-    where, and what follows from it; also what is worth knowing and no damage, such as transactions
-    that are still open and hold back the last stable offset. Reads only and takes no lock. Exits
-    with 1 if something is damaged.
+    DIR is an entry of log.dirs, one partition's directory, or a RocketMQ store, of which queues,
+    index, checkpoint, tables and timers are held against the commit log. Says in plain words what
+    is wrong, where, and what follows from it; also what is worth knowing and no damage, such as
+    transactions that are still open and hold back the last stable offset. Reads only and takes no
+    lock. Exits with 1 if something is damaged.
 
     \b
     Examples:
       logstore verify /var/lib/kafka
       logstore verify /var/lib/kafka/orders-0
+      logstore verify /var/lib/rocketmq/store --set maxHashSlotNum=500 --set maxIndexNum=2000
       logstore verify --json /var/lib/kafka | jq -r 'select(.severity == "damage") | .file'
     """
     path = os.path.abspath(directory)
     damage_count = note_count = 0
     with LateProgress("verifying", 0) as progress:
+        if layout_of(path) == ROCKETMQ:
+            from logstore.tools.commands.verify_rocketmq import store_findings
 
-        def tell(done: int, total: int) -> None:
-            progress.total = total
-            progress.move_to(done)
-
-        check = DirectoryCheck(system_host().fs, path, has_records=has_records)
-        for finding in check.findings(tell):
+            findings = store_findings(path, settings, progress)
+        else:
+            findings = _kafka_findings(path, progress, has_records=has_records)
+        for finding in findings:
             damage_count += finding.is_damage
             note_count += not finding.is_damage
             click.echo(orjson.dumps(_content(finding)) if is_json else _line(finding))
@@ -53,8 +59,16 @@ def verify(directory: str, has_records: bool, is_json: bool) -> None:
         sys.exit(1)
 
 
+def _kafka_findings(path: str, progress: LateProgress, *, has_records: bool) -> Iterator[Finding]:
+    def tell(done: int, total: int) -> None:
+        progress.total = total
+        progress.move_to(done)
+
+    return DirectoryCheck(system_host().fs, path, has_records=has_records).findings(tell)
+
+
 def _content(finding: Finding) -> dict[str, object]:
-    return {
+    content: dict[str, object] = {
         "severity": finding.severity.value,
         "kind": finding.kind,
         "file": finding.file,
@@ -62,6 +76,9 @@ def _content(finding: Finding) -> dict[str, object]:
         "offset": finding.offset,
         "reason": finding.text,
     }
+    if finding.physical_offset is not None:
+        content["physicalOffset"] = finding.physical_offset
+    return content
 
 
 def _line(finding: Finding) -> str:

@@ -9,8 +9,8 @@ Source: ``ConsumeQueueStore`` (5.x), ``DefaultMessageStore`` (4.9.8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from logstore.host import Host
     from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
+    from logstore.segments.rocketmq.messages.message_run import MessageRun
 
 AnyQueue = ConsumeQueue | BatchConsumeQueue
 
@@ -201,10 +202,32 @@ class ConsumeQueues:
             if self._multi.is_enabled and _INNER in request.properties_text:
                 self._dispatch_to_named(request)
         else:
-            queue.put(_batch_unit(request))
+            queue.put(batch_unit(request))
         self._unwritten.add(queue)
         self.last_store_timestamp_ms = request.store_timestamp_ms
         self.last_physical_offset = physical_offset
+
+    def dispatch_run(self, run: MessageRun) -> None:
+        """Give all messages of a run their units."""
+        stored = run.stored
+        if self._multi.is_enabled or not all(
+            map(self._takes_units, {m[0].queue_key for m in stored})
+        ):
+            for place in range(len(stored)):
+                self.dispatch(run.dispatch_request(place))
+            return
+        by_key: Mapping[QueueKey, Any] = self.by_key
+        for kind, physical_offset, size_bytes, queue_offset, _ in stored:
+            queue: ConsumeQueue = by_key[kind.queue_key]
+            queue.put(physical_offset, size_bytes, kind.tags_code, queue_offset)
+            self._unwritten.add(queue)
+        self.last_store_timestamp_ms = run.store_timestamp_ms
+        self.last_physical_offset = stored[-1][1]
+
+    def _takes_units(self, key: QueueKey) -> bool:
+        """Tell whether a queue, made if need be, has units and nothing else."""
+        queue = self.find_or_create(*key)
+        return isinstance(queue, ConsumeQueue) and queue.ext is None
 
     def dispatch_batch(self, batch: MessageBatchDraft) -> bool:
         """Give all messages of a batch their units at once; False where that is not possible."""
@@ -318,7 +341,7 @@ def _is_number(name: str) -> bool:
     return name.isascii() and name.isdigit()
 
 
-def _batch_unit(request: DispatchRequest) -> BatchUnit:
+def batch_unit(request: DispatchRequest) -> BatchUnit:
     """Return the unit of an inner batch; a single message counts as a batch of one."""
     first, count = request.message_base_offset, request.batch_size
     if count < 0:

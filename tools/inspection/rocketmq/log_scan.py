@@ -103,7 +103,7 @@ class LogScan:
                 if is_damaged or first is not None:
                     end = file.size()
                     said = reason if is_damaged else "bytes behind zeros are no records"
-                    yield Stretch(position, _last_set_byte(file, position, end), said, False)
+                    yield Stretch(position, last_set_byte(file, position, end), said, False)
                 yield End(position, is_padded=False)
                 return
             yield Stretch(position, following, reason, True)
@@ -170,7 +170,7 @@ def _first_set_byte(file: File, position: int) -> int | None:
     return None
 
 
-def _last_set_byte(file: File, position: int, end: int) -> int:
+def last_set_byte(file: File, position: int, end: int) -> int:
     """Return the position behind the last byte that is not zero."""
     found = position
     while position < end:

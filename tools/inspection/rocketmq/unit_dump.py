@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from logstore.host import FileSystem, read_file
+from logstore.os_host import system_host
 from logstore.segments.rocketmq.queues.batch_consume_queue import BATCH_UNIT_BYTES, BatchUnit
 from logstore.segments.rocketmq.queues.consume_queue_ext import ConsumeQueueExtUnit, is_ext_address
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT_BYTES, ConsumeQueueUnit
@@ -14,13 +17,14 @@ from logstore.segments.rocketmq.timer.timer_unit import (
     TimerUnit,
     is_blank,
 )
-from logstore.segments.rocketmq.timer.timer_wheel import SLOT_COUNT, TimerWheel
+from logstore.segments.rocketmq.timer.timer_wheel import Slot, TimerWheel
 from logstore.tools.inspection.facts import Fact, Finding, Problem, Timestamp, Value
 from logstore.tools.inspection.rocketmq.log_dump import Selection
 
 _SCAN_BYTES = 1 << 20
 _SIZE_BYTES = 2
 _EXT_HEAD_BYTES = 20
+_SLOT_BYTES = 32
 
 
 def _units(
@@ -142,30 +146,34 @@ def dump_timer_log(fs: FileSystem, path: str, base: int, selection: Selection) -
         yield Fact("unit", fields)
 
 
-def dump_timer_wheel(fs: FileSystem, path: str, precision_ms: int) -> Iterator[Finding]:
-    """Yield every slot of the wheel that was ever used."""
-    from logstore.os_host import system_host
-
-    host = system_host()
+def wheel_slots(fs: FileSystem, path: str, precision_ms: int) -> Iterator[tuple[int, Slot]]:
+    """Yield (index, slot) of every slot of a wheel of any length that was ever used."""
     file = fs.open(path, writable=False)
     try:
-        slot_count = file.size() // 32 // 2
+        slot_count = file.size() // _SLOT_BYTES // 2
     finally:
         file.close()
+    if not slot_count:
+        return
+    host = attrs.evolve(system_host(), fs=fs)
     wheel = TimerWheel(
-        host, path, slot_count=slot_count or SLOT_COUNT, precision_ms=precision_ms,
-        is_writable=False,
-    )  # fmt: skip
+        host, path, slot_count=slot_count, precision_ms=precision_ms, is_writable=False
+    )
     try:
-        for index, slot in wheel.slots():
-            fields: dict[str, Value] = {
-                "position": 32 * index,
-                "time": Timestamp(slot.time_ms),
-                "first": slot.first_timer_offset,
-                "last": slot.last_timer_offset,
-                "count": slot.count,
-                "magic": slot.magic,
-            }
-            yield Fact("slot", fields)
+        yield from wheel.slots()
     finally:
         wheel.close()
+
+
+def dump_timer_wheel(fs: FileSystem, path: str, precision_ms: int) -> Iterator[Finding]:
+    """Yield every slot of the wheel that was ever used."""
+    for index, slot in wheel_slots(fs, path, precision_ms):
+        fields: dict[str, Value] = {
+            "position": _SLOT_BYTES * index,
+            "time": Timestamp(slot.time_ms),
+            "first": slot.first_timer_offset,
+            "last": slot.last_timer_offset,
+            "count": slot.count,
+            "magic": slot.magic,
+        }
+        yield Fact("slot", fields)

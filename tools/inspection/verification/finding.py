@@ -30,6 +30,8 @@ class Finding:
     position: int | None = None
     offset: int | None = None
     severity: Severity = Severity.DAMAGE
+    #: where it is in RocketMQ's commit log
+    physical_offset: int | None = None
 
     @property
     def is_damage(self) -> bool:

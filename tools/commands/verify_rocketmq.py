@@ -1,0 +1,22 @@
+"""``logstore verify`` of a RocketMQ store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logstore.os_host import system_host
+from logstore.tools.inspection.late_progress import LateProgress
+from logstore.tools.inspection.rocketmq.verification.store_check import StoreCheck
+from logstore.tools.inspection.verification.finding import Finding
+
+
+def store_findings(
+    directory: str, settings: dict[str, str], progress: LateProgress
+) -> Iterator[Finding]:
+    """Yield what is wrong with a store, or worth knowing."""
+
+    def tell(done: int, total: int) -> None:
+        progress.total = total
+        progress.move_to(done)
+
+    return StoreCheck(system_host().fs, directory, settings).findings(tell)

@@ -1,0 +1,65 @@
+"""All queues of a store held against its commit log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+from logstore.segments.rocketmq.messages.system_flags import is_queued
+from logstore.tools.inspection.rocketmq.stored_store import QueueKey, StoredStore
+from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog
+from logstore.tools.inspection.rocketmq.verification.queue_check import QueueCheck
+from logstore.tools.inspection.verification.finding import Finding, Severity
+
+_NAMED = b"INNER_MULTI_DISPATCH\x01"
+
+
+class QueuesCheck:
+    """Follows the commit log for every queue."""
+
+    def __init__(self, store: StoredStore) -> None:
+        self.store = store
+        self.checks = {key: QueueCheck(store, queue) for key, queue in store.queues.items()}
+        self._without_queue: Counter[QueueKey] = Counter()
+        self._rule = store.multi_dispatch
+
+    @property
+    def known_end(self) -> int:
+        """The highest physical offset to which a queue leads."""
+        return max((check.max_physical_offset for check in self.checks.values()), default=-1)
+
+    def take(self, request: DispatchRequest) -> None:
+        """Hold a message against its unit, and against those of light queues that it names."""
+        if not is_queued(request.sys_flag):
+            return
+        self._take(request, request.topic, request.queue_id, request.queue_offset)
+        if self._rule.is_enabled and _NAMED in request.properties_text:
+            named = self._rule.units(request.topic, request.queue_id, request.properties)
+            for name, queue_id, queue_offset in named:
+                self._take(request, name, queue_id, queue_offset)
+
+    def _take(self, request: DispatchRequest, topic: str, queue_id: int, number: int) -> None:
+        check = self.checks.get((topic, queue_id))
+        if check is None:
+            self._without_queue[topic, queue_id] += 1
+        else:
+            check.take(request, number)
+
+    def findings(self, log: FollowedLog) -> Iterator[Finding]:
+        """Yield what is wrong, queue by queue."""
+        for check in self.checks.values():
+            yield from check.findings(log)
+        for (topic, queue_id), count in sorted(self._without_queue.items()):
+            is_known = self.store.topics is None or topic in self.store.topics
+            folder = "batchconsumequeue" if self.store.is_batch_topic(topic) else "consumequeue"
+            if is_known:
+                said = f"is missing: {count} messages have no unit; logstore reindex makes it"
+            else:
+                said = f"there is none for {count} messages: the topic was deleted"
+            yield Finding(
+                "queue-missing",
+                f"{folder}/{topic}/{queue_id}",
+                said,
+                severity=Severity.DAMAGE if is_known and self.store.was_clean else Severity.NOTE,
+            )

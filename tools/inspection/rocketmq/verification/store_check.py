@@ -1,0 +1,82 @@
+"""The verification of a whole store: one walk over the commit log, all else held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from logstore.host import FileSystem
+from logstore.segments.rocketmq.store_rules import delay_levels
+from logstore.tools.inspection.rocketmq.stored_store import StoredStore
+from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog, Follower
+from logstore.tools.inspection.rocketmq.verification.index_check import IndexCheck
+from logstore.tools.inspection.rocketmq.verification.queues_check import QueuesCheck
+from logstore.tools.inspection.rocketmq.verification.small_files import (
+    checkpoint_findings,
+    table_findings,
+    timer_findings,
+)
+from logstore.tools.inspection.verification.finding import Finding, Severity
+
+Progress = Callable[[int, int], None]
+
+
+class StoreCheck:
+    """
+    The verification of the store in `directory`; `settings` are those that no file tells.
+
+    Raises:
+        ForeignDirectoryError: there is no such directory.
+
+    """
+
+    def __init__(self, fs: FileSystem, directory: str, settings: Mapping[str, str]) -> None:
+        self.store = StoredStore(fs, directory, settings)
+
+    def findings(self, progress: Progress | None = None) -> Iterator[Finding]:
+        """Yield every finding; `progress` is told (done, all) bytes of the commit log."""
+        store = self.store
+        queues = QueuesCheck(store)
+        followers: list[Follower] = [queues.take]
+        sizes = store.index_sizes
+        index = None if sizes is None else IndexCheck(store, sizes)
+        if index is not None:
+            followers.append(index.take)
+        levels = delay_levels(store.config)
+        log = FollowedLog(store, levels.deliver_time_ms, followers, queues.known_end)
+        done, total = 0, sum(file.size_bytes for file in store.commit_log.files)
+
+        def note(size_bytes: int) -> None:
+            nonlocal done
+            done += size_bytes
+            if progress is not None:
+                progress(done, total)
+
+        yield from self._state()
+        yield from log.findings(note)
+        yield from queues.findings(log)
+        if index is not None:
+            yield from index.findings(log)
+        elif log.message_count:
+            yield self._without_index()
+        yield from checkpoint_findings(store, log)
+        yield from table_findings(store)
+        yield from timer_findings(store, log)
+
+    def _state(self) -> Iterator[Finding]:
+        store = self.store
+        if store.process is not None:
+            said = f"process {store.process} has the store open: what it just wrote may look wrong"
+            yield Finding("in-use", "lock", said, severity=Severity.NOTE)
+        elif not store.was_clean:
+            said = "the last broker did not stop cleanly: the next start recovers the store"
+            yield Finding("abort", "abort", said, severity=Severity.NOTE)
+
+    def _without_index(self) -> Finding:
+        if not self.store.index_paths:
+            said = "there is no index file: messages cannot be found by key; logstore reindex"
+            return Finding("index-missing", "index", said, severity=Severity.NOTE)
+        said = (
+            "how many slots and entries its files have is not known, so they are not checked; say "
+            "--set maxHashSlotNum=N --set maxIndexNum=N"
+        )
+        return Finding("index-sizes", "index", said, severity=Severity.NOTE)
