@@ -46,21 +46,29 @@ async def listen(server: Server, host: str, port: int) -> int:
         raise AddressError(f"{host}:{port} {text}") from error
 
 
-async def _listen_within(
-    servers: contextlib.AsyncExitStack, server: Server, host: str, port: int
+async def listen_within(
+    servers: contextlib.AsyncExitStack, server: Server, host: str, port: int | None
 ) -> int:
-    """Start `server` until `servers` are left; return its port."""
-    found_port = await listen(server, host, port)
+    """Start `server` until `servers` are left; return its port, 0 without one."""
+    found_port = 0
+    if port is None:
+        server.drive()
+    else:
+        found_port = await listen(server, host, port)
     servers.push_async_callback(server.stop)
     return found_port
 
 
 @attrs.frozen
 class Served:
-    """One more service on the loop of another; `on_start` learns its server and port."""
+    """
+    One more service on the loop of another; `on_start` learns its server and port.
+
+    One with the port None is driven, and nobody can connect to it.
+    """
 
     service: Service
-    port: int
+    port: int | None
     on_start: Callable[[Server, int], None]
 
 
@@ -69,11 +77,18 @@ class ServerThread:
     Serves from a thread of this process between :meth:`start` and :meth:`stop`.
 
     `on_port` learns the port before the first client can connect. The services in `more` are
-    started after it, one after the other.
+    started after it, one after the other. One that does not listen is driven all the same.
     """
 
-    def __init__(self, service: Service, on_port: Callable[[int], None], *more: Served) -> None:
+    def __init__(
+        self,
+        service: Service,
+        on_port: Callable[[int], None],
+        *more: Served,
+        listens: bool = True,
+    ) -> None:
         self._service = service
+        self._listens = listens
         self._on_port = on_port
         self._more = more
         self._thread: threading.Thread | None = None
@@ -107,10 +122,11 @@ class ServerThread:
         self._stopping = asyncio.Event()
         async with contextlib.AsyncExitStack() as servers:
             server = Server(self._service)
-            self._on_port(await _listen_within(servers, server, host, port))
+            wanted = port if self._listens else None
+            self._on_port(await listen_within(servers, server, host, wanted))
             for served in self._more:
                 server = Server(served.service)
-                found_port = await _listen_within(servers, server, host, served.port)
+                found_port = await listen_within(servers, server, host, served.port)
                 served.on_start(server, found_port)
             self._started.set()
             await self._stopping.wait()

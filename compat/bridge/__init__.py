@@ -1,0 +1,1 @@
+"""Either protocol on either layout: brokers of the one over stores of the other."""

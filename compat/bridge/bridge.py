@@ -1,0 +1,107 @@
+"""
+One store with a broker of its own protocol, and a broker of the other one over it.
+
+The broker of the layout is always there, whether or not anybody connects to it: it does what the
+store needs done. The other one keeps what the layout has no place for in a directory beside the
+data, called like it with the protocol's name behind a dot; readers of the data never see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from logstore.compat.bridge.kafka_over_rocketmq.queue_broker import QueueBroker
+from logstore.compat.rocketmq.standalone import Standalone
+from logstore.host import Host
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.rocketmq.registrar import Reach
+
+
+def directory_beside(directory: str, protocol: str) -> str:
+    """Return where a protocol keeps what the layout in `directory` has no place for."""
+    return f"{directory.rstrip('/')}.{protocol}"
+
+
+class Bridge:
+    """A Kafka broker and a RocketMQ broker on one store; `layout` is that of one of them."""
+
+    def __init__(self, layout: str, kafka: Broker, standalone: Standalone) -> None:
+        self.layout = layout
+        self.kafka = kafka
+        self.standalone = standalone
+
+    @classmethod
+    def open(
+        cls,
+        host: Host,
+        directory: str,
+        layout: str,
+        settings: Mapping[str, str],
+        *,
+        name_servers: Sequence[tuple[str, int]] = (),
+        is_parallel: bool = False,
+    ) -> Bridge:
+        """
+        Open (or create, or recover) the store in `directory`, and both brokers.
+
+        `settings` are those of both: keys of ``server.properties`` and of ``broker.conf``.
+
+        Raises:
+            ConfigError: a setting has a value that is not allowed.
+            StorageError: the directory cannot be served; the text says why and what to do.
+
+        """
+        if layout == "kafka":
+            return cls._open_kafka(host, directory, settings, name_servers, is_parallel)
+        standalone = Standalone.open(host, directory, settings, name_servers=name_servers)
+        try:
+            beside = directory_beside(directory, "kafka")
+            kafka = QueueBroker.over(host, beside, settings, standalone.broker)
+        except BaseException:
+            standalone.abandon()
+            raise
+        return cls(layout, kafka, standalone)
+
+    @classmethod
+    def _open_kafka(
+        cls,
+        host: Host,
+        directory: str,
+        settings: Mapping[str, str],
+        name_servers: Sequence[tuple[str, int]],
+        is_parallel: bool,
+    ) -> Bridge:
+        raise NotImplementedError
+
+    def start_kafka(self, host: str, port: int) -> None:
+        """Say where Kafka clients connect, and start what the broker does by the clock."""
+        self.kafka.advertised_host, self.kafka.advertised_port = host, port
+        self.kafka.start_housekeeping()
+
+    def start_rocketmq(self, reach: Reach) -> None:
+        """Start what the RocketMQ side does by the clock, once it knows where it is."""
+        self.standalone.start(reach)
+        if isinstance(self.kafka, QueueBroker):
+            self.kafka.follow_topics()
+
+    def stop(self) -> None:
+        """Say goodbye to the name servers; to be called while the servers still run."""
+        self.standalone.stop()
+
+    def close(self) -> None:
+        """Stop cleanly: what stands on the other goes first."""
+        for part in self._parts():
+            part.close()
+
+    def abandon(self) -> None:
+        """Stop without a word to the disk: the data is thrown away."""
+        for part in self._parts():
+            part.abandon()
+
+    def _parts(self) -> tuple[Broker | Standalone, Broker | Standalone]:
+        if self.layout == "rocketmq":
+            return self.kafka, self.standalone
+        return self.standalone, self.kafka

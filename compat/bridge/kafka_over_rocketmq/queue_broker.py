@@ -1,0 +1,171 @@
+"""
+A Kafka broker over the queues of a RocketMQ broker.
+
+Topics are RocketMQ's: what is created, grown or deleted here is so there, and the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from logstore.compat.bridge.kafka_over_rocketmq.queue_store import QueueStore
+from logstore.compat.bridge.kafka_over_rocketmq.queues import Queues
+from logstore.compat.bridge.shared_offsets import SharedCoordinator, SharedOffsets
+from logstore.compat.bridge.shared_topics import SharedTopics
+from logstore.compat.kafka.broker import Broker
+from logstore.compat.kafka.configs.settings import BrokerSettings
+from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+from logstore.compat.kafka.groups.topic import GroupsTopic
+from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
+from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
+from logstore.compat.rocketmq.topic_changes import delete_topic
+from logstore.host import Host
+from logstore.segments.kafka.broker_config import BrokerConfig
+from logstore.segments.kafka.store import StoreOptions
+from logstore.segments.kafka.topic import Topic
+from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+_NO_TRANSACTIONS = (
+    "a transactional producer was refused: a RocketMQ store holds committed messages only, and "
+    "takes no part in Kafka's transactions; serve it with --layout kafka"
+)
+
+
+class QueueBroker(Broker):
+    """Serves the queues of `rocketmq` to any number of Kafka connections."""
+
+    def __init__(
+        self, host: Host, store: QueueStore, config: BrokerSettings, rocketmq: RocketMQBroker
+    ) -> None:
+        self._rocketmq = rocketmq
+        self._queues = store.queues
+        self._shared = SharedTopics(rocketmq.topics)
+        self._is_wake_pending = False
+        super().__init__(host, store, config)
+        self.transactions_refusal = _NO_TRANSACTIONS
+        self._take_over_topics()
+        rocketmq.store.add_arrival_listener(self._arrived)
+
+    @classmethod
+    def over(
+        cls, host: Host, directory: str, settings: Mapping[str, str], rocketmq: RocketMQBroker
+    ) -> QueueBroker:
+        """
+        Return a broker over `rocketmq`, which keeps what it needs beside the queues in `directory`.
+
+        Raises:
+            ConfigError: a setting has a value that is not allowed.
+            StorageError: the directory cannot be used; the text says why and what to do.
+
+        """
+        given = BrokerConfig(settings)
+        config = BrokerSettings.of(given)
+        defaults = dict(given.topic_defaults())
+        if rocketmq.is_sync_flush:
+            defaults["flush.messages"] = "1"  # an answer waits for the disk, as RocketMQ's does
+        options = StoreOptions(node_id=config.node_id, log_defaults=defaults)
+        store = QueueStore(host, directory, options, Queues(rocketmq))
+        try:
+            return cls(host, store, config, rocketmq)
+        except BaseException:
+            store.abandon()
+            raise
+
+    # topics
+
+    def _take_over_topics(self) -> None:
+        """Have just the topics that RocketMQ has."""
+        for topic in list(self.topics.values()):
+            if topic.name not in INTERNAL_TOPICS and self._rocketmq.topics.get(topic.name) is None:
+                super().delete_topic(topic)
+        for config in self._shared.shared():
+            self.adopt(config)
+
+    def follow_topics(self) -> None:
+        """Follow what happens to RocketMQ's topics; to be called once its registrar runs."""
+        topics = self._rocketmq.topics
+        told_before = topics.on_change
+
+        def changed(config: TopicConfig) -> None:
+            if told_before is not None:
+                told_before(config)
+            self.adopt(config)
+
+        topics.on_change = changed
+        topics.on_remove = self._forget
+
+    def adopt(self, config: TopicConfig) -> None:
+        """Have the topic of this configuration, with as many partitions as it has queues."""
+        name = config.topic_name
+        if not self._shared.is_shared(name):
+            return
+        count = max(config.read_queue_count, config.write_queue_count)
+        topic = self.topics.get(name)
+        if topic is None and count:
+            super().create_topic(name, count)
+        elif topic is not None and len(topic.partitions) < count:
+            super().add_partitions(topic, count)
+
+    def _forget(self, name: str) -> None:
+        topic = self.topics.get(name)
+        if topic is not None:
+            super().delete_topic(topic)
+            self._queues.reads.forget(name)
+
+    def flaw_of_new_topic(self, name: str) -> str | None:
+        """Return why RocketMQ cannot have a topic of that name; None if it can."""
+        return None if name in INTERNAL_TOPICS else self._shared.flaw_of(name)
+
+    def create_topic(
+        self, name: str, partition_count: int, settings: dict[str, str] | None = None
+    ) -> Topic:
+        """Create a topic on both sides."""
+        topic = super().create_topic(name, partition_count, settings)
+        if name not in INTERNAL_TOPICS:
+            self._rocketmq.topics.put(TopicConfig(name, partition_count, partition_count))
+        return topic
+
+    def add_partitions(self, topic: Topic, partition_count: int) -> None:
+        """Grow a topic on both sides."""
+        super().add_partitions(topic, partition_count)
+        config = self._rocketmq.topics.get(topic.name)
+        if config is not None:
+            self._rocketmq.topics.put(
+                attrs.evolve(
+                    config, read_queue_count=partition_count, write_queue_count=partition_count
+                )
+            )
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Delete a topic on both sides."""
+        name = topic.name
+        super().delete_topic(topic)
+        self._queues.reads.forget(name)
+        if name not in INTERNAL_TOPICS:
+            delete_topic(self._rocketmq, name)
+
+    # groups
+
+    def _open_groups(self) -> GroupCoordinator:
+        shared = SharedOffsets(self._rocketmq.store.consumer_offsets, self._shared)
+        return SharedCoordinator.of_broker(self, GroupsTopic(self), shared)
+
+    # who waits
+
+    def _arrived(self, request: DispatchRequest) -> None:
+        """Wake whoever waits for the queue of a message that can be read now."""
+        topic = self.topics.get(request.topic)
+        partition = None if topic is None else topic.partitions.get(request.queue_id)
+        if partition is None or partition.on_append is None:
+            return
+        partition.on_append(partition)
+        if not self._is_wake_pending:
+            self._is_wake_pending = True
+            self.timers.after(0, self._wake)
+
+    def _wake(self) -> None:
+        self._is_wake_pending = False
+        self.wake_readers()

@@ -1,0 +1,287 @@
+"""
+A partition whose records are the messages of a RocketMQ queue.
+
+To the broker it is a partition like any other: its own log stays empty, and has what a queue has
+no place for (leader epochs, the topic's id). Offsets are queue offsets, times are born times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import draft_records
+from logstore.compat.bridge.memory_file import extent_of
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.refused_request import RefusedRequestError
+from logstore.errors import OffsetOutOfRangeError, RejectedAppendError, WriteFailedError
+from logstore.flush import NEVER
+from logstore.segment import Extent
+from logstore.segmented_log import FlushTask
+from logstore.segments.kafka.append_errors import (
+    InvalidRecordError,
+    MessageTooLargeError,
+)
+from logstore.segments.kafka.partition import Appended, KafkaPartition
+from logstore.segments.kafka.producer_state import InvalidTransactionStateError
+from logstore.segments.kafka.readable_partition import CommittedRead
+from logstore.segments.kafka.record import CorruptRecordError, decode_records
+from logstore.segments.kafka.record_batch import NO_TIMESTAMP, RecordBatch
+from logstore.segments.kafka.segment import TimestampedOffset
+from logstore.segments.kafka.validation import accepted
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus, PutResult
+
+if TYPE_CHECKING:
+    from logstore.compat.bridge.kafka_over_rocketmq.queues import Queues
+    from logstore.host import Host
+    from logstore.segments.kafka.segment_files import SegmentFiles
+    from logstore.segments.kafka.transaction_verification import Verification
+
+#: refusals that say something about the batch; all others are the store's
+_ILLEGAL = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
+
+
+class QueuePartition(KafkaPartition):
+    """Partition `index` of `topic`; `queues` has its messages."""
+
+    def __init__(
+        self,
+        queues: Queues,
+        host: Host,
+        files: SegmentFiles,
+        topic: str,
+        index: int,
+        *,
+        recovery_point: int | None,
+        log_start_offset: int,
+    ) -> None:
+        self._queues = queues
+        self._flushing: FlushTask | None = None
+        super().__init__(
+            host,
+            files,
+            topic,
+            index,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+
+    # the queue's span
+
+    @property
+    def start_offset(self) -> int:  # what is kept beside the queue does not count
+        """First queue offset that can be read."""
+        return self._queues.store.min_queue_offset(self.topic, self.index)
+
+    @start_offset.setter
+    def start_offset(self, offset: int) -> None:
+        """Pass over what the empty log says of itself."""
+
+    @property
+    def end_offset(self) -> int:
+        """Queue offset that the next message gets; the last ones may not be readable yet."""
+        store = self._queues.store
+        return store.max_queue_offset(self.topic, self.index, is_committed=False)
+
+    # writing
+
+    def append_produced(
+        self, data: memoryview, now_ms: int, guard: Verification | None = None
+    ) -> Appended:
+        """
+        Put the records of the one batch in `data`, as messages of their own, all or none.
+
+        Raises:
+            RejectedAppendError: and its kinds.
+            WriteFailedError: the disk refused, or the store takes nothing.
+
+        """
+        batch = accepted(data, self.config, now_ms)
+        if batch.is_transactional:
+            raise InvalidTransactionStateError(
+                f"{self.topic}-{self.index}: a RocketMQ store takes no part in Kafka's transactions"
+            )
+        if batch.producer_id >= 0:
+            original = self._check_sequence(batch, guard)
+            if original is not None:
+                self._flush_if_due(self.config)
+                return original
+        result = self._put(batch)
+        last_offset = result.queue_offset + result.count - 1
+        if batch.producer_id >= 0:
+            self._note(batch, last_offset)
+        self._appended(self.config)
+        appended_ms = now_ms if self.config.is_log_append_time else NO_TIMESTAMP
+        return Appended(result.queue_offset, last_offset, appended_ms)
+
+    def _put(self, batch: RecordBatch) -> PutResult:
+        try:
+            records = decode_records(batch.data)
+        except CorruptRecordError as error:
+            raise InvalidRecordError(str(error)) from error
+        if not records:
+            raise InvalidRecordError("a batch without records")
+        try:
+            draft = draft_records(self.topic, self.index, records, self._queues.host)
+        except RejectedAppendError as error:
+            raise InvalidRecordError(str(error)) from error
+        result = self._queues.put(draft)
+        if result.is_ok:
+            return result
+        if result.status in _ILLEGAL:
+            raise MessageTooLargeError(result.reason)
+        raise WriteFailedError(f"{self.topic}-{self.index}: {result.reason}")
+
+    def _note(self, batch: RecordBatch, last_offset: int) -> None:
+        """Remember the batch, so that its repetition is known; until the next start."""
+        self.producers.append(
+            producer_id=batch.producer_id,
+            epoch=batch.producer_epoch,
+            first_sequence=batch.base_sequence,
+            last_sequence=batch.last_sequence,
+            last_offset=last_offset,
+            offset_delta=batch.last_offset_delta,
+            timestamp_ms=batch.max_timestamp_ms,
+        )
+
+    def append_marker(
+        self,
+        producer_id: int,
+        epoch: int,
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> int:
+        """Refuse: no transaction can have records here."""
+        del epoch, is_commit, coordinator_epoch, now_ms, transaction_version
+        raise InvalidTransactionStateError(
+            f"{self.topic}-{self.index}: producer {producer_id} has no transaction in a queue"
+        )
+
+    def append_stored(self, batch: RecordBatch) -> None:
+        """Refuse: a queue gives out its offsets itself."""
+        raise InvalidRecordError(
+            f"{self.topic}-{self.index}: a queue has no place for the batch at {batch.base_offset}"
+        )
+
+    def _flush_if_due(self, config: object) -> None:
+        """The flush settings are those of the store: SYNC_FLUSH asks for one after every append."""
+        del config
+        if self.config.flush_messages == NEVER:
+            return
+        if self.on_flush_due is None:
+            self.flush()
+        else:
+            self.on_flush_due(self)
+
+    # lasting and forgetting
+
+    def begin_flush(self) -> FlushTask:
+        """Return what makes the commit log durable; its offset is the queue's."""
+        self._flushing = self._queues.store.commit_log.begin_flush()
+        return attrs.evolve(self._flushing, offset=self.end_offset)
+
+    def end_flush(self, task: FlushTask) -> None:
+        """Take note that the task has run: what it covers can be read now."""
+        del task
+        if self._flushing is not None:
+            self._queues.store.commit_log.end_flush(self._flushing)
+            self._flushing = None
+        self.last_flush_ms = self.host.clock.monotonic_ms()
+        self._queues.served()
+
+    def delete_records(self, offset: int) -> int:
+        """Refuse: messages go with their commit log files."""
+        raise RefusedRequestError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{self.topic}-{self.index}: a queue cannot be cut at {offset}; its messages go when "
+            "their commit log file has had its time (fileReservedTime)",
+        )
+
+    def retain(self) -> int:
+        """Return 0: the store removes its commit log files itself."""
+        return 0
+
+    def close(self) -> None:
+        """Let go of what is kept beside the queue."""
+        self.leader_epochs.flush()
+        self.log.close()
+        self.files.purge(everything=True)
+
+    # reading
+
+    def read(
+        self,
+        offset: int,
+        size_bytes_max: int,
+        *,
+        end_offset: int | None = None,
+        is_first_whole: bool = True,
+    ) -> Extent | None:
+        """
+        Return record batches from `offset` on, made of the stored messages; None if there are none.
+
+        Raises:
+            OffsetOutOfRangeError: below the first message or above the end.
+
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRangeError(offset, self.span)
+        pieces: list[bytes] = []
+        size_bytes = 0
+        while size_bytes < max(size_bytes_max, 1) and (end_offset is None or offset < end_offset):
+            chunk = self._queues.reads.chunk(self.topic, self.index, offset)
+            if chunk is None:
+                break
+            pieces.append(chunk.data)
+            size_bytes += len(chunk.data)
+            offset = chunk.next_offset
+        if not pieces:
+            return None
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        whole = max(size_bytes_max, len(pieces[0]) if is_first_whole else 0)
+        return extent_of(data[:whole] if whole < size_bytes else data)
+
+    def read_committed(
+        self, offset: int, size_bytes_max: int, *, is_first_whole: bool = True
+    ) -> CommittedRead:
+        """Return what :meth:`read` does: a queue holds nothing that is not committed."""
+        found = self.read(offset, size_bytes_max, is_first_whole=is_first_whole)
+        return CommittedRead(found, [])
+
+    def batches(self, offset: int | None = None) -> Iterable[RecordBatch]:
+        """Yield every message from `offset` on, in batches made for this."""
+        position = self.start_offset if offset is None else offset
+        while True:
+            chunk = self._queues.reads.chunk(self.topic, self.index, position)
+            if chunk is None:
+                return
+            yield RecordBatch(chunk.data, len(chunk.data))
+            position = chunk.next_offset
+
+    def committed_batches(self, offset: int | None = None) -> Iterable[RecordBatch]:  # type: ignore[override] # pyright: ignore[reportIncompatibleMethodOverride] # not an iterator
+        """Yield what :meth:`batches` does."""
+        return self.batches(offset)
+
+    # time
+
+    def find_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
+        """Return the first message born then or later, among those stored then or later."""
+        position = self._queues.store.queue_offset_for_time(self.topic, self.index, timestamp_ms)
+        for batch in self.batches(position):
+            for record in decode_records(batch.data):
+                if record.timestamp_ms >= timestamp_ms:
+                    return TimestampedOffset(record.timestamp_ms, record.offset, self.leader_epoch)
+        return None
+
+    def find_max_timestamp(self) -> TimestampedOffset | None:
+        """Return the last message: births are not indexed, and the last to come is about that."""
+        store = self._queues.store
+        last = store.max_queue_offset(self.topic, self.index) - 1
+        for batch in self.batches(last) if last >= self.start_offset else ():
+            return TimestampedOffset(batch.max_timestamp_ms, last, self.leader_epoch)
+        return None

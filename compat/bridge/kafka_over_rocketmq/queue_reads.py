@@ -1,0 +1,85 @@
+"""
+Reads of queues as record batches, with the latest ones kept: consumers read the same ranges.
+
+A chunk is so many neighbouring messages as one batch takes. Only whole chunks are kept; the one at
+the end of a queue still grows.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.bridge.kafka_over_rocketmq.message_rows import encode_messages
+from logstore.segments.rocketmq.messages.message_layout import QUEUE_OFFSET_POSITION
+from logstore.segments.rocketmq.reading.get_message import (
+    GetMessageLimits,
+    GetMessageStatus,
+    get_message,
+)
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.store import RocketMQStore
+
+_OFFSET = QUEUE_OFFSET_POSITION
+_CHUNK_BYTES = 256 * 1024
+_CHUNK_COUNT = 2048
+_KEPT_BYTES_MAX = 32 * 1024 * 1024
+_LIMITS = GetMessageLimits(
+    in_memory_bytes_max=_CHUNK_BYTES,
+    in_memory_count_max=_CHUNK_COUNT,
+    on_disk_bytes_max=_CHUNK_BYTES,
+    on_disk_count_max=_CHUNK_COUNT,
+)
+
+
+@attrs.frozen
+class Chunk:
+    """One batch; the next one starts at `next_offset`."""
+
+    data: bytes
+    next_offset: int
+
+
+class QueueReads:
+    """Reads any queue of one store."""
+
+    def __init__(self, store: RocketMQStore) -> None:
+        self._store = store
+        self._kept: OrderedDict[tuple[str, int, int], Chunk] = OrderedDict()
+        self._kept_bytes = 0
+
+    def chunk(self, topic: str, queue_id: int, queue_offset: int) -> Chunk | None:
+        """Return the batch that starts at `queue_offset`; None where there is no message."""
+        key = topic, queue_id, queue_offset
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            return kept
+        store = self._store
+        queue = store.consume_queues.get(topic, queue_id)
+        result = get_message(
+            queue, store.commit_log, queue_offset, _CHUNK_COUNT, _CHUNK_BYTES, None, _LIMITS
+        )
+        if result.status is not GetMessageStatus.FOUND:
+            return None
+        data = result.read()
+        # Messages before it may have been removed just now: the first one says where it stands.
+        base_offset = int.from_bytes(data[_OFFSET : _OFFSET + 8], "big")
+        chunk = Chunk(encode_messages(data, base_offset), base_offset + result.count)
+        if result.count == _CHUNK_COUNT or result.size_bytes > _CHUNK_BYTES // 2:
+            self._keep(key, chunk)
+        return chunk
+
+    def _keep(self, key: tuple[str, int, int], chunk: Chunk) -> None:
+        self._kept[key] = chunk
+        self._kept_bytes += len(chunk.data)
+        while self._kept_bytes > _KEPT_BYTES_MAX:
+            self._kept_bytes -= len(self._kept.popitem(last=False)[1].data)
+
+    def forget(self, topic: str) -> None:
+        """Forget what was kept of a topic that is gone."""
+        for key in [key for key in self._kept if key[0] == topic]:
+            self._kept_bytes -= len(self._kept.pop(key).data)

@@ -1,0 +1,37 @@
+"""The queues of a RocketMQ broker, as the partitions over them use them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.bridge.kafka_over_rocketmq.queue_reads import QueueReads
+
+if TYPE_CHECKING:
+    from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import RecordRunDraft
+    from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
+    from logstore.segments.rocketmq.messages.host_address import HostAddress
+    from logstore.segments.rocketmq.putting.put_result import PutResult
+
+
+class Queues:
+    """Puts into queues and reads them, and has the broker do what follows a put."""
+
+    def __init__(self, rocketmq: RocketMQBroker) -> None:
+        self.rocketmq = rocketmq
+        self.store = rocketmq.store
+        self.reads = QueueReads(rocketmq.store)
+
+    @property
+    def host(self) -> HostAddress:
+        """Where messages are said to be born and stored."""
+        return self.rocketmq.store_host
+
+    def put(self, draft: RecordRunDraft) -> PutResult:
+        """Put messages; they can be read soon after."""
+        result = self.store.put_batch(draft)
+        self.served()
+        return result
+
+    def served(self) -> None:
+        """Have what was put, or became durable, dispatched and told to whoever waits."""
+        self.rocketmq.requests_served()

@@ -1,0 +1,128 @@
+"""A produced batch as messages on their way into the commit log: all of it, or nothing."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+
+from logstore.compat.bridge.reserved_names import RECORD_REST_PROPERTY, rest_as_text
+from logstore.compat.record_mapping import message_parts
+from logstore.errors import RejectedAppendError
+from logstore.segments.kafka.record import Record
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
+from logstore.segments.rocketmq.messages.message_draft import MessageEntry, draft_message
+from logstore.segments.rocketmq.messages.message_layout import FIXED_BYTES, FIXED_FIELDS
+from logstore.segments.rocketmq.messages.properties import (
+    PROPERTIES_SIZE_BYTES_MAX,
+    encode_properties,
+)
+
+_SHORT = struct.Struct(">h")
+_INT = struct.Struct(">i")
+_KEYS = b"KEYS\x01"
+_crc32 = zlib.crc32
+
+
+class RecordRunDraft(MessageBatchDraft):
+    """The messages of one record batch; unlike those of a client's batch each has its own time."""
+
+    __slots__ = ("born_timestamps_ms",)
+
+    def __init__(self, topic: str, queue_id: int, host: HostAddress) -> None:
+        super().__init__(
+            draft_message(
+                topic=topic,
+                body=b"",
+                queue_id=queue_id,
+                properties_text=b"",
+                born_timestamp_ms=0,
+                born_host=host,
+                store_host=host,
+            )
+        )
+        self.born_timestamps_ms: list[int] = []
+
+    def take(self, records: Sequence[Record]) -> None:
+        """
+        Put the records in.
+
+        Raises:
+            RejectedAppendError: key and headers of one take more than properties can.
+
+        """
+        sizes, crcs, flags, bodies, texts = self.columns
+        model = self.model
+        fixed_bytes = FIXED_BYTES[model.sys_flag >> 4 & 3] + len(model.topic_field) + 2
+        for record in records:
+            text = _properties_text(record)
+            if len(text) > PROPERTIES_SIZE_BYTES_MAX:
+                raise RejectedAppendError(
+                    f"key and headers of record {len(sizes)} take {len(text)} bytes as "
+                    f"properties, {PROPERTIES_SIZE_BYTES_MAX} are allowed"
+                )
+            body = record.value or b""
+            sizes.append(fixed_bytes + len(body) + len(text))
+            crcs.append(_crc32(body) & 0x7FFF_FFFF)
+            bodies.append(body)
+            texts.append(_SHORT.pack(len(text)) + text)
+            self.properties_size_bytes = max(self.properties_size_bytes, len(text))
+        flags += [0] * len(records)
+        self.born_timestamps_ms += [record.timestamp_ms for record in records]
+        self.message_count = len(sizes)
+        self.size_bytes = sum(sizes)
+
+    def stamped(self, base_offset: int) -> MessageEntry:
+        """Return all messages as they stand in the commit log from `base_offset` on."""
+        model = self.model
+        sys_flag, topic_field = model.sys_flag, model.topic_field
+        pack = FIXED_FIELDS[sys_flag >> 4 & 3].pack
+        magic, queue_id, stored_ms = model.version.magic, model.queue_id, model.store_timestamp_ms
+        born_host, store_host = model.born_host.packed, model.store_host.packed
+        queue_offset, physical_offset = model.queue_offset, base_offset
+        pieces: list[bytes] = []
+        offsets: list[int] = []
+        sizes, crcs, _, bodies, texts = self.columns
+        for size_bytes, crc, body, text, born_ms in zip(
+            sizes, crcs, bodies, texts, self.born_timestamps_ms, strict=True
+        ):
+            head = pack(
+                size_bytes, magic, crc, queue_id, 0, queue_offset, physical_offset, sys_flag,
+                born_ms, born_host, stored_ms, store_host, 0, 0, len(body),
+            )  # fmt: skip
+            pieces += (head, body, topic_field, text)
+            offsets.append(physical_offset)
+            queue_offset += 1
+            physical_offset += size_bytes
+        self.physical_offsets = offsets
+        model.physical_offset = base_offset
+        return MessageEntry(base_offset, self.size_bytes, b"".join(pieces))
+
+
+def draft_records(
+    topic: str, queue_id: int, records: Sequence[Record], host: HostAddress
+) -> RecordRunDraft:
+    """
+    Return the messages that `records` become; `host` is where they are said to be born and stored.
+
+    Raises:
+        RejectedAppendError: key and headers of one take more than properties can.
+
+    """
+    draft = RecordRunDraft(topic, queue_id, host)
+    draft.take(records)
+    return draft
+
+
+def _properties_text(record: Record) -> bytes:
+    key = record.key
+    if record.value and not record.headers:
+        if key is None:
+            return b""
+        if key and key.isascii() and b"\x01" not in key and b"\x02" not in key:
+            return _KEYS + key + b"\x02"
+    parts, rest = message_parts(record)
+    if rest is None:
+        return encode_properties(parts.properties)
+    return encode_properties({**parts.properties, RECORD_REST_PROPERTY: rest_as_text(rest)})

@@ -1,0 +1,1 @@
+"""RocketMQ's protocol over Kafka's layout."""

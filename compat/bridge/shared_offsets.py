@@ -1,0 +1,117 @@
+"""
+Committed offsets of both sides' groups: one number where group and topic have the same name.
+
+Kafka's commits are written through to RocketMQ's table, at once; where that table says something
+else afterwards, a RocketMQ client has committed later, and that counts. Metadata, times and
+leader epochs are Kafka's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.config import GroupConfig
+from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+from logstore.compat.kafka.groups.offset_table import OffsetTable, TopicPartition
+from logstore.compat.kafka.groups.offsets_log import CommittedOffset, OffsetCommitKey
+from logstore.segments.rocketmq.tables.consumer_offsets import NO_QUEUE_OFFSET, SEPARATOR
+
+if TYPE_CHECKING:
+    from logstore.compat.bridge.shared_topics import SharedTopics
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.groups.offsets_log import OffsetsLog
+    from logstore.segments.rocketmq.tables.consumer_offsets import ConsumerOffsetTable
+
+
+class SharedOffsets:
+    """RocketMQ's side of the offsets: `table`, as far as the topics are those of both."""
+
+    def __init__(self, table: ConsumerOffsetTable, topics: SharedTopics) -> None:
+        self._table = table
+        self._topics = topics
+        #: while Kafka's log is read: what RocketMQ's table says already is not overwritten
+        self.is_loading = False
+
+    def commit(self, key: OffsetCommitKey, offset: int) -> None:
+        """Take over what a group committed on Kafka's side."""
+        if not self._topics.is_shared(key.topic):
+            return
+        known = self._table.query(key.group_id, key.topic, key.partition)
+        if known != offset and not (self.is_loading and known != NO_QUEUE_OFFSET):
+            self._table.commit(key.group_id, key.topic, key.partition, offset)
+
+    def remove(self, key: OffsetCommitKey) -> None:
+        """Forget what was forgotten on Kafka's side."""
+        queues = self._table.offsets.get(f"{key.topic}{SEPARATOR}{key.group_id}")
+        if queues is not None and queues.pop(key.partition, None) is not None:
+            self._table.is_dirty = True
+
+    def query(self, group: str, partition: TopicPartition) -> int:
+        """Return what a group has committed, -1 if nothing."""
+        return self._table.query(group, *partition)
+
+    def of_group(self, group: str) -> dict[TopicPartition, int]:
+        """Return all that a group has committed in topics of both sides."""
+        return {
+            (topic, queue_id): offset
+            for topic in sorted(self._table.topics_of(group))
+            if self._topics.is_shared(topic)
+            for queue_id, offset in sorted((self._table.of_group(group, topic) or {}).items())
+        }
+
+
+class SharedOffsetTable(OffsetTable):
+    """Kafka's table of offsets, written through to RocketMQ's."""
+
+    def __init__(self, shared: SharedOffsets) -> None:
+        super().__init__()
+        self._shared = shared
+
+    def put(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
+        """Note an offset on both sides."""
+        super().put(key, committed)
+        self._shared.commit(key, committed.offset)
+
+    def remove(self, key: OffsetCommitKey) -> None:
+        """Forget an offset on both sides."""
+        super().remove(key)
+        self._shared.remove(key)
+
+
+class SharedCoordinator(GroupCoordinator):
+    """A group coordinator whose offsets RocketMQ's groups of the same names share."""
+
+    @classmethod
+    def of_broker(cls, broker: Broker, log: OffsetsLog, shared: SharedOffsets) -> SharedCoordinator:
+        """Return a coordinator that serves what `log` and RocketMQ's table hold."""
+        coordinator = cls(GroupConfig.of(broker.config), broker.timers, broker.host.rng, log)
+        coordinator.share(shared)
+        return coordinator
+
+    def share(self, shared: SharedOffsets) -> None:
+        """Load the log, with offsets written through from then on."""
+        self._shared = shared
+        self._offsets = SharedOffsetTable(shared)
+        shared.is_loading = True
+        try:
+            self.load()
+        finally:
+            shared.is_loading = False
+
+    def fetch_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None
+    ) -> tuple[ErrorCode, dict[TopicPartition, CommittedOffset | None]]:
+        """Return what a group has committed on either side."""
+        wanted = None if partitions is None else list(partitions)
+        error, found = super().fetch_offsets(group_id, wanted)
+        if error is not ErrorCode.NONE:
+            return error, found
+        other = self._shared.of_group(group_id)
+        for partition in found if wanted is not None else list({**found, **other}):
+            offset, known = other.get(partition), found.get(partition)
+            if offset is not None and (known is None or known.offset != offset):
+                now_ms = int(self.surroundings.timers.clock.wall_ms())
+                found[partition] = CommittedOffset(offset, now_ms)
+        return error, found
