@@ -37,10 +37,10 @@ READ_FIRST = 100
 OPENING_MS = 1_714_550_400_000  # 2024-05-01T08:00:00Z
 LUNCH = "2024-05-01T09:00:00Z"
 FRUITS = ("apples", "pears", "plums", "quinces", "medlars")
-#: Not shown: the ready line for programs, one partition for group offsets in place of fifty, and
-#: no wait of three seconds for more members of a new group.
+#: Not shown: one partition for group offsets in place of fifty, and no wait of three seconds for
+#: more members of a new group.
 QUIETER = (
-    *("--json", "--set", "offsets.topic.num.partitions=1"),
+    *("--set", "offsets.topic.num.partitions=1"),
     *("--set", "group.initial.rebalance.delay.ms=0"),
 )
 CLIENT: Any = kafka  # kafka-python carries no types
@@ -78,11 +78,19 @@ class Tour:
 
     @contextmanager
     def broker(self) -> Generator[str]:
-        """Run `logstore serve` for the time of the block; give its bootstrap address."""
-        command = ("serve", "--data", str(self.data), "--port", "0")
+        """Run a Kafka broker for the time of the block; give its bootstrap address."""
+        with self.serving(("--data", str(self.data)), QUIETER) as bootstrap:
+            yield bootstrap
+
+    @contextmanager
+    def serving(self, shown: tuple[str, ...], quieter: tuple[str, ...]) -> Generator[str]:
+        """Run `logstore serve` for the time of the block; give what clients are to be told."""
+        command = ("serve", *shown, "--port", "0")
         self.show_command(*command)
         began = time.monotonic()
-        process = subprocess.Popen([*CLI, *command, *QUIETER], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [*CLI, *command, "--json", *quieter], stdout=subprocess.PIPE, text=True
+        )
         assert process.stdout is not None
         try:
             line = process.stdout.readline()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +20,12 @@ TOPIC = "orders"
 ORDERS = 500
 CLIENT = "rocketmq==0.4.4"
 _PROGRAM = Path(__file__).with_name("rocketmq_client.py")
-_CLI = (sys.executable, "-m", "logstore.tools.cli")
+#: not shown: any port for the broker, and an index of a size to look at
+QUIETER = (
+    *("--broker-port", "0"),
+    *("--set", "maxHashSlotNum=5000"),
+    *("--set", "maxIndexNum=20000"),
+)
 
 
 def show_rocketmq(tour: Tour, data: Path) -> None:
@@ -34,7 +36,7 @@ def show_rocketmq(tour: Tour, data: Path) -> None:
         tour.say("RocketMQ's C++ client could not be had for this machine; its half is left out.")
         return
     tour.say("The other half: a RocketMQ name server and broker, in one process.")
-    with _broker(tour, data) as name_server:
+    with tour.serving(("--layout", "rocketmq", "--data", str(data)), QUIETER) as name_server:
         began = time.monotonic()
         environment = {**os.environ, "PYTHONPATH": str(client)}
         command = [sys.executable, str(_PROGRAM), name_server, TOPIC, str(ORDERS)]
@@ -64,30 +66,3 @@ def _client(directory: Path) -> Path | None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
     done = subprocess.run([*command, str(directory), CLIENT], capture_output=True, check=False)
     return directory if done.returncode == 0 else None
-
-
-@contextmanager
-def _broker(tour: Tour, data: Path) -> Generator[str]:
-    """Run `logstore serve --layout rocketmq` for the time of the block; give the name server."""
-    command = ("serve", "--layout", "rocketmq", "--data", str(data), "--port", "0")
-    tour.show_command(*command)
-    began = time.monotonic()
-    quieter = ("--broker-port", "0", "--json", "--set", "maxHashSlotNum=5000")
-    process = subprocess.Popen(
-        [*_CLI, *command, *quieter, "--set", "maxIndexNum=20000"], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        line = process.stdout.readline()
-        if not line:
-            raise click.ClickException("the broker did not start; its reason stands above")
-        name_server = str(json.loads(line)["bootstrap"])
-        waited_ms = (time.monotonic() - began) * 1000
-        tour.show(f"name server and broker answer at {name_server} after {waited_ms:.0f} ms")
-        yield name_server
-        process.terminate()
-        if process.wait(20):
-            raise click.ClickException("the broker did not stop clean")
-    finally:
-        process.kill()  # where something went wrong above
-        process.stdout.close()
