@@ -27,7 +27,7 @@ _NULL = b"\x01"
 _NO_HEADERS = b"\x00"
 
 
-def encode_run(base_offset: int, rows: Sequence[Row], leader_epoch: int = 0) -> bytes:
+def encode_run(base_offset: int, rows: Sequence[Row], leader_epoch: int = 0) -> bytearray:
     """
     Return one uncompressed batch of at least one row, the first at `base_offset`.
 
@@ -60,7 +60,7 @@ def encode_run(base_offset: int, rows: Sequence[Row], leader_epoch: int = 0) -> 
     batch = bytearray().join(pieces)
     checksum = crc32c(memoryview(batch)[_CRC_START:])
     batch[_CRC_POSITION:_CRC_START] = checksum.to_bytes(4, "big")
-    return bytes(batch)
+    return batch
 
 
 def _length(value: int) -> bytes:

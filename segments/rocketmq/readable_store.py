@@ -18,6 +18,7 @@ from logstore.segments.rocketmq.reading.get_message import (
 )
 from logstore.segments.rocketmq.reading.message_query import (
     QueryMessageResult,
+    extent_at,
     message_at,
     query_message,
 )
@@ -30,6 +31,7 @@ from logstore.segments.rocketmq.reading.time_lookup import (
 from logstore.segments.rocketmq.settings.release import Release
 
 if TYPE_CHECKING:
+    from logstore.segment import Extent
     from logstore.segments.rocketmq.dispatch import Dispatch
     from logstore.segments.rocketmq.index.message_index import MessageIndex
     from logstore.segments.rocketmq.log.commit_log import CommitLog
@@ -125,6 +127,19 @@ class ReadableStore:
     ) -> QueryMessageResult:
         """Find messages by key (:mod:`~logstore.segments.rocketmq.reading.message_query`)."""
         return query_message(self.index, self.commit_log, topic, key, count_max, begin_ms, end_ms)
+
+    def is_first_recent(self, topic: str, queue_id: int) -> bool:
+        """Tell whether the message at queue offset 0 is likely to be in memory."""
+        queue = self.consume_queues.get(topic, queue_id)
+        units = b"" if queue is None else queue.units(0, 1)
+        if not units:
+            return False
+        behind_bytes = self.commit_log.max_physical_offset - int.from_bytes(units[:8], "big")
+        return behind_bytes <= self.get_limits.in_memory_bytes
+
+    def message_extent(self, physical_offset: int) -> Extent | None:
+        """Return the bytes of the message that starts at `physical_offset`, None if none can."""
+        return extent_at(self.commit_log, physical_offset)
 
     def message_at(self, physical_offset: int) -> Message | None:
         """Return the message that starts at `physical_offset`, None if none does."""

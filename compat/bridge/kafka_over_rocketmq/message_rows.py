@@ -27,7 +27,7 @@ _NOTHING: tuple[tuple[str, bytes | None], ...] = ()
 
 def encode_messages(data: bytes, base_offset: int) -> bytes:
     """Return the record batch of whole messages whose queue offsets follow each other."""
-    return encode_run(base_offset, message_rows(data))
+    return bytes(encode_run(base_offset, message_rows(data)))
 
 
 def message_rows(data: bytes) -> list[Row]:

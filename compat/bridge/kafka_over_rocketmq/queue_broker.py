@@ -47,6 +47,9 @@ class QueueBroker(Broker):
         super().__init__(host, store, config)
         self.transactions_refusal = _NO_TRANSACTIONS
         self._take_over_topics()
+        dispatching = rocketmq.store.dispatching
+        self._is_awaited_there = dispatching.is_awaited
+        dispatching.is_awaited = self._is_awaited
         rocketmq.store.add_arrival_listener(self._arrived)
 
     @classmethod
@@ -154,6 +157,12 @@ class QueueBroker(Broker):
         return SharedCoordinator.of_broker(self, GroupsTopic(self), shared)
 
     # who waits
+
+    def _is_awaited(self, queue: tuple[str, int]) -> bool:
+        """Tell whether somebody on either side waits for messages of a queue."""
+        partition = self.partition(*queue)
+        is_awaited_here = partition is not None and partition.on_append is not None
+        return is_awaited_here or self._is_awaited_there(queue)
 
     def _arrived(self, request: DispatchRequest) -> None:
         """Wake whoever waits for the queue of a message that can be read now."""

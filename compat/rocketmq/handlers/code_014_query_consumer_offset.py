@@ -31,20 +31,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     if not read_flag(fields, "setZeroIfNotFound", default=True):
         remark = "Not found, do not set to zero, maybe this group boot first"
         return Response(ResponseCode.QUERY_NOT_FOUND, remark, {})
-    if store.min_queue_offset(topic, queue_id) <= 0 and _is_recent(broker, topic, queue_id):
+    if store.min_queue_offset(topic, queue_id) <= 0 and store.is_first_recent(topic, queue_id):
         return Response(ResponseCode.SUCCESS, None, {"offset": "0"})
     remark = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
     return Response(ResponseCode.QUERY_NOT_FOUND, remark, {})
-
-
-def _is_recent(broker: Broker, topic: str, queue_id: int) -> bool:
-    """Tell whether the first message of a queue is likely to be in memory."""
-    queue = broker.store.consume_queues.get(topic, queue_id)
-    if queue is None:
-        return False
-    units = queue.units(0, 1)
-    if not len(units):
-        return False
-    log = broker.store.commit_log
-    physical_offset = int.from_bytes(units[:8], "big")
-    return log.max_physical_offset - physical_offset <= broker.store.get_limits.in_memory_bytes

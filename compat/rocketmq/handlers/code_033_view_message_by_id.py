@@ -8,7 +8,6 @@ from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.fields import read_long
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.remoting import Response
-from logstore.segments.rocketmq.reading.message_query import extent_at
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     physical_offset = read_long(request.ext_fields, "offset")
-    found = extent_at(broker.store.commit_log, physical_offset)
+    found = broker.store.message_extent(physical_offset)
     if found is None:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical_offset}"

@@ -9,7 +9,6 @@ from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.fields import read_text
 from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.segments.rocketmq.messages.message_id import MessageIdError, parse_offset_message_id
-from logstore.segments.rocketmq.reading.message_query import extent_at
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -37,7 +36,7 @@ def handle(
         _, physical_offset = parse_offset_message_id(read_text(fields, "msgId"))
     except MessageIdError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
-    found = extent_at(broker.store.commit_log, physical_offset)
+    found = broker.store.message_extent(physical_offset)
     if found is None:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical_offset}"

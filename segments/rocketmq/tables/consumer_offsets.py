@@ -6,7 +6,7 @@ Source: ``ConsumerOffsetManager``, ``LmqConsumerOffsetManager``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from logstore.host import Host
@@ -56,6 +56,8 @@ class ConsumerOffsetTable(JsonTable):
         self.version_step = version_step
         #: whether queries are answered with a pending reset (``useServerSideResetOffset``)
         self.answers_resets = answers_resets
+        #: told of every committed offset that is new or other: (group, topic, queue id, offset)
+        self.on_commit: Callable[[str, str, int, int], None] | None = None
         self._commit_count = 0
         self._other_fields: dict[str, Any] = {}
 
@@ -70,6 +72,8 @@ class ConsumerOffsetTable(JsonTable):
         self._commit_count += 1
         if self._commit_count % self.version_step == 0:
             self.advance_version()
+        if self.on_commit is not None and previous != queue_offset:
+            self.on_commit(group, topic, queue_id, queue_offset)
         return previous
 
     def commit_pull(self, group: str, topic: str, queue_id: int, queue_offset: int) -> None:
