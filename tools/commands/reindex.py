@@ -12,15 +12,16 @@ import orjson
 from logstore.errors import StorageError
 from logstore.host import Host
 from logstore.os_host import system_host
+from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.late_progress import LateProgress
+from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.rebuilding.index_interval import (
     configured_interval,
     inferred_interval,
 )
+from logstore.tools.inspection.rebuilding.outcome import Outcome, Rebuilt
 from logstore.tools.inspection.rebuilding.partition_rebuild import (
-    Outcome,
     PartitionRebuild,
-    Rebuilt,
     files_to_keep,
     log_bases,
     log_bytes,
@@ -43,16 +44,23 @@ from logstore.tools.inspection.verification.partition_check import (
 @click.option("--index-interval-bytes", "interval_bytes", metavar="N", type=click.IntRange(0),
               help="Bytes between two index entries, if the cluster's metadata does not tell and "
               "the indexes that are there must not.")  # fmt: skip
+@store_settings
 @click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be written.")
 @click.option("--json", "is_json", is_flag=True, help="Print one file a line, as JSON.")
 def reindex(
-    directory: str, into: str | None, interval_bytes: int | None, is_dry: bool, is_json: bool
+    directory: str,
+    into: str | None,
+    interval_bytes: int | None,
+    settings: dict[str, str],
+    is_dry: bool,
+    is_json: bool,
 ) -> None:
     """
     Make every file beside the logs anew: indexes, aborted transactions, producers, leader epochs.
 
-    DIR is an entry of log.dirs or one partition's directory that no broker has open. A .log is
-    never written to; a derived file that is right stays, another one is replaced at once. Exits
+    DIR is an entry of log.dirs, one partition's directory, or a RocketMQ store (whose consume
+    queues and index are made anew), that no broker has open. A .log or a commit log is never
+    written to; a derived file that is right stays, another one is replaced at once. Exits
     with 1 if a log is damaged: what is behind the damage is not known then (see logstore salvage).
 
     \b
@@ -60,11 +68,18 @@ def reindex(
       logstore reindex /var/lib/kafka/orders-0
       logstore reindex --dry-run /var/lib/kafka
       logstore reindex --into /tmp/copy /var/lib/kafka
+      logstore reindex /var/lib/rocketmq/store
     """
     host = system_host()
     path = os.path.abspath(directory)
     if into is not None:
         path = _copied(path, os.path.abspath(into))
+    if layout_of(path) == ROCKETMQ:
+        from logstore.tools.commands.reindex_rocketmq import rebuilt_files
+
+        for rebuilt in rebuilt_files(path, settings, is_changing=not is_dry):
+            _say(rebuilt.name, rebuilt, is_json=is_json, is_dry=is_dry)
+        return
     work = find_work(host.fs, path)
     is_failed = False
     total = sum(log_bytes(host.fs, partition.directory) for partition in work.partitions)
@@ -73,7 +88,8 @@ def reindex(
             try:
                 rebuild = _rebuild(host, work, partition, interval_bytes, is_changing=not is_dry)
                 for rebuilt in rebuild.run(progress.advance):
-                    _say(partition, rebuilt, is_json=is_json, is_dry=is_dry)
+                    name = f"{partition.relative}/{rebuilt.name}".lstrip("/")
+                    _say(name, rebuilt, is_json=is_json, is_dry=is_dry)
             except StorageError as error:
                 is_failed = True
                 click.echo(f"logstore: {error}", err=True)
@@ -105,7 +121,11 @@ def _copied(source: str, target: str) -> str:
         raise click.UsageError(f"{target} exists; name a directory that does not")
     if os.path.commonpath([source, target]) == source:
         raise click.UsageError(f"{target} is inside of {source}")
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns(".lock"))
+
+    def locks(folder: str, names: list[str]) -> set[str]:
+        return {".lock", "lock"} & set(names) if folder == source else set()
+
+    shutil.copytree(source, target, ignore=locks)
     return target
 
 
@@ -117,8 +137,7 @@ def _interval(host: Host, work: WorkPlace, partition: WorkPartition) -> int:
     return inferred_interval(host.fs, partition.directory, bases)
 
 
-def _say(partition: WorkPartition, rebuilt: Rebuilt, *, is_json: bool, is_dry: bool) -> None:
-    name = f"{partition.relative}/{rebuilt.name}".lstrip("/")
+def _say(name: str, rebuilt: Rebuilt, *, is_json: bool, is_dry: bool) -> None:
     if is_json:
         content = {
             "file": name,

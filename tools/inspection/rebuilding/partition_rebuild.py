@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Callable, Iterator
 
@@ -21,27 +20,10 @@ from logstore.tools.inspection.rebuilding.derived_files import (
     PartitionFold,
     derive_files,
 )
+from logstore.tools.inspection.rebuilding.outcome import Outcome, Rebuilt
 from logstore.tools.inspection.verification.partition_check import PartitionCheck
 
 _LOG_NAME = re.compile(r"([0-9]{20})\.log")
-
-
-class Outcome(enum.Enum):
-    """What became of a derived file."""
-
-    MADE = "made"
-    REPLACED = "replaced"
-    UNCHANGED = "unchanged"
-
-
-@attrs.frozen
-class Rebuilt:
-    """One derived file and what became of it; `before_bytes` is None if it was missing."""
-
-    name: str
-    outcome: Outcome
-    before_bytes: int | None
-    after_bytes: int
 
 
 def log_bases(fs: FileSystem, directory: str) -> list[int]:

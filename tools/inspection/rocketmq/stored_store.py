@@ -161,6 +161,12 @@ class StoredStore:
             return bool(attributes["queue.type"] == "BatchCQ")
         return any(queue.is_batch for key, queue in self.queues.items() if key[0] == topic)
 
+    def is_deleted(self, topic: str) -> bool:
+        """Tell whether a topic is neither configured nor the broker's own, nor of a light queue."""
+        if self.topics is None or topic in self.topics:
+            return False
+        return not topic.lower().startswith(("rmq_sys_", "%lmq%", "schedule_topic_"))
+
     @cached_property
     def multi_dispatch(self) -> MultiDispatch:
         """The rule of light message queues; on where a setting says so, or where there are any."""

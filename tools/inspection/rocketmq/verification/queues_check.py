@@ -51,7 +51,7 @@ class QueuesCheck:
         for check in self.checks.values():
             yield from check.findings(log)
         for (topic, queue_id), count in sorted(self._without_queue.items()):
-            is_known = self.store.topics is None or topic in self.store.topics
+            is_known = not self.store.is_deleted(topic)
             folder = "batchconsumequeue" if self.store.is_batch_topic(topic) else "consumequeue"
             if is_known:
                 said = f"is missing: {count} messages have no unit; logstore reindex makes it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from logstore.host import FileSystem
-from logstore.segments.rocketmq.store_rules import delay_levels
+from logstore.tools.inspection.rocketmq.delay_times import deliver_time_of
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
 from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog, Follower
 from logstore.tools.inspection.rocketmq.verification.index_check import IndexCheck
@@ -41,8 +41,7 @@ class StoreCheck:
         index = None if sizes is None else IndexCheck(store, sizes)
         if index is not None:
             followers.append(index.take)
-        levels = delay_levels(store.config)
-        log = FollowedLog(store, levels.deliver_time_ms, followers, queues.known_end)
+        log = FollowedLog(store, deliver_time_of(store), followers, queues.known_end)
         done, total = 0, sum(file.size_bytes for file in store.commit_log.files)
 
         def note(size_bytes: int) -> None:

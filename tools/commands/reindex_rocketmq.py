@@ -1,0 +1,23 @@
+"""``logstore reindex`` of a RocketMQ store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logstore.os_host import system_host
+from logstore.tools.inspection.late_progress import LateProgress
+from logstore.tools.inspection.rebuilding.outcome import Rebuilt
+from logstore.tools.inspection.rocketmq.rebuilding.kept_out import brokers_kept_out
+from logstore.tools.inspection.rocketmq.rebuilding.store_rebuild import StoreRebuild
+from logstore.tools.inspection.rocketmq.stored_store import StoredStore
+
+
+def rebuilt_files(
+    directory: str, settings: dict[str, str], *, is_changing: bool
+) -> Iterator[Rebuilt]:
+    """Yield what became of every consume queue and index file, once it is right."""
+    host = system_host()
+    with brokers_kept_out(host.fs, directory):
+        rebuild = StoreRebuild(host, StoredStore(host.fs, directory, settings), is_changing)
+        with LateProgress("reindexing", rebuild.size_bytes) as progress:
+            yield from rebuild.run(progress.advance)
