@@ -26,6 +26,7 @@ from logstore.compat.rocketmq.queue_locks import QueueLocks
 from logstore.compat.rocketmq.replication.master_service import MasterService
 from logstore.compat.rocketmq.roles import checked_role, handlers_of_role
 from logstore.compat.rocketmq.send_answers import SendAnswers
+from logstore.compat.rocketmq.send_run import SendRun
 from logstore.compat.rocketmq.sent_properties import PropertyRewriter
 from logstore.compat.rocketmq.settings import Settings
 from logstore.compat.rocketmq.subscriptions import Subscription, subscription_to
@@ -85,6 +86,7 @@ class Broker:
         self.handlers = handlers_of_role(self.settings)
         self.timers = Timers(host.clock)
         self.outbox = Outbox()
+        self.send_run = SendRun(self)
         self.offload: Offload = run_at_once
         self.idle_ms_max = _IDLE_MS_MAX
         #: set by whoever runs the timers as soon as they are due: what need not be done before an
@@ -145,6 +147,7 @@ class Broker:
         self.op_messages = OpMessages(self)
         self.transaction_checks = TransactionChecks(self)
         store.add_arrival_listener(self._arrived)
+        store.dispatching.is_awaited = self.held_pulls.is_awaited  # no run has delayed messages
 
     def _ha_settings(self) -> HaSettings:
         return HaSettings.of_settings(self.config.settings, self.store.options.release)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from logstore.compat.connection import Chunk, FrameBuffer, FrameError
 from logstore.compat.rocketmq.codes import ResponseCode
@@ -22,15 +22,20 @@ from logstore.compat.rocketmq.remoting import (
     FRAME_BYTES_MAX,
     ONEWAY_FLAG,
     RESPONSE_FLAG,
+    SEND_PREFIX,
     Command,
     MalformedFrameError,
     Response,
     decode_command,
     encode_request,
     encode_response,
+    json_header_of,
 )
 from logstore.compat.waiting import Later, Timer, Timers
 from logstore.errors import LogStoreError
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.send_run import SendRun
 
 _log = logging.getLogger(__name__)
 _NOTHING = memoryview(b"")
@@ -53,6 +58,11 @@ class RemotingService(Protocol):
     timers: Timers
     #: gathers what is said to many connections at a time
     outbox: Outbox
+
+    @property
+    def send_run(self) -> SendRun | None:
+        """Gathers sends; None where nobody sends."""
+        ...
 
     def requests_served(self) -> None:
         """Take note that all requests of one read have been handed out (dispatch, wake pulls)."""
@@ -216,12 +226,20 @@ class RemotingConnection:
         self.say([])
 
     def _serve(self) -> None:
-        frames = self._frames
+        frames, send_run = self._frames, self.service.send_run
         try:
             while not self.is_closing:
                 frame = frames.next_frame()
                 if frame is None:
-                    return
+                    break
+                if send_run is not None:
+                    header = json_header_of(frame)
+                    if header.startswith(SEND_PREFIX) and send_run.take(
+                        self.channel, header, frame[4 + len(header) :]
+                    ):
+                        continue
+                    if send_run.is_filled:
+                        self.output += send_run.finish()
                 command = decode_command(frame)
                 if command.flag & RESPONSE_FLAG:
                     self.channel.answered(command)
@@ -230,6 +248,9 @@ class RemotingConnection:
         except (FrameError, MalformedFrameError) as error:
             _log.info("closing the connection of %s: %s", self.channel.address, error)
             self.is_closing = True
+        finally:
+            if send_run is not None and send_run.is_filled:
+                self.output += send_run.finish()
 
     def _handle(self, request: Command) -> None:
         handler = self.service.handlers.get(request.code)

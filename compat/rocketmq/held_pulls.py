@@ -61,6 +61,10 @@ class HeldPulls:
         """Tell whether somebody was marked and is not answered yet."""
         return bool(self._woken)
 
+    def is_awaited(self, queue: tuple[str, int]) -> bool:
+        """Tell whether somebody waits for messages of a queue (topic, queue id)."""
+        return queue in self._queues
+
     def hold(self, pull: HeldPull, timeout_ms: float) -> None:
         """Let `pull` wait for at most `timeout_ms`."""
         self._queues.setdefault((pull.topic, pull.queue_id), []).append(pull)

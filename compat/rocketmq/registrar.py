@@ -151,6 +151,7 @@ class RemoteLink:
         self.handlers: Handlers = {}
         self.timers = timers
         self.outbox = Outbox()
+        self.send_run = None
 
     def requests_served(self) -> None:
         """Do nothing: name servers ask brokers for nothing that is served here."""

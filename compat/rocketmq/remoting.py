@@ -33,6 +33,9 @@ FRAME_BYTES_MAX = 16 * 1024 * 1024
 VERSION = 513
 LANGUAGE = "JAVA"
 
+#: what the header of a SEND_MESSAGE_V2 begins with as Java writes it; others may write it otherwise
+SEND_PREFIX = b'{"code":310,'
+
 RESPONSE_FLAG = 1
 ONEWAY_FLAG = 2
 
@@ -145,6 +148,14 @@ class Response:
         self.ext_fields = ext_fields
         self.body = body
         self.extra_fields = extra_fields
+
+
+def json_header_of(frame: memoryview) -> bytes:
+    """Return the JSON header of a frame, its length field left out; empty if it has none."""
+    if len(frame) < _WORD.size:
+        return b""
+    word: int = _unpack_word(frame)[0]
+    return b"" if word > _HEADER_BYTES_MAX else bytes(frame[4 : 4 + word])
 
 
 def decode_command(frame: memoryview) -> Command:

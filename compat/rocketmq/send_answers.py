@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import orjson
 
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.put_answers import STORED_CODES
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.refusals import RefusedError
     from logstore.compat.rocketmq.remoting import Command
     from logstore.segments.rocketmq.messages.host_address import HostAddress
+    from logstore.segments.rocketmq.messages.message_run import MessageRun
     from logstore.segments.rocketmq.putting.put_result import PutResult
 
 _PUT_OK = PutMessageStatus.PUT_OK
@@ -32,6 +36,12 @@ class SendAnswers:
         self._can_be_quoted = region.isascii() and region.replace("-", "").isalnum()
         # In the order of Java's hash map.
         self._middle = f'","TRACE_ON":"{trace}","MSG_REGION":"{region}","queueOffset":"'
+        self._line = (
+            f'{{"code":0,"extFields":{{"queueId":"%d","transactionId":"%b","msgId":"'
+            f'{self._host_digits}%016X","TRACE_ON":"{trace}","MSG_REGION":{_quoted(region)},'
+            f'"queueOffset":"%d"}},"flag":1,"language":"JAVA","opaque":%d,'
+            f'"serializeTypeCurrentRPC":"JSON","version":{VERSION}}}'
+        ).encode()
 
     def stored(
         self,
@@ -73,6 +83,22 @@ class SendAnswers:
         )
         return encode_response(request, response)
 
+    def stored_run(self, run: MessageRun, opaques: Sequence[int]) -> bytes:
+        """
+        Return the frames that say where the messages of a run stand.
+
+        Their requests had JSON headers and these numbers, the unique keys need no quoting.
+        """
+        line, pack = self._line, _pack_head
+        frames: list[bytes] = []
+        for (kind, physical_offset, _, queue_offset, key), opaque in zip(
+            run.stored, opaques, strict=True
+        ):
+            header = line % (kind.queue_id, key, physical_offset, queue_offset, opaque)
+            size_bytes = len(header)
+            frames += (pack(4 + size_bytes, size_bytes), header)
+        return b"".join(frames)
+
     def pushed(self, request: Command, result: PutResult | None, queue_id: int) -> list[Chunk]:
         """Return the frame that says that a reply has reached its client, stored or not."""
         is_stored = result is not None and result.is_ok
@@ -93,6 +119,11 @@ class SendAnswers:
         fields = {} if stored is None else _places(stored, queue_id)
         response = Response(refusal.code, refusal.remark, fields, extra_fields=self._extra_fields)
         return encode_response(request, response)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as it stands in JSON, to be the part of a format."""
+    return orjson.dumps(text).decode().replace("%", "%%")
 
 
 def _places(result: PutResult, queue_id: int) -> dict[str, str]:

@@ -95,8 +95,7 @@ def bulk_dispatch(dispatching: Dispatch, index: MessageIndex | None) -> BulkDisp
     It is not where listeners or dispatchers other than the index want every message, where
     messages may go to several queues, or without the extra ``columns``.
     """
-    expected = 0 if index is None else 1
-    if dispatching.arrival_listeners or len(dispatching.dispatchers) != expected:
+    if dispatching.arrival_listeners or dispatching.dispatchers:
         return None
     if dispatching.consume_queues.settings.multi_dispatch.is_enabled:
         return None

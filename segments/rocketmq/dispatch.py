@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.log.log_walk import LogWalk
 from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.messages.dispatch_request import DeliverTime, request_of
 from logstore.segments.rocketmq.messages.message_draft import MessageDraft
+from logstore.segments.rocketmq.messages.message_run import MessageRun
 
 if TYPE_CHECKING:
+    from logstore.segments.rocketmq.index.message_index import MessageIndex
     from logstore.segments.rocketmq.log.commit_log import CommitLog
     from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
@@ -31,7 +33,6 @@ ArrivalListener = Callable[["DispatchRequest"], None]
 #: drafts that wait; beyond that they are dropped and read from the log again
 PENDING_COUNT_MAX = 65536
 
-
 #: takes each message of the commit log in turn (``CommitLogDispatcher``); those seen before too
 Dispatcher = Callable[["DispatchRequest"], None]
 
@@ -41,28 +42,33 @@ class Dispatch:
     The one place that moves messages from the commit log to what is derived from it.
 
     `reput_from` is the physical offset up to which all is dispatched. `end` says how far may be
-    dispatched: 5.x keeps back what is not durable under ``SYNC_FLUSH``. `dispatchers` follow the
-    consume queues in their order: the index, and what others add.
+    dispatched: 5.x keeps back what is not durable under ``SYNC_FLUSH``. The index, where there is
+    one, follows the consume queues, then come `dispatchers` in their order, then the listeners.
+
+    `is_awaited` tells of a queue whether listeners want to know of what arrives in it. Messages
+    that were put in a run are shown to them, and to dispatchers, one by one only then.
     """
 
     def __init__(
         self,
         commit_log: CommitLog,
         consume_queues: ConsumeQueues,
-        dispatchers: Iterable[Dispatcher],
+        index: MessageIndex | None,
         deliver_time: DeliverTime | None = None,
     ) -> None:
         self.commit_log = commit_log
         self.consume_queues = consume_queues
-        self.dispatchers = list(dispatchers)
+        self.index = index
+        self.dispatchers: list[Dispatcher] = []
         self.arrival_listeners: list[ArrivalListener] = []
+        self.is_awaited: Callable[[tuple[str, int]], bool] = _always
         self.reput_from = 0
         self.keeps_back_unflushed = False
         #: a slave waits for the rest of a message that is cut short, a master passes it over
         self.stops_at_damage = False
         self.current_reput_timestamp_ms = 0
         self.deliver_time = deliver_time
-        self._pending: deque[MessageDraft | MessageBatchDraft] = deque()
+        self._pending: deque[MessageDraft | MessageBatchDraft | MessageRun] = deque()
 
     # how far
 
@@ -79,7 +85,7 @@ class Dispatch:
 
     # dispatching
 
-    def add(self, draft: MessageDraft | MessageBatchDraft) -> None:
+    def add(self, draft: MessageDraft | MessageBatchDraft | MessageRun) -> None:
         """Take note of what was just put: it is dispatched without being read again."""
         pending = self._pending
         if len(pending) >= PENDING_COUNT_MAX:
@@ -105,6 +111,8 @@ class Dispatch:
             if isinstance(draft, MessageDraft):
                 self.dispatch_one(request_of(draft, self.deliver_time))
                 count += 1
+            elif isinstance(draft, MessageRun):
+                count += self._take_run(draft)
             else:
                 count += self._take_batch(draft)
             self.reput_from = draft.next_offset
@@ -121,6 +129,18 @@ class Dispatch:
                 self.consume_queues.dispatch(request)
             self._follow_up(request)
         return len(requests)
+
+    def _take_run(self, run: MessageRun) -> int:
+        """Dispatch messages that were put here together."""
+        self.consume_queues.dispatch_run(run)
+        if self.index is not None:
+            self.index.put_run(run)
+        self.current_reput_timestamp_ms = run.store_timestamp_ms
+        is_awaited = _always if self.dispatchers else self.is_awaited
+        for place, message in enumerate(run.stored):
+            if is_awaited(message[0].queue_key):
+                self._tell(run.dispatch_request(place))
+        return len(run)
 
     def _catch_up(self, end: int) -> int:
         """Dispatch what stands in the log up to `end`, by reading it."""
@@ -143,14 +163,15 @@ class Dispatch:
     def dispatch_one(self, request: DispatchRequest) -> None:
         """Hand one message to the consume queues, the index, the others, the listeners."""
         self.consume_queues.dispatch(request)
-        self.current_reput_timestamp_ms = request.store_timestamp_ms
-        for dispatcher in self.dispatchers:
-            dispatcher(request)
-        for listener in self.arrival_listeners:
-            listener(request)
+        self._follow_up(request)
 
     def _follow_up(self, request: DispatchRequest) -> None:
         self.current_reput_timestamp_ms = request.store_timestamp_ms
+        if self.index is not None:
+            self.index.put(request)
+        self._tell(request)
+
+    def _tell(self, request: DispatchRequest) -> None:
         for dispatcher in self.dispatchers:
             dispatcher(request)
         for listener in self.arrival_listeners:
@@ -160,6 +181,12 @@ class Dispatch:
         """Go on at `physical_offset`: after a recovery, or a cut of the log."""
         self._pending.clear()
         self.reput_from = physical_offset
+
+
+def _always(queue_key: tuple[str, int]) -> bool:
+    """Show every message to whoever listens."""
+    del queue_key
+    return True
 
 
 def _complain(physical_offset: int, error: CorruptMessageError) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
+    from logstore.segments.rocketmq.messages.message_run import MessageRun
 
 __all__ = ["LAYOUT", "RocketMQLayout", "RocketMQStore", "StoreOptions"]
 
@@ -141,7 +142,7 @@ class RocketMQStore(ReadableStore):
         self.dispatching = Dispatch(
             self.commit_log,
             self.consume_queues,
-            [self.index.put] if has_index else [],
+            self.index if has_index else None,
             self.delay_levels.deliver_time_ms,
         )
         self.dispatching.stops_at_damage = config.is_slave
@@ -268,6 +269,14 @@ class RocketMQStore(ReadableStore):
         """Append all messages of a client's batch, one record each, as :meth:`put_message`."""
         return self.putting.put_batch(batch)
 
+    def put_run(self, run: MessageRun) -> bool:
+        """
+        Append plain messages together; False, and nothing done, where they go one by one only.
+
+        Each of `run.stored` says where a message stands; for the rest it is as :meth:`put_message`.
+        """
+        return self.putting.put_run(run)
+
     def append_raw(self, physical_offset: int, data: Buffer) -> bool:
         """
         Append bytes of a master's commit log (``appendToCommitLog``); tell whether they fitted.
@@ -301,7 +310,7 @@ class RocketMQStore(ReadableStore):
         except (OSError, StorageError):
             self._note_trouble(RunningFlag.WRITE_INDEX_FILE_ERROR, "a message cannot be dispatched")
             return 0
-        if count:
+        if count and not self.running_flags.is_writeable:
             self.running_flags.lower_flag(RunningFlag.WRITE_INDEX_FILE_ERROR)
         return count
 

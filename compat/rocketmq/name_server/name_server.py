@@ -76,6 +76,7 @@ class NameServer:
         self.handlers = HANDLERS
         self.timers = Timers(host.clock)
         self.outbox = Outbox()
+        self.send_run = None
         self.offload: Offload = _run_at_once
         self.idle_ms_max = _IDLE_MS_MAX
         self.config = NameServerConfig(settings or {})

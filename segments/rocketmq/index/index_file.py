@@ -229,6 +229,41 @@ class IndexFile:
             self._is_header_dirty = True
         return left
 
+    def put_run(
+        self, key_hashes: Sequence[int], physical_offsets: Sequence[int], store_timestamp_ms: int
+    ) -> int:
+        """
+        Add entries of messages that were stored together; return for how many there was no room.
+
+        As :meth:`put` does for each; a hash and a physical offset for one entry. The file is not
+        empty.
+        """
+        slots = self._slots
+        if slots is None:
+            slots = self._load_slots()
+        number = self.next_number
+        slot_count, pending = self.sizes.slot_count, self._pending
+        count = min(len(key_hashes), max(self.sizes.entry_count - number, 0))
+        if not count:
+            return len(key_hashes)
+        seconds = self._seconds(store_timestamp_ms)
+        used = 0
+        for key_hash, physical_offset in zip(key_hashes[:count], physical_offsets, strict=False):
+            slot = key_hash % slot_count
+            previous = slots[slot]
+            if previous <= 0 or previous > number:
+                previous = 0
+                used += 1
+            pending += _pack_entry(key_hash, physical_offset, seconds, previous)
+            slots[slot] = number
+            number += 1
+        self.slot_count_used += used
+        self.next_number = number
+        self.end_physical_offset = physical_offsets[count - 1]
+        self.end_timestamp_ms = store_timestamp_ms
+        self._is_header_dirty = True
+        return len(key_hashes) - count
+
     def put_many(
         self, key_hashes: Int64s, physical_offsets: Int64s, store_timestamps_ms: Int64s
     ) -> int:

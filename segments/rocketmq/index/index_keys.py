@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from operator import mul
+from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties import (
@@ -21,6 +22,9 @@ from logstore.segments.rocketmq.messages.properties import (
     find_property,
     property_needle,
 )
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.messages.message_run import MessageRun
 
 _UNIQUE_KEY = property_needle(UNIQUE_KEY)
 _KEYS = property_needle(KEYS)
@@ -70,6 +74,34 @@ def index_hashes(topic: str, properties_text: bytes, *, has_tag_entry: bool) -> 
         if tags is not None:
             hashes.append(_tags_hash(topic, tags))
     return hashes
+
+
+def run_hashes(run: MessageRun, *, has_tag_entries: bool) -> tuple[list[int], list[int]]:
+    """Return the hashes of a run's entries and, for each, its message's physical offset."""
+    hashes: list[int] = []
+    physical_offsets: list[int] = []
+    for kind, physical_offset, _, _, unique_key in run.stored:
+        # As in _unique_key_hash, without the call.
+        head_part = _heads.get(unique_key[:-_TAIL_BYTES])
+        tail_part = _tails.get(unique_key[-_TAIL_BYTES:])
+        if head_part is None or tail_part is None:
+            hashes.append(_unique_key_hash(kind.topic, unique_key))
+        else:
+            value = _topic_part(kind.topic, len(unique_key)) + head_part + tail_part & _MASK
+            hashes.append(value if value < _SIGN else _unsigned(value))
+        physical_offsets.append(physical_offset)
+        if kind.keys is not None or kind.tags is not None:
+            others = _other_hashes(kind.topic, kind.keys, kind.tags if has_tag_entries else None)
+            hashes += others
+            physical_offsets += [physical_offset] * len(others)
+    return hashes, physical_offsets
+
+
+@lru_cache(maxsize=4096)
+def _other_hashes(topic: str, keys: bytes | None, tags: bytes | None) -> tuple[int, ...]:
+    """Return the hashes of what stands behind the unique key."""
+    found = [_key_hash(topic, key) for key in (keys or b"").split(b" ") if key]
+    return (*found, *([] if tags is None else [_tags_hash(topic, tags)]))
 
 
 @lru_cache(maxsize=4096)

@@ -21,13 +21,14 @@ import attrs
 
 from logstore.host import Host
 from logstore.segments.rocketmq.index.index_file import IndexFile, IndexSizes
-from logstore.segments.rocketmq.index.index_keys import index_hash, index_hashes
+from logstore.segments.rocketmq.index.index_keys import index_hash, index_hashes, run_hashes
 from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from logstore.segments.rocketmq.settings.release import Release
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.columns.record_scan import IndexEntries
     from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.messages.message_run import MessageRun
     from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
 
 #: entries that wait in memory before they are written without being asked
@@ -205,6 +206,29 @@ class MessageIndex:
         while count := file.put(hashes, physical_offset, store_ms):
             hashes = hashes[-count:]
             file = self._roll()
+        if file.pending_count >= PENDING_COUNT_MAX:
+            file.write()
+
+    def put_run(self, run: MessageRun) -> None:
+        """
+        Add the keys of messages that were put together, as :meth:`put` does of each.
+
+        Raises:
+            WriteFailedError: as for :meth:`put`.
+
+        """
+        file = self._files[-1] if self._files else None
+        if file is None or file.next_number <= 1 or run.physical_offset < file.end_physical_offset:
+            for place in range(len(run)):
+                self.put(run.dispatch_request(place))
+            return
+        hashes, physical_offsets = run_hashes(run, has_tag_entries=self._has_tag_entries)
+        while count := file.put_run(hashes, physical_offsets, run.store_timestamp_ms):
+            hashes, physical_offsets = hashes[-count:], physical_offsets[-count:]
+            file = self._roll()
+            if file.next_number <= 1:  # its first entry says when it begins
+                file.put(hashes[:1], physical_offsets[0], run.store_timestamp_ms)
+                del hashes[0], physical_offsets[0]
         if file.pending_count >= PENDING_COUNT_MAX:
             file.write()
 

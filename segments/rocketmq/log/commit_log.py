@@ -284,6 +284,10 @@ class CommitLog:
         self._appended_ms = draft.max_timestamp_ms
         return entry
 
+    def has_room_for(self, draft: Draft[MessageEntry]) -> bool:
+        """Tell whether a draft fits into the file that is written to, which needs to be there."""
+        return self._queue is not None and self._queue.active.has_room_for(draft)
+
     def _roll(
         self, queue: MappedFileQueue[MessageEntry, CommitLogFile], draft: Draft[MessageEntry]
     ) -> CommitLogFile:

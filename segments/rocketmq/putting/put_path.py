@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.log.commit_log import CommitLog
     from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
+    from logstore.segments.rocketmq.messages.message_run import MessageRun
     from logstore.segments.rocketmq.upkeep.running_flags import RunningFlags
     from logstore.segments.rocketmq.upkeep.store_stats import StoreStats
 
@@ -78,7 +79,7 @@ class PutPath:
         self.clock = clock
         self.rules = rules
         self.timer: TimerGate | None = None
-        self.on_put: Callable[[MessageDraft | MessageBatchDraft], None] = _ignore
+        self.on_put: Callable[[MessageDraft | MessageBatchDraft | MessageRun], None] = _ignore
         #: why nothing may be put whatever the flags say; None while the store is open for puts
         self.closed_reason: str | None = None
         #: when the put that is under way began, 0 while none is (``beginTimeInLock``)
@@ -234,6 +235,41 @@ class PutPath:
             batch.store_host,
             batch.physical_offsets,
         )
+
+    def put_run(self, run: MessageRun) -> bool:
+        """
+        Append all messages of a run with one write; False where they must be put one by one.
+
+        So it is where a message is too large for the short way, where a queue is new, where the
+        file is nearly full, where nothing may be put, and where the disk refused: putting one by
+        one finds out, for each message, what becomes of it. Nothing has changed then.
+        """
+        offsets, commit_log = self.queue_offsets, self.commit_log
+        if (
+            run.record_bytes_max > self._usual_bytes_max
+            or not commit_log.has_room_for(run)
+            or not run.goes_to_known_queues(offsets)
+            or not self.running_flags.is_writeable
+            or self.begin_time_in_lock_ms
+            or self.closed_reason
+            or self._rules.is_slave
+        ):
+            return False
+        now_ms = self.clock.wall_ms()
+        run.stamp(offsets, now_ms)
+        self.begin_time_in_lock_ms = now_ms
+        try:
+            commit_log.append(run)
+        except (WriteFailedError, OSError, RejectedAppendError) as error:
+            _log.error("a put of %d messages failed: %s", len(run), error)
+            return False
+        finally:
+            self.begin_time_in_lock_ms = 0
+        offsets.update(run.next_queue_offsets)
+        run.settle()
+        self.stats.count_run(run.stored, self.clock.wall_ms() - now_ms)
+        self.on_put(run)
+        return True
 
     def _append(self, draft: MessageDraft | MessageBatchDraft, now_ms: int) -> None:
         """Append within the put lock: what else comes meanwhile sees how long it takes."""

@@ -10,10 +10,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.host import Clock
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.messages.message_run import StoredMessage
 
 SAMPLING_INTERVAL_MS = 1000
 #: ten minutes of samples and the one before them
@@ -126,6 +131,19 @@ class StoreStats:
             self.time_put(elapsed_ms)
         else:
             self._instant_count += 1
+
+    def count_run(self, stored: Sequence[StoredMessage], elapsed_ms: int) -> None:
+        """Count messages that were put together, and time each as all took."""
+        times, sizes = self.put_times_by_topic, self.put_size_bytes_by_topic
+        for kind, _, size_bytes, _, _ in stored:
+            topic = kind.topic
+            times[topic] = times.get(topic, 0) + 1
+            sizes[topic] = sizes.get(topic, 0) + size_bytes
+        if elapsed_ms <= 0:
+            self._instant_count += len(stored)
+        else:
+            for _ in stored:
+                self.time_put(elapsed_ms)
 
     def time_put(self, elapsed_ms: int) -> None:
         """Take note of how long one put took (``setPutMessageEntireTimeMax``)."""

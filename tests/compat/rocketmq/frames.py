@@ -44,7 +44,7 @@ def request(
             "code": code, "extFields": fields, "flag": flag, "language": language,
             "opaque": opaque, "serializeTypeCurrentRPC": "JSON", "version": version,
         }  # fmt: skip
-        header = json.dumps(content).encode()
+        header = json.dumps(content, separators=(",", ":")).encode()
     return framed(header, body, serializer)
 
 

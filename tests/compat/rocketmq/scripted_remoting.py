@@ -29,6 +29,7 @@ class ScriptedRemoting:
         self.clock = ManualClock()
         self.timers = Timers(self.clock)
         self.outbox = Outbox()
+        self.send_run = None
         self.handlers: Handlers = {}
         #: how often all requests of a read had been handed out
         self.reads = 0

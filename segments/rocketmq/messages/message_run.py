@@ -1,0 +1,265 @@
+"""
+A run of plain messages on their way into the commit log: one write for all that came at a time.
+
+What producers send in one moment goes to many queues, one record each, as if each had been put by
+itself; but all of it is put together, written and dispatched in a few steps. Only messages with a
+unique key and without anything unusual go into a run: no delay, transaction or inner batch.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+from logstore.segments.rocketmq.messages.message_draft import (
+    MessageDraft,
+    MessageEntry,
+    draft_message,
+)
+from logstore.segments.rocketmq.messages.message_layout import FIXED_FIELDS, PROPERTIES_SIZE
+from logstore.segments.rocketmq.messages.properties import (
+    KEYS,
+    TAGS,
+    find_property,
+    property_needle,
+    tags_code,
+)
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.messages.host_address import HostAddress
+
+_KEYS = property_needle(KEYS)
+_TAGS = property_needle(TAGS)
+_crc32 = zlib.crc32
+
+
+class MessageKind:
+    """
+    What many messages have in common: queue, flags, and all properties but the unique key.
+
+    The properties of a message are `text_before`, its unique key of `key_bytes`, `text_behind`.
+    """
+
+    __slots__ = (
+        "born_host",
+        "flag",
+        "frame_bytes",
+        "key_bytes",
+        "keys",
+        "magic",
+        "middle",
+        "pack_head",
+        "queue_id",
+        "queue_key",
+        "reconsume_times",
+        "store_host",
+        "sys_flag",
+        "tags",
+        "tags_code",
+        "text_before",
+        "text_behind",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        queue_id: int,
+        flag: int,
+        sys_flag: int,
+        reconsume_times: int,
+        text_before: bytes,
+        key_bytes: int,
+        text_behind: bytes,
+        born_host: HostAddress,
+        store_host: HostAddress,
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.flag = flag
+        self.reconsume_times = reconsume_times
+        self.text_before = text_before
+        self.key_bytes = key_bytes
+        self.text_behind = text_behind
+        self.born_host = born_host
+        self.store_host = store_host
+        self.sys_flag = sys_flag
+        model = self.draft(b"", bytes(key_bytes), 0)
+        self.sys_flag = model.sys_flag
+        self.queue_key = topic, queue_id
+        self.tags = find_property(model.properties_text, _TAGS)
+        self.tags_code = 0 if self.tags is None else tags_code(self.tags)
+        #: the value of ``KEYS``, which is the same in all messages of the kind
+        self.keys = find_property(model.properties_text, _KEYS)
+        #: bytes of a record beside its body
+        self.frame_bytes = model.size_bytes
+        self.magic = model.version.magic
+        self.pack_head = FIXED_FIELDS[model.sys_flag >> 4 & 3].pack
+        #: what stands between body and unique key
+        self.middle = model.topic_field + PROPERTIES_SIZE.pack(model.properties_size_bytes)
+        self.middle += text_before
+
+    def draft(
+        self, body: bytes | memoryview, unique_key: bytes, born_timestamp_ms: int
+    ) -> MessageDraft:
+        """Return a message of this kind, to be put by itself."""
+        return draft_message(
+            topic=self.topic,
+            body=body,
+            queue_id=self.queue_id,
+            properties_text=self.text_before + unique_key + self.text_behind,
+            flag=self.flag,
+            sys_flag=self.sys_flag,
+            born_timestamp_ms=born_timestamp_ms,
+            born_host=self.born_host,
+            store_host=self.store_host,
+            reconsume_times=self.reconsume_times,
+        )
+
+
+#: where one message of a run stands: kind, physical offset, size, queue offset, unique key
+StoredMessage = tuple[MessageKind, int, int, int, bytes]
+
+
+class MessageRun:
+    """
+    Plain messages of any queues, appended in one piece: a draft of the core's log.
+
+    `size_bytes` is that of all records, `record_bytes_max` that of the largest. Once it is stamped,
+    `stored` says where each message stands, and `next_queue_offsets` where each queue goes on. The
+    bodies are views of what the sender owns and are let go of then.
+    """
+
+    __slots__ = (
+        "_messages",
+        "_queue_offsets",
+        "next_queue_offsets",
+        "physical_offset",
+        "record_bytes_max",
+        "size_bytes",
+        "store_timestamp_ms",
+        "stored",
+    )
+
+    def __init__(self) -> None:
+        self._messages: list[tuple[MessageKind, bytes | memoryview, bytes, int]] = []
+        self._queue_offsets: Mapping[tuple[str, int], int] = {}
+        self.next_queue_offsets: dict[tuple[str, int], int] = {}
+        self.stored: list[StoredMessage] = []
+        self.size_bytes = 0
+        self.record_bytes_max = 0
+        self.physical_offset = 0
+        self.store_timestamp_ms = 0
+
+    def __len__(self) -> int:
+        """Return how many messages it holds."""
+        return len(self._messages) or len(self.stored)
+
+    def add(
+        self,
+        kind: MessageKind,
+        body: bytes | memoryview,
+        unique_key: bytes,
+        born_timestamp_ms: int,
+    ) -> None:
+        """Add a message whose unique key has the kind's length, before the run is stamped."""
+        self._messages.append((kind, body, unique_key, born_timestamp_ms))
+        size_bytes = kind.frame_bytes + len(body)
+        self.size_bytes += size_bytes
+        if size_bytes > self.record_bytes_max:
+            self.record_bytes_max = size_bytes
+
+    def drafts(self) -> list[MessageDraft]:
+        """Return the messages one by one, to be put one by one; only before they are stamped."""
+        return [kind.draft(body, key, born_ms) for kind, body, key, born_ms in self._messages]
+
+    def goes_to_known_queues(self, queue_offsets: Mapping[tuple[str, int], int]) -> bool:
+        """Tell whether every queue has an offset to go on with."""
+        return all(kind.queue_key in queue_offsets for kind in {item[0] for item in self._messages})
+
+    # as a draft of the core's log
+
+    @property
+    def offset_count(self) -> int:
+        """How many bytes of the commit log the records take."""
+        return self.size_bytes
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """When they are stored, as :meth:`stamp` said."""
+        return self.store_timestamp_ms
+
+    @property
+    def next_offset(self) -> int:
+        """The physical offset behind the last record, once they are stamped."""
+        return self.physical_offset + self.size_bytes
+
+    def stamp(self, queue_offsets: Mapping[tuple[str, int], int], store_timestamp_ms: int) -> None:
+        """Say where every queue goes on, and when all are stored."""
+        self._queue_offsets = queue_offsets
+        self.store_timestamp_ms = store_timestamp_ms
+
+    def stamped(self, base_offset: int) -> MessageEntry:
+        """Return all records as they stand in the commit log from `base_offset` on."""
+        # All that a send costs by itself is spent here and where it is read: no calls, no objects.
+        stored_ms = self.store_timestamp_ms
+        queue_offsets = self._queue_offsets
+        going_on: dict[tuple[str, int], int] = {}
+        stored: list[StoredMessage] = []
+        pieces: list[bytes | memoryview] = []
+        physical_offset = base_offset
+        for kind, body, unique_key, born_ms in self._messages:
+            queue_key = kind.queue_key
+            queue_offset = going_on.get(queue_key)
+            if queue_offset is None:
+                queue_offset = queue_offsets[queue_key]
+            going_on[queue_key] = queue_offset + 1
+            body_bytes = len(body)
+            size_bytes = kind.frame_bytes + body_bytes
+            head = kind.pack_head(
+                size_bytes,
+                kind.magic,
+                _crc32(body) & 0x7FFF_FFFF,
+                kind.queue_id,
+                kind.flag,
+                queue_offset,
+                physical_offset,
+                kind.sys_flag,
+                born_ms,
+                kind.born_host.packed,
+                stored_ms,
+                kind.store_host.packed,
+                kind.reconsume_times,
+                0,
+                body_bytes,
+            )
+            pieces += (head, body, kind.middle, unique_key, kind.text_behind)
+            stored.append((kind, physical_offset, size_bytes, queue_offset, unique_key))
+            physical_offset += size_bytes
+        self.physical_offset = base_offset
+        self.stored, self.next_queue_offsets = stored, going_on
+        return MessageEntry(base_offset, self.size_bytes, b"".join(pieces))
+
+    def settle(self) -> None:
+        """Let go of the bodies: the run stands in the commit log."""
+        self._messages = []
+        self._queue_offsets = {}
+
+    def dispatch_request(self, index: int) -> DispatchRequest:
+        """Return the request for one message, once they are stamped."""
+        kind, physical_offset, size_bytes, queue_offset, unique_key = self.stored[index]
+        return DispatchRequest(
+            kind.topic,
+            kind.queue_id,
+            physical_offset,
+            size_bytes,
+            kind.tags_code,
+            self.store_timestamp_ms,
+            queue_offset,
+            kind.sys_flag,
+            0,
+            kind.text_before + unique_key + kind.text_behind,
+        )

@@ -1,0 +1,183 @@
+"""Messages that are put together: the files are those of messages put one by one."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+from logstore.segments.rocketmq.messages.message_run import MessageKind, MessageRun
+from logstore.segments.rocketmq.store import RocketMQStore
+from logstore.segments.rocketmq.upkeep.running_flags import RunningFlag
+from logstore.testing import SimulatedHost
+from tests.segments.rocketmq.drafts import BORN, BORN_MS, STORED
+from tests.segments.rocketmq.small_store import DIRECTORY, bodies, small_store
+
+ROOMY = {
+    "mappedFileSizeCommitLog": "262144",
+    "mappedFileSizeConsumeQueue": "2000",
+    "maxHashSlotNum": "50",
+    "maxIndexNum": "60",
+}
+FOLDERS = ("commitlog", "consumequeue/A/0", "consumequeue/A/1", "consumequeue/B/0", "index")
+
+
+def kind(topic: str = "A", queue_id: int = 0, behind: bytes = b"\x02") -> MessageKind:
+    """Return a kind of messages whose unique keys have eight bytes."""
+    return MessageKind(
+        topic=topic,
+        queue_id=queue_id,
+        flag=7,
+        sys_flag=0,
+        reconsume_times=0,
+        text_before=b"x\x011\x02UNIQ_KEY\x01",
+        key_bytes=8,
+        text_behind=behind,
+        born_host=BORN,
+        store_host=STORED,
+    )
+
+
+KINDS = (
+    kind("A", 0),
+    kind("A", 1, b"\x02TAGS\x01red\x02"),
+    kind("B", 0, b"\x02KEYS\x01k1 k2\x02TAGS\x01blue\x02"),
+)
+
+
+def run_of(numbers: range) -> MessageRun:
+    """Return a run of messages of all kinds."""
+    run = MessageRun()
+    for number in numbers:
+        run.add(KINDS[number % 3], b"body %d" % number, b"%08d" % number, BORN_MS + number)
+    return run
+
+
+def opened(host: SimulatedHost) -> RocketMQStore:
+    """Open a store in which every queue has a message."""
+    store = small_store(host, settings=ROOMY)
+    for draft in run_of(range(3)).drafts():
+        assert store.put_message(draft).is_ok
+    store.dispatch()
+    return store
+
+
+def files(host: SimulatedHost) -> dict[str, bytes]:
+    """Return what stands in the store's files."""
+    found: dict[str, bytes] = {}
+    for folder in FOLDERS:
+        path = f"{DIRECTORY}/{folder}"
+        for entry in host.fs.list_directory(path):
+            file = host.fs.open(f"{path}/{entry.name}", writable=False)
+            found[f"{folder}/{entry.name}"] = file.read(0, file.size())
+    return found
+
+
+def test_a_run_is_written_as_its_messages_one_by_one() -> None:
+    """Commit log, queues and index have the same bytes, index files that fill up among them."""
+    together, alone = SimulatedHost(), SimulatedHost()
+    store, other = opened(together), opened(alone)
+    for start in range(3, 63, 12):
+        run = run_of(range(start, start + 12))
+        drafts = run.drafts()
+        assert store.put_run(run)
+        store.dispatch()
+        results = [other.put_message(draft) for draft in drafts]
+        other.dispatch()
+        assert [(item[1], item[3]) for item in run.stored] == [
+            (result.physical_offset, result.queue_offset) for result in results
+        ]
+    for opened_store in (store, other):
+        opened_store.write_derived()
+    assert files(together) == files(alone)
+    assert len(store.index.files) > 1
+    assert store.stats.put_times_by_topic == other.stats.put_times_by_topic == {"A": 42, "B": 21}
+    assert store.stats.put_size_bytes_by_topic == other.stats.put_size_bytes_by_topic
+
+
+def test_a_run_goes_to_the_disk_with_one_write() -> None:
+    """However many messages a run holds, the commit log is written to once."""
+    host = SimulatedHost()
+    store = opened(host)
+    before = len(host.fs.journal.matching(path="*/commitlog/*"))
+    assert store.put_run(run_of(range(30)))
+    assert len(host.fs.journal.matching(path="*/commitlog/*")) - before == 1
+    store.dispatch()
+    assert bodies(store, "B")[-1] == b"body 29"
+
+
+def test_messages_of_a_run_are_found_by_their_keys() -> None:
+    """Each message of a run is found by its unique key, its keys and nothing of its neighbours'."""
+    store = opened(SimulatedHost())
+    run = run_of(range(3, 9))
+    assert store.put_run(run)
+    store.dispatch()
+    for item, key in ((run.stored[2], "00000005"), (run.stored[0], "00000003")):
+        answer = store.index.query(item[0].topic, key, 10, 0, 1 << 60)
+        assert answer.physical_offsets == [item[1]]
+
+
+@pytest.mark.parametrize("why", ["new queue", "no room", "refused", "too large"])
+def test_a_run_that_cannot_be_put_together_changes_nothing(why: str) -> None:
+    """Whoever asked is told to put the messages one by one, and can."""
+    host = SimulatedHost()
+    store = opened(host)
+    end = store.commit_log.max_physical_offset
+    run = run_of(range(3, 6))
+    if why == "new queue":
+        run.add(kind("C", 0), b"body", b"00000099", BORN_MS)
+    elif why == "no room":
+        for number in range(1000):
+            run.add(KINDS[0], bytes(300), b"%08d" % number, BORN_MS)
+    elif why == "refused":
+        store.running_flags.raise_flag(RunningFlag.DISK_FULL)
+    else:
+        run.add(KINDS[0], bytes(40_000), b"00000099", BORN_MS)
+    assert not store.put_run(run)
+    store.dispatch()
+    assert store.commit_log.max_physical_offset == end
+    assert len(bodies(store, "A")) == 1
+    assert len(run.drafts()) == len(run)
+    assert store.put_message(run.drafts()[0]).is_ok is (why != "refused")
+
+
+def test_a_run_that_the_disk_refuses_leaves_no_trace() -> None:
+    """Nothing of it is counted or read, and the messages can be put one by one afterwards."""
+    host = SimulatedHost()
+    store = opened(host)
+    host.fs.faults.fail_next("write", errno.ENOSPC, path="*/commitlog/*")
+    run = run_of(range(3, 9))
+    assert not store.put_run(run)
+    results = [store.put_message(draft) for draft in run.drafts()]
+    store.dispatch()
+    assert [result.queue_offset for result in results] == [1, 1, 1, 2, 2, 2]
+    assert bodies(store, "A") == [b"body 0", b"body 3", b"body 6"]
+    assert store.stats.put_times_total == 9
+
+
+def test_a_run_is_there_after_a_crash() -> None:
+    """What a recovery reads of a run are its messages, in all queues."""
+    host = SimulatedHost()
+    store = opened(host)
+    assert store.put_run(run_of(range(3, 9)))
+    store.abandon()
+    again = small_store(host, settings=ROOMY)
+    assert bodies(again, "A", 1) == [b"body 1", b"body 4", b"body 7"]
+    assert again.max_queue_offset("B", 0) == 3
+
+
+def test_only_awaited_queues_are_told_of() -> None:
+    """Listeners see the messages of a run that go where somebody waits, and no others."""
+    store = opened(SimulatedHost())
+    heard: list[DispatchRequest] = []
+    store.add_arrival_listener(heard.append)
+    store.dispatching.is_awaited = lambda queue: queue == ("B", 0)
+    run = run_of(range(3, 9))
+    assert store.put_run(run)
+    assert store.dispatch() == 6
+    assert [(one.topic, one.queue_offset, one.tags, one.keys) for one in heard] == [
+        ("B", 1, "blue", "k1 k2"),
+        ("B", 2, "blue", "k1 k2"),
+    ]
+    assert [one.physical_offset for one in heard] == [run.stored[2][1], run.stored[5][1]]
