@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.kafka_over_rocketmq.queue_broker import QueueBroker
+from logstore.compat.bridge.rocketmq_over_kafka.partition_broker import PartitionBroker
+from logstore.compat.bridge.rocketmq_over_kafka.shown_broker import ShownBroker
+from logstore.compat.bridge.shared_offsets import SharedOffsets
 from logstore.compat.rocketmq.standalone import Standalone
 from logstore.host import Host
 
@@ -74,7 +77,17 @@ class Bridge:
         name_servers: Sequence[tuple[str, int]],
         is_parallel: bool,
     ) -> Bridge:
-        raise NotImplementedError
+        offsets = SharedOffsets()
+        kafka = ShownBroker.open_shown(host, directory, settings, offsets, is_parallel=is_parallel)
+        try:
+            beside = directory_beside(directory, "rocketmq")
+            broker = PartitionBroker.over(host, beside, settings, kafka)
+            offsets.bind(broker.store.consumer_offsets, broker.shared)
+            standalone = Standalone.around(broker, beside, settings, name_servers=name_servers)
+        except BaseException:
+            kafka.abandon()
+            raise
+        return cls("kafka", kafka, standalone)
 
     def start_kafka(self, host: str, port: int) -> None:
         """Say where Kafka clients connect, and start what the broker does by the clock."""
@@ -84,8 +97,9 @@ class Bridge:
     def start_rocketmq(self, reach: Reach) -> None:
         """Start what the RocketMQ side does by the clock, once it knows where it is."""
         self.standalone.start(reach)
-        if isinstance(self.kafka, QueueBroker):
-            self.kafka.follow_topics()
+        for broker in (self.kafka, self.standalone.broker):
+            if isinstance(broker, QueueBroker | PartitionBroker):
+                broker.follow_topics()
 
     def stop(self) -> None:
         """Say goodbye to the name servers; to be called while the servers still run."""

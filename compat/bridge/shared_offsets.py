@@ -26,16 +26,34 @@ if TYPE_CHECKING:
 
 
 class SharedOffsets:
-    """RocketMQ's side of the offsets: `table`, as far as the topics are those of both."""
+    """
+    RocketMQ's side of the offsets, as far as the topics are those of both.
 
-    def __init__(self, table: ConsumerOffsetTable, topics: SharedTopics) -> None:
-        self._table = table
-        self._topics = topics
+    What comes before :meth:`bind` is kept, and counts only where RocketMQ's table says nothing:
+    it is what stood in Kafka's log.
+    """
+
+    def __init__(self) -> None:
+        self._table: ConsumerOffsetTable | None = None
+        self._topics: SharedTopics | None = None
+        self._early: dict[OffsetCommitKey, int] = {}
         #: while Kafka's log is read: what RocketMQ's table says already is not overwritten
+        self.is_loading = False
+
+    def bind(self, table: ConsumerOffsetTable, topics: SharedTopics) -> None:
+        """Say where RocketMQ's offsets are."""
+        self._table, self._topics = table, topics
+        early, self._early = self._early, {}
+        self.is_loading = True
+        for key, offset in early.items():
+            self.commit(key, offset)
         self.is_loading = False
 
     def commit(self, key: OffsetCommitKey, offset: int) -> None:
         """Take over what a group committed on Kafka's side."""
+        if self._table is None or self._topics is None:
+            self._early[key] = offset
+            return
         if not self._topics.is_shared(key.topic):
             return
         known = self._table.query(key.group_id, key.topic, key.partition)
@@ -44,22 +62,23 @@ class SharedOffsets:
 
     def remove(self, key: OffsetCommitKey) -> None:
         """Forget what was forgotten on Kafka's side."""
+        self._early.pop(key, None)
+        if self._table is None:
+            return
         queues = self._table.offsets.get(f"{key.topic}{SEPARATOR}{key.group_id}")
         if queues is not None and queues.pop(key.partition, None) is not None:
             self._table.is_dirty = True
 
-    def query(self, group: str, partition: TopicPartition) -> int:
-        """Return what a group has committed, -1 if nothing."""
-        return self._table.query(group, *partition)
-
     def of_group(self, group: str) -> dict[TopicPartition, int]:
         """Return all that a group has committed in topics of both sides."""
-        return {
-            (topic, queue_id): offset
-            for topic in sorted(self._table.topics_of(group))
-            if self._topics.is_shared(topic)
-            for queue_id, offset in sorted((self._table.of_group(group, topic) or {}).items())
-        }
+        if self._table is None or self._topics is None:
+            return {}
+        found: dict[TopicPartition, int] = {}
+        for topic in sorted(self._table.topics_of(group)):
+            if self._topics.is_shared(topic):
+                offsets = self._table.of_group(group, topic) or {}
+                found |= {(topic, queue_id): at for queue_id, at in sorted(offsets.items())}
+        return found
 
 
 class SharedOffsetTable(OffsetTable):

@@ -103,13 +103,36 @@ class Standalone:
             StorageError: the directory cannot be served; the text says why and what to do.
 
         """
+        _number(settings, "haListenPort", "0")
+        broker = Broker.open(host, directory, settings, progress)
+        try:
+            return cls.around(broker, directory, settings, name_servers=name_servers)
+        except BaseException:
+            broker.abandon()
+            raise
+
+    @classmethod
+    def around(
+        cls,
+        broker: Broker,
+        directory: str,
+        settings: Mapping[str, str],
+        *,
+        name_servers: Sequence[tuple[str, int]] = (),
+    ) -> Standalone:
+        """
+        Put a name server beside a broker that is open; its table stands in `directory`.
+
+        Raises:
+            ConfigError: a setting has a value that is not allowed.
+
+        """
         options = _options_of(settings)
         _number(settings, "haListenPort", "0")
         name_server = None
         if not name_servers:
             path = settings.get("kvConfigPath") or f"{directory}/{_KV_CONFIG}"
-            name_server = NameServer(host, path, settings)
-        broker = Broker.open(host, directory, settings, progress)
+            name_server = NameServer(broker.host, path, settings)
         face = RegisteredBroker(broker)
         registrar = Registrar(face, broker.timers, options)
         return cls(broker, name_server, registrar, name_servers, options, face)

@@ -153,7 +153,8 @@ class QueueBroker(Broker):
     # groups
 
     def _open_groups(self) -> GroupCoordinator:
-        shared = SharedOffsets(self._rocketmq.store.consumer_offsets, self._shared)
+        shared = SharedOffsets()
+        shared.bind(self._rocketmq.store.consumer_offsets, self._shared)
         return SharedCoordinator.of_broker(self, GroupsTopic(self), shared)
 
     # who waits

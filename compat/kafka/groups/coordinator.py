@@ -250,6 +250,10 @@ class GroupCoordinator:
         self.surroundings.log.append_marker(partition, marker)
         self._end(partition, marker.producer_id, is_commit=marker.is_commit)
 
+    def committed(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """Return all that a group has committed and no transaction holds back."""
+        return self._offsets.of_group(group_id)
+
     def unstable(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> frozenset[TopicPartition]:
