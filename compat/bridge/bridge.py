@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.kafka_over_rocketmq.queue_broker import QueueBroker
+from logstore.compat.bridge.kafka_over_rocketmq.shown_queues import open_shown
+from logstore.compat.bridge.noted_topics import NotedTopics
 from logstore.compat.bridge.rocketmq_over_kafka.partition_broker import PartitionBroker
 from logstore.compat.bridge.rocketmq_over_kafka.shown_broker import ShownBroker
 from logstore.compat.bridge.shared_offsets import SharedOffsets
@@ -59,12 +61,14 @@ class Bridge:
         """
         if layout == "kafka":
             return cls._open_kafka(host, directory, settings, name_servers, is_parallel)
-        standalone = Standalone.open(host, directory, settings, name_servers=name_servers)
+        beside = directory_beside(directory, "kafka")
+        noted = NotedTopics(host, beside)
+        broker = open_shown(host, directory, settings, noted)
         try:
-            beside = directory_beside(directory, "kafka")
-            kafka = QueueBroker.over(host, beside, settings, standalone.broker)
+            standalone = Standalone.around(broker, directory, settings, name_servers=name_servers)
+            kafka = QueueBroker.over(host, beside, settings, broker, noted)
         except BaseException:
-            standalone.abandon()
+            broker.abandon()
             raise
         return cls(layout, kafka, standalone)
 

@@ -12,6 +12,7 @@ import attrs
 
 from logstore.compat.bridge.kafka_over_rocketmq.queue_store import QueueStore
 from logstore.compat.bridge.kafka_over_rocketmq.queues import Queues
+from logstore.compat.bridge.noted_topics import NotedTopics
 from logstore.compat.bridge.shared_offsets import SharedCoordinator, SharedOffsets
 from logstore.compat.bridge.shared_topics import SharedTopics
 from logstore.compat.kafka.broker import Broker
@@ -54,10 +55,17 @@ class QueueBroker(Broker):
 
     @classmethod
     def over(
-        cls, host: Host, directory: str, settings: Mapping[str, str], rocketmq: RocketMQBroker
+        cls,
+        host: Host,
+        directory: str,
+        settings: Mapping[str, str],
+        rocketmq: RocketMQBroker,
+        noted: NotedTopics,
     ) -> QueueBroker:
         """
         Return a broker over `rocketmq`, which keeps what it needs beside the queues in `directory`.
+
+        `noted` gets the topics whose messages clients of RocketMQ cannot be shown as they are.
 
         Raises:
             ConfigError: a setting has a value that is not allowed.
@@ -70,7 +78,7 @@ class QueueBroker(Broker):
         if rocketmq.is_sync_flush:
             defaults["flush.messages"] = "1"  # an answer waits for the disk, as RocketMQ's does
         options = StoreOptions(node_id=config.node_id, log_defaults=defaults)
-        store = QueueStore(host, directory, options, Queues(rocketmq))
+        store = QueueStore(host, directory, options, Queues(rocketmq, noted))
         try:
             return cls(host, store, config, rocketmq)
         except BaseException:

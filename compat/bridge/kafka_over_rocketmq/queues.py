@@ -8,6 +8,7 @@ from logstore.compat.bridge.kafka_over_rocketmq.queue_reads import QueueReads
 
 if TYPE_CHECKING:
     from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import RecordRunDraft
+    from logstore.compat.bridge.noted_topics import NotedTopics
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
     from logstore.segments.rocketmq.messages.host_address import HostAddress
     from logstore.segments.rocketmq.putting.put_result import PutResult
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 class Queues:
     """Puts into queues and reads them, and has the broker do what follows a put."""
 
-    def __init__(self, rocketmq: RocketMQBroker) -> None:
+    def __init__(self, rocketmq: RocketMQBroker, noted: NotedTopics) -> None:
+        self.noted = noted
         self.rocketmq = rocketmq
         self.store = rocketmq.store
         self.reads = QueueReads(rocketmq.store)
@@ -27,7 +29,9 @@ class Queues:
         return self.rocketmq.store_host
 
     def put(self, draft: RecordRunDraft) -> PutResult:
-        """Put messages; they can be read soon after."""
+        """Put messages; they can be read soon after. Raises OSError: nothing was put."""
+        if draft.has_rests:
+            self.noted.note(draft.topic)
         result = self.store.put_batch(draft)
         self.served()
         return result

@@ -28,7 +28,7 @@ _crc32 = zlib.crc32
 class RecordRunDraft(MessageBatchDraft):
     """The messages of one record batch; unlike those of a client's batch each has its own time."""
 
-    __slots__ = ("born_timestamps_ms",)
+    __slots__ = ("born_timestamps_ms", "has_rests")
 
     def __init__(self, topic: str, queue_id: int, host: HostAddress) -> None:
         super().__init__(
@@ -43,6 +43,8 @@ class RecordRunDraft(MessageBatchDraft):
             )
         )
         self.born_timestamps_ms: list[int] = []
+        #: whether a property of one holds what messages have no place for
+        self.has_rests = False
 
     def take(self, records: Sequence[Record]) -> None:
         """
@@ -56,7 +58,9 @@ class RecordRunDraft(MessageBatchDraft):
         model = self.model
         fixed_bytes = FIXED_BYTES[model.sys_flag >> 4 & 3] + len(model.topic_field) + 2
         for record in records:
-            text = _properties_text(record)
+            text = _simple_text(record)
+            if text is None:
+                text = self._full_text(record)
             if len(text) > PROPERTIES_SIZE_BYTES_MAX:
                 raise RejectedAppendError(
                     f"key and headers of record {len(sizes)} take {len(text)} bytes as "
@@ -72,6 +76,13 @@ class RecordRunDraft(MessageBatchDraft):
         self.born_timestamps_ms += [record.timestamp_ms for record in records]
         self.message_count = len(sizes)
         self.size_bytes = sum(sizes)
+
+    def _full_text(self, record: Record) -> bytes:
+        parts, rest = message_parts(record)
+        if rest is None:
+            return encode_properties(parts.properties)
+        self.has_rests = True
+        return encode_properties({**parts.properties, RECORD_REST_PROPERTY: rest_as_text(rest)})
 
     def stamped(self, base_offset: int) -> MessageEntry:
         """Return all messages as they stand in the commit log from `base_offset` on."""
@@ -115,14 +126,13 @@ def draft_records(
     return draft
 
 
-def _properties_text(record: Record) -> bytes:
+def _simple_text(record: Record) -> bytes | None:
+    """Return the properties of the usual record, None for any other."""
     key = record.key
-    if record.value and not record.headers:
-        if key is None:
-            return b""
-        if key and key.isascii() and b"\x01" not in key and b"\x02" not in key:
-            return _KEYS + key + b"\x02"
-    parts, rest = message_parts(record)
-    if rest is None:
-        return encode_properties(parts.properties)
-    return encode_properties({**parts.properties, RECORD_REST_PROPERTY: rest_as_text(rest)})
+    if not record.value or record.headers:
+        return None
+    if key is None:
+        return b""
+    if key and key.isascii() and b"\x01" not in key and b"\x02" not in key:
+        return _KEYS + key + b"\x02"
+    return None
