@@ -13,7 +13,8 @@ class OurRocketMQ(OurBroker):
     """
     Our name server and broker on `data`, restartable on the same two ports.
 
-    It bears the same names as a :class:`~logstore.tools.dev.rocketmq_peer.RocketMQPeer`.
+    It bears the same names as a :class:`~logstore.tools.dev.rocketmq_peer.RocketMQPeer`. With
+    `name_server` (host:port) the broker registers there, and has none of its own.
     """
 
     def __init__(
@@ -22,6 +23,7 @@ class OurRocketMQ(OurBroker):
         settings: Mapping[str, object] | None = None,
         data: Path | None = None,
         broker_port: int | None = None,
+        name_server: str | None = None,
     ) -> None:
         broker_port = broker_port or free_port(-2, 1)
         assert broker_port is not None, "no port is free"
@@ -33,6 +35,15 @@ class OurRocketMQ(OurBroker):
             ("--layout", "rocketmq", "--broker-port", str(broker_port)),
         )
         self.broker_port = broker_port
+        self._name_server = name_server
+
+    def command(self) -> list[str]:
+        """Return the command line; the port of somebody else's name server is not ours to say."""
+        command = super().command()
+        if self._name_server is not None:
+            at = command.index("--port")
+            command[at : at + 2] = ["-n", self._name_server]
+        return command
 
     @property
     def broker_address(self) -> str:

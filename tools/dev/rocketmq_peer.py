@@ -49,6 +49,8 @@ class RocketMQPeer:
     is a store that somebody else wrote, served in place of ``store/``. `jvm` replaces the broker's
     JVM flags. `broker_port` is wanted where message ids, which hold it, are to stay good.
 
+    With `name_server` (host:port) the broker registers there, and none is started here.
+
     A broker of 5.x registers itself only ten seconds after its start, mostly. Where `is_urged` is
     set it is made to by a change of configuration that changes nothing.
     """
@@ -63,12 +65,14 @@ class RocketMQPeer:
         *,
         broker_port: int | None = None,
         is_urged: bool = True,
+        name_server: str | None = None,
     ) -> None:
         self.version = VERSIONS.get(version, version)
         self.directory = Path(directory).resolve()
         self.data = self.directory / "store" if as_is is None else Path(as_is).resolve()
         self.log = self.directory / "broker.log"
         self.port, self.broker_port = _port(), broker_port or _port(-2, 1)
+        self._others_name_server = name_server
         self._settings = dict(settings or {})
         self._jvm = jvm or os.environ.get("ROCKETMQ_JVM", BROKER_JVM)
         self._is_urged = is_urged
@@ -79,7 +83,7 @@ class RocketMQPeer:
     @property
     def bootstrap(self) -> str:
         """The name server's address, which clients are given."""
-        return f"127.0.0.1:{self.port}"
+        return self._others_name_server or f"127.0.0.1:{self.port}"
 
     @property
     def broker_address(self) -> str:
@@ -150,11 +154,12 @@ class RocketMQPeer:
     def _launch(self) -> bool:
         """Start what does not run; tell whether clients came to be served before time was up."""
         deadline = time.monotonic() + START_SECONDS_MAX
-        if self._name_server is None:
+        if self._name_server is None and self._others_name_server is None:
             self._name_server = self._spawn(
                 "namesrv", _NAME_SERVER, {"listenPort": self.port}, NAME_SERVER_JVM
             )
-        name_server, broker = ("127.0.0.1", self.port), ("127.0.0.1", self.broker_port)
+        host, _, port = self.bootstrap.rpartition(":")
+        name_server, broker = (host, int(port)), ("127.0.0.1", self.broker_port)
         self._broker = self._spawn("broker", _BROKER, self._properties(), self._jvm)
         if not self._wait(lambda: is_broker_up(broker), deadline):
             return False
@@ -198,7 +203,9 @@ class RocketMQPeer:
 
     def _wait(self, question: Callable[[], bool], deadline: float) -> bool:
         while time.monotonic() < deadline:
-            processes = (self._name_server, self._broker)
+            processes = [self._broker]
+            if self._others_name_server is None:
+                processes.append(self._name_server)
             if any(one is None or one.poll() is not None for one in processes):
                 return False
             if question():

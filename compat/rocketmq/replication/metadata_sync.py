@@ -35,7 +35,10 @@ _log = logging.getLogger(__name__)
 
 #: 4.9.8 asks every ten seconds, 5.5.0 every minute
 SYNC_INTERVAL_MS = 10_000
+#: until the tables were taken over once
+_FIRST_INTERVAL_MS = 1000
 _TIMEOUT_MS = 30_000
+_OFFSETS = "offsetTable"
 
 
 @attrs.frozen
@@ -57,6 +60,8 @@ class MetadataSync:
         self.handlers: Handlers = {}
         self.timers = broker.timers
         self.outbox = Outbox()
+        #: nobody sends here
+        self.send_run = None
         #: the master's host and port, "" while nobody knows
         self.address = ""
         #: how often all tables were taken over
@@ -95,7 +100,8 @@ class MetadataSync:
 
     def _run(self) -> None:
         if not self._is_stopped:
-            self.timers.after(SYNC_INTERVAL_MS, self._run)
+            delay_ms = SYNC_INTERVAL_MS if self.rounds else _FIRST_INTERVAL_MS
+            self.timers.after(delay_ms, self._run)
             self.sync()
 
     def sync(self) -> None:
@@ -179,6 +185,7 @@ class MetadataSync:
         self, table: JsonTable, known: DataVersion, content: dict[Any, Any], *names: str
     ) -> bool:
         """Replace a table unless its version is the same; tell whether it was replaced."""
+        _require(content, names[0])
         if DataVersion.from_json(content.get("dataVersion")) == known:
             return False
         kept = {name: content[name] for name in ("dataVersion", *names) if name in content}
@@ -188,16 +195,24 @@ class MetadataSync:
 
     def _take_offsets(self, content: dict[Any, Any]) -> None:
         """Take over committed offsets; what only the slave knows stays."""
+        _require(content, _OFFSETS)
         table = self._broker.store.consumer_offsets
         merged = table.to_json()
-        given = as_object(content.get("offsetTable"))
-        merged["offsetTable"] = {**as_object(merged.get("offsetTable")), **given}
+        given = as_object(content.get(_OFFSETS))
+        merged[_OFFSETS] = {**as_object(merged.get(_OFFSETS)), **given}
         if "dataVersion" in content:
             merged["dataVersion"] = content["dataVersion"]
         table.take_json(merged)
         table.is_dirty = True
 
     def _take_delay_offsets(self, content: dict[Any, Any]) -> None:
+        _require(content, _OFFSETS)
         table = self._broker.store.delay_offsets
         table.take_json(content)
         table.is_dirty = True
+
+
+def _require(content: dict[Any, Any], name: str) -> None:
+    """Refuse a body without its table: it must not empty ours."""
+    if not isinstance(content.get(name), dict):
+        raise JsonTypeError(f"there is no {name} in it")

@@ -220,3 +220,60 @@ def test_a_name_server_in_the_same_process() -> None:
     assert conversation.topics() == ["new", "t", "u"]
     registrar.stop()
     assert conversation.topics() == []
+
+
+def test_a_slave_is_told_of_its_master() -> None:
+    """Asked every second until a name server knows one, by its addresses from then on."""
+    setting = Setting()
+    told: list[tuple[str, str]] = []
+    link = RemoteLink(
+        ("ns.example", 9876),
+        FakeSlave(),
+        setting.timers,
+        setting.network.reach,
+        RegistrarOptions(),
+        lambda address, ha_address: told.append((address, ha_address)),
+    )
+    slave = Registrar(FakeSlave(), setting.timers, RegistrarOptions())
+    slave.links = [link]
+    slave.is_searching = lambda: not any(address for address, _ in told)
+    slave.start()
+    setting.run(1000)
+    setting.run(1000)
+    assert told == [("", "")] * 3
+    setting.registrar.start()
+    setting.run(1000)
+    assert told[3:] == [("192.0.2.1:10911", "192.0.2.1:10912")]
+    setting.run(20_000)
+    assert len(told) == 4
+
+
+def test_a_slave_beside_its_name_server() -> None:
+    """The name server in its own process tells it, too."""
+    setting = Setting()
+    routes = setting.conversation.server.routes
+    setting.registrar.start()
+    setting.run()
+    told: list[tuple[str, str]] = []
+    link = LocalLink(
+        routes,
+        FakeSlave(),
+        setting.clock,
+        lambda address, ha_address: told.append((address, ha_address)),
+    )
+    slave = Registrar(FakeSlave(), setting.timers, RegistrarOptions())
+    slave.links = [link]
+    slave.start()
+    assert told == [("192.0.2.1:10911", "192.0.2.1:10912")]
+
+
+class FakeSlave(FakeBroker):
+    """The slave of the fake broker."""
+
+    def identity(self) -> BrokerIdentity:
+        """Return who the slave is."""
+        return BrokerIdentity("c", "a", "192.0.2.2:10911", 1)
+
+    def ha_address(self) -> str:
+        """Return where slaves connect."""
+        return "192.0.2.2:10912"
