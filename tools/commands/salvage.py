@@ -12,7 +12,9 @@ from logstore.host import Host
 from logstore.os_host import system_host
 from logstore.segments.kafka.checkpoints import CLEANER, LOG_START
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
+from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.late_progress import LateProgress
+from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.rebuilding.index_interval import (
     configured_interval,
     inferred_interval,
@@ -42,23 +44,32 @@ _METADATA_KEPT = ("quorum-state",)
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("directory", metavar="DIR")
 @click.option("--into", metavar="DIR2", required=True, help="The new directory.")
+@store_settings
 @click.option("--json", "is_json", is_flag=True, help="Print one loss a line, as JSON.")
-def salvage(directory: str, into: str, is_json: bool) -> None:
+def salvage(directory: str, into: str, settings: dict[str, str], is_json: bool) -> None:
     """
-    Take every good batch of a damaged partition, or data directory, into a new one.
+    Take every good batch of a damaged partition, data directory or RocketMQ store into a new one.
 
     Damaged batches are left out, those around them keep their bytes and offsets; indexes, producer
     snapshots and leader epochs are made anew. Says what was lost: file, position, bytes, offsets.
-    DIR is only read, and no broker may have it open.
+    DIR is only read, and no broker may have it open. In a RocketMQ store messages keep physical
+    and queue offsets: where one was lost an empty one stands in for it, with the tag LOST.
 
     \b
     Examples:
       logstore salvage data/orders-0 --into rescued/orders-0
+      logstore salvage /var/lib/rocketmq/store --into /mnt/rescued
       logstore salvage --json /var/lib/kafka --into /mnt/rescued | jq .firstOffset
     """
     host = system_host()
     source, target = os.path.abspath(directory), os.path.abspath(into)
     _check_target(source, target)
+    if layout_of(source) == ROCKETMQ:
+        from logstore.tools.commands.salvage_rocketmq import salvage_store
+
+        if not salvage_store(source, target, settings, is_json=is_json):
+            sys.exit(1)
+        return
     work = find_work(host.fs, source)
     total = sum(log_bytes(host.fs, partition.directory) for partition in work.partitions)
     with brokers_kept_out(host.fs, work), LateProgress("salvaging", total) as progress:

@@ -8,6 +8,7 @@ strange about the files is listed, and what is there can be read.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from itertools import pairwise
 
 import attrs
@@ -44,7 +45,7 @@ class StoredFiles:
     """
     The files in one folder of a store, by the numbers that are their names.
 
-    `size_bytes` is how long each must be; where nothing is said the first file shows it.
+    `size_bytes` is how long each must be; where nothing is said most files show it.
     """
 
     def __init__(
@@ -69,8 +70,9 @@ class StoredFiles:
                 StoredFile(f"{path}/{entry.name}", relative, int(entry.name), entry.size_bytes)
             )
         self.files.sort(key=lambda file: file.base)
-        lengths = (file.size_bytes for file in self.files if file.size_bytes)
-        self.size_bytes = size_bytes or next(lengths, 0)
+        lengths = Counter(file.size_bytes for file in self.files if file.size_bytes)
+        usual = max(lengths, key=lambda size: (lengths[size], size), default=0)
+        self.size_bytes = size_bytes or usual
         self._judge()
 
     def _judge(self) -> None:
