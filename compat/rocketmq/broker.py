@@ -45,6 +45,7 @@ from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
+    from logstore.compat.rocketmq.replication.follower import Follower
     from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.upkeep.store_syncs import StoreSync
 
@@ -142,6 +143,8 @@ class Broker:
         self.replication = MasterService(
             store.commit_log, self._ha_settings(), self.timers, self.outbox
         )
+        #: what follows the master, where this broker is a slave that has been started
+        self.follower: Follower | None = None
         self.delay_delivery = DelayDelivery(self)
         self.timed_delivery = TimedDelivery(self)
         self.op_messages = OpMessages(self)

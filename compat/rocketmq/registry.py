@@ -119,5 +119,6 @@ HANDLERS = handlers_of(
         _C.UPDATE_AND_GET_GROUP_FORBIDDEN,
         _C.LITE_PULL_MESSAGE,
         _C.RECALL_MESSAGE,
+        _C.GET_BROKER_HA_STATUS,
     ),
 )

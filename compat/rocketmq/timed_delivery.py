@@ -61,6 +61,7 @@ class TimedDelivery:
         self._is_running = False
         self._is_syncing = False
         self._flush_due_ms = 0.0
+        self._cleaned_below = 0
         #: the checkpoint is prepared, and written when all below is durable: what it says is
         #: delivered must not be lost
         self._awaited_physical_offset = -1
@@ -194,9 +195,16 @@ class TimedDelivery:
             return
         self._awaited_physical_offset = -1
         self._flush_due_ms = now_ms + FLUSH_INTERVAL_MS
+        self._clean(wheel, commit_log.min_physical_offset)
         sync = wheel.begin_flush(prepares_checkpoint=False)
         self._is_syncing = True
         broker.offload(sync.run, lambda error: self._synced(sync, error))
+
+    def _clean(self, wheel: TimerStore, min_physical_offset: int) -> None:
+        """Remove what the wheel's log knows of messages that the commit log has lost."""
+        if min_physical_offset > self._cleaned_below:
+            wheel.clean(min_physical_offset)
+            self._cleaned_below = min_physical_offset
 
     def _synced(self, sync: TimerSync, error: BaseException | None) -> None:
         self._is_syncing = False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import Buffer
 
 from logstore.errors import LogStoreError
+from logstore.segments.rocketmq.ha.flow_monitor import FlowMonitor
 from logstore.segments.rocketmq.ha.settings import RECONNECT_AFTER_MS
 from logstore.segments.rocketmq.ha.slave import SlaveClient
 
@@ -114,6 +115,7 @@ class Follower:
         on_growth: Callable[[], None],
     ) -> None:
         self.client = SlaveClient(_ReplicaStore(store), settings, timers.clock.monotonic_ms())
+        self.flow = FlowMonitor(settings, timers.clock.monotonic_ms())
         #: the master's host and HA port, "" while nobody knows
         self.address = ""
         self.peer: MasterPeer | None = None
@@ -162,6 +164,7 @@ class Follower:
             return
         clock = self._timers.clock
         self.last_read_ms = clock.wall_ms()
+        self.flow.count(len(data), clock.monotonic_ms())
         try:
             report = self.client.receive(data, clock.monotonic_ms())
         except (LogStoreError, OSError) as error:

@@ -31,6 +31,7 @@ class SlaveRole:
             reach,
             broker.requests_served,
         )
+        broker.follower = self.follower
         self.metadata = MetadataSync(broker, reach)
         self._fixed_ha_address = broker.config.settings.get("haMasterAddress", "").strip()
 

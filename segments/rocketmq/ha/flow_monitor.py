@@ -32,6 +32,11 @@ class FlowMonitor:
         self._turn(now_ms)
         return max(self.settings.bytes_a_second_max - self._bytes, 0)
 
+    def last_second_bytes(self, now_ms: float) -> int:
+        """Return how many bytes went in the second before this one."""
+        self._turn(now_ms)
+        return self.bytes_last_second
+
     def _turn(self, now_ms: float) -> None:
         """Start a new second where the old one is over."""
         passed = int((now_ms - self._second_ms) // _SECOND_MS)

@@ -161,3 +161,22 @@ def test_disk_that_refuses() -> None:
     assert stage.bodies() == [b"later"]
     stage.pass_ms(5000)
     assert stage.bodies() == [b"later"]
+
+
+def test_files_of_the_wheel_go_with_those_of_the_log() -> None:
+    """What the wheel's log knows of deleted commit log files is deleted, and the rest still due."""
+    stage = Stage(mappedFileSizeTimerLog="5200", mappedFileSizeCommitLog="20000")
+    for number in range(300):
+        assert stage.send(b"%d" % number, 1500) == ResponseCode.SUCCESS
+    stage.pass_ms(20_000)
+    assert len(stage.bodies()) == 300
+    folder = "/store/timerlog"
+    before = {entry.name for entry in stage.host.fs.list_directory(folder)}
+    stage.clock.advance(74 * 3_600_000)
+    assert stage.send(b"last", 3000) == ResponseCode.SUCCESS
+    assert stage.peer.ask(RequestCode.DELETE_EXPIRED_COMMITLOG).code == ResponseCode.SUCCESS
+    stage.pass_ms(30_000)
+    assert stage.broker.store.commit_log.min_physical_offset > 0
+    after = {entry.name for entry in stage.host.fs.list_directory(folder)}
+    assert len(after) < len(before)
+    assert b"last" in stage.peer.pull(queue_offset=300).body
