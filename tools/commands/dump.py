@@ -114,12 +114,10 @@ def dump(
     """
     Print what stands in the files of a Kafka data directory or a RocketMQ store.
 
-    Knows of Kafka .log, .index, .timeindex, .txnindex, .snapshot, the checkpoints,
-    leader-epoch-checkpoint, meta.properties and partition.metadata; of RocketMQ commit log,
-    consume queues and extensions, index, timer log and wheel, compaction, the checkpoints, the
-    tables in config, abort and lock. Reads only, also beside a running broker. Says where bytes
-    are wrong, goes on with the next file, and then exits with 1. With --format kafka stdout,
-    stderr and exit status are those of Kafka's own tool.
+    Knows every kind of file in them: logs, queues, indexes, checkpoints, snapshots, tables, timers.
+    Reads only, also beside a running broker. Says where bytes are wrong, goes on with the next
+    file, and then exits with 1. With --format kafka stdout, stderr and exit status are those of
+    Kafka's own tool.
 
     \b
     Examples:
@@ -129,7 +127,6 @@ def dump(
       logstore dump --format kafka --print-data-log data/orders-0/*.log
       logstore dump --offsets-decoder data/__consumer_offsets-7/*.log
       logstore dump --records store/commitlog/00000000000000000000
-      logstore dump --offsets 4711 store/consumequeue/TopicTest/0/*
       logstore dump --kind index --set maxHashSlotNum=500 --set maxIndexNum=2000 copied-file
     """
     names = [*paths, *(files.split(",") if files else ())]
@@ -147,8 +144,16 @@ def dump(
         options = KafkaDumpOptions(tool, selection, skips_metadata, bytes_max, checks)
         sys.exit(_dump_as_kafka(fs, names, options))
     renderer = RENDERERS["json" if is_json else format_name]
+    if _dump_all(fs, names, _findings_of(fs, selection, kind_name, settings), renderer):
+        sys.exit(1)
+
+
+def _findings_of(
+    fs: FileSystem, selection: LogSelection, kind_name: str | None, settings: dict[str, str]
+) -> FindingsOf:
+    """Return what dumps a file of either layout."""
     kind = None if kind_name is None else FileKind(kind_name)
-    stored = Selection(start, end, has_payload or has_records)
+    stored = Selection(selection.start_offset, selection.end_offset, selection.has_records)
 
     def findings(path: str) -> Iterator[Finding]:
         found = kind or file_kind(os.path.abspath(path))
@@ -156,8 +161,7 @@ def dump(
             return dump_file(fs, path, selection)
         return dump_rocketmq_file(fs, path, found, stored, settings)
 
-    if _dump_all(fs, names, findings, renderer):
-        sys.exit(1)
+    return findings
 
 
 def _release_of(fs: FileSystem, path: str) -> ToolRelease:

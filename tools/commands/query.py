@@ -101,6 +101,19 @@ def query(
         return
     if any(one is not None for one in (physical_offset, key, unique_key, message_id)):
         raise click.UsageError(f"{path}: Kafka knows neither keys nor physical offsets nor ids")
+    _query_partition(path, topic, index, (offset, asked_ms), is_json=is_json)
+
+
+def _query_partition(
+    path: str,
+    topic: str | None,
+    index: int | None,
+    asked: tuple[int | None, int | None],
+    *,
+    is_json: bool,
+) -> None:
+    """Print the road to an offset or a time of a Kafka partition."""
+    offset, asked_ms = asked
     if (offset is None) == (asked_ms is None):
         raise click.UsageError("say either --offset N or --time TIME")
     partition = _find(system_host().fs, path, topic, index)
