@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -105,11 +105,7 @@ def dump(
     format_name: str,
     is_json: bool,
     release: str,
-    skips_metadata: bool,
-    is_verify_only: bool,
-    is_sanity_only: bool,
-    bytes_max: int,
-    message_size_max: int,
+    **kafka: Any,
 ) -> None:
     """
     Print what stands in the files of a Kafka data directory or a RocketMQ store.
@@ -140,12 +136,25 @@ def dump(
     has_payload = has_payload or decoder is not None
     selection = LogSelection(start, end, has_records or has_payload, has_payload, decoder)
     if is_kafka:
-        checks = IndexChecks(is_verify_only, is_sanity_only, message_size_max)
-        options = KafkaDumpOptions(tool, selection, skips_metadata, bytes_max, checks)
-        sys.exit(_dump_as_kafka(fs, names, options))
+        sys.exit(_dump_as_kafka(fs, names, _kafka_options(tool, selection, **kafka)))
     renderer = RENDERERS["json" if is_json else format_name]
     if _dump_all(fs, names, _findings_of(fs, selection, kind_name, settings), renderer):
         sys.exit(1)
+
+
+def _kafka_options(
+    tool: ToolRelease,
+    selection: LogSelection,
+    *,
+    skips_metadata: bool,
+    is_verify_only: bool,
+    is_sanity_only: bool,
+    bytes_max: int,
+    message_size_max: int,
+) -> KafkaDumpOptions:
+    """Return what ``--format kafka`` is told besides."""
+    checks = IndexChecks(is_verify_only, is_sanity_only, message_size_max)
+    return KafkaDumpOptions(tool, selection, skips_metadata, bytes_max, checks)
 
 
 def _findings_of(
