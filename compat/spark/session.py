@@ -15,7 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,3 +110,41 @@ def _launcher_home() -> str:
     launcher.write_text(_LAUNCHER.format(java=JAVA))
     launcher.chmod(0o755)
     return str(home)
+
+
+#: for log4j: errors alone, on stderr
+_QUIET_LOG = """rootLogger.level = error
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark: %m%n
+"""
+
+
+@contextmanager
+def quiet_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None
+) -> Generator[SparkSession]:
+    """
+    Start a session for the time of the block that says nothing unless something goes wrong.
+
+    Raises:
+        JavaMissingError: there is no Java; it says how to get one.
+
+    """
+    with tempfile.TemporaryDirectory(prefix="logstore-spark-") as folder:
+        path = Path(folder) / "log4j2.properties"
+        path.write_text(_QUIET_LOG)
+        quiet = {
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()}",
+            "spark.ui.showConsoleProgress": "false",
+        }
+        spark = local_session(master, {**quiet, **(settings or {})})
+        try:
+            yield spark
+        finally:
+            spark.stop()

@@ -141,7 +141,7 @@ def test_refusals_are_one_line_and_leave_nothing(
     store = tmp_path / "store"
     cases: list[tuple[tuple[object, ...], str]] = [
         ((tmp_path / "nowhere", store, "--to", "rocketmq"), "there is no such directory"),
-        ((source, store, "--to", "kafka"), "is no RocketMQ store"),
+        ((source, store, "--to", "kafka"), "is a kafka store already"),
         ((source, tmp_path / "full", "--to", "rocketmq"), "is there already"),
         ((source, source / "inside", "--to", "rocketmq"), "must not lie in one another"),
         ((source, store, "--to", "rocketmq", "--topics", "nosuch"), "nosuch"),

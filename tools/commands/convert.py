@@ -183,17 +183,13 @@ def _converted(options: ConvertOptions, master: str) -> Mapping[str, Any]:
 @contextmanager
 def _runner(master: str) -> Generator[Runner]:
     from logstore.compat.spark.convert.job import HereRunner, SparkRunner
-    from logstore.compat.spark.session import local_session
+    from logstore.compat.spark.session import quiet_session
 
     if master == HERE:
         yield HereRunner()
         return
-    quiet = {"spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false"}
-    spark = local_session(master, quiet)
-    try:
+    with quiet_session(master) as spark:
         yield SparkRunner(spark)
-    finally:
-        spark.stop()
 
 
 def _check_extras(*, is_spark: bool) -> None:

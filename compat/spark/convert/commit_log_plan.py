@@ -62,7 +62,10 @@ def lay_out(
     """
     Return which task writes which files with which units, in the order of `measured`.
 
-    The first message of a queue gets its `first_queue_offsets`.
+    The first message of a queue gets its `first_queue_offsets`. Where one is not 0 the commit log
+    does not begin at 0 either, as if its first file had been removed: the places in front of it in
+    the queue's first file lead to physical offset 0, and a broker takes those below the commit
+    log's start for removed ones.
 
     Raises:
         UnfitMessageError: a message does not fit into a file.
@@ -75,7 +78,7 @@ def lay_out(
             f"{file_bytes - BLANK_BYTES}; set mappedFileSizeCommitLog"
         )
     spans: list[FileSpan] = []
-    physical_offset = 0
+    physical_offset = file_bytes if any(first_queue_offsets.values()) else 0
     placed = list(_placed(measured, first_queue_offsets))
     for group in _groups(measured, max(file_bytes, task_bytes)):
         # Where a message does not fit any more a file ends: that much of each may stay empty.

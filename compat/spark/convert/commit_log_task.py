@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import attrs
@@ -10,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.convert.commit_log_plan import FileSpan, Measured, PlacedUnit
-from logstore.compat.spark.convert.committed_columns import committed_columns
-from logstore.compat.spark.convert.kept_parts import KeptParts, kept_fields
+from logstore.compat.spark.convert.committed_columns import committed_columns, taken
+from logstore.compat.spark.convert.kept_fields import KeptFields
 from logstore.compat.spark.convert.message_packing import MessageBatch
 from logstore.compat.spark.convert.offset_map import OffsetMapWriter
 from logstore.compat.spark.convert.restored_messages import RestoredBatch
@@ -36,19 +37,19 @@ class MeasureTask:
 
     def run(self) -> list[Measured]:
         """Return the measure of every unit; nothing is written."""
-        kept = kept_fields(self.source)
+        kept = KeptFields(self.source)
         return [self._measured(unit, kept) for unit in self.units]
 
-    def _measured(self, unit: WorkUnit, kept: KeptParts) -> Measured:
+    def _measured(self, unit: WorkUnit, kept: KeptFields) -> Measured:
         count = size_bytes = longest = 0
         newest_ms = -1
-        for columns in committed_columns(file_system_of(self.source), unit):
-            if len(columns):
-                sizes = _messages(unit, columns, kept).sizes
-                count += len(sizes)
-                size_bytes += int(sizes.sum())
-                longest = max(longest, int(sizes.max()))
-                newest_ms = max(newest_ms, int(columns.timestamp_ms.max()))
+        fs = file_system_of(self.source)
+        for columns in committed_columns(fs, unit, is_measured=True):
+            for batch in _messages(unit, columns, kept):
+                count += len(batch)
+                size_bytes += int(batch.sizes.sum())
+                longest = max(longest, int(batch.sizes.max()))
+                newest_ms = max(newest_ms, int(batch.columns.timestamp_ms.max()))
         return Measured(unit, count, size_bytes, longest, newest_ms)
 
 
@@ -71,7 +72,7 @@ class CommitLogTask:
         directory = attempt.data / "commitlog"
         directory.mkdir(parents=True, exist_ok=True)
         files = _Files(directory, self.span.physical_offset, self.file_bytes)
-        kept = kept_fields(self.source)
+        kept = KeptFields(self.source)
         with OffsetMapWriter(attempt.beside, self.number) as offset_map:
             count = sum(
                 self._write_unit(placed, files, offset_map, kept) for placed in self.span.units
@@ -80,38 +81,52 @@ class CommitLogTask:
         return count
 
     def _write_unit(
-        self, placed: PlacedUnit, files: _Files, offset_map: OffsetMapWriter, kept: KeptParts
+        self, placed: PlacedUnit, files: _Files, offset_map: OffsetMapWriter, kept: KeptFields
     ) -> int:
         unit = placed.unit
         queue_offset, floor_ms = placed.first_queue_offset, placed.store_timestamp_ms_min
-        for columns in committed_columns(file_system_of(self.source), unit):
-            if len(columns) == 0:
-                continue
-            batch = _messages(unit, columns, kept)
-            queue_offsets = np.arange(queue_offset, queue_offset + len(batch), dtype=np.int64)
-            store_ms = np.maximum(np.maximum.accumulate(columns.timestamp_ms), floor_ms)
-            physical_offsets = files.append(batch, queue_offsets, store_ms)
-            offset_map.add(
-                rocketmq_name(unit.topic),
-                unit.partition,
-                columns.offset,
-                columns.batches.position[columns.batch],
-                queue_offsets,
-                physical_offsets,
-                batch.texts.rests,
-            )
-            queue_offset += len(batch)
-            floor_ms = int(store_ms[-1])
+        for whole in committed_columns(file_system_of(self.source), unit):
+            for batch in _messages(unit, whole, kept):
+                columns = batch.columns
+                queue_offsets = np.arange(queue_offset, queue_offset + len(batch), dtype=np.int64)
+                store_ms = np.maximum(np.maximum.accumulate(columns.timestamp_ms), floor_ms)
+                physical_offsets = files.append(batch, queue_offsets, store_ms)
+                offset_map.add(
+                    batch.topic,
+                    unit.partition,
+                    columns.offset,
+                    columns.batches.position[columns.batch],
+                    queue_offsets,
+                    physical_offsets,
+                    batch.rests,
+                )
+                queue_offset += len(batch)
+                floor_ms = int(store_ms[-1])
         return queue_offset - placed.first_queue_offset
 
 
 def _messages(
-    unit: WorkUnit, columns: RecordColumns, kept: KeptParts
-) -> MessageBatch | RestoredBatch:
-    """Return what records are as messages: those that they were before, if that is known."""
-    fresh = MessageBatch(rocketmq_name(unit.topic), unit.partition, columns)
-    fields = kept.of_partition(unit.topic, unit.partition)
-    return RestoredBatch(fresh, fields) if fields else fresh
+    unit: WorkUnit, columns: RecordColumns, kept: KeptFields
+) -> Iterator[MessageBatch | RestoredBatch]:
+    """Yield what records are as messages: those that they were before, where that is known."""
+    topic = rocketmq_name(unit.topic)
+    found = kept.table(unit.topic, unit.partition, columns.offset)
+    if found is None:
+        if len(columns):
+            yield MessageBatch(topic, unit.partition, columns)
+        return
+    table, rows = found
+    is_kept = rows >= 0
+    cuts = np.flatnonzero(np.diff(is_kept)) + 1
+    for first, last in pairwise((0, *cuts.tolist(), len(rows))):
+        part = columns
+        if last - first < len(rows):
+            part = taken(columns, np.arange(first, last))
+        if is_kept[first]:
+            restored = table.take(rows[first:last])
+            yield RestoredBatch(topic, unit.partition, part, restored)
+        else:
+            yield MessageBatch(topic, unit.partition, part)
 
 
 class _Files:
@@ -150,7 +165,7 @@ class _Files:
                 self._base + self._position,
                 physical_offsets,
             )
-            self._file.write(self._position, data)
+            self._file.write(self._position, data.data)
             self._position += len(data)
         return physical_offsets
 

@@ -20,27 +20,39 @@ from logstore.segments.kafka.columns import (
 )
 
 
-def committed_columns(fs: FileSystem, unit: WorkUnit) -> Iterator[RecordColumns]:
+def committed_columns(
+    fs: FileSystem, unit: WorkUnit, *, is_measured: bool = False
+) -> Iterator[RecordColumns]:
     """
     Yield the wanted records of a unit, step by step.
+
+    With `is_measured` only sizes are to be known: CRCs are not checked, and values have bounds
+    without data.
 
     Raises:
         CorruptEntryError: a batch is damaged; it names file and position.
 
     """
-    selection = Selection(unit.start_offset, unit.end_offset, has_control=False, is_run=True)
+    selection = Selection(
+        unit.start_offset,
+        unit.end_offset,
+        has_control=False,
+        is_run=True,
+        is_checked=not is_measured,
+        has_value_data=not is_measured,
+    )
     file = fs.open(unit.path, writable=False)
     try:
         for columns in iterate_columns(
             file, unit.path, unit.position, unit.end_position, selection=selection
         ):
             rows = rows_to_keep(columns, unit.aborted)
-            yield columns if rows is None else _taken(columns, rows)
+            yield columns if rows is None else taken(columns, rows)
     finally:
         file.close()
 
 
-def _taken(columns: RecordColumns, rows: NDArray[np.intp]) -> RecordColumns:
+def taken(columns: RecordColumns, rows: NDArray[np.intp]) -> RecordColumns:
     """Return these rows alone."""
     assert columns.key is not None
     assert columns.value is not None
@@ -62,9 +74,10 @@ def _taken_bytes(column: BytesColumn, rows: NDArray[np.intp]) -> BytesColumn:
     bounds = np.zeros(len(rows) + 1, dtype=np.int32)
     np.cumsum(sizes, out=bounds[1:])
     starts = column.bounds[:-1][rows]
-    places = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
+    places: NDArray[np.intp] = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
     is_null = column.is_null[rows]
-    return BytesColumn(column.data[places], bounds, is_null, int(is_null.sum()))
+    data = column.data[places] if len(column.data) else column.data  # bounds may stand alone
+    return BytesColumn(data, bounds, is_null, int(is_null.sum()))
 
 
 def _taken_headers(headers: HeaderColumns, rows: NDArray[np.intp]) -> HeaderColumns:
@@ -72,7 +85,7 @@ def _taken_headers(headers: HeaderColumns, rows: NDArray[np.intp]) -> HeaderColu
     bounds = np.zeros(len(rows) + 1, dtype=np.int32)
     np.cumsum(counts, out=bounds[1:])
     starts = headers.bounds[:-1][rows]
-    places = np.repeat(starts - bounds[:-1], counts) + np.arange(bounds[-1])
+    places: NDArray[np.intp] = np.repeat(starts - bounds[:-1], counts) + np.arange(bounds[-1])
     return HeaderColumns(
         bounds, _taken_bytes(headers.names, places), _taken_bytes(headers.values, places)
     )

@@ -18,6 +18,9 @@ from logstore.compat.spark.convert.work_folder import (
     TargetError,
     WorkFolder,
 )
+from logstore.compat.spark.stores import open_for_reading
+from logstore.errors import ForeignDirectoryError
+from logstore.segments.kafka.store import KafkaStore
 
 
 def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
@@ -26,6 +29,7 @@ def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
 
     Raises:
         TargetError: something else stands there, or the target lies in the source.
+        ForeignDirectoryError: the source is no store, or of the target's own layout.
 
     """
     folder = WorkFolder(options.target)
@@ -33,6 +37,7 @@ def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
     if report is None:
         folder.check_target()
         _check_apart(options)
+        _check_source(options)
         return None
     wishes = _absolute(options).wishes()
     differing = [name for name, wish in wishes.items() if report.get(name) != wish]
@@ -88,3 +93,10 @@ def _check_apart(options: ConvertOptions) -> None:
     source, target = os.path.abspath(options.source), os.path.abspath(options.target)
     if os.path.commonpath([source, target]) in (source, target):
         raise TargetError(f"{target}: source and target must not lie in one another")
+
+
+def _check_source(options: ConvertOptions) -> None:
+    with open_for_reading(options.source) as store:
+        layout = "kafka" if isinstance(store, KafkaStore) else "rocketmq"
+    if options.layout == layout:
+        raise ForeignDirectoryError(f"{options.source}: is a {layout} store already")

@@ -10,7 +10,6 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from logstore.compat.spark.convert.message_fields import FIELDS_PATTERN
 from logstore.compat.spark.convert.offset_map import REST_PATTERN
 
 
@@ -45,8 +44,3 @@ class KeptParts:
 def kept_rests(directory: str) -> KeptParts:
     """Return what a RocketMQ store could not hold of Kafka's records."""
     return KeptParts(directory, REST_PATTERN, "targetOffset")
-
-
-def kept_fields(directory: str) -> KeptParts:
-    """Return what a Kafka store could not hold of RocketMQ's messages."""
-    return KeptParts(directory, FIELDS_PATTERN, "offset")

@@ -111,6 +111,11 @@ class MessageBatch:
             )
         return text
 
+    @property
+    def rests(self) -> dict[int, bytes]:
+        """What no message holds of the records, by row."""
+        return self.texts.rests
+
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """How many bytes each message has."""
@@ -155,7 +160,7 @@ class MessageBatch:
         store_timestamps_ms: NDArray[np.int64],
         physical_offset: int,
         physical_offsets: NDArray[np.int64],
-    ) -> bytes:
+    ) -> NDArray[np.uint8]:
         """
         Return the messages of rows ``[first, last)``, the first of which stands there.
 
@@ -181,4 +186,4 @@ class MessageBatch:
             physical_offsets,
             target,
         )
-        return target.tobytes()
+        return target

@@ -138,7 +138,7 @@ def _columns(run: BatchRun, taken: int) -> RecordColumns:
         sequence=sequences[:kept],
         batch=rows[:kept],
         key=_gathered(source, places, kernel.KEY) if selection.has_keys else None,
-        value=_gathered(source, places, kernel.VALUE) if selection.has_values else None,
+        value=_values(source, places, selection) if selection.has_values else None,
         headers=_headers(source, places) if selection.has_headers else None,
         batches=batches,
         next_position=next_position,
@@ -160,6 +160,16 @@ def _bodies(source: RecordSource, batches: BatchColumns) -> kernel.Int64s:
             batches.base_sequence.astype(np.int64),
         )
     )
+
+
+def _values(source: RecordSource, places: kernel.Int32s, selection: Selection) -> BytesColumn:
+    if selection.has_value_data:
+        return _gathered(source, places, kernel.VALUE)
+    sizes = places[kernel.VALUE_BYTES]
+    bounds = np.empty(len(sizes) + 1, dtype=np.int32)
+    is_null = np.empty(len(sizes), dtype=np.bool_)
+    null_count = kernel.bound(sizes, bounds, is_null)
+    return BytesColumn(np.empty(0, dtype=np.uint8), bounds, is_null, int(null_count))
 
 
 def _gathered(source: RecordSource, places: kernel.Int32s, row: int) -> BytesColumn:

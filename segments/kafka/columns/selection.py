@@ -15,6 +15,8 @@ class Selection:
     Batches wholly outside are passed over, neither checked nor decompressed; so are control
     batches without `has_control`. Without `is_checked` CRCs are not looked at.
 
+    Without `has_value_data` the values' bounds and nulls are told, and their data is empty.
+
     With `is_run` the bytes are a run of one log that was cut out for these offsets: batches must
     come in order, and one outside of the span is damage. No CRC covers a batch's base offset.
     """
@@ -27,6 +29,7 @@ class Selection:
     has_control: bool = True
     is_checked: bool = True
     is_run: bool = False
+    has_value_data: bool = True
 
     @property
     def span(self) -> tuple[int, int]:
