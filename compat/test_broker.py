@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
@@ -11,6 +11,9 @@ from logstore.host import Host
 from logstore.os_host import system_host
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from logstore.compat.bridge.in_thread import BridgeInThread
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.in_thread import KafkaInThread
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
@@ -36,6 +39,9 @@ class TestBroker:
     :mod:`logstore.compat.kafka.in_thread` and :mod:`logstore.compat.rocketmq.in_thread` set.
     `port` is the one that clients are given, the name server's with RocketMQ, whose broker listens
     on `broker_port`; 0 is any free one.
+
+    `protocols` says who is served, on either layout: ``("kafka", "rocketmq")`` for both. Then
+    `port` is Kafka's if Kafka is among them, and :attr:`name_server` the other address.
     """
 
     __test__ = False  # a class named Test... is not a test
@@ -45,6 +51,7 @@ class TestBroker:
         directory: str | None = None,
         *,
         layout: Literal["kafka", "rocketmq"] = "kafka",
+        protocols: Collection[Literal["kafka", "rocketmq"]] | None = None,
         port: int = 0,
         broker_port: int = 0,
         settings: Mapping[str, str] | None = None,
@@ -52,28 +59,31 @@ class TestBroker:
     ) -> None:
         self.directory = directory or ""
         self.layout = layout
+        self.protocols = (layout,) if protocols is None else tuple(protocols)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._ports = port, broker_port
         self._settings = settings or {}
         self._host = system_host() if host is None else host
-        self._served: KafkaInThread | RocketMQInThread | None = None
+        self._served: KafkaInThread | RocketMQInThread | BridgeInThread | None = None
 
     @property
     def broker(self) -> Broker:
         """The Kafka broker itself; touch it only through :meth:`call`."""
-        assert self.layout == "kafka", "ask for .rocketmq"
-        broker: Broker = self._running.broker  # type: ignore[assignment] # as the layout says
+        assert "kafka" in self.protocols, "ask for .rocketmq"
+        running = self._running
+        broker: Broker = running.kafka if _is_bridge(running) else running.broker  # type: ignore[assignment] # as the protocols say
         return broker
 
     @property
     def rocketmq(self) -> RocketMQBroker:
         """The RocketMQ broker itself; touch it only through :meth:`call`."""
-        assert self.layout == "rocketmq", "ask for .broker"
-        broker: RocketMQBroker = self._running.broker  # type: ignore[assignment] # likewise
+        assert "rocketmq" in self.protocols, "ask for .broker"
+        running = self._running
+        broker: RocketMQBroker = running.rocketmq if _is_bridge(running) else running.broker  # type: ignore[assignment] # likewise
         return broker
 
     @property
-    def _running(self) -> KafkaInThread | RocketMQInThread:
+    def _running(self) -> KafkaInThread | RocketMQInThread | BridgeInThread:
         assert self._served is not None, "the broker runs only within the with statement"
         return self._served
 
@@ -86,6 +96,13 @@ class TestBroker:
     def bootstrap(self) -> str:
         """What clients call ``bootstrap.servers``, or the name server's address."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def name_server(self) -> str:
+        """The RocketMQ name server's address."""
+        running = self._running
+        port = running.name_server_port if _is_bridge(running) else running.port
+        return f"127.0.0.1:{port}"
 
     def call(self, work: Callable[[], ResultT]) -> ResultT:
         """Run `work` in the broker's thread; return what it returns, raise what it raises."""
@@ -115,7 +132,14 @@ class TestBroker:
             raise
         return self
 
-    def _open(self) -> KafkaInThread | RocketMQInThread:
+    def _open(self) -> KafkaInThread | RocketMQInThread | BridgeInThread:
+        if self.protocols != (self.layout,):
+            from logstore.compat.bridge.in_thread import BridgeInThread, data_below
+
+            directory = self.directory if self._temporary is None else data_below(self.directory)
+            return BridgeInThread(
+                self._host, directory, self._settings, self.layout, self.protocols
+            )
         if self.layout == "kafka":
             from logstore.compat.kafka.in_thread import KafkaInThread
 
@@ -133,7 +157,7 @@ class TestBroker:
         finally:
             self._close(served)
 
-    def _close(self, served: KafkaInThread | RocketMQInThread | None) -> None:
+    def _close(self, served: KafkaInThread | RocketMQInThread | BridgeInThread | None) -> None:
         temporary, self._temporary = self._temporary, None
         if temporary is None:
             if served is not None:
@@ -154,3 +178,10 @@ class TestBroker:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _is_bridge(
+    running: KafkaInThread | RocketMQInThread | BridgeInThread,
+) -> TypeIs[BridgeInThread]:
+    """Tell whether both brokers are there."""
+    return hasattr(running, "bridge")

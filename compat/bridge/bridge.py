@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from logstore.compat.bridge.beside import claim_beside
 from logstore.compat.bridge.kafka_over_rocketmq.queue_broker import QueueBroker
 from logstore.compat.bridge.kafka_over_rocketmq.shown_queues import open_shown
 from logstore.compat.bridge.noted_topics import NotedTopics
@@ -23,11 +24,6 @@ from logstore.host import Host
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.rocketmq.registrar import Reach
-
-
-def directory_beside(directory: str, protocol: str) -> str:
-    """Return where a protocol keeps what the layout in `directory` has no place for."""
-    return f"{directory.rstrip('/')}.{protocol}"
 
 
 class Bridge:
@@ -61,7 +57,7 @@ class Bridge:
         """
         if layout == "kafka":
             return cls._open_kafka(host, directory, settings, name_servers, is_parallel)
-        beside = directory_beside(directory, "kafka")
+        beside = claim_beside(host, directory, "kafka")
         noted = NotedTopics(host, beside)
         broker = open_shown(host, directory, settings, noted)
         try:
@@ -84,7 +80,7 @@ class Bridge:
         offsets = SharedOffsets()
         kafka = ShownBroker.open_shown(host, directory, settings, offsets, is_parallel=is_parallel)
         try:
-            beside = directory_beside(directory, "rocketmq")
+            beside = claim_beside(host, directory, "rocketmq")
             broker = PartitionBroker.over(host, beside, settings, kafka)
             offsets.bind(broker.store.consumer_offsets, broker.shared)
             standalone = Standalone.around(broker, beside, settings, name_servers=name_servers)

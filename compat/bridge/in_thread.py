@@ -13,6 +13,8 @@ from logstore.compat.running import Served, ServerThread
 from logstore.host import Host
 
 if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
     from logstore.compat.server import Server
 
 _HOST = "127.0.0.1"
@@ -43,6 +45,16 @@ class BridgeInThread:
         self.thread: ServerThread | None = None
         #: the RocketMQ name server's
         self.name_server_port = 0
+
+    @property
+    def kafka(self) -> Broker:
+        """The Kafka broker, whether or not it is listened for."""
+        return self.bridge.kafka
+
+    @property
+    def rocketmq(self) -> RocketMQBroker:
+        """The RocketMQ broker, whether or not it is listened for."""
+        return self.bridge.standalone.broker
 
     @property
     def port(self) -> int:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
+from typing import Any
 
+import attrs
 import click
 
 from logstore.tools.commands.serve_process import (
     HOME,
     ServeRequest,
+    is_bridged,
     raise_file_limit,
     read_settings,
 )
@@ -20,6 +24,10 @@ _PORT_RANGE = click.IntRange(0, 65535)
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--layout", type=click.Choice(["kafka", "rocketmq"]), default="kafka",
               show_default=True, help="How the data stands on disk.")  # fmt: skip
+@click.option("--protocol", "protocol_names", metavar="NAME[,NAME]",
+              help="Who is served: kafka, rocketmq, or both with a comma; without it the clients "
+                   "of the layout. What a foreign protocol needs beside the data stands in "
+                   "DIR.kafka or DIR.rocketmq.")  # fmt: skip
 @click.option("--data", "directory", metavar="DIR",
               help="Data directory (log.dirs, storePathRootDir); without it that of FILE, or a "
                    "temporary one that goes away.")  # fmt: skip
@@ -27,7 +35,9 @@ _PORT_RANGE = click.IntRange(0, 65535)
               help=f"Address to listen on; without it that of FILE, or {HOME}.")  # fmt: skip
 @click.option("--port", type=_PORT_RANGE,
               help="Port that clients are given, 0 for a free one: the broker's with Kafka (that "
-                   "of FILE, or 9092), the name server's with RocketMQ (9876).")  # fmt: skip
+                   "of FILE, or 9092), the name server's with RocketMQ alone (9876).")  # fmt: skip
+@click.option("--namesrv-port", type=_PORT_RANGE,
+              help="RocketMQ: port of the name server where --port is Kafka's.")  # fmt: skip
 @click.option("--broker-port", type=_PORT_RANGE,
               help="RocketMQ: port of the broker, 0 for a free one; without it listenPort of "
                    "FILE, or 10911.")  # fmt: skip
@@ -46,19 +56,16 @@ _PORT_RANGE = click.IntRange(0, 65535)
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; twice for debugging.")
 def serve(
     layout: str,
-    directory: str | None,
-    host: str | None,
-    port: int | None,
+    protocol_names: str | None,
+    namesrv_port: int | None,
     broker_port: int | None,
     name_servers: str | None,
-    assignments: tuple[str, ...],
-    properties_path: str | None,
     release_version: str | None,
-    is_json: bool,
     verbose: int,
+    **given: Any,
 ) -> None:
     """
-    Serve a data directory to Kafka or RocketMQ clients until Ctrl-C or SIGTERM.
+    Serve a data directory to Kafka or RocketMQ clients, or both, until Ctrl-C or SIGTERM.
 
     Prints one line with the address for clients once it answers.
 
@@ -72,23 +79,66 @@ def serve(
       logstore serve --layout rocketmq --data DIR
       logstore serve --layout rocketmq --port 0 --broker-port 0 --json
       logstore serve --layout rocketmq -c broker.conf -n namesrv.example:9876
+      logstore serve --protocol kafka,rocketmq --layout rocketmq --data DIR
+      logstore serve --protocol rocketmq --layout kafka --data DIR
     """
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
+    request = _request(**given)
+    protocols = _protocols(layout, protocol_names)
+    if release_version is not None and (layout, protocols) != ("kafka", {"kafka"}):
+        raise click.UsageError("--release-version is for Kafka alone on its own layout")
+    if "rocketmq" not in protocols:
+        for value, option in (
+            (broker_port, "--broker-port"), (namesrv_port, "--namesrv-port"), (name_servers, "-n"),
+        ):  # fmt: skip
+            if value is not None:
+                raise click.UsageError(f"{option} is for RocketMQ: --protocol or --layout")
+    raise_file_limit()
+    ports = {"namesrv": namesrv_port, "broker": broker_port}
+    _serve(request, layout, protocols, ports, name_servers, release_version)
+
+
+def _request(
+    directory: str | None,
+    host: str | None,
+    port: int | None,
+    assignments: tuple[str, ...],
+    properties_path: str | None,
+    is_json: bool,
+) -> ServeRequest:
     settings = read_settings(properties_path, assignments)
-    request = ServeRequest(directory, host, port, settings, is_json)
-    if layout == "rocketmq":
-        if release_version is not None:
-            raise click.UsageError("--release-version is for Kafka's layout")
+    return ServeRequest(directory, host, port, settings, is_json)
+
+
+def _protocols(layout: str, names: str | None) -> set[str]:
+    """Return the protocols that are asked for."""
+    found = {name.strip() for name in (names or layout).split(",")}
+    if not found <= {"kafka", "rocketmq"}:
+        raise click.BadParameter(f"{names!r}: kafka, rocketmq, or both", param_hint="--protocol")
+    return found
+
+
+def _serve(
+    request: ServeRequest,
+    layout: str,
+    protocols: set[str],
+    ports: Mapping[str, int | None],
+    name_servers: str | None,
+    release_version: str | None,
+) -> None:
+    """Hand on to what serves just this: importing the other protocol takes time."""
+    if is_bridged(layout, protocols, request.directory):
+        from logstore.tools.commands.serve_bridge import serve_bridge
+
+        serve_bridge(request, layout, protocols, ports, name_servers)
+    elif layout == "rocketmq":
         from logstore.tools.commands.serve_rocketmq import serve_rocketmq
 
-        raise_file_limit()
-        serve_rocketmq(request, broker_port, name_servers)
-        return
-    for value, option in ((broker_port, "--broker-port"), (name_servers, "-n")):
-        if value is not None:
-            raise click.UsageError(f"{option} is for RocketMQ's layout: --layout rocketmq")
-    from logstore.tools.commands.serve_kafka import serve_kafka
+        if request.port is None:
+            request = attrs.evolve(request, port=ports["namesrv"])
+        serve_rocketmq(request, ports["broker"], name_servers)
+    else:
+        from logstore.tools.commands.serve_kafka import serve_kafka
 
-    raise_file_limit()
-    serve_kafka(request, release_version)
+        serve_kafka(request, release_version)

@@ -39,8 +39,8 @@ def serve_kafka(request: ServeRequest, release_version: str | None) -> None:
     for key in BrokerConfig(settings).unknown():
         click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
     release = None if release_version is None else parse_release(release_version)
-    addresses = _addresses(settings, request.host, request.port)
-    with data_directory(request.directory or _directory_of(settings)) as directory:
+    addresses = kafka_addresses(settings, request.host, request.port)
+    with data_directory(request.directory or kafka_directory(settings)) as directory:
         broker = Broker.open(
             system_host(),
             directory.path,
@@ -57,7 +57,7 @@ def serve_kafka(request: ServeRequest, release_version: str | None) -> None:
                 broker.close()
 
 
-def _addresses(
+def kafka_addresses(
     settings: Mapping[str, str], host: str | None, port: int | None
 ) -> tuple[Listener, Listener | None]:
     """Return where to listen, and what clients are told if that is something else."""
@@ -69,7 +69,7 @@ def _addresses(
     return listener, find_listener(settings, "advertised.listeners")
 
 
-def _directory_of(settings: Mapping[str, str]) -> str | None:
+def kafka_directory(settings: Mapping[str, str]) -> str | None:
     """Return the directory that the settings name; None without one."""
     for key in ("log.dirs", "log.dir"):
         text = settings.get(key, "")

@@ -9,11 +9,13 @@ import os
 import resource
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 import attrs
 import click
+
+from logstore.compat.bridge.beside import MARKER
 
 #: where everybody listens who asks for nothing else
 HOME = "127.0.0.1"
@@ -105,3 +107,16 @@ def say_ready(ready: Mapping[str, object], sentence: str, *, is_json: bool) -> N
         click.echo(json.dumps({**ready, "pid": os.getpid()}))
     else:
         click.echo(f"{sentence}; Ctrl-C stops it")
+
+
+def is_bridged(layout: str, protocols: Collection[str], directory: str | None) -> bool:
+    """
+    Tell whether a broker of the layout's own protocol alone would not do.
+
+    That is also so where another one was served before, and has left something beside the data.
+    """
+    if set(protocols) != {layout}:
+        return True
+    other = "kafka" if layout == "rocketmq" else "rocketmq"
+    marker = f"{os.path.abspath(directory or '')}.{other}/{MARKER}"
+    return directory is not None and os.path.exists(marker)

@@ -36,7 +36,7 @@ _SECOND_PORT_BELOW = 2
 
 
 @attrs.frozen
-class _Addresses:
+class RocketMQAddresses:
     """Where to listen, what clients are told, and the name servers of others."""
 
     host: str
@@ -59,10 +59,14 @@ def serve_rocketmq(
     settings = dict(request.settings)
     for key in sorted(set(BrokerSettings(settings).unknown) - NameServerConfig.names()):
         click.echo(f"logstore: warning: {key}: no such setting in RocketMQ; ignored", err=True)
-    addresses = _addresses(request, broker_port, name_servers)
+    addresses = rocketmq_addresses(request, broker_port, name_servers)
     with data_directory(request.directory or settings.get("storePathRootDir")) as directory:
         standalone = Standalone.open(
-            system_host(), directory.path, settings, name_servers=addresses.name_servers
+            system_host(),
+            directory.path,
+            settings,
+            name_servers=addresses.name_servers,
+            machine=_machine(),
         )
         try:
             run_in_loop(_run(standalone, addresses, directory.path, is_json=request.is_json))
@@ -73,9 +77,10 @@ def serve_rocketmq(
                 standalone.close()
 
 
-def _addresses(
+def rocketmq_addresses(
     request: ServeRequest, broker_port: int | None, name_servers: str | None
-) -> _Addresses:
+) -> RocketMQAddresses:
+    """Return the addresses that command line and settings ask for. Raises ConfigError."""
     settings = request.settings
     if name_servers is not None and request.port is not None:
         raise click.UsageError("--port is that of a name server here; -n names another one")
@@ -89,7 +94,7 @@ def _addresses(
     host = host or EVERYWHERE
     # Who listens everywhere is found at home.
     found = HOME if host in (EVERYWHERE, "::") else host
-    return _Addresses(
+    return RocketMQAddresses(
         host,
         NAME_SERVER_PORT if request.port is None else request.port,
         _port_of(settings, "listenPort", BROKER_PORT) if broker_port is None else broker_port,
@@ -113,7 +118,7 @@ def _host_and_port(text: str) -> tuple[str, int]:
 
 
 async def _run(
-    standalone: Standalone, addresses: _Addresses, directory: str, *, is_json: bool
+    standalone: Standalone, addresses: RocketMQAddresses, directory: str, *, is_json: bool
 ) -> None:
     stopping = stop_asked()
     async with contextlib.AsyncExitStack() as servers:
@@ -121,18 +126,18 @@ async def _run(
         broker_port = await listen(broker_server, addresses.host, addresses.broker_port)
         servers.push_async_callback(broker_server.stop)
         standalone.advertise(addresses.advertised_host, broker_port)
-        await _listen_for_brokers(standalone, addresses, servers)
+        await listen_for_brokers(standalone, addresses, servers)
         bootstrap = ";".join(f"{host}:{port}" for host, port in addresses.name_servers)
         if standalone.name_server is not None:
             server = Server(standalone.name_server)
             port = await listen(server, addresses.host, addresses.port)
             servers.push_async_callback(server.stop)
-            bootstrap = _address(addresses.advertised_host, port)
+            bootstrap = address_text(addresses.advertised_host, port)
         standalone.start(broker_server.reach)
         settle()
-        if not await _is_listed(standalone, stopping):
+        if not await is_listed(standalone, stopping):
             return
-        broker = _address(addresses.advertised_host, broker_port)
+        broker = address_text(addresses.advertised_host, broker_port)
         where = "at" if standalone.name_server is not None else "elsewhere at"
         say_ready(
             {"bootstrap": bootstrap, "broker": broker, "data": directory, "layout": "rocketmq"},
@@ -143,8 +148,8 @@ async def _run(
         standalone.stop()
 
 
-async def _listen_for_brokers(
-    standalone: Standalone, addresses: _Addresses, servers: contextlib.AsyncExitStack
+async def listen_for_brokers(
+    standalone: Standalone, addresses: RocketMQAddresses, servers: contextlib.AsyncExitStack
 ) -> None:
     """Listen for slaves, and at the second port, two below, where they ask for topics."""
     server = Server(standalone.broker.replication)
@@ -169,7 +174,7 @@ async def _listen_for_brokers(
         servers.push_async_callback(second.stop)
 
 
-async def _is_listed(standalone: Standalone, stopping: asyncio.Event) -> bool:
+async def is_listed(standalone: Standalone, stopping: asyncio.Event) -> bool:
     """Wait until a name server lists the broker; False if told to stop before."""
     while not standalone.registrar.is_registered:
         with contextlib.suppress(TimeoutError):
@@ -178,5 +183,6 @@ async def _is_listed(standalone: Standalone, stopping: asyncio.Event) -> bool:
     return True
 
 
-def _address(host: str, port: int) -> str:
+def address_text(host: str, port: int) -> str:
+    """Return an address as clients are given it."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
