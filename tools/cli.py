@@ -26,12 +26,12 @@ COMMANDS = {
 #: shown in the help page without importing the command
 SUMMARIES = {
     "serve": "Serve a data directory (or a temporary one) to Kafka or RocketMQ clients.",
-    "ls": "List topics, partitions and segments of a data directory.",
-    "dump": "Print what stands in segment, index and checkpoint files.",
-    "query": "Ask where an offset or a time is, and how the indexes lead there.",
+    "ls": "List topics, partitions or queues, and files of a store.",
+    "dump": "Print what stands in the files of a store.",
+    "query": "Ask where an offset, a time, a key or an id is, and how indexes lead there.",
     "verify": "Check CRCs, offsets, and every index and snapshot against the log.",
     "reindex": "Make indexes, snapshots and epochs anew from the logs.",
-    "salvage": "Take every good batch out of a damaged partition.",
+    "salvage": "Take all that can be read of a damaged store into a new one.",
     "compact": "Keep only the last record of each key in compacted topics.",
     "convert": "Make a store of the other layout, or Parquet or JSON files, as a Spark job.",
     "bench": "Measure this broker beside the real one.",
