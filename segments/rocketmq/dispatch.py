@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.log.log_walk import LogWalk
@@ -18,6 +18,7 @@ from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageEr
 from logstore.segments.rocketmq.messages.dispatch_request import DeliverTime, request_of
 from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 from logstore.segments.rocketmq.messages.message_run import MessageRun
+from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.index.message_index import MessageIndex
@@ -109,9 +110,9 @@ class Dispatch:
             if draft.physical_offset != self.reput_from:
                 continue
             if isinstance(draft, MessageDraft):
-                self.dispatch_one(request_of(draft, self.deliver_time))
-                count += 1
-            elif isinstance(draft, MessageRun):
+                count += self._take_drafts(draft, end)
+                continue
+            if isinstance(draft, MessageRun):
                 count += self._take_run(draft)
             else:
                 count += self._take_batch(draft)
@@ -120,14 +121,57 @@ class Dispatch:
             count += self._catch_up(end)
         return count
 
+    def _take_drafts(self, first: MessageDraft, end: int) -> int:
+        """Dispatch `first` and those that follow it in the log and were stored at that time."""
+        pending, stored_ms = self._pending, first.store_timestamp_ms
+        requests = [request_of(first, self.deliver_time)]
+        next_offset = first.next_offset
+        while pending:
+            draft = pending[0]
+            if (
+                not isinstance(draft, MessageDraft)
+                or draft.physical_offset != next_offset
+                or draft.store_timestamp_ms != stored_ms
+                or draft.next_offset > end
+            ):
+                break
+            pending.popleft()
+            next_offset = draft.next_offset
+            requests.append(request_of(draft, self.deliver_time))
+        for request in requests:
+            self.consume_queues.dispatch(request)
+        self.current_reput_timestamp_ms = stored_ms
+        self._index(requests)
+        for request in requests:
+            self._tell(request)
+        self.reput_from = next_offset
+        return len(requests)
+
+    def _index(self, requests: Sequence[DispatchRequest]) -> None:
+        """Add messages that were stored at one time to the index."""
+        index = self.index
+        if index is None:
+            return
+        messages = [
+            (request.topic, request.properties_text, request.physical_offset)
+            for request in requests
+            if request.sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK
+        ]
+        if not index.put_texts(messages, requests[0].store_timestamp_ms):
+            for request in requests:
+                index.put(request)
+
     def _take_batch(self, batch: MessageBatchDraft) -> int:
         """Dispatch a batch that was put here."""
         requests = batch.dispatch_requests()
-        is_queued = self.consume_queues.dispatch_batch(batch)
-        for request in requests:
-            if not is_queued:
+        if not self.consume_queues.dispatch_batch(batch):
+            for request in requests:
                 self.consume_queues.dispatch(request)
-            self._follow_up(request)
+        self.current_reput_timestamp_ms = batch.store_timestamp_ms
+        self._index(requests)
+        if self.dispatchers or self.is_awaited((batch.topic, batch.queue_id)):
+            for request in requests:
+                self._tell(request)
         return len(requests)
 
     def _take_run(self, run: MessageRun) -> int:

@@ -10,6 +10,7 @@ Source: ``IndexService.buildKey``, ``IndexFile.indexKeyHashMethod``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import mul
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.message_run import MessageRun
 
 _UNIQUE_KEY = property_needle(UNIQUE_KEY)
+_NEEDLE_BYTES = len(_UNIQUE_KEY)
 _KEYS = property_needle(KEYS)
 _TAGS = property_needle(TAGS)
 _MASK = 0xFFFF_FFFF
@@ -40,6 +42,9 @@ _CACHED_MAX = 65_536
 _POWERS = [pow(31, exponent, 1 << 32) for exponent in range(_LENGTH_MAX + 1)]
 _WEIGHTS = [tuple(_POWERS[length - 1 :: -1]) if length else () for length in range(_LENGTH_MAX + 1)]
 
+#: hashes of keys and tags, by topic and all properties but the unique key
+_others: dict[tuple[str, bytes, bytes, bool], tuple[int, ...]] = {}
+_OTHERS_MAX = 4096
 _heads: dict[bytes, int] = {}
 _tails: dict[bytes, int] = {}
 
@@ -95,6 +100,54 @@ def run_hashes(run: MessageRun, *, has_tag_entries: bool) -> tuple[list[int], li
             hashes += others
             physical_offsets += [physical_offset] * len(others)
     return hashes, physical_offsets
+
+
+def text_hashes(
+    messages: Iterable[tuple[str, bytes, int]], *, has_tag_entries: bool
+) -> tuple[list[int], list[int]]:
+    """
+    Return the hashes of many messages' entries and, for each, its message's physical offset.
+
+    `messages` are (topic, properties, physical offset); the hashes are those of
+    :func:`index_hashes`.
+    """
+    hashes: list[int] = []
+    physical_offsets: list[int] = []
+    for topic, text, physical_offset in messages:
+        start = text.find(_UNIQUE_KEY) + _NEEDLE_BYTES
+        end = text.find(b"\x02", start)
+        around = topic, text[:start], text[end:], has_tag_entries
+        others = _others.get(around)
+        if others is None or not start < end:
+            found = index_hashes(topic, text, has_tag_entry=has_tag_entries)
+            hashes += found
+            physical_offsets += [physical_offset] * len(found)
+            _learn_others(around, text, text[start:end], found)
+            continue
+        key = text[start:end]
+        head_part, tail_part = _heads.get(key[:-_TAIL_BYTES]), _tails.get(key[-_TAIL_BYTES:])
+        if head_part is None or tail_part is None:
+            hashes.append(_unique_key_hash(topic, key))
+        else:
+            value = _topic_part(topic, len(key)) + head_part + tail_part & _MASK
+            hashes.append(value if value < _SIGN else _unsigned(value))
+        physical_offsets.append(physical_offset)
+        if others:
+            hashes += others
+            physical_offsets += [physical_offset] * len(others)
+    return hashes, physical_offsets
+
+
+def _learn_others(
+    around: tuple[str, bytes, bytes, bool], text: bytes, key: bytes, found: Sequence[int]
+) -> None:
+    """Remember what follows the hash of a unique key, which alone changes in many messages."""
+    is_plain = text.count(_UNIQUE_KEY) == 1 and find_property(text, _UNIQUE_KEY) == key
+    if not is_plain:
+        return
+    if len(_others) >= _OTHERS_MAX:
+        _others.clear()
+    _others[around] = tuple(found[1:])
 
 
 @lru_cache(maxsize=4096)

@@ -21,7 +21,12 @@ import attrs
 
 from logstore.host import Host
 from logstore.segments.rocketmq.index.index_file import IndexFile, IndexSizes
-from logstore.segments.rocketmq.index.index_keys import index_hash, index_hashes, run_hashes
+from logstore.segments.rocketmq.index.index_keys import (
+    index_hash,
+    index_hashes,
+    run_hashes,
+    text_hashes,
+)
 from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from logstore.segments.rocketmq.settings.release import Release
 
@@ -217,18 +222,51 @@ class MessageIndex:
             WriteFailedError: as for :meth:`put`.
 
         """
-        file = self._files[-1] if self._files else None
-        if file is None or file.next_number <= 1 or run.physical_offset < file.end_physical_offset:
-            for place in range(len(run)):
-                self.put(run.dispatch_request(place))
+        if self._goes_on_from(run.physical_offset):
+            hashes, places = run_hashes(run, has_tag_entries=self._has_tag_entries)
+            self._put_hashes(hashes, places, run.store_timestamp_ms)
             return
-        hashes, physical_offsets = run_hashes(run, has_tag_entries=self._has_tag_entries)
-        while count := file.put_run(hashes, physical_offsets, run.store_timestamp_ms):
+        for place in range(len(run)):
+            self.put(run.dispatch_request(place))
+
+    def put_texts(
+        self, messages: Sequence[tuple[str, bytes, int]], store_timestamp_ms: int
+    ) -> bool:
+        """
+        Add the keys of messages that were stored at one time; False where each must be put itself.
+
+        `messages` are (topic, properties, physical offset), none of them rolled back.
+
+        Raises:
+            WriteFailedError: as for :meth:`put`.
+
+        """
+        if not messages or not self._goes_on_from(messages[0][2]):
+            return not messages
+        hashes, places = text_hashes(messages, has_tag_entries=self._has_tag_entries)
+        self._put_hashes(hashes, places, store_timestamp_ms)
+        return True
+
+    def _goes_on_from(self, physical_offset: int) -> bool:
+        """Tell whether the last file has entries, and none of messages behind that place."""
+        file = self._files[-1] if self._files else None
+        return (
+            file is not None
+            and file.next_number > 1
+            and physical_offset >= file.end_physical_offset
+        )
+
+    def _put_hashes(
+        self, hashes: list[int], physical_offsets: list[int], store_timestamp_ms: int
+    ) -> None:
+        """Add entries to the last file and, where it is full, to the next."""
+        file = self._files[-1]
+        while count := file.put_run(hashes, physical_offsets, store_timestamp_ms):
             hashes, physical_offsets = hashes[-count:], physical_offsets[-count:]
             file = self._roll()
-            if file.next_number <= 1:  # its first entry says when it begins
-                file.put(hashes[:1], physical_offsets[0], run.store_timestamp_ms)
-                del hashes[0], physical_offsets[0]
+            # The first entry of a file says when it begins.
+            file.put(hashes[:1], physical_offsets[0], store_timestamp_ms)
+            del hashes[0], physical_offsets[0]
         if file.pending_count >= PENDING_COUNT_MAX:
             file.write()
 

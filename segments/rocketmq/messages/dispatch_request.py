@@ -193,6 +193,8 @@ def dispatched_tags_code(
         level = find_property(properties_text, _DELAY)
         if level is not None and _number(level, 32) > 0:
             return deliver_time(_number(level, 32), store_timestamp_ms)
+    if _TAGS not in properties_text:
+        return 0
     tags = find_property(properties_text, _TAGS)
     return 0 if tags is None else tags_code(tags)
 

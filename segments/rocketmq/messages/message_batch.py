@@ -13,6 +13,8 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import accumulate, chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 _ITEM = struct.Struct(">iiiii")  # total size, magic, CRC, flag, body size
 _FLAG_AND_BODY = struct.Struct(">12xii")
 _SHORT = struct.Struct(">h")
+_LENGTH = struct.Struct(">i")
 _HEAD = struct.Struct(">i4siiiqq")  # total size .. physical offset
 _UNIT = struct.Struct(">qiq")
 _TAGS = property_needle(TAGS)
@@ -134,8 +137,8 @@ class _Columns(NamedTuple):
     sizes: list[int]
     crcs: list[int]
     flags: list[int]
-    #: with their lengths in front
     bodies: list[bytes]
+    #: with their lengths in front
     texts: list[bytes]
 
 
@@ -224,7 +227,7 @@ class MessageBatchDraft:
         """How long the client's batch body is."""
         columns = self.columns
         return (
-            16 * self.message_count + sum(map(len, columns.bodies)) + sum(map(len, columns.texts))
+            20 * self.message_count + sum(map(len, columns.bodies)) + sum(map(len, columns.texts))
         )
 
     def stamp(self, queue_offset: int, store_timestamp_ms: int) -> None:
@@ -248,24 +251,29 @@ class MessageBatchDraft:
         shared = self._shared_fields()
         topic_field = model.topic_field
         magic, queue_id = model.version.magic, model.queue_id
-        pack = _HEAD.pack
-        has_crc = model.has_property_crc
-        queue_offset, physical_offset = model.queue_offset, base_offset
-        pieces: list[bytes] = []
-        offsets: list[int] = []
-        for size_bytes, crc, flag, body, text in zip(*self.columns, strict=True):
-            head = pack(size_bytes, magic, crc, queue_id, flag, queue_offset, physical_offset)
-            if has_crc:
-                record = b"".join((head, shared, body, topic_field, text))
-                pieces += (record, crc32_property(_crc32(record) & 0x7FFF_FFFF))
-            else:
-                pieces += (head, shared, body, topic_field, text)
-            offsets.append(physical_offset)
-            queue_offset += 1
-            physical_offset += size_bytes
-        self.physical_offsets = offsets
+        sizes, crcs, flags, bodies, texts = self.columns
+        count, queue_offset = self.message_count, model.queue_offset
+        self.physical_offsets = offsets = list(accumulate(sizes, initial=base_offset))[:-1]
+        heads = map(
+            _HEAD.pack,
+            sizes,
+            repeat(magic),
+            crcs,
+            repeat(queue_id),
+            flags,
+            range(queue_offset, queue_offset + count),
+            offsets,
+        )
+        lengths = map(_LENGTH.pack, map(len, bodies))
+        records = zip(
+            heads, repeat(shared), lengths, bodies, repeat(topic_field), texts, strict=False
+        )
+        if model.has_property_crc:
+            data = b"".join(map(_with_crc, map(b"".join, records)))
+        else:
+            data = b"".join(chain.from_iterable(records))
         model.physical_offset = base_offset
-        return MessageEntry(base_offset, self.size_bytes, b"".join(pieces))
+        return MessageEntry(base_offset, self.size_bytes, data)
 
     def _shared_fields(self) -> bytes:
         """Return what stands between physical offset and body of every record."""
@@ -368,7 +376,9 @@ def draft_batch(
     batch = MessageBatchDraft(model)
     crc_bytes = CRC32_BYTES if has_property_crc else 0
     fixed_bytes = FIXED_BYTES[model.sys_flag >> 4 & 3] + len(model.topic_field) - 4 + crc_bytes
-    _split(bytes(body), fixed_bytes, batch.columns)
+    data = bytes(body)
+    if not _split_alike(data, fixed_bytes, batch.columns):
+        _split(data, fixed_bytes, batch.columns)
     sizes, texts = batch.columns.sizes, batch.columns.texts
     if shared_properties or has_property_crc:
         _lengthen(batch.columns, shared_properties, crc_bytes)
@@ -376,6 +386,41 @@ def draft_batch(
     batch.size_bytes = sum(sizes)
     batch.properties_size_bytes = max(map(len, texts), default=2) - 2 + crc_bytes
     return batch
+
+
+def _with_crc(record: bytes) -> bytes:
+    return record + crc32_property(_crc32(record) & 0x7FFF_FFFF)
+
+
+@lru_cache(maxsize=256)
+def _item_of(body_bytes: int, text_bytes: int) -> struct.Struct:
+    """Return what takes apart an item whose body and properties have these sizes."""
+    return struct.Struct(f">12xi4x{body_bytes}s{2 + text_bytes}s")
+
+
+def _split_alike(data: bytes, fixed_bytes: int, columns: _Columns) -> bool:
+    """As :func:`_split` where all items have the sizes of the first; tell whether they have."""
+    if len(data) < _ITEM.size:
+        return False
+    body_bytes = _FLAG_AND_BODY.unpack_from(data)[1]
+    text_at = _ITEM.size + body_bytes
+    if body_bytes < 0 or len(data) < text_at + 2:
+        return False
+    text_bytes = _SHORT.unpack_from(data, text_at)[0]
+    if text_bytes < 0 or len(data) % (text_at + 2 + text_bytes):
+        return False
+    item_bytes = text_at + 2 + text_bytes
+    count = len(data) // item_bytes
+    for place in (16, 17, 18, 19, text_at, text_at + 1):  # every byte of both sizes
+        if data[place::item_bytes].count(data[place]) != count:
+            return False
+    flags, bodies, texts = zip(*_item_of(body_bytes, text_bytes).iter_unpack(data), strict=True)
+    columns.sizes.extend([fixed_bytes - 16 + item_bytes] * count)
+    columns.crcs.extend([crc & 0x7FFF_FFFF for crc in map(_crc32, bodies)])
+    columns.flags.extend(flags)
+    columns.bodies.extend(bodies)
+    columns.texts.extend(texts)
+    return True
 
 
 def _split(data: bytes, fixed_bytes: int, columns: _Columns) -> None:
@@ -399,9 +444,10 @@ def _split(data: bytes, fixed_bytes: int, columns: _Columns) -> None:
         if body_bytes < 0 or text_bytes < 0 or next_at > end:
             raise MalformedBatchError(f"batch: a size in the item at {position} cannot be")
         sizes.append(fixed_bytes + next_at - position)
-        crcs.append(_crc32(data[position + 20 : text_at]) & 0x7FFF_FFFF)
+        body = data[position + 20 : text_at]
+        crcs.append(_crc32(body) & 0x7FFF_FFFF)
         flags.append(flag)
-        bodies.append(data[position + 16 : text_at])
+        bodies.append(body)
         texts.append(data[text_at:next_at])
         position = next_at
 
