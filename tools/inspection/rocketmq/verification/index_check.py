@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterator
 from itertools import groupby
 from sys import byteorder
+from typing import NamedTuple
 
 import attrs
 
@@ -37,9 +38,8 @@ class Header:
     next_number: int
 
 
-@attrs.frozen
-class Entry:
-    """One entry, and in which file it stands."""
+class Entry(NamedTuple):
+    """One entry, and in which file it stands; there are millions of them."""
 
     file: int
     number: int
