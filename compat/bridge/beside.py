@@ -6,7 +6,7 @@ from logstore.errors import ForeignDirectoryError
 from logstore.host import Host
 
 #: stands in every such directory: nothing else is taken for one
-MARKER = "beside-the-data"
+MARKER = ".beside-the-data"
 _TEXT = (
     "What the {protocol} protocol needs beside {directory}, which has the records.\n"
     "Without this directory it is made anew; with it move both.\n"
