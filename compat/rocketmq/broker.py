@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from logstore.compat.rocketmq import names
 from logstore.compat.rocketmq.broker_groups import BrokerGroups
 from logstore.compat.rocketmq.broker_stats import SAMPLE_INTERVAL_MS, BrokerStats
@@ -68,6 +70,19 @@ def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None],
     except Exception as failure:  # noqa: BLE001 - handed to `done`, whatever it is
         error = failure
     done(error)
+
+
+@attrs.frozen
+class Machine:
+    """
+    Where a broker runs: its process id, which ``abort`` tells, and how much memory there is.
+
+    What lies farther back in the log than some part of the memory counts as being on the disk;
+    None is Java's guess.
+    """
+
+    process_id: int = 0
+    memory_bytes: int | None = None
 
 
 class Broker:
@@ -170,11 +185,14 @@ class Broker:
         directory: str,
         settings: Mapping[str, str],
         progress: Progress | None = None,
+        *,
+        machine: Machine | None = None,
     ) -> Broker:
         """
         Open (or create, or recover) the store in `directory` and return a broker over it.
 
         `settings` are Java's keys of broker and store. The directory is Java's storePathRootDir.
+        `machine` is what the store is told of process and memory.
 
         Raises:
             ConfigError: a setting has a value that is not allowed.
@@ -186,7 +204,14 @@ class Broker:
         for name, value in config.unknown.items():
             _log.info("%s=%s: no release of RocketMQ knows this setting", name, value)
         checked_role(Settings.of_config(config))
-        store = RocketMQStore(host, directory, StoreOptions(settings=given, progress=progress))
+        machine = machine or Machine()
+        options = StoreOptions(
+            settings=given,
+            progress=progress,
+            process_id=machine.process_id,
+            memory_bytes=machine.memory_bytes,
+        )
+        store = RocketMQStore(host, directory, options)
         try:
             return cls(host, store, config)
         except BaseException:

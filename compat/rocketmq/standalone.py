@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from logstore.compat.rocketmq.broker import Broker
+from logstore.compat.rocketmq.broker import Broker, Machine
 from logstore.compat.rocketmq.name_server.name_server import NameServer
 from logstore.compat.rocketmq.name_server.routes import BrokerIdentity
 from logstore.compat.rocketmq.registrar import (
@@ -91,12 +91,13 @@ class Standalone:
         *,
         name_servers: Sequence[tuple[str, int]] = (),
         progress: Progress | None = None,
+        machine: Machine | None = None,
     ) -> Standalone:
         """
         Open (or create, or recover) the store in `directory`, and a name server beside it.
 
         `settings` are Java's keys of broker, store and name server. With `name_servers` (host,
-        port) the broker registers there, and there is none here.
+        port) the broker registers there, and there is none here. `machine` is the store's to know.
 
         Raises:
             ConfigError: a setting has a value that is not allowed.
@@ -104,7 +105,7 @@ class Standalone:
 
         """
         _number(settings, "haListenPort", "0")
-        broker = Broker.open(host, directory, settings, progress)
+        broker = Broker.open(host, directory, settings, progress, machine=machine)
         try:
             return cls.around(broker, directory, settings, name_servers=name_servers)
         except BaseException:

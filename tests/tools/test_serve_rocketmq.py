@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from logstore.tools.dev.free_ports import free_port
 from tests.compat.rocketmq.frames import Answer, answers, request
 from tests.tools.command_line import CommandLine
 from tests.tools.serving import SECONDS_MAX, Serving, refused
@@ -53,12 +55,16 @@ def send(name_server: str, body: bytes, topic: str = "t") -> Answer:
 
 def pulled(name_server: str, topic: str = "t") -> bytes:
     """Return what stands in queue 0 of a topic."""
-    fields = {
+    return ask(broker_of(name_server), 11, pull_fields(topic)).body
+
+
+def pull_fields(topic: str = "t") -> dict[str, object]:
+    """Return the fields of a pull of all that stands in queue 0 of a topic."""
+    return {
         "consumerGroup": "r", "topic": topic, "queueId": 0, "queueOffset": 0, "maxMsgNums": 32,
         "sysFlag": 4, "commitOffset": 0, "suspendTimeoutMillis": 0, "subscription": "*",
         "subVersion": 1,
     }  # fmt: skip
-    return ask(broker_of(name_server), 11, fields).body
 
 
 def settings_of(address: str) -> dict[str, str]:
@@ -109,7 +115,7 @@ class TestData:
         data = tmp_path / "new" / "store"
         with Serving(*BOTH_FREE, "--data", data) as serving:
             assert send(serving.bootstrap, b"hello").code == 0
-            assert (data / "abort").exists()
+            assert (data / "abort").read_text() == str(serving.process.pid)
             assert serving.stop() == 0
         assert not (data / "abort").exists()
         assert {"checkpoint", "commitlog", "config", "consumequeue", "lock"} <= {
@@ -275,3 +281,59 @@ def test_a_client_that_talks_nonsense() -> None:
                 with suppress(ConnectionResetError):
                     assert peer.recv(1) == b""
         assert send(serving.bootstrap, b"x").code == 0
+
+
+def ports_in_a_row() -> tuple[int, int]:
+    """Return a free port that has free ones around it, and another one."""
+    found = free_port(-2, 1)
+    assert found is not None, "no port is free"
+    other = free_port(-2, 1)
+    assert other is not None, "no port is free"
+    return found, other
+
+
+class TestReplication:
+    """Masters listen for slaves; slaves find their master by the name server."""
+
+    def test_a_slave_serves_what_the_master_took(self, tmp_path: Path) -> None:
+        """Two processes: a message sent to the one is read from the other."""
+        master_port, slave_port = ports_in_a_row()
+        as_slave = ["--set", "brokerRole=SLAVE", "--set", "brokerId=1"]
+        with Serving(
+            *LAYOUT, "--json", "--broker-port", master_port, "--data", tmp_path / "master"
+        ) as master:
+            assert send(master.bootstrap, b"hello").code == 0
+            with Serving(
+                *LAYOUT, "--json", "--broker-port", slave_port, "--data", tmp_path / "slave",
+                *as_slave, "--set", "slaveReadEnable=true", "-n", master.bootstrap, port=None,
+            ) as slave:  # fmt: skip
+                deadline = time.monotonic() + SECONDS_MAX
+                fields = pull_fields()
+                while (answer := ask(slave.ready["broker"], 11, fields)).code != 0:
+                    assert time.monotonic() < deadline, answer
+                    time.sleep(0.05)
+                assert b"hello" in answer.body
+                status = json.loads(ask(master.ready["broker"], 907).body)
+                assert (status["inSyncSlaveNums"], status["master"]) == (1, True)
+                assert ask(slave.ready["broker"], 310, {}, b"x").code == 2
+
+    def test_the_second_port(self) -> None:
+        """Two below the first the same is answered: real slaves ask there for topics."""
+        port, _ = ports_in_a_row()
+        with Serving(*LAYOUT, "--json", "--broker-port", port):
+            topics = ask(f"127.0.0.1:{port - 2}", 21).body
+            assert b"SELF_TEST_TOPIC" in topics
+
+    def test_ports_that_are_taken(self) -> None:
+        """Where the ports beside the first are taken slaves get another one, with a warning."""
+        port, _ = ports_in_a_row()
+        with socket.socket() as below, socket.socket() as above:
+            below.bind(("127.0.0.1", port - 2))
+            above.bind(("127.0.0.1", port + 1))
+            below.listen()
+            above.listen()
+            with Serving(*LAYOUT, "--json", "--broker-port", port) as serving:
+                assert ask(serving.ready["broker"], 907).code == 0
+                assert serving.stop() == 0
+                assert f"127.0.0.1:{port + 1} is taken" in serving.err
+                assert f"127.0.0.1:{port - 2} is taken" in serving.err

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Mapping
 
 import attrs
 import click
 
+from logstore.compat.rocketmq.broker import Machine
 from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.second_door import SecondDoor
 from logstore.compat.rocketmq.standalone import Standalone
@@ -75,6 +77,11 @@ def serve_rocketmq(
                 standalone.abandon()
             else:
                 standalone.close()
+
+
+def _machine() -> Machine:
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Machine(os.getpid(), memory_bytes if memory_bytes > 0 else None)
 
 
 def rocketmq_addresses(
