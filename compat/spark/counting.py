@@ -34,13 +34,13 @@ def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
     with open_for_reading(path) as store:
         if not isinstance(store, KafkaStore):
             start, end = bounds(store, parsed, parsed.start), bounds(store, parsed, parsed.end)
-            return spark.createDataFrame(_queue_rows(start, end), COUNT_SCHEMA)
+            return _frame_of(spark, _queue_rows(start, end))
         units = [unit for unit in plan(store, parsed, Where()) if isinstance(unit, WorkUnit)]
     slots = spark.sparkContext.defaultParallelism * 4
     tasks = gathered(units, parsed.split_bytes, slots)
     rdd = spark.sparkContext.parallelize(tasks, max(1, len(tasks)))
     rows = rdd.flatMap(lambda task: _count_all(path, task))
-    frame = spark.createDataFrame(rows, COUNT_SCHEMA)
+    frame = _frame_of(spark, rows)
     from pyspark.sql import functions
 
     return frame.groupBy("topic", "partition").agg(
@@ -49,6 +49,12 @@ def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
         functions.max("lastOffset").alias("lastOffset"),
         functions.sum("sizeBytes").alias("sizeBytes"),
     )
+
+
+def _frame_of(spark: Any, rows: Any) -> DataFrame:
+    """Return a frame of a list of rows, or of an RDD of them."""
+    frame: DataFrame = spark.createDataFrame(rows, COUNT_SCHEMA)
+    return frame
 
 
 def _queue_rows(

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from logstore.compat.spark.columns import ddl_of
-from logstore.compat.spark.options import parse_options
+from logstore.compat.spark.options import OptionError, parse_options
 from logstore.compat.spark.reader import LogStoreReader
 from logstore.compat.spark.stream_reader import LogStoreStreamReader
+from logstore.compat.spark.write_options import parse_write_options
+from logstore.compat.spark.writer import LogStoreStreamWriter, LogStoreWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -34,3 +36,15 @@ class LogStoreDataSource(DataSource):
     def streamReader(self, schema: StructType) -> LogStoreStreamReader:  # noqa: N802 - Spark's name
         """Return what follows a live store."""
         return LogStoreStreamReader(parse_options(self.options, is_stream=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> LogStoreWriter:
+        """Return what appends rows to a store."""
+        if overwrite:
+            raise OptionError("mode", "overwrite", "is not offered: say append")
+        return LogStoreWriter(parse_write_options(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LogStoreStreamWriter:  # noqa: N802
+        """Return what appends a stream to a store."""
+        if overwrite:
+            raise OptionError("outputMode", "complete", "is not offered: say append")
+        return LogStoreStreamWriter(parse_write_options(self.options), schema)

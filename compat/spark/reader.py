@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from logstore.compat.spark.predicates import Where, where_of
 from logstore.compat.spark.work_unit import Unit, WorkUnit, gathered
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from logstore.compat.spark.options import ReadOptions
+
+_types: Any = importlib.import_module("pyspark.sql.pandas.types")
 
 
 class UnitPartition(InputPartition):
@@ -63,7 +65,7 @@ def read_rows(
 
     if not isinstance(partition, UnitPartition):
         return  # where nothing is to be read Spark makes a task all the same
-    fs, wanted = file_system_of(options.path), to_arrow_schema(schema, timezone="UTC")
+    fs, wanted = file_system_of(options.path), _types.to_arrow_schema(schema, timezone="UTC")
     rows = RowReader(fs, wanted, where, options.mode, options.timestamp_slack_ms)
     messages = MessageReader(fs, wanted, options.mode)
     for unit in partition.units:

@@ -144,7 +144,8 @@ def _within(columns: MessageColumns, bounds: QueueBounds) -> NDArray[np.bool_]:
     keys = numbers << 32 | columns.queue_id.astype(np.int64) & 0xFFFF_FFFF
     found, rows = np.unique(keys, return_inverse=True)
     limits = np.zeros((2, len(found)), dtype=np.int64)
-    for place, key in enumerate(found.tolist()):
+    distinct: list[int] = found.tolist()
+    for place, key in enumerate(distinct):
         queue_id = (key & 0xFFFF_FFFF) - (1 << 32 if key & 0x8000_0000 else 0)
         limits[:, place] = bounds.by_queue.get((texts[key >> 32], queue_id), (0, 0))
     offsets = columns.queue_offset
