@@ -96,18 +96,22 @@ def java_client(broker: Broker, version: str, home: Path, *names: str) -> Sectio
     return run_program(command)
 
 
-def cpp_client(broker: Broker) -> Sections:
-    """Run the program of the C++ client, which is fetched from PyPI once per user."""
+def cpp_environment() -> dict[str, str]:
+    """Return an environment in which the C++ client is there; fetched from PyPI once per user."""
     directory = _cache(CPP_CLIENT)
     if not (directory / "rocketmq").is_dir():
         fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
         _install([*command, "--target", str(fresh), CPP_CLIENT], fresh, directory)
+    return {**os.environ, "PYTHONPATH": str(directory)}
+
+
+def cpp_client(broker: Broker) -> Sections:
+    """Run the program of the C++ client."""
+    environment = cpp_environment()
     create_topic(broker, "cpp_t", 1)
     program = str(HERE / "rocketmq_cpp_client.py")
-    return run_program(
-        [sys.executable, program, broker.bootstrap, "cpp_t"], {"PYTHONPATH": str(directory)}
-    )
+    return run_program([sys.executable, program, broker.bootstrap, "cpp_t"], environment)
 
 
 def ali_ons(broker: Broker) -> Sections:
