@@ -275,6 +275,7 @@ class Server:
         self._is_driving = True
         self._offload_before, self.service.offload = self.service.offload, self._offload
         self.service.timers.on_earlier = lambda _: self._sleep()
+        self.service.timers.on_soon = self._loop.call_soon
         self._idle_sweep.start()
         self._sleep()
 
@@ -344,7 +345,7 @@ class Server:
             self._listener.close()
         for task in self._reaching:
             task.cancel()
-        self.service.timers.on_earlier = None
+        self.service.timers.on_earlier = self.service.timers.on_soon = None
         self._idle_sweep.stop()
         if self._wake is not None:
             self._wake.cancel()

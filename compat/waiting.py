@@ -110,6 +110,8 @@ class Timers:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.on_earlier: Callable[[float], None] | None = None
+        #: set by a server: makes a call as soon as what is under way is done
+        self.on_soon: Callable[[Callable[[], None]], object] | None = None
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._size_max = _HEAP_SIZE_MIN
@@ -127,6 +129,13 @@ class Timers:
         if self._heap[0][2] is timer and self.on_earlier is not None:
             self.on_earlier(timer.due_ms)
         return timer
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call `call` with no delay, but not from here; it costs a server less than a timer."""
+        if self.on_soon is not None:
+            self.on_soon(call)
+        else:
+            self.after(0, call)
 
     def _clear_away(self) -> None:
         """Drop cancelled calls: those of long polls that were answered early are many."""

@@ -292,7 +292,7 @@ class Broker:
             self.finish_requests()
         elif not self._is_work_pending:
             self._is_work_pending = True
-            self.timers.after(0, self._finish_later)
+            self.timers.soon(self._finish_later)
 
     def _finish_later(self) -> None:
         self._is_work_pending = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -186,3 +187,20 @@ def test_cancelled_timers_are_cleared_away() -> None:
     clock.advance(3_600_000)
     assert timers.run() == 200
     assert made == list(range(19_900, -1, -100))
+
+
+def test_a_call_that_is_to_come_soon_is_not_made_at_once() -> None:
+    """It is made with the timers that are due, or by the server that offered to make such calls."""
+    timers = Timers(ManualClock())
+    made: list[str] = []
+    timers.soon(lambda: made.append("by the timers"))
+    assert made == []
+    timers.run()
+    assert made == ["by the timers"]
+
+    offered: list[Callable[[], None]] = []
+    timers.on_soon = offered.append
+    timers.soon(lambda: made.append("by the server"))
+    assert (timers.run(), len(made)) == (0, 1)
+    offered[0]()
+    assert made == ["by the timers", "by the server"]

@@ -178,7 +178,7 @@ class MessageRun:
 
     def goes_to_known_queues(self, queue_offsets: Mapping[tuple[str, int], int]) -> bool:
         """Tell whether every queue has an offset to go on with."""
-        return all(kind.queue_key in queue_offsets for kind in {item[0] for item in self._messages})
+        return {message[0].queue_key for message in self._messages} <= queue_offsets.keys()
 
     # as a draft of the core's log
 

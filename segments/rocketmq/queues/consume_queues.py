@@ -9,8 +9,8 @@ Source: ``ConsumeQueueStore`` (5.x), ``DefaultMessageStore`` (4.9.8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -209,25 +209,18 @@ class ConsumeQueues:
 
     def dispatch_run(self, run: MessageRun) -> None:
         """Give all messages of a run their units."""
-        stored = run.stored
-        if self._multi.is_enabled or not all(
-            map(self._takes_units, {m[0].queue_key for m in stored})
-        ):
-            for place in range(len(stored)):
+        by_key, unwritten = self.by_key, self._unwritten
+        is_plain = not self._multi.is_enabled
+        for place, message in enumerate(run.stored):
+            kind, physical_offset, size_bytes, queue_offset, _ = message
+            queue = by_key.get(kind.queue_key)
+            if is_plain and isinstance(queue, ConsumeQueue) and queue.ext is None:
+                queue.put(physical_offset, size_bytes, kind.tags_code, queue_offset)
+                unwritten.add(queue)
+            else:
                 self.dispatch(run.dispatch_request(place))
-            return
-        by_key: Mapping[QueueKey, Any] = self.by_key
-        for kind, physical_offset, size_bytes, queue_offset, _ in stored:
-            queue: ConsumeQueue = by_key[kind.queue_key]
-            queue.put(physical_offset, size_bytes, kind.tags_code, queue_offset)
-            self._unwritten.add(queue)
         self.last_store_timestamp_ms = run.store_timestamp_ms
-        self.last_physical_offset = stored[-1][1]
-
-    def _takes_units(self, key: QueueKey) -> bool:
-        """Tell whether a queue, made if need be, has units and nothing else."""
-        queue = self.find_or_create(*key)
-        return isinstance(queue, ConsumeQueue) and queue.ext is None
+        self.last_physical_offset = run.stored[-1][1]
 
     def dispatch_batch(self, batch: MessageBatchDraft) -> bool:
         """Give all messages of a batch their units at once; False where that is not possible."""
