@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from logstore.compat.bridge.reserved_names import (
     RECORD_REST_NEEDLE,
     RECORD_REST_PROPERTY,
@@ -17,11 +19,21 @@ from logstore.segments.rocketmq.messages.message_layout import (
     FIXED_FIELDS,
     SYS_FLAG_POSITION,
     VERSIONS,
+    MessageVersion,
 )
 from logstore.segments.rocketmq.messages.properties import KEYS, parse_properties
-from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, compression_type
+from logstore.segments.rocketmq.messages.system_flags import (
+    BORN_HOST_IPV6,
+    COMPRESSED,
+    STORE_HOST_IPV6,
+    compression_type,
+)
 
 _KEYS_NEEDLE = b"KEYS\x01"
+#: total size, magic, born timestamp, size of the body of a record whose hosts are IPv4
+_IPV4_FIELDS = struct.Struct(">i4s32xq36xi")
+_IPV6_OR_COMPRESSED = BORN_HOST_IPV6 | STORE_HOST_IPV6 | COMPRESSED
+_V1 = MessageVersion.V1.magic
 _NOTHING: tuple[tuple[str, bytes | None], ...] = ()
 
 
@@ -34,7 +46,21 @@ def message_rows(data: bytes) -> list[Row]:
     """Return a row of each of the whole messages that `data` holds."""
     rows: list[Row] = []
     position, end = 0, len(data)
+    unpack = _IPV4_FIELDS.unpack_from
     while position < end:
+        if not data[position + SYS_FLAG_POSITION + 3] & _IPV6_OR_COMPRESSED:
+            size_bytes, magic, born_ms, body_bytes = unpack(data, position)
+            body_at = position + _IPV4_FIELDS.size
+            body_end = body_at + body_bytes
+            topic_at = body_end + (1 if magic == _V1 else 2)
+            text_at = topic_at + int.from_bytes(data[body_end:topic_at], "big") + 2
+            position += size_bytes
+            body = data[body_at:body_end]
+            if text_at == position:
+                rows.append((born_ms, None, body, _NOTHING))
+            else:
+                rows.append((born_ms, *_record(data[text_at:position], body)))
+            continue
         fields = FIXED_FIELDS[data[position + SYS_FLAG_POSITION + 3] >> 4 & 3]
         found = fields.unpack_from(data, position)
         size_bytes, sys_flag, born_ms = found[0], found[7], found[8]

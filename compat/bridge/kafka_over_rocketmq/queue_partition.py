@@ -29,6 +29,7 @@ from logstore.segments.kafka.producer_state import InvalidTransactionStateError
 from logstore.segments.kafka.readable_partition import CommittedRead
 from logstore.segments.kafka.record import CorruptRecordError, decode_records
 from logstore.segments.kafka.record_batch import NO_TIMESTAMP, RecordBatch
+from logstore.segments.kafka.record_run import decode_run
 from logstore.segments.kafka.segment import TimestampedOffset
 from logstore.segments.kafka.validation import accepted
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus, PutResult
@@ -118,13 +119,13 @@ class QueuePartition(KafkaPartition):
 
     def _put(self, batch: RecordBatch) -> PutResult:
         try:
-            records = decode_records(batch.data)
+            rows = decode_run(batch)
         except CorruptRecordError as error:
             raise InvalidRecordError(str(error)) from error
-        if not records:
+        if not rows:
             raise InvalidRecordError("a batch without records")
         try:
-            draft = draft_records(self.topic, self.index, records, self._queues.host)
+            draft = draft_records(self.topic, self.index, rows, self._queues.host)
         except RejectedAppendError as error:
             raise InvalidRecordError(str(error)) from error
         result = self._queues.put(draft)

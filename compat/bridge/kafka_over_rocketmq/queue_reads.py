@@ -15,10 +15,10 @@ import attrs
 from logstore.compat.bridge.kafka_over_rocketmq.message_rows import encode_messages
 from logstore.segments.rocketmq.messages.message_layout import QUEUE_OFFSET_POSITION
 from logstore.segments.rocketmq.reading.get_message import (
-    GetMessageLimits,
     GetMessageStatus,
     get_message,
 )
+from logstore.segments.rocketmq.reading.get_message_limits import GetMessageLimits
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.store import RocketMQStore

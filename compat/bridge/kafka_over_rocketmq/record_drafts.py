@@ -10,6 +10,7 @@ from logstore.compat.bridge.reserved_names import RECORD_REST_PROPERTY, rest_as_
 from logstore.compat.record_mapping import message_parts
 from logstore.errors import RejectedAppendError
 from logstore.segments.kafka.record import Record
+from logstore.segments.kafka.record_run import Row
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
 from logstore.segments.rocketmq.messages.message_draft import MessageEntry, draft_message
@@ -46,39 +47,46 @@ class RecordRunDraft(MessageBatchDraft):
         #: whether a property of one holds what messages have no place for
         self.has_rests = False
 
-    def take(self, records: Sequence[Record]) -> None:
+    def take(self, rows: Sequence[Row]) -> None:
         """
-        Put the records in.
+        Put the records in, as rows.
 
         Raises:
             RejectedAppendError: key and headers of one take more than properties can.
 
         """
         sizes, crcs, flags, bodies, texts = self.columns
-        model = self.model
+        model, born = self.model, self.born_timestamps_ms
         fixed_bytes = FIXED_BYTES[model.sys_flag >> 4 & 3] + len(model.topic_field) + 2
-        for record in records:
-            text = _simple_text(record)
-            if text is None:
-                text = self._full_text(record)
+        for row in rows:
+            born_ms, key, value, headers = row
+            if not value or headers:
+                text = self._full_text(row)
+            elif key is None:
+                text = b""
+            elif key and key.isascii() and b"\x01" not in key and b"\x02" not in key:
+                text = _KEYS + key + b"\x02"
+            else:
+                text = self._full_text(row)
             if len(text) > PROPERTIES_SIZE_BYTES_MAX:
                 raise RejectedAppendError(
                     f"key and headers of record {len(sizes)} take {len(text)} bytes as "
                     f"properties, {PROPERTIES_SIZE_BYTES_MAX} are allowed"
                 )
-            body = record.value or b""
+            body = value or b""
             sizes.append(fixed_bytes + len(body) + len(text))
             crcs.append(_crc32(body) & 0x7FFF_FFFF)
             bodies.append(body)
             texts.append(_SHORT.pack(len(text)) + text)
-            self.properties_size_bytes = max(self.properties_size_bytes, len(text))
-        flags += [0] * len(records)
-        self.born_timestamps_ms += [record.timestamp_ms for record in records]
+            born.append(born_ms)
+        flags += [0] * len(rows)
+        self.properties_size_bytes = max(map(len, texts), default=2) - 2
         self.message_count = len(sizes)
         self.size_bytes = sum(sizes)
 
-    def _full_text(self, record: Record) -> bytes:
-        parts, rest = message_parts(record)
+    def _full_text(self, row: Row) -> bytes:
+        born_ms, key, value, headers = row
+        parts, rest = message_parts(Record(0, born_ms, key, value, tuple(headers)))
         if rest is None:
             return encode_properties(parts.properties)
         self.has_rests = True
@@ -112,27 +120,17 @@ class RecordRunDraft(MessageBatchDraft):
 
 
 def draft_records(
-    topic: str, queue_id: int, records: Sequence[Record], host: HostAddress
+    topic: str, queue_id: int, rows: Sequence[Row], host: HostAddress
 ) -> RecordRunDraft:
     """
-    Return the messages that `records` become; `host` is where they are said to be born and stored.
+    Return the messages that the records in `rows` become.
+
+    `host` is where they are said to be born and stored.
 
     Raises:
         RejectedAppendError: key and headers of one take more than properties can.
 
     """
     draft = RecordRunDraft(topic, queue_id, host)
-    draft.take(records)
+    draft.take(rows)
     return draft
-
-
-def _simple_text(record: Record) -> bytes | None:
-    """Return the properties of the usual record, None for any other."""
-    key = record.key
-    if not record.value or record.headers:
-        return None
-    if key is None:
-        return b""
-    if key and key.isascii() and b"\x01" not in key and b"\x02" not in key:
-        return _KEYS + key + b"\x02"
-    return None
