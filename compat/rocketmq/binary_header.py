@@ -38,6 +38,7 @@ def read_binary_header(data: bytes | memoryview) -> Header:
     size_bytes = len(data)
     if size_bytes < _FIXED_BYTES + 4:
         raise ValueError(f"a header of {size_bytes} bytes ends too early")
+    language: int
     code, language, version, opaque, flag, remark_bytes = _unpack_fixed(data)
     position = _FIXED_BYTES
     remark: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -69,8 +69,7 @@ def objects_in(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     items: object = content.get(name) or []
     if not isinstance(items, list):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{name} in the body is no list")
-    listed: list[Any] = items
-    return [_as_object(item) for item in listed]
+    return [_as_object(item) for item in cast("list[object]", items)]
 
 
 def object_in(content: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -88,5 +87,4 @@ def _as_object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         kind = type(value).__name__
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"an object belongs where a {kind} stands")
-    found: dict[str, Any] = value
-    return found
+    return cast("dict[str, Any]", value)

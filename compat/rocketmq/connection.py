@@ -278,7 +278,7 @@ class RemotingConnection:
         if answer is None:
             return
         if isinstance(answer, Later):
-            self._wait(request, answer, is_raw=is_raw)
+            self._wait(request, answer, is_raw=is_raw)  # pyright: ignore[reportUnknownArgumentType]
         elif not request.flag & ONEWAY_FLAG:
             self.output += answer if is_raw else encode_response(request, answer)
 

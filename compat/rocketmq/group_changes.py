@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.refusals import RefusedError
@@ -23,7 +24,7 @@ def read_group(fields: Mapping[str, object]) -> SubscriptionGroupConfig:
     if isinstance(attributes, Mapping):
         plain["attributes"] = {
             str(name).removeprefix("+"): value
-            for name, value in attributes.items()
+            for name, value in cast("Mapping[object, object]", attributes).items()
             if not str(name).startswith("-")
         }
     try:

@@ -126,5 +126,4 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _items(value: object) -> list[Any]:
-    items: list[Any] = value if isinstance(value, list) else []
-    return items
+    return cast("list[object]", value) if isinstance(value, list) else []

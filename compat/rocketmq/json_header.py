@@ -36,7 +36,7 @@ def read_json_header(data: bytes | memoryview) -> Header:
         header = orjson.loads(bytes(data))  # of other buffers it is slower than with the copy
     except ValueError:
         header = _read_patiently(data)
-    if type(header) is not dict:
+    if header.__class__ is not dict:
         raise ValueError("the header is no JSON object")
     get: Callable[[str], Any] = header.get
     code, opaque, flag, version = get("code"), get("opaque"), get("flag"), get("version")
@@ -44,7 +44,7 @@ def read_json_header(data: bytes | memoryview) -> Header:
         bits = code | opaque | flag | version
         is_known = type(bits) is int  # objects can be united, too
     except TypeError:
-        is_known = False
+        bits, is_known = 0, False
     if not is_known:
         code, opaque, flag, version = map(_number, (code, opaque, flag, version))
         bits = code | opaque | flag | version
@@ -53,7 +53,7 @@ def read_json_header(data: bytes | memoryview) -> Header:
     language = get("language")
     if language != "JAVA":
         language = language_of(language)
-    fields = get("extFields")
+    fields: dict[str, str] = get("extFields")  # if it is what it should be
     if not fields:
         fields = {}
     elif type(fields) is not dict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ class Outbox:
         self._due: dict[Callable[[], None], None] = {}
 
     @contextmanager
-    def gathering(self) -> Iterator[None]:
+    def gathering(self) -> Generator[None]:
         """Hold back what is said until the end of the block; blocks may stand in each other."""
         self.hold()
         try:

@@ -89,8 +89,8 @@ def read_registration(
 
 def _read_json(body: bytes | memoryview) -> Registration:
     content = orjson.loads(bytes(body))
-    wrapper = content.get("topicConfigSerializeWrapper") or {}
-    configs = wrapper.get("topicConfigTable") or {}
+    wrapper: dict[str, Any] = content.get("topicConfigSerializeWrapper") or {}
+    configs: dict[str, dict[str, object]] = wrapper.get("topicConfigTable") or {}
     topics = {name: TopicConfig.from_json(fields) for name, fields in configs.items()}
     return Registration(
         topics,

@@ -188,7 +188,8 @@ def encode_response(request: Command, response: Response) -> list[Chunk]:
     body = response.body
     chunks: list[Chunk]
     if isinstance(body, bytes):
-        chunks, body_bytes = [body], len(body)
+        chunks = [body]
+        body_bytes = len(body)
     elif isinstance(body, list | tuple):
         chunks = list(body)
         body_bytes = sum(map(size_of, chunks))

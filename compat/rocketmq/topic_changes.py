@@ -63,7 +63,7 @@ def put_topic(broker: Broker, wanted: TopicConfig) -> None:
             ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic."
         )
     known = broker.topics.get(topic)
-    current = {} if known is None else known.attributes
+    current: Mapping[str, str] = {} if known is None else known.attributes
     changed = attrs.evolve(
         wanted, attributes=_changed(current, wanted.attributes, is_new=known is None)
     )

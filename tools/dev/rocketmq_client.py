@@ -6,15 +6,12 @@ It is PyPI's `rocketmq`, the C++ client; it sends COUNT orders, reads them all b
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from typing import Any
 
-from rocketmq.client import (  # type: ignore[import-not-found] # from a directory of its own
-    Message,
-    Producer,
-    PushConsumer,
-)
+client: Any = importlib.import_module("rocketmq.client")  # it stands in a directory of its own
 
 PATIENCE_SECONDS = 60
 FRUITS = ("apples", "pears", "plums", "quinces", "medlars")
@@ -22,11 +19,11 @@ FRUITS = ("apples", "pears", "plums", "quinces", "medlars")
 
 def send(name_server: str, topic: str, count: int) -> None:
     """Send so many orders, each with a key and a tag."""
-    producer: Any = Producer("shop")
+    producer = client.Producer("shop")
     producer.set_namesrv_addr(name_server)
     producer.start()
     for number in range(count):
-        message: Any = Message(topic)
+        message = client.Message(topic)
         message.set_keys(f"order-{number}")
         message.set_tags("express" if number % 10 == 0 else "slow")
         message.set_body(f"order {number}: {number % 9 + 1} kg of {FRUITS[number % len(FRUITS)]}")
@@ -45,7 +42,7 @@ def receive(name_server: str, topic: str, count: int) -> list[str]:
         if len(found) >= count:
             is_over.set()
 
-    consumer: Any = PushConsumer("billing")
+    consumer = client.PushConsumer("billing")
     consumer.set_namesrv_addr(name_server)
     consumer.subscribe(topic, listen)
     consumer.start()

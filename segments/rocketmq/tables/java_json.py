@@ -238,8 +238,7 @@ def _hashable(value: Any) -> Any:
         fields = cast("dict[str, Any]", value)
         return ObjectKey((name, _hashable(one)) for name, one in fields.items())
     if isinstance(value, list):
-        items: list[Any] = value
-        return tuple(map(_hashable, items))
+        return tuple(map(_hashable, cast("list[object]", value)))
     return value
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 import orjson
 
@@ -193,7 +194,7 @@ def _table(path: str, data: bytes) -> Iterator[Finding]:
             raise JsonError(f"a table is an object, not {type(content).__name__}")
         fields: dict[str, Value] = {
             str(name): value if isinstance(value, int | str) else proper_json(value)
-            for name, value in content.items()
+            for name, value in cast("dict[object, object]", content).items()
         }
     except (LogStoreError, UnicodeDecodeError) as error:
         yield Problem(path, None, f"cannot be read: {error}; a broker takes its .bak instead")
@@ -208,9 +209,10 @@ def proper_json(value: object) -> str:
 
 def _proper(value: object) -> object:
     if isinstance(value, dict):
-        return {_proper_key(key): _proper(item) for key, item in value.items()}
+        members = cast("dict[object, object]", value).items()
+        return {_proper_key(key): _proper(item) for key, item in members}
     if isinstance(value, list | tuple):
-        return [_proper(item) for item in value]
+        return [_proper(item) for item in cast("Sequence[object]", value)]
     return value
 
 

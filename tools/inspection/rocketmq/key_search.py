@@ -114,7 +114,7 @@ def _look_into(
         chain = list(_chain(file, sizes, newest, next_number))
     finally:
         file.close()
-    matches = [entry[1] for number, entry in chain if entry[0] == key_hash]
+    matches = [entry[1] for _, entry in chain if entry[0] == key_hash]
     fields: Fields = {
         "file": name,
         "newest": newest,

@@ -100,10 +100,9 @@ class LogScan:
                 return
             following = self._next_record(file, base, max(position + 1, first - _HEAD_BYTES))
             if following is None:
-                if is_damaged or first is not None:
-                    end = file.size()
-                    said = reason if is_damaged else "bytes behind zeros are no records"
-                    yield Stretch(position, last_set_byte(file, position, end), said, False)
+                end = file.size()
+                said = reason if is_damaged else "bytes behind zeros are no records"
+                yield Stretch(position, last_set_byte(file, position, end), said, False)
                 yield End(position, is_padded=False)
                 return
             yield Stretch(position, following, reason, True)

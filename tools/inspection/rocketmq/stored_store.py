@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import cast
 
 from logstore.errors import ForeignDirectoryError
 from logstore.host import FileSystem, read_file
@@ -140,7 +141,7 @@ class StoredStore:
         return Release.V5 if any(data[_NEW_CHECKPOINT]) else Release.V4
 
     @cached_property
-    def topics(self) -> dict[str, dict[str, object]] | None:
+    def topics(self) -> dict[str, object] | None:
         """What ``config/topics.json`` says of each topic, None where it cannot be read."""
         for name in ("topics.json", "topics.json.bak"):
             path = f"{self.directory}/config/{name}"
@@ -155,10 +156,11 @@ class StoredStore:
 
     def is_batch_topic(self, topic: str) -> bool:
         """Tell whether the queues of a topic are batch consume queues."""
-        config = (self.topics or {}).get(topic, {})
-        attributes = config.get("attributes") if isinstance(config, dict) else None
-        if isinstance(attributes, dict) and "queue.type" in attributes:
-            return bool(attributes["queue.type"] == "BatchCQ")
+        config = (self.topics or {}).get(topic)
+        if isinstance(config, dict):
+            attributes = cast("dict[str, object]", config).get("attributes")
+            if isinstance(attributes, dict) and "queue.type" in attributes:
+                return cast("dict[str, object]", attributes)["queue.type"] == "BatchCQ"
         return any(queue.is_batch for key, queue in self.queues.items() if key[0] == topic)
 
     def is_deleted(self, topic: str) -> bool:

@@ -207,11 +207,10 @@ def _is_equal(fs: FileSystem, one: str, other: str) -> bool:
 
 def _pieces(file: File) -> Iterator[tuple[int, bytes]]:
     """Yield (position, bytes) of all that is no hole."""
-    position: int | None = 0
-    while position is not None:
-        position = file.next_data(position)
-        data = b"" if position is None else file.read(position, _CHUNK_BYTES)
-        if position is None or not data:
+    position = 0
+    while (start := file.next_data(position)) is not None:
+        data = file.read(start, _CHUNK_BYTES)
+        if not data:
             return
-        yield position, data
-        position += len(data)
+        yield start, data
+        position = start + len(data)

@@ -276,15 +276,14 @@ def _copy_file(fs: FileSystem, source: str, target: str) -> None:
     read, written = fs.open(source, writable=False), fs.open(target, create=True)
     try:
         written.truncate(read.size())
-        position: int | None = 0
-        while position is not None:
-            position = read.next_data(position)
-            data = b"" if position is None else read.read(position, _COPY_BYTES)
-            if position is None or not data:
+        position = 0
+        while (start := read.next_data(position)) is not None:
+            data = read.read(start, _COPY_BYTES)
+            if not data:
                 break
             if data.count(0) < len(data):
-                written.write(position, data)
-            position += len(data)
+                written.write(start, data)
+            position = start + len(data)
         written.sync()
     finally:
         read.close()
