@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.message import Message
     from logstore.segments.rocketmq.queues.consume_queues import ConsumeQueues
     from logstore.segments.rocketmq.queues.queue_offsets import QueueOffsets
-    from logstore.segments.rocketmq.reading.get_message import GetMessageLimits
+    from logstore.segments.rocketmq.reading.get_message_limits import GetMessageLimits
     from logstore.segments.rocketmq.reading.message_filter import MessageFilter
     from logstore.segments.rocketmq.tables.consumer_offsets import ConsumerOffsetTable
     from logstore.segments.rocketmq.upkeep.cleaning import StoreCleaning

@@ -26,7 +26,10 @@ from logstore.segments.rocketmq.putting.put_path import PutPath
 from logstore.segments.rocketmq.putting.put_result import PutResult
 from logstore.segments.rocketmq.queue import RocketMQQueue
 from logstore.segments.rocketmq.readable_store import ReadableStore
-from logstore.segments.rocketmq.reading.get_message import MEMORY_BYTES_UNKNOWN, GetMessageLimits
+from logstore.segments.rocketmq.reading.get_message_limits import (
+    MEMORY_BYTES_UNKNOWN,
+    GetMessageLimits,
+)
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.store_rules import FlushRule

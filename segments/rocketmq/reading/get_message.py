@@ -11,16 +11,16 @@ near the end of the commit log.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import repeat
+from operator import add, le
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
-
-import attrs
 
 from logstore.segment import Extent
 from logstore.segments.rocketmq.queues.batch_consume_queue import BATCH_UNIT
 from logstore.segments.rocketmq.queues.consume_queue_ext import ADDRESS_MAX
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT, UNIT_BYTES
+from logstore.segments.rocketmq.reading.get_message_limits import GetMessageLimits
 
 if TYPE_CHECKING:
     from logstore.host import File
@@ -39,8 +39,6 @@ __all__ = [
 
 #: no pull gets more bytes (``MAX_PULL_MSG_SIZE``)
 MAX_PULL_BYTES = 128 * 1024 * 1024
-#: Java's guess where the size of the memory is not known (``StoreUtil``)
-MEMORY_BYTES_UNKNOWN = 24 * 1024 * 1024 * 1024
 
 _NEVER = -(1 << 63)
 #: (physical offset, size, tags code), queue offset, number of messages
@@ -122,64 +120,6 @@ class ReadableCommitLog(Protocol):
     def read(self, physical_offset: int, size_bytes: int) -> bytes:
         """Return bytes of one file."""
         ...
-
-
-@attrs.frozen
-class GetMessageLimits:
-    """
-    How much one pull may scan and return; the settings of ``MessageStoreConfig``.
-
-    `corrects_queue_offset` is False on a slave that does not check offsets: it does not tell
-    consumers to start elsewhere, for it may only be behind its master.
-    """
-
-    filter_bytes_max: int = 16000
-    in_memory_bytes_max: int = 262144
-    in_memory_count_max: int = 32
-    on_disk_bytes_max: int = 65536
-    on_disk_count_max: int = 8
-    in_memory_ratio_percent: int = 40
-    files_max: int = 1
-    memory_bytes: int = MEMORY_BYTES_UNKNOWN
-    corrects_queue_offset: bool = True
-
-    @classmethod
-    def of_settings(
-        cls, settings: Mapping[str, str], memory_bytes: int = MEMORY_BYTES_UNKNOWN
-    ) -> GetMessageLimits:
-        """
-        Return the limits that Java's keys in `settings` set; what is missing is Java's default.
-
-        Raises:
-            ValueError: a value is no number.
-
-        """
-        is_slave = settings.get("brokerRole", "").upper() == "SLAVE"
-        checks_in_slave = settings.get("offsetCheckInSlave", "false").lower() == "true"
-        given = {
-            field: int(settings[key]) for key, field in _FIELD_OF_KEY.items() if key in settings
-        }
-        return cls(
-            **given,
-            memory_bytes=memory_bytes,
-            corrects_queue_offset=not is_slave or checks_in_slave,
-        )
-
-    @property
-    def in_memory_bytes(self) -> int:
-        """How far from the end of the commit log messages are taken to be in memory."""
-        return int(self.memory_bytes * (self.in_memory_ratio_percent / 100.0))
-
-
-_FIELD_OF_KEY = {
-    "maxFilterMessageSize": "filter_bytes_max",
-    "maxTransferBytesOnMessageInMemory": "in_memory_bytes_max",
-    "maxTransferCountOnMessageInMemory": "in_memory_count_max",
-    "maxTransferBytesOnMessageInDisk": "on_disk_bytes_max",
-    "maxTransferCountOnMessageInDisk": "on_disk_count_max",
-    "accessMessageInMemoryMaxRatio": "in_memory_ratio_percent",
-    "travelCqFileNumWhenGetMessage": "files_max",
-}
 
 
 class GetMessageResult:
@@ -383,11 +323,48 @@ class _Scan:
                 if self.limits.corrects_queue_offset:
                     result.next_begin_offset = file_end
                 break
-            is_full = self._take(_numbered(units, unit_size, begin, end), simple, result)
+            if simple is not None and self._take_whole(units, begin, result):
+                is_full = result.count >= self.count_max
+            else:
+                is_full = self._take(_numbered(units, unit_size, begin, end), simple, result)
             if is_full or result.next_begin_offset == begin:
                 break
             chunk = max(chunk, 800)
         self._end_run(result, self.run_end)
+
+    def _take_whole(self, units: memoryview, begin: int, result: GetMessageResult) -> bool:
+        """
+        Take the first units of a pull all at once, where nothing speaks against any of them.
+
+        That is what :meth:`_take` finds out one by one; False, and nothing taken, is up to it.
+        """
+        if self.message_filter is not None or result.count or self.skip_below != _NEVER:
+            return False
+        offsets, sizes, _ = zip(*UNIT.iter_unpack(units), strict=True)
+        ends = [*map(add, offsets, sizes)]
+        size_bytes_max, count_max = self.near
+        first, last, total = offsets[0], ends[-1], sum(sizes)
+        if (
+            len(sizes) > min(count_max, self.count_max)
+            or total > size_bytes_max
+            or min(sizes) <= 0
+            or first < max(self.low, self.in_memory_from)
+            or last > self.end
+            or first // self.file_size != (last - 1) // self.file_size
+            or not all(map(le, ends, offsets[1:]))
+        ):
+            return False
+        run_end = self.run_end
+        for physical_offset, end in zip(offsets, ends, strict=True):
+            if physical_offset != run_end:
+                self._end_run(result, run_end)
+                self.run_start = physical_offset
+            run_end = end
+        self.run_end, self.last_physical_offset = run_end, offsets[-1]
+        result.next_begin_offset = begin + len(sizes)
+        result.size_bytes, result.count = total, len(sizes)
+        result.status = GetMessageStatus.FOUND
+        return True
 
     def _take(
         self, units: Iterable[_Numbered], queue: ReadableQueue | None, result: GetMessageResult

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.segments.rocketmq.reading.get_message import (
-    GetMessageLimits,
     GetMessageResult,
     GetMessageStatus,
     get_message,
 )
+from logstore.segments.rocketmq.reading.get_message_limits import GetMessageLimits
 from logstore.segments.rocketmq.reading.message_filter import TagFilter
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.memory_store import UNIT, MemoryCommitLog, MemoryQueue
@@ -360,3 +360,49 @@ def test_speed() -> None:
             get_message(queue, commit_log, begin, 32).read()
         best = min(best, (time.process_time() - start) / 30)
     assert best < 60e-6, f"{best * 1e6:.1f} us"
+
+
+@given(
+    units=st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from([-1, 0, 40, 100, 3000])),
+        min_size=1,
+        max_size=40,
+    ),
+    queue_offset=st.integers(0, 40),
+    count_max=st.integers(1, 40),
+    limits=st.builds(
+        GetMessageLimits,
+        in_memory_bytes_max=st.sampled_from([500, 262144]),
+        in_memory_count_max=st.sampled_from([5, 32]),
+        memory_bytes=st.sampled_from([0, 10_000, 1 << 40]),
+        files_max=st.integers(1, 2),
+    ),
+    log_bytes=st.sampled_from([1000, 50_000, 1 << 17]),
+)
+def test_messages_taken_at_once_are_those_taken_one_by_one(
+    units: list[tuple[int, int]],
+    queue_offset: int,
+    count_max: int,
+    limits: GetMessageLimits,
+    log_bytes: int,
+) -> None:
+    """A pull of everything gets what a pull with a filter gets that lets everything through."""
+    packed, position = b"", 0
+    for gap, size in units:
+        position += gap * 100
+        packed += UNIT.pack(position, size, 7)
+        position += size
+    commit_log = MemoryCommitLog.of_bytes(bytes(log_bytes), FILE_BYTES * 4)
+    of_all, filtered = (
+        get_message(
+            MemoryQueue(packed),
+            commit_log,
+            queue_offset,
+            count_max,
+            message_filter=one,
+            limits=limits,
+        )
+        for one in (None, TagFilter([7]))
+    )
+    for name in GetMessageResult.__slots__:
+        assert getattr(of_all, name) == getattr(filtered, name), name
