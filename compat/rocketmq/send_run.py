@@ -54,8 +54,8 @@ class SendRun:
         self._broker = broker
         self._run = MessageRun()
         self._opaques: list[int] = []
-        #: by all that stands in a request but body, unique key, time and number
-        self._kinds: dict[tuple[Any, ...], tuple[MessageKind, SendRoute]] = {}
+        #: by all that stands in a request but body, unique key, time and number; None: not plain
+        self._kinds: dict[tuple[Any, ...], tuple[MessageKind, SendRoute] | None] = {}
         #: requests that were no known kind yet; who sends the like again makes it one
         self._seen: set[tuple[Any, ...]] = set()
         #: what the kinds hold of the broker
@@ -86,7 +86,8 @@ class SendRun:
             )  # fmt: skip
             known = self._kinds.get(about)
             if known is None:
-                self._learn(about, unique_key)
+                if about not in self._kinds:
+                    self._learn(about, unique_key)
                 return False
             kind, route = known
             opaque = request["opaque"]
@@ -134,10 +135,9 @@ class SendRun:
         if not 0 <= min(numbers) <= max(numbers) <= _INT_MAX or numbers[0] >= route.queue_count:
             return
         kind = self._kind_of(topic, numbers, texts[0] + unique_key + texts[1], unique_key, packed)
-        if kind is not None:
-            if len(self._kinds) >= _KINDS_MAX:
-                self._kinds.clear()
-            self._kinds[about] = kind, route
+        if len(self._kinds) >= _KINDS_MAX:
+            self._kinds.clear()
+        self._kinds[about] = None if kind is None else (kind, route)
 
     def _kind_of(
         self,
