@@ -121,7 +121,9 @@ def test_rocketmq_to_kafka(broker: TestBroker) -> None:
     found = consume(broker, "invoices", "readers", COUNT)
     assert in_order([(message.partition(), message.offset()) for message in found])
     bodies = {message.key().decode(): message.value() for message in found}
-    assert bodies == {f"key-{number}": (b"body %d" % number) * (number + 1) for number in range(COUNT)}
+    assert bodies == {
+        f"key-{number}": (b"body %d" % number) * (number + 1) for number in range(COUNT)
+    }
     headers = [dict(message.headers()) for message in found]
     assert {header["color"] for header in headers} == {b"blue"}
     assert not any(name.startswith("__") for header in headers for name in header)
@@ -203,22 +205,24 @@ JAVA_SCENARIOS = ("produce", "tags", "transactions", "delay", "retry")
 def test_java_client_over_kafka(scenario: str, version: str, tmp_path: Path) -> None:
     """A scenario of the official Java client goes over Kafka's layout as over RocketMQ's."""
     seen: dict[str, list[str]] = {}
-    run: Callable[[TestBroker], str] = lambda broker: subprocess.run(  # noqa: E731
-        java(
-            version,
-            "Scenarios",
-            broker.name_server,
-            f"127.0.0.1:{broker.rocketmq.advertised_port}",
-            f"c{version}",
-            scenario,
-            classes=compiled(version, JAVA_SOURCES),
-            home=tmp_path / "home",
-        ),
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    ).stdout
+    run: Callable[[TestBroker], str] = lambda broker: (
+        subprocess.run(  # noqa: E731
+            java(
+                version,
+                "Scenarios",
+                broker.name_server,
+                f"127.0.0.1:{broker.rocketmq.advertised_port}",
+                f"c{version}",
+                scenario,
+                classes=compiled(version, JAVA_SOURCES),
+                home=tmp_path / "home",
+            ),
+            capture_output=True,
+            text=True,
+            timeout=150,
+            check=False,
+        ).stdout
+    )
     for layout in LAYOUTS:
         with TestBroker(
             str(tmp_path / layout),
