@@ -7,6 +7,7 @@ import sys
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -69,22 +70,22 @@ def messages_of(case: GoldenCase) -> dict[tuple[str, int], list[Message]]:
     return found
 
 
-def pulled(bootstrap: str, topics: Iterable[str]) -> list[tuple[str, int, int, int, int, int]]:
+def pulled(bootstrap: str, topics: Iterable[str]) -> list[tuple[Any, ...]]:
     """Return (topic, queue, offset, born, bytes, CRC) of all that the Java client reads."""
     command = java("5", "PullAll", bootstrap, *topics, classes=compiled("5", JAVA_SOURCES))
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = [line.split(" ") for line in done.stdout.splitlines()]
-    return sorted((row[0], *map(int, row[1:])) for row in rows)  # type: ignore[misc]
+    return sorted((row[0], *map(int, row[1:])) for row in rows)
 
 
-def consumed(bootstrap: str, ends: dict[tuple[str, int], int], count: int) -> list[Record]:
+def consumed(bootstrap: str, ends: dict[tuple[str, int], int], count: int) -> list[tuple[Any, ...]]:
     """Return (topic, partition, offset, time, key, value) of all that librdkafka reads."""
     consumer = Consumer(
         settings(bootstrap) | {"group.id": "readers", "auto.offset.reset": "earliest"}
     )
     consumer.assign([TopicPartition(topic, index, 0) for topic, index in ends])
-    found: list[tuple[object, ...]] = []
+    found: list[tuple[Any, ...]] = []
     while len(found) < count:
         messages = consumer.consume(count - len(found), timeout=20)
         assert messages, f"{len(found)} of {count} records came"
@@ -93,7 +94,7 @@ def consumed(bootstrap: str, ends: dict[tuple[str, int], int], count: int) -> li
             place = (one.topic(), one.partition(), one.offset())
             found.append((*place, one.timestamp()[1], one.key(), one.value()))
     consumer.close()
-    return sorted(found)  # type: ignore[type-var]
+    return sorted(found)
 
 
 def test_a_real_rocketmq_serves_what_was_kafkas(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_a_real_rocketmq_serves_what_was_kafkas(tmp_path: Path) -> None:
     convert(source, target, "rocketmq")
     files = sorted(path.stat().st_size for path in (target / "commitlog").iterdir())
     assert files[0] == 1024**3
-    expected: list[tuple[object, ...]] = []
+    expected: list[tuple[Any, ...]] = []
     store = KafkaStore(system_host(), str(source), KafkaOptions(is_writable=False))
     for (topic, index), records in kafka_records(source).items():
         first = store.topics()[topic][index].start_offset
@@ -114,7 +115,7 @@ def test_a_real_rocketmq_serves_what_was_kafkas(tmp_path: Path) -> None:
     real = start_real("5", tmp_path / "real", {}, target)
     try:
         found = pulled(real.bootstrap, sorted({str(row[0]) for row in expected}))
-        assert found == sorted(expected)  # type: ignore[type-var]
+        assert found == sorted(expected)
         assert len(found) > 3000
         assert "last shutdown normally" in real.log.read_text(errors="replace")
     finally:
@@ -141,5 +142,5 @@ def test_a_real_kafka_serves_what_was_rocketmqs(tmp_path: Path, name: str) -> No
         found = consumed(real.bootstrap, places, len(expected))
     finally:
         real.stop()
-    assert [(row[0], row[1], row[2], row[3], row[5]) for row in found] == sorted(expected)  # type: ignore[index]
+    assert [(row[0], row[1], row[2], row[3], row[5]) for row in found] == sorted(expected)
     assert len(expected) > 5

@@ -19,6 +19,12 @@ def _put(target: Bytes, at: Number, value: Number, size: Number) -> Number:
 
 
 @compiled
+def _put_bytes(target: Bytes, at: Number, source: Bytes, start: Number, end: Number) -> Number:
+    target[at : at + (end - start)] = source[start:end]
+    return at + (end - start)
+
+
+@compiled
 def pack_restored(
     first: Number,
     last: Number,
@@ -48,31 +54,24 @@ def pack_restored(
     at: Number = 0
     for row in range(first, last):
         physical_offsets[row] = physical_offset + at
-        at = _put(target, at, sizes[row], 4)
-        at = _put(target, at, magic, 4)
-        at = _put(target, at, numbers[2, row], 4)
-        at = _put(target, at, queue_id, 4)
-        at = _put(target, at, numbers[0, row], 4)
+        head = (sizes[row], magic, numbers[2, row], queue_id, numbers[0, row])
+        for value in head:
+            at = _put(target, at, value, 4)
         at = _put(target, at, queue_offsets[row], 8)
         at = _put(target, at, physical_offsets[row], 8)
         at = _put(target, at, numbers[1, row], 4)
         for time, host in ((3, 7), (4, 8)):
             at = _put(target, at, numbers[time, row], 8)
             code = numbers[host, row]
-            size = host_sizes[code]
-            target[at : at + size] = hosts[code, :size]
-            at += size
+            at = _put_bytes(target, at, hosts[code], 0, host_sizes[code])
         at = _put(target, at, numbers[5, row], 4)
         at = _put(target, at, numbers[6, row], 8)
         start, end = np.int64(body_bounds[row]), np.int64(body_bounds[row + 1])
         at = _put(target, at, end - start, 4)
-        target[at : at + (end - start)] = bodies[start:end]
-        at += end - start
+        at = _put_bytes(target, at, bodies, start, end)
         at = _put(target, at, len(topic), topic_length_bytes)
-        target[at : at + len(topic)] = topic
-        at += len(topic)
+        at = _put_bytes(target, at, topic, 0, len(topic))
         start, end = np.int64(text_bounds[row]), np.int64(text_bounds[row + 1])
         at = _put(target, at, end - start, 2)
-        target[at : at + (end - start)] = texts[start:end]
-        at += end - start
+        at = _put_bytes(target, at, texts, start, end)
     return at

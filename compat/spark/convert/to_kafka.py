@@ -200,6 +200,10 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> N
         StoreOptions(node_id=1, log_defaults=dict(options.settings)),
     )
     try:
+        # Messages may be old: a broker that starts with its defaults would remove them at once.
+        settings = {"retention.ms": "-1", **options.settings}
+        for topic in plan.partition_counts:
+            store.change_settings(store.topics_by_name[topic], settings)
         _commit_offsets(store, plan)
     except BaseException:
         store.abandon()

@@ -140,6 +140,28 @@ def test_rocketmq_to_kafka_and_back(name: str, version: str, tmp_path: Path) -> 
     assert count > 5
 
 
+def test_old_messages_are_not_removed_by_the_first_broker(tmp_path: Path) -> None:
+    """Kafka's default would remove what is older than a week; wishes are kept."""
+    case = GoldenCase("plain", "5.5.0")
+    for name, settings, expected in (
+        ("default", {}, {"retention.ms": "-1"}),
+        (
+            "wished",
+            {"segment.bytes": "1048576"},
+            {"retention.ms": "-1", "segment.bytes": "1048576"},
+        ),
+        ("short", {"retention.ms": "5000"}, {"retention.ms": "5000"}),
+    ):
+        made(case.store, tmp_path / name, "kafka", settings=settings)
+        options = KafkaOptions(is_writable=False)
+        store = KafkaStore(system_host(), str(tmp_path / name), options)
+        found = {t.name: dict(t.settings) for t in store.topics_by_name.values()}
+        store.close()
+        converted = {n: s for n, s in found.items() if not n.startswith("__")}
+        assert converted
+        assert all(one == expected for one in converted.values())
+
+
 def test_what_a_kafka_client_sees_of_messages(tmp_path: Path) -> None:
     """KEYS is the key, the other properties are headers, bodies are decompressed."""
     case = GoldenCase("properties", "5.5.0")
