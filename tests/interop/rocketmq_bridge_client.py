@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rocketmq.client import (  # type: ignore[import-not-found] # from a directory of its own
@@ -23,6 +24,12 @@ from rocketmq.client import (  # type: ignore[import-not-found] # from a directo
 )
 
 PATIENCE_SECONDS = 30
+
+
+def say(line: str) -> None:
+    """Print a line at once: the library may end the process as it likes."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def shown(message: Any) -> str:
@@ -53,7 +60,8 @@ def pull(name_server: str, topic: str) -> None:
     puller.set_namesrv_addr(name_server)
     puller.start()
     for message in puller.pull(topic):
-        print(shown(message), flush=True)
+        sys.stdout.write(f"{shown(message)}\n")
+        sys.stdout.flush()
     puller.shutdown()
 
 
@@ -69,9 +77,11 @@ def push(name_server: str, topic: str, group: str, expression: str, count: str) 
         time.sleep(0.01)
     time.sleep(0.5)  # more than were asked for would be wrong
     consumer.shutdown()  # commits
-    print("\n".join(found), flush=True)
+    sys.stdout.write("\n".join(found) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    {"send": send, "pull": pull, "push": push}[sys.argv[2]](sys.argv[1], *sys.argv[3:])
+    programs: dict[str, Callable[..., None]] = {"send": send, "pull": pull, "push": push}
+    programs[sys.argv[2]](sys.argv[1], *sys.argv[3:])
     os._exit(0)  # the library's own threads may crash while the interpreter ends

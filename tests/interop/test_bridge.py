@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,12 +14,13 @@ from confluent_kafka import Consumer, Producer
 
 from logstore.compat.test_broker import TestBroker
 from logstore.tools.dev.rocketmq_jars import compiled, java
-from tests.interop.rocketmq_programs import JAVA_SOURCES, cpp_environment, sections_of
+from tests.interop.rocketmq_programs import JAVA_SOURCES, cpp_environment, run_program
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
 Layout = Literal["kafka", "rocketmq"]
 LAYOUTS: tuple[Layout, Layout] = ("kafka", "rocketmq")
+ROCKETMQ: tuple[Layout, ...] = ("rocketmq",)
 BOTH: tuple[Layout, Layout] = ("kafka", "rocketmq")
 PROGRAM = str(Path(__file__).parent / "rocketmq_bridge_client.py")
 COUNT = 60
@@ -50,7 +51,10 @@ def produce(broker: TestBroker, topic: str, count: int = COUNT) -> list[bytes | 
         for number in range(count)
     ]
     for number, value in enumerate(values):
-        headers = [("color", b"blue"), ("TAGS", b"even" if number % 2 == 0 else b"odd")]
+        headers: list[tuple[str, str | bytes | None]] = [
+            ("color", b"blue"),
+            ("TAGS", b"even" if number % 2 == 0 else b"odd"),
+        ]
         producer.produce(topic, value, key=f"key-{number}", headers=headers)
     assert producer.flush(PATIENCE_SECONDS) == 0
     return values
@@ -200,36 +204,31 @@ def test_a_restart_keeps_all(layout: Layout, tmp_path: Path) -> None:
 JAVA_SCENARIOS = ("produce", "tags", "transactions", "delay", "retry")
 
 
+def java_scenario(broker: TestBroker, version: str, scenario: str, home: Path) -> list[str]:
+    """Run a scenario with the Java client of that release; return what it says."""
+    address = f"127.0.0.1:{broker.rocketmq.advertised_port}"
+    command = java(
+        version,
+        "Scenarios",
+        *(broker.name_server, address, f"c{version}", scenario),
+        classes=compiled(version, JAVA_SOURCES),
+        home=home,
+    )
+    return run_program(command).get(scenario, [])
+
+
 @pytest.mark.parametrize("scenario", JAVA_SCENARIOS)
 @pytest.mark.parametrize("version", ["5", "4"])
 def test_java_client_over_kafka(scenario: str, version: str, tmp_path: Path) -> None:
     """A scenario of the official Java client goes over Kafka's layout as over RocketMQ's."""
     seen: dict[str, list[str]] = {}
-    run: Callable[[TestBroker], str] = lambda broker: (
-        subprocess.run(  # noqa: E731
-            java(
-                version,
-                "Scenarios",
-                broker.name_server,
-                f"127.0.0.1:{broker.rocketmq.advertised_port}",
-                f"c{version}",
-                scenario,
-                classes=compiled(version, JAVA_SOURCES),
-                home=tmp_path / "home",
-            ),
-            capture_output=True,
-            text=True,
-            timeout=150,
-            check=False,
-        ).stdout
-    )
     for layout in LAYOUTS:
         with TestBroker(
             str(tmp_path / layout),
             layout=layout,
-            protocols=("rocketmq",),
+            protocols=ROCKETMQ,
             settings={"brokerName": "broker-a", "brokerClusterName": "DefaultCluster"},
         ) as broker:
-            seen[layout] = sections_of(run(broker)).get(scenario, [])
+            seen[layout] = java_scenario(broker, version, scenario, tmp_path / "home")
     assert seen["rocketmq"]
     assert seen["kafka"] == seen["rocketmq"]

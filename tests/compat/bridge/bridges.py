@@ -63,17 +63,27 @@ def fetched(bridge: Bridge, topic: str, offset: int = 0) -> list[Record]:
     return found
 
 
-def draft(topic: str, body: bytes, properties: bytes = b"", **fields: int) -> MessageDraft:
+def draft(
+    topic: str,
+    body: bytes,
+    properties: bytes = b"",
+    *,
+    flag: int = 0,
+    sys_flag: int = 0,
+    reconsume_times: int = 0,
+) -> MessageDraft:
     """Return a message as a broker drafts one that was sent."""
     return draft_message(
         topic=topic,
         body=body,
         queue_id=0,
         properties_text=properties,
-        born_timestamp_ms=fields.pop("born_timestamp_ms", 1_700_000_000_000),
+        born_timestamp_ms=1_700_000_000_000,
         born_host=BORN,
         store_host=STORED,
-        **fields,
+        flag=flag,
+        sys_flag=sys_flag,
+        reconsume_times=reconsume_times,
     )
 
 
