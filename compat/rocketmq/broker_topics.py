@@ -42,8 +42,9 @@ class SendRoute:
 
 class BrokerTopics:
     """
-    Finds, makes and changes topics. `on_change` is told of every topic that is new or other,
-    `on_remove` of every one that has gone.
+    Finds, makes and changes topics.
+
+    `on_change` is told of every topic that is new or other, `on_remove` of every one that has gone.
 
     Source: ``TopicConfigManager``.
     """

@@ -12,7 +12,8 @@ from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.store import KafkaStore
-from logstore.tools.inspection.explanation import Explanation, explain_offset, explain_time
+from logstore.tools.inspection.explanation import explain_offset, explain_time
+from logstore.tools.inspection.road import Explanation
 from logstore.tools.inspection.stored_partition import StoredPartition
 from logstore.tools.inspection.survey import log_starts
 from logstore.tools.inspection.times import iso_time, parse_time

@@ -18,9 +18,10 @@ Commit logs read in bulk: to columns for programs of numpy and Arrow, and to wha
         run.topic, run.queue_id, run.units             # consume queue units, ready to be written
 
 Messages come out as :func:`~logstore.segments.rocketmq.messages.message.decode_message` reads them;
-damage is told as CorruptEntryError with file and position. numpy is needed (the extra ``columns``), numba
-makes it fast (without it the loops run as plain Python, some hundred times slower), pyarrow is
-needed for :func:`to_arrow` only; nothing that is needed to serve a client imports this package.
+damage is told as CorruptEntryError with file and position. numpy is needed (the extra
+``columns``), numba makes it fast (without it the loops run as plain Python, some hundred times
+slower), pyarrow is needed for :func:`to_arrow` only; nothing that is needed to serve a client
+imports this package.
 """
 
 from __future__ import annotations
