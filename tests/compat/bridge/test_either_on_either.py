@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 
 import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logstore.compat import record_mapping
 from logstore.compat.bridge.bridge import Bridge
+from logstore.compat.bridge.reserved_names import MESSAGE_REST_HEADER, RECORD_REST_PROPERTY
 from logstore.errors import ForeignDirectoryError
 from logstore.segments.kafka.producer_state import InvalidTransactionStateError
 from logstore.segments.kafka.record import Record, encode_batch
@@ -238,3 +241,10 @@ def test_the_flag_of_a_compressed_body_is_kept() -> None:
     (message,) = pulled(bridge, "orders")
     assert (message.body, message.is_compressed) == (packed, True)
     bridge.abandon()
+
+
+def test_the_page_names_what_is_reserved() -> None:
+    """MAPPING.md names the property and the header that carry a rest."""
+    page = Path(record_mapping.__file__).with_name("MAPPING.md").read_text()
+    assert f"`{RECORD_REST_PROPERTY}`" in page
+    assert f"`{MESSAGE_REST_HEADER}`" in page
