@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 
 import attrs
@@ -42,7 +42,7 @@ class DataDirectory:
 
 
 @contextmanager
-def data_directory(given: str | None) -> Iterator[DataDirectory]:
+def data_directory(given: str | None) -> Generator[DataDirectory]:
     """Yield the directory that is given, or a temporary one that is there until the end."""
     if given is not None:
         yield DataDirectory(os.path.abspath(given), is_temporary=False)

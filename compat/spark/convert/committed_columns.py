@@ -74,7 +74,8 @@ def _taken_bytes(column: BytesColumn, rows: NDArray[np.intp]) -> BytesColumn:
     bounds = np.zeros(len(rows) + 1, dtype=np.int32)
     np.cumsum(sizes, out=bounds[1:])
     starts = column.bounds[:-1][rows]
-    places: NDArray[np.intp] = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
+    shifts = np.repeat(starts - bounds[:-1], sizes)
+    places: NDArray[np.intp] = np.add(shifts, np.arange(int(bounds[-1]), dtype=np.intp))
     is_null = column.is_null[rows]
     data = column.data[places] if len(column.data) else column.data  # bounds may stand alone
     return BytesColumn(data, bounds, is_null, int(is_null.sum()))
@@ -85,7 +86,8 @@ def _taken_headers(headers: HeaderColumns, rows: NDArray[np.intp]) -> HeaderColu
     bounds = np.zeros(len(rows) + 1, dtype=np.int32)
     np.cumsum(counts, out=bounds[1:])
     starts = headers.bounds[:-1][rows]
-    places: NDArray[np.intp] = np.repeat(starts - bounds[:-1], counts) + np.arange(bounds[-1])
+    shifts = np.repeat(starts - bounds[:-1], counts)
+    places: NDArray[np.intp] = np.add(shifts, np.arange(int(bounds[-1]), dtype=np.intp))
     return HeaderColumns(
         bounds, _taken_bytes(headers.names, places), _taken_bytes(headers.values, places)
     )
