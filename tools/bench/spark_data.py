@@ -81,3 +81,21 @@ def _batch(shape: BatchShape, kind: int) -> bytes:
             for offset in range(shape.record_count)
         )
     )
+
+
+def make_segments(directory: str, segment_count: int, partition_count: int = 100) -> None:
+    """Make a closed data directory of so many segments, each with a single batch."""
+    host = unsynced_host()
+    store = KafkaStore(host, directory)
+    store.create_topic(TOPIC, partition_count, {"retention.ms": "-1"})
+    store.close()
+    shape = BatchShape(100, 1)
+    batch = bytearray(shape.batch())
+    for number in range(partition_count):
+        folder = f"{directory}/{TOPIC}-{number}"
+        for offset in range(segment_count // partition_count):
+            struct.pack_into(">q", batch, 0, offset)
+            for suffix, data in ((".log", batch), (".index", b""), (".timeindex", b"")):
+                with open(f"{folder}/{offset:020d}{suffix}", "wb") as file:
+                    file.write(data)
+    KafkaStore(host, directory).close()

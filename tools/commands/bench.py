@@ -18,6 +18,7 @@ from logstore.tools.commands.bench_run import (
     plan_of,
     print_bars,
 )
+from logstore.tools.commands.bench_spark import make, spark
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,12 +31,15 @@ def bench() -> None:
       logstore bench kafka --quick
       logstore bench rocketmq --quick
       logstore bench layout --quick
+      logstore bench spark --gigabytes 1 --rounds 1
       logstore bench kafka --help
     """
 
 
 bench.add_command(layout)
 bench.add_command(rocketmq)
+bench.add_command(spark)
+bench.add_command(make)
 
 
 @bench.command(

@@ -7,6 +7,7 @@ Everything shown is done for real, by the commands that are shown; the data stay
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import shutil
@@ -195,6 +196,49 @@ def damage_index(tour: Tour) -> None:
     tour.run("verify", str(partition))
 
 
+def show_conversion(tour: Tour) -> None:
+    """Make a RocketMQ store of the directory and ask it in SQL, where Spark is there."""
+    lacking = lacking_for_spark()
+    if lacking:
+        tour.say(f"Conversion to RocketMQ's layout and SQL are left out: {lacking}")
+        return
+    from logstore.compat.spark.session import quiet_session
+
+    store = tour.data.with_name(f"{tour.data.name}-converted")
+    for path in (store, store.with_name(f"{store.name}.converting")):
+        shutil.rmtree(path, ignore_errors=True)
+    tour.say(
+        "The same records as RocketMQ keeps them; of larger directories a Spark job makes them, "
+        "without --master none:"
+    )
+    tour.run("convert", str(tour.data), str(store), "--to", "rocketmq", "--master", "none")
+    query = (
+        "select keys, count(*) as orders from messages group by keys order by orders desc, keys "
+        "limit 3"
+    )
+    tour.say(f"And one question in SQL to that store: [bold]{query}[/]")
+    with quiet_session() as spark:
+        spark.read.format("logstore").option("columns", "keys").load(
+            str(store)
+        ).createOrReplaceTempView("messages")
+        for row in spark.sql(query).collect():
+            tour.show(f"{row['keys']}  {row['orders']}")
+
+
+def lacking_for_spark() -> str:
+    """Return what is missing for a Spark job, in one line; nothing if all is there."""
+    for module in ("pyspark", "pyarrow", "numba"):
+        if importlib.util.find_spec(module) is None:
+            return f"{module} is missing (pip install 'logstore-segments[spark,java]')"
+    from logstore.compat.spark.session import JavaMissingError, ensure_java
+
+    try:
+        ensure_java()
+    except JavaMissingError as error:
+        return str(error)
+    return ""
+
+
 def show_tour(tour: Tour) -> None:
     """Walk through all of it."""
     tour.console.print(Panel.fit("[bold]logstore[/]: Kafka's log on disk, served without a JVM"))
@@ -214,6 +258,7 @@ def show_tour(tour: Tour) -> None:
         again = consume(bootstrap, 1)
         tour.show(f"it was given offset {again[0].offset}")
     damage_index(tour)
+    show_conversion(tour)
     show_rocketmq(tour, tour.data.parent / f"{tour.data.name}-rocketmq")
 
 

@@ -1,0 +1,159 @@
+"""Spark writes to stores, and converts on a cluster of which a worker is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from logstore.compat.spark import local_session
+from logstore.compat.spark.session import ensure_java
+from logstore.os_host import system_host
+from logstore.partition import Record
+from logstore.segments.kafka.store import KafkaStore
+from logstore.tools.dev.free_ports import free_port
+from logstore.tools.dev.kafka_peer import answers
+from tests.interop.eventually import eventually
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def spark() -> Iterator[SparkSession]:
+    """A session on this machine."""
+    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
+    yield session
+    session.stop()
+
+
+@pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+def test_rows_written_are_rows_read(spark: SparkSession, tmp_path: Path, layout: str) -> None:
+    """From eight tasks into a new store and again into that; a key is always in one partition."""
+    store = str(tmp_path / "store")
+    rows = spark.range(0, 5000, numPartitions=8).selectExpr(
+        "cast(id % 97 as string) as key", "cast(id as string) as value"
+    )
+    settings = {"set.mappedFileSizeCommitLog": "4194304"} if layout == "rocketmq" else {}
+    for _ in range(2):
+        rows.write.format("logstore").mode("append").options(
+            layout=layout, topic="t", partitions="3", **settings
+        ).save(store)
+    found = spark.read.format("logstore").load(store)
+    assert found.count() == 10_000
+    assert found.selectExpr("count(distinct cast(value as string)) as n").first()["n"] == 5000  # type: ignore[index]
+    homes = found.groupBy("key").agg({"partition": "min"}).count()
+    spread = found.select("key", "partition").distinct().count()
+    assert (homes, spread) == (97, 97)
+    assert not Path(f"{store}.writing").exists()
+
+
+def test_a_stream_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
+    """From store to store, stopped after every trigger and started again from its checkpoint."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    store = KafkaStore(system_host(), str(source))
+    store.create_topic("t", 1)
+    store.close()
+    rows = spark.range(0, 300).selectExpr("cast(id as string) as key", "cast(id as string) value")
+    for _ in range(3):
+        rows.write.format("logstore").mode("append").option("topic", "t").save(str(source))
+        query = (
+            spark.readStream.format("logstore")
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", "100")
+            .load(str(source))
+            .select("key", "value", "topic")
+            .writeStream.format("logstore")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(target))
+        )
+        assert query.awaitTermination(120)
+    found = spark.read.format("logstore").load(str(target))
+    assert found.count() == 900
+    assert found.select("key").distinct().count() == 300
+
+
+class Cluster:
+    """A master and two workers of the pip package, each a process of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        ensure_java()
+        port = free_port()
+        assert port is not None
+        self.url = f"spark://127.0.0.1:{port}"
+        self._log = (directory / "cluster.log").open("wb")
+        master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1")
+        self.processes = [self._start(*master, "--port", str(port), "--webui-port", "0")]
+        eventually(lambda: answers(port), 60, what="a master that answers")
+        for number in (1, 2):
+            folder = directory / f"worker-{number}"
+            words = ("--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0")
+            worker = ("org.apache.spark.deploy.worker.Worker", *words, "--work-dir", str(folder))
+            self.processes.append(self._start(*worker, self.url))
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        program = Path(pyspark.__file__).parent / "bin" / "spark-class"
+        environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+        return subprocess.Popen(
+            [str(program), *words],
+            stdout=self._log,
+            stderr=self._log,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def kill(self, number: int) -> None:
+        """Kill one of the processes, and the executors that it has started."""
+        process = self.processes[number]
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def stop(self) -> None:
+        """Kill all of them."""
+        for number in range(len(self.processes)):
+            self.kill(number)
+        self._log.close()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A standalone cluster."""
+    found = Cluster(tmp_path)
+    yield found
+    found.stop()
+
+
+def test_a_conversion_outlives_a_worker(cluster: Cluster, tmp_path: Path) -> None:
+    """On a standalone master with two workers, one of which is killed when a task is done."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    store = KafkaStore(system_host(), str(source))
+    topic = store.create_topic("t", 2)
+    for partition in topic.partitions.values():
+        for number in range(2000):
+            partition.append_records([Record(None, b"%06d" % number * 150, 1000 + number)])
+    store.close()
+    command = [sys.executable, "-m", "logstore.tools.cli", "convert", str(source), str(target)]
+    more = ("--set", "mappedFileSizeCommitLog=65536", "--master", cluster.url)
+    process = subprocess.Popen(
+        [*command, "--to", "rocketmq", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    done = tmp_path / "target.converting" / "done"
+    eventually(
+        lambda: process.poll() is not None or (done.is_dir() and any(done.iterdir())),
+        150,
+        what="a task that is done",
+    )
+    cluster.kill(1)
+    out, err = process.communicate(timeout=150)
+    assert process.returncode == 0, err[-3000:]
+    assert b"4,000 records" in out
+    assert sum(1 for _ in (target / "commitlog").iterdir()) > 50

@@ -1,0 +1,63 @@
+"""A Spark source that has its Arrow batches ready: what a Python source can reach at best."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from logstore.compat.spark.columns import DEFAULT_COLUMNS, HEADERS, arrow_schema, ddl_of
+
+_BATCH_ROWS = 4096
+_COLUMNS = (*DEFAULT_COLUMNS, HEADERS)
+
+
+class ReadySource(DataSource):
+    """Rows like ours, option `rows`, with values of `valueBytes`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what ``format()`` takes."""
+        return "ready"
+
+    def schema(self) -> str:
+        """Return all columns, headers too."""
+        return ddl_of(_COLUMNS)
+
+    def reader(self, schema: object) -> DataSourceReader:
+        """Return what hands the batches out."""
+        del schema
+        return ReadyReader(int(self.options["rows"]), int(self.options["valueBytes"]))
+
+
+class ReadyReader(DataSourceReader):
+    """Yields one batch over and over."""
+
+    def __init__(self, row_count: int, value_bytes: int) -> None:
+        self._row_count = row_count
+        self._value_bytes = value_bytes
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return eight tasks."""
+        return [InputPartition(self._row_count // 8) for _ in range(8)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Yield the rows of one task."""
+        pa: Any = importlib.import_module("pyarrow")
+        row = {
+            "key": b"k0000000",
+            "value": b"x" * self._value_bytes,
+            "topic": "bench",
+            "partition": 0,
+            "offset": 1,
+            "timestamp": 1_700_000_000_000_000,
+            "timestampType": 0,
+            "headers": None,
+        }
+        batch = pa.RecordBatch.from_pylist([row] * _BATCH_ROWS, schema=arrow_schema(_COLUMNS))
+        left = partition.value
+        while left > 0:
+            yield batch.slice(0, min(left, _BATCH_ROWS))
+            left -= _BATCH_ROWS
