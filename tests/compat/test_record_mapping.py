@@ -18,6 +18,7 @@ from logstore.compat.record_mapping import (
     record_parts,
     restored_message,
     restored_record,
+    stored_message,
 )
 from logstore.segments.kafka.record import Record
 from logstore.segments.rocketmq.messages.message import Message, decode_message, encode_message
@@ -103,6 +104,9 @@ def test_every_golden_message_comes_back_byte_by_byte(name: str) -> None:
         again = restored_message(message.topic, message.queue_id, record, rest)
         again = attrs.evolve(again, physical_offset=message.physical_offset)
         assert encode_message(again) == encode_message(message)
+        assert stored_message(
+            message.topic, message.queue_id, record, rest, message.physical_offset
+        ) == encode_message(message)
         assert (record.offset, record.timestamp_ms) == (
             message.queue_offset,
             message.born_timestamp_ms,
@@ -139,7 +143,11 @@ def test_a_damaged_rest_is_refused(damage: bytes) -> None:
             restored_message("t", 0, record_parts(message)[0], attempt)
         except MappingError:
             refused += 1
-    assert refused >= 3
+        try:
+            stored_message("t", 0, record_parts(message)[0], attempt, 0)
+        except MappingError:
+            refused += 1
+    assert refused >= 5
 
 
 def test_the_page_names_what_steers() -> None:

@@ -68,7 +68,7 @@ class PartitionReads:
                 if chunk.base_offset <= offset < chunk.next_offset:
                     return chunk
         chunk = self._read(partition, offset)
-        if chunk.size_bytes >= _CHUNK_BYTES:
+        if chunk.messages:  # what is committed does not change, also where more will follow
             self._keep(partition, chunk)
         return chunk
 

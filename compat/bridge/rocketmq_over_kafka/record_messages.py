@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import attrs
-
 from logstore.compat.bridge.reserved_names import MESSAGE_REST_HEADER
-from logstore.compat.record_mapping import MappingError, message_parts, restored_message
+from logstore.compat.record_mapping import MappingError, message_parts, stored_message
 from logstore.segments.kafka.record import Record
 from logstore.segments.rocketmq.messages.host_address import HostAddress
-from logstore.segments.rocketmq.messages.message import encode_message
 from logstore.segments.rocketmq.messages.message_draft import draft_message
 from logstore.segments.rocketmq.messages.properties import (
     KEYS,
     PROPERTIES_SIZE_BYTES_MAX,
+    TAGS,
     encode_properties,
+    tags_code,
 )
 
 
@@ -26,7 +25,16 @@ def rest_of(record: Record) -> bytes | None:
 
 def without_rest(record: Record) -> Record:
     """Return the record as a Kafka client is to see it."""
-    return record if rest_of(record) is None else attrs.evolve(record, headers=record.headers[:-1])
+    if rest_of(record) is None:
+        return record
+    return Record(
+        record.offset,
+        record.timestamp_ms,
+        record.key,
+        record.value,
+        record.headers[:-1],
+        record.sequence,
+    )
 
 
 def message_of(
@@ -40,12 +48,11 @@ def message_of(
     rest = rest_of(record)
     if rest is not None:
         try:
-            message = restored_message(topic, queue_id, without_rest(record), rest)
+            data = stored_message(topic, queue_id, without_rest(record), rest, physical_offset)
         except MappingError:  # somebody else's header of that name
             rest = None
         else:
-            message = attrs.evolve(message, physical_offset=physical_offset)
-            return encode_message(message), message.tags_code
+            return data, _tags_code(record)
     draft = draft_message(
         topic=topic,
         body=record.value or b"",
@@ -57,6 +64,11 @@ def message_of(
     )
     draft.stamp(record.offset, record.timestamp_ms)
     return bytes(draft.stamped(physical_offset).data), draft.tags_code
+
+
+def _tags_code(record: Record) -> int:
+    """Return the tags code by the header that stands for the property."""
+    return next((tags_code(value or b"") for name, value in record.headers if name == TAGS), 0)
 
 
 def _properties_text(record: Record) -> bytes:

@@ -21,11 +21,15 @@ BORN = HostAddress.of("10.1.2.3", 4567)
 STORED = HostAddress.of("10.0.0.1", 10911)
 
 
+def _reach_nobody(*where: object) -> None:
+    """Connect to nobody: there is no other server."""
+
+
 def open_bridge(layout: str, host: SimulatedHost, **settings: str) -> Bridge:
     """Open both brokers on the store in /store; nobody listens."""
     bridge = Bridge.open(host, "/store", layout, {**SETTINGS, **settings})
     bridge.start_kafka("127.0.0.1", 9092)
-    bridge.start_rocketmq(lambda *_: None)
+    bridge.start_rocketmq(_reach_nobody)
     bridge.standalone.broker.defers_work = False
     return bridge
 
