@@ -63,7 +63,7 @@ def pack_restored(
         for time, host in ((3, 7), (4, 8)):
             at = _put(target, at, numbers[time, row], 8)
             code = numbers[host, row]
-            at = _put_bytes(target, at, hosts[code], 0, host_sizes[code])
+            at = _put_bytes(target, at, hosts[code], 0, np.int64(host_sizes[code]))
         at = _put(target, at, numbers[5, row], 4)
         at = _put(target, at, numbers[6, row], 8)
         start, end = np.int64(body_bounds[row]), np.int64(body_bounds[row + 1])
