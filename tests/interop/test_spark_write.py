@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,6 @@ from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
 from logstore.tools.dev.free_ports import free_port
-from logstore.tools.dev.kafka_peer import answers
 from tests.interop.eventually import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
@@ -81,6 +81,15 @@ def test_a_stream_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
     assert found.select("key").distinct().count() == 300
 
 
+def listens(port: int) -> bool:
+    """Tell whether somebody takes connections at that port."""
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
 class Cluster:
     """A master and two workers of the pip package, each a process of its own."""
 
@@ -92,7 +101,11 @@ class Cluster:
         self._log = (directory / "cluster.log").open("wb")
         master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1")
         self.processes = [self._start(*master, "--port", str(port), "--webui-port", "0")]
-        eventually(lambda: answers(port), 60, what="a master that answers")
+        try:
+            eventually(lambda: listens(port), 60, what="a master that listens")
+        except AssertionError:
+            self.stop()
+            raise
         for number in (1, 2):
             folder = directory / f"worker-{number}"
             words = ("--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0")
