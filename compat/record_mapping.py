@@ -236,7 +236,7 @@ def stored_message(
             text = b"\x02".join([*pairs, b""])
         body = (record.value or b"") if body is None else body
         name = topic.encode()
-        head = FIXED_FIELDS[sys_flag >> 4 & 3]
+        head: struct.Struct = FIXED_FIELDS[int(sys_flag) >> 4 & 3]
         size_bytes = head.size + len(body) + length_bytes + len(name) + 2 + len(text)
         packed = head.pack(
             size_bytes, _VERSIONS[length_bytes].magic, crc, queue_id, flag, record.offset,
