@@ -87,13 +87,15 @@ def serve(
     request = _request(**given)
     protocols = _protocols(layout, protocol_names)
     if release_version is not None and (layout, protocols) != ("kafka", {"kafka"}):
-        raise click.UsageError("--release-version is for Kafka alone on its own layout")
+        raise click.UsageError("--release-version is for Kafka's layout, served to Kafka alone")
     if "rocketmq" not in protocols:
         for value, option in (
             (broker_port, "--broker-port"), (namesrv_port, "--namesrv-port"), (name_servers, "-n"),
         ):  # fmt: skip
             if value is not None:
-                raise click.UsageError(f"{option} is for RocketMQ: --protocol or --layout")
+                raise click.UsageError(
+                    f"{option} is for RocketMQ's layout or protocol: --layout, --protocol"
+                )
     raise_file_limit()
     ports = {"namesrv": namesrv_port, "broker": broker_port}
     _serve(request, layout, protocols, ports, name_servers, release_version)
