@@ -61,13 +61,13 @@ def test_a_stream_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
     store = KafkaStore(system_host(), str(source))
     store.create_topic("t", 1)
     store.close()
-    rows = spark.range(0, 300).selectExpr("cast(id as string) as key", "cast(id as string) value")
-    for _ in range(3):
+    rows = spark.range(0, 60).selectExpr("cast(id as string) as key", "cast(id as string) value")
+    for _ in range(2):
         rows.write.format("logstore").mode("append").option("topic", "t").save(str(source))
         query = (
             spark.readStream.format("logstore")
             .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", "100")
+            .option("maxOffsetsPerTrigger", "40")
             .load(str(source))
             .select("key", "value", "topic")
             .writeStream.format("logstore")
@@ -77,8 +77,8 @@ def test_a_stream_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
         )
         assert query.awaitTermination(120)
     found = spark.read.format("logstore").load(str(target))
-    assert found.count() == 900
-    assert found.select("key").distinct().count() == 300
+    assert found.count() == 120
+    assert found.select("key").distinct().count() == 60
 
 
 def listens(port: int) -> bool:

@@ -179,7 +179,8 @@ class Convert:
                 found[name] = size_bytes / (time.perf_counter() - began) / 1e6
         finally:
             spark.stop()
-            place.fresh("rocketmq"), place.fresh("back")
+            for name in ("rocketmq", "back"):
+                place.fresh(name)
         return found
 
 
