@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -202,13 +201,7 @@ def test_a_restart_keeps_all(layout: Layout, tmp_path: Path) -> None:
         assert len(consume(broker, "orders", "readers", 2)) == 2
 
 
-JAVA_CASES = [
-    (version, scenario)
-    for version in ("5", "4")
-    for scenario in ("produce", "tags", "transactions", "delay", "retry")
-]
-if os.environ.get("CI"):  # half a minute each, and CI has many
-    JAVA_CASES = [("5", "transactions"), ("4", "produce"), ("4", "tags")]
+JAVA_SCENARIOS = ("produce", "tags", "transactions", "delay", "retry")
 
 
 def java_scenario(broker: TestBroker, version: str, scenario: str, home: Path) -> list[str]:
@@ -224,7 +217,9 @@ def java_scenario(broker: TestBroker, version: str, scenario: str, home: Path) -
     return run_program(command).get(scenario, [])
 
 
-@pytest.mark.parametrize(("version", "scenario"), JAVA_CASES)
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", JAVA_SCENARIOS)
+@pytest.mark.parametrize("version", ["5", "4"])
 def test_java_client_over_kafka(version: str, scenario: str, tmp_path: Path) -> None:
     """A scenario of the official Java client goes over Kafka's layout as over RocketMQ's."""
     seen: dict[str, list[str]] = {}

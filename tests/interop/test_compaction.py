@@ -21,7 +21,7 @@ from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.samples import Sample
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 TOPIC = "users"
 SECONDS_MAX = 40

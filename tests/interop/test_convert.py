@@ -28,7 +28,7 @@ from tests.interop.rocketmq_sessions import start_real
 from tests.segments.kafka.golden_case import GOLDEN
 from tests.segments.rocketmq.golden_case import GoldenCase
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def convert(source: Path, target: Path, layout: str, *more: str) -> None:

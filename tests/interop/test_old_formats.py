@@ -28,7 +28,7 @@ from tests.interop.eventually import eventually
 from tests.interop.raw_wire import ask, produce_error, produce_request, request
 from tests.segments.kafka.legacy.legacy_case import LegacyCase, legacy_cases
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 T = 1_700_000_000_000
 FETCH = 1

@@ -18,7 +18,7 @@ from tests.interop.samples import numbered
 from tests.interop.test_files import files, joined, transplant
 from tests.segments.kafka.golden_case import GOLDEN
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 def logstore(*arguments: object) -> str:

@@ -21,7 +21,7 @@ from tests.interop.rocketmq_wire import (
     send_fields,
 )
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
 
 TOPIC = "timed"
 SETTINGS: dict[str, object] = {

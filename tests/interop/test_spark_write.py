@@ -23,7 +23,7 @@ from logstore.segments.kafka.store import KafkaStore
 from logstore.tools.dev.free_ports import free_port
 from tests.interop.eventually import eventually
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from tests.interop.our_broker import OurBroker
 from tests.interop.samples import Sample, numbered
 from tests.interop.test_files import fill, transplant
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tiered-4.3"
 TOPIC = "stored"

@@ -308,6 +308,7 @@ def test_kafka_transactions_lists_and_describes(
     assert listed[-1] == "CompleteAbort"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_ours_first", [True, False])
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_an_open_transaction_changes_brokers(
