@@ -7,6 +7,7 @@ Units are put into a buffer, and the buffer into the file with one system call; 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -39,7 +40,7 @@ class QueueFileSpan:
     modified_ms: int
 
 
-class UnitQueue:
+class UnitQueue(ABC):
     """
     The units of one queue, by number.
 
@@ -159,8 +160,9 @@ class UnitQueue:
         return queue
 
     def _fill_up(self, queue: Queue, count: int) -> None:
-        """Fill the first `count` units of a first file."""
-        raise NotImplementedError("only a consume queue begins at any number")
+        """Fill the first `count` units of a first file, for a queue that may begin anywhere."""
+        del queue
+        assert count == 0, f"{self.directory}: only a consume queue begins at any number"
 
     # reading
 
@@ -225,9 +227,9 @@ class UnitQueue:
         self._learn()
         self.release()  # a store has thousands of queues, and most are quiet
 
+    @abstractmethod
     def _learn(self) -> None:
         """Take `max_physical_offset` and the like from the units that are there."""
-        raise NotImplementedError
 
     def _physical_offset(self, unit: bytes) -> int:
         """Return where in the commit log the unit leads."""
@@ -254,9 +256,9 @@ class UnitQueue:
         self._end = end
         self._learn()
 
+    @abstractmethod
     def _forget(self, physical_offset: int) -> None:
         """Set `max_physical_offset` for a queue of which no unit may be left."""
-        raise NotImplementedError
 
     def _remove_files(self, queue: Queue) -> None:
         for file in reversed(queue.files()):
@@ -321,9 +323,9 @@ class UnitQueue:
         self.correct_min(min_physical_offset)
         return len(removed)
 
+    @abstractmethod
     def correct_min(self, min_physical_offset: int) -> None:
         """Move the smallest queue offset to the first unit whose message is there."""
-        raise NotImplementedError
 
     def release(self) -> None:
         """Let go of the file handles; the next use opens them again."""
