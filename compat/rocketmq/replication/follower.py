@@ -10,14 +10,14 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from typing_extensions import Buffer
-
 from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.ha.flow_monitor import FlowMonitor
 from logstore.segments.rocketmq.ha.settings import RECONNECT_AFTER_MS
 from logstore.segments.rocketmq.ha.slave import SlaveClient
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.registrar import Reach
     from logstore.compat.waiting import Timer, Timers

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.messages.message_layout import (
@@ -13,6 +12,9 @@ from logstore.segments.rocketmq.messages.message_layout import (
     VERSIONS,
 )
 from logstore.segments.rocketmq.messages.properties import parse_properties
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["properties_of_record"]
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from typing_extensions import Buffer
-
 from logstore.segments.rocketmq.filters.record_properties import properties_of_record
 from logstore.segments.rocketmq.filters.sql_parser import compile_sql
 from logstore.segments.rocketmq.filters.sql_tokens import SqlSyntaxError
@@ -20,6 +18,8 @@ from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageEr
 from logstore.segments.rocketmq.messages.properties import RETRY_TOPIC
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
     from logstore.segments.rocketmq.filters.sql_expressions import Expression
     from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest

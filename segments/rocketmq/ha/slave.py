@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from typing_extensions import Buffer
-
 from logstore.segments.rocketmq.ha.frames import FrameReader, ReplicationError, encode_report
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from logstore.segments.rocketmq.ha.settings import HaSettings
 
 __all__ = ["ReplicaLog", "SlaveClient"]

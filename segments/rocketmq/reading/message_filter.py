@@ -9,11 +9,12 @@ a consume queue extension its bit map): cheap, and a yes may be wrong. Then, if 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
-
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING, Protocol
 
 from logstore.segments.rocketmq.messages.java_strings import java_hash
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["SUBSCRIBE_ALL", "ExtUnit", "MessageFilter", "TagFilter", "tags_of_expression"]
 
