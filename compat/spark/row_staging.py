@@ -63,14 +63,18 @@ class Staging:
 
     def _shared_out(self, batch: Any) -> Iterator[tuple[Place, Record]]:
         """Yield every row as a record, and where it goes."""
-        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        columns = {
+            name: batch.column(name).to_pylist()
+            for name in batch.schema.names
+            if name in WRITE_COLUMNS
+        }
         nulls = [None] * len(batch)
         now_ms = system_host().clock.wall_ms()
         given = (columns.get(name, nulls) for name in WRITE_COLUMNS)
         for number, (key, value, topic, index, time, headers) in enumerate(
             zip(*given, strict=True)
         ):
-            topic = topic or self.topic
+            topic = self.topic or topic
             if topic is None:
                 raise OptionError("topic", None, "must be given where rows have no topic")
             key, value = _bytes(key), _bytes(value)

@@ -17,9 +17,9 @@ class WriteOptions:
     """
     Where rows are appended to.
 
-    `topic` is for rows without a column of that name. `layout` and `partition_count` are for what
-    is made anew: the store, and topics. `writer` names a stream, whose batches are taken once each.
-    `settings` are the store's.
+    `topic` goes over a column of that name, as it does in Spark's Kafka sink. `layout` and
+    `partition_count` are for what is made anew: the store, and topics. `writer` names a stream,
+    whose batches are taken once each. `settings` are the store's.
     """
 
     path: str

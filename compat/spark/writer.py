@@ -12,6 +12,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from logstore.compat.spark.columns import COLUMN_TYPES
 from logstore.compat.spark.options import OptionError
 from logstore.compat.spark.row_staging import WRITE_COLUMNS, Staging
 from logstore.compat.spark.store_commit import StoreCommit
@@ -33,7 +34,8 @@ class _Writing:
     """What both kinds of writers share: one job after the other on one store."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        unknown = [name for name in schema.names if name not in WRITE_COLUMNS]
+        # What the reader gives a writer takes, as Spark's Kafka sink does: offsets are made anew.
+        unknown = [name for name in schema.names if name not in {*WRITE_COLUMNS, *COLUMN_TYPES}]
         if unknown or "value" not in schema.names:
             raise OptionError(
                 "columns", ", ".join(schema.names),

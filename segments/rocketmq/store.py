@@ -429,7 +429,7 @@ class RocketMQLayout:
     name: str = "rocketmq"
 
     def recognises(self, host: Host, directory: str) -> bool:
-        """Tell whether `directory` has a commit log, or consume queues with a checkpoint."""
+        """Tell whether `directory` has a commit log, or a checkpoint and its company."""
         return looks_like_store(host, directory)
 
     def open(self, host: Host, directory: str, *, writable: bool = True) -> RocketMQStore:

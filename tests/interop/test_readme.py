@@ -7,18 +7,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+import confluent_kafka
 import pytest
+
+from logstore.compat import TestBroker
+from tests.interop.clients import settings
+from tests.interop.test_transactions import values
 
 pytestmark = pytest.mark.interop
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
+def python_example(section: str) -> str:
+    """Return the one block of Python under that heading."""
+    under = README.read_text().split(f"## {section}\n")[1].split("\n## ")[0]
+    (example,) = re.findall(r"```python\n(.*?)```", under, re.DOTALL)
+    return str(example)
+
+
 def test_the_example_of_a_test_passes(tmp_path: Path) -> None:
     """The first thing that a reader copies is a pytest file, and it is green."""
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     file = tmp_path / "test_example.py"
-    file.write_text(example)
+    file.write_text(python_example("A broker in your tests"))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)],
         cwd=tmp_path,
@@ -27,6 +38,28 @@ def test_the_example_of_a_test_passes(tmp_path: Path) -> None:
         check=False,
     )
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_example_of_dataframes_runs(tmp_path: Path) -> None:
+    """Line by line, on stores of these names: SQL, columns, a copy, and a stream into a third."""
+    with TestBroker(str(tmp_path / "kafka-data")) as broker:
+        producer = confluent_kafka.Producer(settings(broker.bootstrap))
+        for number in range(3):
+            producer.produce("orders", key=b"%d" % number, value=b"apples")
+        assert producer.flush(30) == 0
+    with TestBroker(str(tmp_path / "store"), layout="rocketmq"):
+        pass
+    file = tmp_path / "example.py"
+    finish = "spark.streams.active[0].processAllAvailable()\nspark.stop()\n"
+    file.write_text(python_example("DataFrames and conversion") + finish)
+    done = subprocess.run(
+        [sys.executable, str(file)], cwd=tmp_path, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\|\s+0\|\s+3\|", done.stdout), done.stdout
+    for directory, topic in (("kafka-copy", "copies"), ("follower", "orders")):
+        with TestBroker(str(tmp_path / directory)) as broker:
+            assert values(broker.bootstrap, topic) == ["apples"] * 3
 
 
 def test_the_commands_exist() -> None:

@@ -268,12 +268,14 @@ def test_kafka_python_copies_exactly_once(broker: Broker, create_topic: CreateTo
         )
         if is_commit:
             producer.commit_transaction()
+            # The coordinator answers once the decision is written; the markers come after it.
+            eventually(lambda: consumer.committed(source) is not None, what="the offset")
         else:
             producer.abort_transaction()
         assert consumer.committed(source) == (5 if is_commit else None)
     producer.close()
     consumer.close()
-    assert values(broker.bootstrap, topic) == ["5"]
+    assert eventually(lambda: values(broker.bootstrap, topic), what="the commit") == ["5"]
 
 
 def test_kafka_transactions_lists_and_describes(

@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from logstore.host import Host
 
 COMMIT_LOG_FOLDER = "commitlog"
+CONFIG_FOLDER = "config"
 INDEX_FOLDER = "index"
 QUEUE_FOLDERS = ("consumequeue", "batchconsumequeue")
 #: names that stand in a store; each one alone makes a directory no foreign one
 _KNOWN = frozenset(
     {
         COMMIT_LOG_FOLDER,
+        CONFIG_FOLDER,
         INDEX_FOLDER,
         *QUEUE_FOLDERS,
         "abort",
         "checkpoint",
-        "config",
         "consumequeue_ext",
     }
 )
@@ -101,11 +102,13 @@ class StoreDirectory:
 
 
 def looks_like_store(host: Host, path: str) -> bool:
-    """Tell whether a directory has a commit log, or queues and a checkpoint."""
+    """Tell whether a directory has a commit log, or a checkpoint with what stands beside one."""
     fs = host.fs
     if not fs.is_directory(path):
         return False
     entries = {entry.name: entry.is_directory for entry in fs.list_directory(path)}
     if entries.get(COMMIT_LOG_FOLDER):
         return True
-    return any(entries.get(folder) for folder in QUEUE_FOLDERS) and "checkpoint" in entries
+    # A store that has no messages yet has no queues: lock and tables are all that it has besides.
+    beside = {*QUEUE_FOLDERS, CONFIG_FOLDER, "lock"}
+    return entries.get("checkpoint") is False and not beside.isdisjoint(entries)

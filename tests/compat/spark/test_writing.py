@@ -103,6 +103,14 @@ def test_a_row_may_name_its_partition_and_its_topic(tmp_path: Path) -> None:
         staged_by(commit, [{"value": b"a"}], None)
 
 
+def test_the_option_topic_goes_over_the_column(tmp_path: Path) -> None:
+    """As in Spark's Kafka sink, which takes the rows of its source: offsets are made anew."""
+    commit = commit_to(tmp_path / "store")
+    row = {"value": b"a", "topic": "elsewhere", "partition": 1, "offset": 7, "timestampType": 1}
+    commit.commit([staged_by(commit, [row])])
+    assert stored(tmp_path / "store", "kafka") == [[], [b"a"], []]
+
+
 @pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
 def test_tries_that_the_job_does_not_name_leave_nothing(layout: str, tmp_path: Path) -> None:
     """A task that ran twice is taken once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 
 import pytest
@@ -287,8 +288,11 @@ def test_the_commit_log_may_stand_elsewhere(host: SimulatedHost) -> None:
 
 
 def test_the_layout_knows_its_directories(host: SimulatedHost) -> None:
-    """A commit log makes a store, or queues with a checkpoint; other folders do not."""
+    """A commit log makes a store, or a checkpoint with tables or queues; other folders do not."""
     small_store(host).close()
+    assert LAYOUT.recognises(host, DIRECTORY), "a store without messages is one"
+    with contextlib.closing(LAYOUT.open(host, DIRECTORY, writable=False)) as opened:
+        assert opened.topics() == {}
     store = small_store(host)
     store.put_message(draft())
     store.close()
