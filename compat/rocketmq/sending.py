@@ -22,11 +22,8 @@ from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.remoting import ONEWAY_FLAG
 from logstore.compat.rocketmq.replication.stored_wait import when_stored
 from logstore.compat.waiting import Later
-from logstore.segments.rocketmq.messages.message_batch import (
-    MalformedBatchError,
-    count_batch_items,
-    draft_batch,
-)
+from logstore.segments.rocketmq.messages.batch_columns import MalformedBatchError
+from logstore.segments.rocketmq.messages.message_batch import count_batch_items, draft_batch
 from logstore.segments.rocketmq.messages.message_draft import draft_message
 from logstore.segments.rocketmq.messages.properties import (
     CLUSTER,

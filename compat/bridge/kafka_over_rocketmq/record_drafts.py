@@ -11,6 +11,7 @@ from logstore.compat.record_mapping import message_parts
 from logstore.errors import RejectedAppendError
 from logstore.segments.kafka.record import Record
 from logstore.segments.kafka.record_run import Row
+from logstore.segments.rocketmq.messages.batch_columns import BatchColumns
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
 from logstore.segments.rocketmq.messages.message_draft import MessageEntry, draft_message
@@ -55,7 +56,10 @@ class RecordRunDraft(MessageBatchDraft):
             RejectedAppendError: key and headers of one take more than properties can.
 
         """
-        sizes, crcs, flags, bodies, texts = self.columns
+        sizes: list[int] = []
+        crcs: list[int] = []
+        bodies: list[bytes] = []
+        texts: list[bytes] = []
         model, born = self.model, self.born_timestamps_ms
         fixed_bytes = FIXED_BYTES[model.sys_flag >> 4 & 3] + len(model.topic_field) + 2
         for row in rows:
@@ -79,7 +83,7 @@ class RecordRunDraft(MessageBatchDraft):
             bodies.append(body)
             texts.append(_SHORT.pack(len(text)) + text)
             born.append(born_ms)
-        flags += [0] * len(rows)
+        self.columns = BatchColumns(sizes, crcs, [0] * len(rows), bodies, texts)
         self.properties_size_bytes = max(map(len, texts), default=2) - 2
         self.message_count = len(sizes)
         self.size_bytes = sum(sizes)

@@ -37,7 +37,7 @@ def _messages(draft: MessageDraft | MessageBatchDraft, stored_ms: int) -> Iterat
         return
     _, crcs, flags, bodies, texts = draft.columns
     for crc, flag, body, text in zip(crcs, flags, bodies, texts, strict=True):
-        yield _message(draft.model, body[4:], text[2:], crc, flag, stored_ms)
+        yield _message(draft.model, body, text[2:], crc, flag, stored_ms)
 
 
 def _message(

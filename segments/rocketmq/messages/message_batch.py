@@ -12,14 +12,20 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.errors import RejectedAppendError
+from logstore.segments.rocketmq.messages.batch_columns import (
+    NO_COLUMNS,
+    MalformedBatchError,
+    lengthened,
+    split_batch_body,
+)
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
 from logstore.segments.rocketmq.messages.message_draft import (
     MessageDraft,
@@ -38,20 +44,17 @@ from logstore.segments.rocketmq.messages.properties import (
 )
 
 if TYPE_CHECKING:
+    from logstore.segments.rocketmq.columns.record_scan import IndexEntries
     from logstore.segments.rocketmq.messages.host_address import HostAddress
 
 _ITEM = struct.Struct(">iiiii")  # total size, magic, CRC, flag, body size
-_FLAG_AND_BODY = struct.Struct(">12xii")
 _SHORT = struct.Struct(">h")
 _LENGTH = struct.Struct(">i")
+_TWO = struct.Struct(">ii")
 _HEAD = struct.Struct(">i4siiiqq")  # total size .. physical offset
 _UNIT = struct.Struct(">qiq")
 _TAGS = property_needle(TAGS)
 _crc32 = zlib.crc32
-
-
-class MalformedBatchError(RejectedAppendError):
-    """The body of a batch is not a run of whole items."""
 
 
 @attrs.frozen
@@ -131,17 +134,6 @@ def _items(data: bytes) -> Iterator[tuple[int, int, int, int]]:
         position = end
 
 
-class _Columns(NamedTuple):
-    """What differs between the messages of a batch."""
-
-    sizes: list[int]
-    crcs: list[int]
-    flags: list[int]
-    bodies: list[bytes]
-    #: with their lengths in front
-    texts: list[bytes]
-
-
 class MessageBatchDraft:
     """
     All messages of a client's batch, to become one record each, appended in one piece.
@@ -159,6 +151,7 @@ class MessageBatchDraft:
         "model",
         "physical_offsets",
         "properties_size_bytes",
+        "record_bytes",
         "size_bytes",
     )
 
@@ -166,10 +159,12 @@ class MessageBatchDraft:
         self.model = model
         self.message_count = 0
         self.size_bytes = 0
+        #: size of every record where they differ in nothing but content, 0 where they do
+        self.record_bytes = 0
         #: the longest properties among the messages
         self.properties_size_bytes = 0
-        self.physical_offsets: list[int] = []
-        self.columns = _Columns([], [], [], [], [])
+        self.physical_offsets: Sequence[int] = ()
+        self.columns = NO_COLUMNS
         self._tags_codes: list[int] | None = None
 
     @property
@@ -248,6 +243,9 @@ class MessageBatchDraft:
                 f"a message can hold {PROPERTIES_SIZE_BYTES_MAX}"
             )
         model = self.model
+        model.physical_offset = base_offset
+        if self.record_bytes:
+            return MessageEntry(base_offset, self.size_bytes, self._records_alike(base_offset))
         shared = self._shared_fields()
         topic_field = model.topic_field
         magic, queue_id = model.version.magic, model.queue_id
@@ -272,8 +270,31 @@ class MessageBatchDraft:
             data = b"".join(map(_with_crc, map(b"".join, records)))
         else:
             data = b"".join(chain.from_iterable(records))
-        model.physical_offset = base_offset
         return MessageEntry(base_offset, self.size_bytes, data)
+
+    def _records_alike(self, base_offset: int) -> bytes:
+        """Return records that have all lengths in common: each is packed in one step."""
+        model, size_bytes, count = self.model, self.record_bytes, self.message_count
+        _, crcs, flags, bodies, texts = self.columns
+        self.physical_offsets = offsets = range(
+            base_offset, base_offset + self.size_bytes, size_bytes
+        )
+        shared = self._shared_fields() + _LENGTH.pack(len(bodies[0]))
+        lengths = len(shared), len(bodies[0]), len(model.topic_field), len(texts[0])
+        return b"".join(
+            map(
+                _record_of(*lengths).pack,
+                repeat(_LENGTH.pack(size_bytes) + model.version.magic),
+                crcs,
+                repeat(_TWO.pack(model.queue_id, flags[0])),
+                range(model.queue_offset, model.queue_offset + count),
+                offsets,
+                repeat(shared),
+                bodies,
+                repeat(model.topic_field),
+                texts,
+            )
+        )
 
     def _shared_fields(self) -> bytes:
         """Return what stands between physical offset and body of every record."""
@@ -318,6 +339,10 @@ class MessageBatchDraft:
                 )
             )
         ]
+
+    def index_entries(self) -> IndexEntries | None:
+        """Return what the index is to have of all messages at once; None: of each by itself."""
+        return None
 
     def units(self) -> bytes:
         """Return the consume queue units of all messages, 20 bytes each, once they are stamped."""
@@ -376,15 +401,17 @@ def draft_batch(
     batch = MessageBatchDraft(model)
     crc_bytes = CRC32_BYTES if has_property_crc else 0
     fixed_bytes = FIXED_BYTES[model.sys_flag >> 4 & 3] + len(model.topic_field) - 4 + crc_bytes
-    data = bytes(body)
-    if not _split_alike(data, fixed_bytes, batch.columns):
-        _split(data, fixed_bytes, batch.columns)
-    sizes, texts = batch.columns.sizes, batch.columns.texts
+    columns, record_bytes = split_batch_body(bytes(body), fixed_bytes)
     if shared_properties or has_property_crc:
-        _lengthen(batch.columns, shared_properties, crc_bytes)
-    batch.message_count = len(sizes)
-    batch.size_bytes = sum(sizes)
-    batch.properties_size_bytes = max(map(len, texts), default=2) - 2 + crc_bytes
+        columns, record_bytes = lengthened(columns, shared_properties, crc_bytes), 0
+    batch.columns, batch.record_bytes = columns, record_bytes
+    batch.message_count = count = len(columns.sizes)
+    if record_bytes:
+        batch.size_bytes = record_bytes * count
+        batch.properties_size_bytes = len(columns.texts[0]) - 2
+    else:
+        batch.size_bytes = sum(columns.sizes)
+        batch.properties_size_bytes = max(map(len, columns.texts), default=2) - 2 + crc_bytes
     return batch
 
 
@@ -393,77 +420,13 @@ def _with_crc(record: bytes) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _item_of(body_bytes: int, text_bytes: int) -> struct.Struct:
-    """Return what takes apart an item whose body and properties have these sizes."""
-    return struct.Struct(f">12xi4x{body_bytes}s{2 + text_bytes}s")
-
-
-def _split_alike(data: bytes, fixed_bytes: int, columns: _Columns) -> bool:
-    """As :func:`_split` where all items have the sizes of the first; tell whether they have."""
-    if len(data) < _ITEM.size:
-        return False
-    body_bytes = _FLAG_AND_BODY.unpack_from(data)[1]
-    text_at = _ITEM.size + body_bytes
-    if body_bytes < 0 or len(data) < text_at + 2:
-        return False
-    text_bytes = _SHORT.unpack_from(data, text_at)[0]
-    if text_bytes < 0 or len(data) % (text_at + 2 + text_bytes):
-        return False
-    item_bytes = text_at + 2 + text_bytes
-    count = len(data) // item_bytes
-    for place in (16, 17, 18, 19, text_at, text_at + 1):  # every byte of both sizes
-        if data[place::item_bytes].count(data[place]) != count:
-            return False
-    flags, bodies, texts = zip(*_item_of(body_bytes, text_bytes).iter_unpack(data), strict=True)
-    columns.sizes.extend([fixed_bytes - 16 + item_bytes] * count)
-    columns.crcs.extend([crc & 0x7FFF_FFFF for crc in map(_crc32, bodies)])
-    columns.flags.extend(flags)
-    columns.bodies.extend(bodies)
-    columns.texts.extend(texts)
-    return True
-
-
-def _split(data: bytes, fixed_bytes: int, columns: _Columns) -> None:
+def _record_of(
+    shared_bytes: int, body_bytes: int, topic_bytes: int, text_bytes: int
+) -> struct.Struct:
     """
-    Take the items of a batch body apart; a record takes `fixed_bytes` beside body and properties.
+    Return what packs a record whose parts have these sizes.
 
-    The loop is :func:`_items` and what is made of each of them: half of the cost of a batch.
+    Fields: size and magic, CRC, queue id and flag, queue offset, physical offset, what all share
+    up to the length of the body, body, topic with its length, properties with theirs.
     """
-    position, end = 0, len(data)
-    unpack_item, unpack_short = _FLAG_AND_BODY.unpack_from, _SHORT.unpack_from
-    sizes, crcs, flags, bodies, texts = columns
-    fixed_bytes -= 16
-    while position < end:
-        try:
-            flag, body_bytes = unpack_item(data, position)
-            text_at = position + 20 + body_bytes
-            (text_bytes,) = unpack_short(data, text_at)
-        except struct.error:
-            raise MalformedBatchError(f"batch: the item at {position} is cut short") from None
-        next_at = text_at + 2 + text_bytes
-        if body_bytes < 0 or text_bytes < 0 or next_at > end:
-            raise MalformedBatchError(f"batch: a size in the item at {position} cannot be")
-        sizes.append(fixed_bytes + next_at - position)
-        body = data[position + 20 : text_at]
-        crcs.append(_crc32(body) & 0x7FFF_FFFF)
-        flags.append(flag)
-        bodies.append(body)
-        texts.append(data[text_at:next_at])
-        position = next_at
-
-
-def _lengthen(columns: _Columns, shared: bytes, crc_bytes: int) -> None:
-    """Give every message the properties that all share."""
-    for index, before in enumerate(columns.texts):
-        text = _longer_text(before[2:], shared, crc_bytes)
-        columns.sizes[index] += len(text) - len(before)
-        columns.texts[index] = text
-
-
-def _longer_text(text: bytes, shared: bytes, crc_bytes: int) -> bytes:
-    """Return properties with their length in front, those that all share behind them."""
-    if text and shared and not text.endswith(b"\x02"):
-        text += b"\x02"
-    text += shared
-    size_bytes = min(len(text) + crc_bytes, PROPERTIES_SIZE_BYTES_MAX)  # told before it is stamped
-    return _SHORT.pack(size_bytes) + text
+    return struct.Struct(f">8si8sqq{shared_bytes}s{body_bytes}s{topic_bytes}s{text_bytes}s")

@@ -17,10 +17,17 @@ from logstore.errors import ForeignDirectoryError
 from logstore.segments.kafka.producer_state import InvalidTransactionStateError
 from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.rocketmq.messages.message import Message
+from logstore.segments.rocketmq.messages.message_batch import (
+    BatchItem,
+    draft_batch,
+    encode_batch_body,
+)
 from logstore.segments.rocketmq.messages.properties import encode_properties
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.bridge.bridges import (
+    BORN,
+    STORED,
     draft,
     fetched,
     open_bridge,
@@ -104,6 +111,32 @@ def test_messages_come_back(
         properties["KEYS"].encode() if "KEYS" in properties else None for _, properties, *_ in rows
     ]
     assert not any(name.startswith("__rocketmq") for r in records for name, _ in r.headers)
+    bridge.abandon()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("bodies", [(b"one", b"another"), (b"alike", b"equal")])
+def test_a_sent_batch_is_whole(layout: str, bodies: tuple[bytes, ...]) -> None:
+    """Every message of a client's batch is pulled and fetched with all of its body."""
+    bridge = bridge_with_topic(layout)
+    store = bridge.standalone.broker.store
+    items = [BatchItem(body, b"KEYS\x01k\x02", flag) for flag, body in enumerate(bodies)]
+    result = store.put_batch(
+        draft_batch(
+            topic="orders",
+            body=encode_batch_body(items),
+            queue_id=0,
+            born_timestamp_ms=NOW_MS,
+            born_host=BORN,
+            store_host=STORED,
+        )
+    )
+    assert result.is_ok
+    store.dispatch()
+    assert [(m.body, m.flag, m.keys) for m in pulled(bridge, "orders")] == [
+        (body, flag, ("k",)) for flag, body in enumerate(bodies)
+    ]
+    assert [(r.key, r.value) for r in fetched(bridge, "orders")] == [(b"k", b) for b in bodies]
     bridge.abandon()
 
 

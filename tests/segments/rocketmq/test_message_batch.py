@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.errors import RejectedAppendError
+from logstore.segments.rocketmq.messages.batch_columns import MalformedBatchError
 from logstore.segments.rocketmq.messages.dispatch_request import (
     DispatchRequest,
     read_dispatch_request,
@@ -17,7 +18,6 @@ from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message import Message, decode_message, encode_message
 from logstore.segments.rocketmq.messages.message_batch import (
     BatchItem,
-    MalformedBatchError,
     MessageBatchDraft,
     count_batch_items,
     decode_batch_body,
@@ -30,16 +30,34 @@ from tests.segments.rocketmq.golden_records import stored_records
 
 BORN = HostAddress.of("10.0.0.5", 50000)
 STORE = HostAddress.of("fd00::1", 10911)
-items_of_batches = st.lists(
+_ANY_FLAG = st.integers(-(2**31), 2**31 - 1)
+items_of_any_sizes = st.lists(
     st.builds(
         BatchItem,
         st.binary(max_size=60),
         st.one_of(st.binary(max_size=40), st.just(b"TAGS\x01TagA\x02UNIQ_KEY\x01u1")),
-        st.integers(-(2**31), 2**31 - 1),
+        _ANY_FLAG,
     ),
     min_size=1,
     max_size=5,
 )
+
+
+@st.composite
+def items_alike(draw: st.DrawFn) -> list[BatchItem]:
+    """Draw items of the same lengths, as most clients send them; flags may differ."""
+    body_bytes, text_bytes = draw(st.integers(0, 20)), draw(st.integers(0, 20))
+    flag = draw(st.one_of(st.just(_ANY_FLAG), _ANY_FLAG.map(st.just)))
+    one = st.builds(
+        BatchItem,
+        st.binary(min_size=body_bytes, max_size=body_bytes),
+        st.binary(min_size=text_bytes, max_size=text_bytes),
+        flag,
+    )
+    return draw(st.lists(one, min_size=2, max_size=6))
+
+
+items_of_batches = st.one_of(items_of_any_sizes, items_alike())
 
 
 def drafted(items: list[BatchItem], **changes: object) -> MessageBatchDraft:
