@@ -101,13 +101,21 @@ def _partition_units(
     end = min(end, where.offset_max + 1)
     if start >= end:
         return
+    aborted = AbortedSweep(partition, start, end) if options.is_committed_only else None
     for segment in list(partition.log.segments.values()):
         if segment.next_offset <= start or segment.base_offset >= end or not segment.end_position:
             continue
-        if segment.largest_timestamp_ms() < where.timestamp_ms_min:
-            continue
-        first = max(start, segment.base_offset, _first_by_time(segment, where))
-        yield from _segment_units(partition, segment, first, min(end, segment.next_offset), options)
+        first = max(start, segment.base_offset)
+        if where.has_times:
+            if segment.largest_timestamp_ms() < where.timestamp_ms_min:
+                continue
+            first = max(first, _first_by_time(segment, where))
+        spans = (
+            () if aborted is None else aborted.spans_in(segment.base_offset, segment.next_offset)
+        )
+        stop = min(end, segment.next_offset)
+        yield from _segment_units(partition, segment, first, stop, options.split_bytes, spans)
+        segment.release()  # a descriptor for each would soon be too many
 
 
 def _resolved(partition: KafkaPartition, bound: Bound, *, is_start: bool) -> int:
@@ -135,17 +143,24 @@ def _first_by_time(segment: KafkaSegment, where: Where) -> int:
 
 
 def _segment_units(
-    partition: KafkaPartition, segment: KafkaSegment, start: int, end: int, options: ReadOptions
+    partition: KafkaPartition,
+    segment: KafkaSegment,
+    start: int,
+    end: int,
+    split_bytes: int,
+    aborted: tuple[AbortedSpan, ...],
 ) -> Iterator[WorkUnit]:
     """Yield a unit for about every `split_bytes` of the segment between two offsets."""
-    aborted = _aborted(partition, segment) if options.is_committed_only else ()
-    position = segment.locate(start)
+    # Of a segment that is read whole no file is opened: there may be a hundred thousand of them.
+    position = 0 if start <= segment.base_offset else segment.locate(start)
     stop = segment.end_position if end >= segment.next_offset else segment.locate(end)
     if stop < segment.end_position and end < segment.next_offset:
         stop = _behind(segment, end, stop)
     while position < stop:
-        entry = segment.offset_index.first_from_position(position + options.split_bytes)
-        following = stop if entry is None or entry[1] >= stop else entry[1]
+        following = stop
+        if position + split_bytes < stop:
+            entry = segment.offset_index.first_from_position(position + split_bytes)
+            following = stop if entry is None or entry[1] >= stop else entry[1]
         yield WorkUnit(
             segment.path, partition.topic, partition.index, position, following, start, end, aborted
         )
@@ -160,6 +175,20 @@ def _behind(segment: KafkaSegment, end: int, position: int) -> int:
     return position + batch.size_bytes
 
 
-def _aborted(partition: KafkaPartition, segment: KafkaSegment) -> tuple[AbortedSpan, ...]:
-    found = partition.aborted_transactions(segment.base_offset, segment.next_offset)
-    return tuple(AbortedSpan(one.producer_id, one.first_offset, one.last_offset) for one in found)
+class AbortedSweep:
+    """The aborted transactions of a partition, asked for segment by segment, in their order."""
+
+    def __init__(self, partition: KafkaPartition, start: int, end: int) -> None:
+        found = partition.aborted_transactions(start, end)
+        spans = [AbortedSpan(one.producer_id, one.first_offset, one.last_offset) for one in found]
+        self._coming = sorted(spans, key=lambda span: span.first_offset, reverse=True)
+        self._open: list[AbortedSpan] = []
+
+    def spans_in(self, start: int, end: int) -> tuple[AbortedSpan, ...]:
+        """Return those that reach into ``[start, end)``; `start` never goes back."""
+        while self._coming and self._coming[-1].first_offset < end:
+            self._open.append(self._coming.pop())
+        if not self._open:
+            return ()
+        self._open = [span for span in self._open if span.last_offset >= start]
+        return tuple(sorted(self._open, key=lambda span: span.last_offset))

@@ -342,6 +342,7 @@ class PartitionLoader:
             # A descriptor is for who reads or writes, not for all that is there. Only the file's:
             # the indexes of the active segment go on.
             segment.release()
+        files.forget_listing()
         return partition
 
 

@@ -25,7 +25,8 @@ from logstore.recovery import Recovery
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.crash_leftovers import CLEANED, DELETED, clear_leftovers
 from logstore.segments.kafka.offset_index import OffsetIndex
-from logstore.segments.kafka.segment import KafkaSegment, RecoveryWitness
+from logstore.segments.kafka.recovery_witness import RecoveryWitness
+from logstore.segments.kafka.segment import KafkaSegment
 from logstore.segments.kafka.sparse_index import IndexCache
 from logstore.segments.kafka.time_index import TimeIndex
 from logstore.segments.kafka.transaction_index import EXTENSION, TransactionIndex
@@ -127,6 +128,15 @@ class SegmentFiles:
     def found_bytes(self, name: str) -> int | None:
         """Return how long a file was when the partition was opened; None without that file."""
         return self._found.get(name)
+
+    def forget_listing(self) -> None:
+        """
+        Let go of the segments' files once the log is open: there may be a hundred thousand.
+
+        :meth:`found_bytes` still knows the other files.
+        """
+        self._bases = []
+        self._found = {name: size for name, size in self._found.items() if not name[0].isdigit()}
 
     def path(self, offset: int, extension: str) -> str:
         """Return the path of the file of that offset and kind."""

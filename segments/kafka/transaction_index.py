@@ -58,6 +58,19 @@ class TransactionIndex:
 
     ENTRY_BYTES = _ENTRY.size
 
+    __slots__ = (
+        "_entries",
+        "_fs",
+        "_is_absent",
+        "_is_named",
+        "_is_synced",
+        "_lock",
+        "_write_count",
+        "_written_bytes",
+        "base_offset",
+        "path",
+    )
+
     def __init__(
         self, fs: FileSystem, path: str, base_offset: int, *, size_bytes: int | None = None
     ) -> None:
