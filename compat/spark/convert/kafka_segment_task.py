@@ -17,6 +17,7 @@ from logstore.compat.spark.convert.offset_map import OffsetMapWriter
 from logstore.compat.spark.convert.queue_units import QueueUnits, UnitArrays
 from logstore.compat.spark.convert.record_packing import PackedBatch, RecordBatches
 from logstore.compat.spark.convert.restored_records import restored_batches
+from logstore.compat.spark.convert.topic_names import kafka_name
 from logstore.compat.spark.convert.unwrapping import unwrapped
 from logstore.compat.spark.convert.work_folder import Attempt
 from logstore.host import File, FileSystem
@@ -43,6 +44,20 @@ class KafkaSegmentTask:
     codec: Codec
     segment_bytes: int
     size_bytes: int
+    #: added to queue offsets, and what the batches say, where a way back goes on behind the old log
+    offset_shift: int = 0
+    leader_epoch: int = 0
+
+    def of_queue(self, topic: str, queue_id: int) -> KafkaSegmentTask:
+        """Return the same for another queue."""
+        name = kafka_name(topic)
+        return attrs.evolve(
+            self,
+            partition_folder=f"{name}-{queue_id}",
+            source_topic=topic,
+            topic=name,
+            partition=queue_id,
+        )
 
     def run(self, attempt: Attempt) -> int:
         """Write them, and the map of what stands where; return how many records there are."""
@@ -58,15 +73,21 @@ class KafkaSegmentTask:
             rests = kept_rests(str(Path(self.commit_log).parent)).of_partition(
                 self.source_topic, self.partition
             )
-            for columns, offsets in self._steps(units):
+            if self.offset_shift:
+                rests = {offset + self.offset_shift: rest for offset, rest in rests.items()}
+            for columns, queue_offsets in self.steps(units):
+                offsets = queue_offsets + self.offset_shift
                 positions = np.empty(len(columns), dtype=np.int64)
                 for batch in self._batches(columns, offsets, rests):
-                    position = segments.append(int(offsets[batch.first]), batch.data)
+                    data = batch.data
+                    if self.leader_epoch > 0:
+                        data = data[:12] + self.leader_epoch.to_bytes(4, "big") + data[16:]
+                    position = segments.append(int(offsets[batch.first]), data)
                     positions[batch.first : batch.last] = position
                 offset_map.add(
                     self.topic,
                     self.partition,
-                    offsets,
+                    queue_offsets,
                     columns.physical_offset,
                     offsets,
                     positions,
@@ -85,7 +106,7 @@ class KafkaSegmentTask:
             return restored_batches(columns, offsets, rests, self.codec)
         return RecordBatches(columns, self.codec).batches(offsets)
 
-    def _steps(self, units: UnitArrays) -> Iterator[tuple[MessageColumns, NDArray[np.int64]]]:
+    def steps(self, units: UnitArrays) -> Iterator[tuple[MessageColumns, NDArray[np.int64]]]:
         """Yield messages as columns with their offsets, some megabytes at a time."""
         ends = np.cumsum(units.size_bytes)
         first = 0

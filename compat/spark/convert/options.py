@@ -18,7 +18,9 @@ class ConvertOptions:
 
     `topics` None means all but internal ones. `settings` are those of the target: Kafka's topic
     settings, or keys of RocketMQ's ``MessageStoreConfig``. `codec` None is what the target's kind
-    has by default: none for new batches and for lines, zstd for Parquet.
+    has by default: none for new batches and for lines, zstd for Parquet. `preserve` keeps what a
+    way back needs to write the source's files byte for byte; where something was kept of the
+    target's layout it is that way back.
     """
 
     source: str
@@ -30,6 +32,7 @@ class ConvertOptions:
     codec: str | None = None
     settings: Mapping[str, str] = attrs.field(factory=dict[str, str])
     task_bytes: int = TASK_BYTES
+    preserve: bool = False
 
     def wishes(self) -> dict[str, Any]:
         """Return what decides on the target's content, as it stands in its report."""
@@ -41,6 +44,7 @@ class ConvertOptions:
             "until": self.ending_timestamp_ms,
             "codec": self.codec,
             "settings": dict(self.settings),
+            "preserve": self.preserve or None,
         }
 
     def read_options(self) -> dict[str, str]:

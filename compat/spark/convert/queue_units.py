@@ -87,3 +87,7 @@ class QueueUnits:
             rows["size"].astype(np.int64),
             rows["base"].astype(np.int64) if self.is_batch else numbers,
         )
+
+
+#: of a queue that has no files
+NO_UNITS = QueueUnits("", _SIMPLE.itemsize, _SIMPLE.itemsize, 0, 0)

@@ -8,7 +8,7 @@ groups' offsets are committed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -17,7 +17,18 @@ import numpy as np
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
 from logstore.compat.spark.convert.kafka_segment_task import KafkaSegmentTask
 from logstore.compat.spark.convert.options import ConvertOptions
-from logstore.compat.spark.convert.queue_units import QueueUnits
+from logstore.compat.spark.convert.preserve.kept_kafka import KeptKafka
+from logstore.compat.spark.convert.preserve.restore_kafka import (
+    KafkaTask,
+    enter_heads,
+    going_on,
+    kept_for,
+    record_count,
+    restored_commits,
+    restoring_report,
+    restoring_tasks,
+)
+from logstore.compat.spark.convert.queue_units import NO_UNITS, QueueUnits
 from logstore.compat.spark.convert.topic_names import kafka_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.options import OptionError, ReadOptions, parse_options
@@ -54,9 +65,10 @@ _CHUNK_UNITS = 300_000
 class KafkaPlan:
     """What a conversion does; kept, so that a killed one goes on with it."""
 
-    tasks: list[KafkaSegmentTask]
+    tasks: list[KafkaTask]
     partition_counts: dict[str, int]
     committed: dict[tuple[str, str, int], int]
+    kept: KeptKafka | None = None
 
 
 def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
@@ -71,33 +83,40 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
     read_options = parse_options(options.read_options())
     codec = _codec(options)
     segment_bytes = parse_topic_configs(dict(options.settings)).segment_bytes
+    kept = kept_for(options)
     with open_for_reading(options.source) as store:
         if not isinstance(store, RocketMQStore):
             raise ForeignDirectoryError(
                 f"{options.source}: is no RocketMQ store: nothing to convert"
             )
-        tasks: list[KafkaSegmentTask] = []
-        for topic, queue_id, units, size_bytes in _shares(store, read_options, options.task_bytes):
-            name = kafka_name(topic)
-            tasks.append(
-                KafkaSegmentTask(
-                    len(tasks),
-                    f"{options.source}/commitlog",
-                    store.commit_log.file_size_bytes,
-                    units,
-                    f"{name}-{queue_id}",
-                    topic,
-                    name,
-                    queue_id,
-                    codec,
-                    segment_bytes,
-                    size_bytes,
-                )
-            )
+        plain = KafkaSegmentTask(
+            0,
+            f"{options.source}/commitlog",
+            store.commit_log.file_size_bytes,
+            NO_UNITS,
+            "",
+            "",
+            "",
+            0,
+            codec,
+            segment_bytes,
+            0,
+        )
+        tasks: list[KafkaTask] = []
+        begins: dict[tuple[str, int], int] = {}
+        if kept is not None:
+            tasks, begins = restoring_tasks(store, read_options, kept, plain, options.task_bytes)
+        for topic, queue_id, units, size_bytes in _shares(
+            store, read_options, options.task_bytes, begins
+        ):
+            task = plain.of_queue(topic, queue_id)
+            if kept is not None:
+                task = going_on(task, kept, options)
+            tasks.append(attrs.evolve(task, number=len(tasks), units=units, size_bytes=size_bytes))
         counts: dict[str, int] = {}
         for topic, queue_id in wanted_queues(store, read_options, Where()):
             counts[kafka_name(topic)] = max(counts.get(kafka_name(topic), 0), queue_id + 1)
-        return KafkaPlan(tasks, counts, _committed(store))
+        return KafkaPlan(tasks, counts, _committed(store), kept)
 
 
 def _codec(options: ConvertOptions) -> Codec:
@@ -110,13 +129,17 @@ def _codec(options: ConvertOptions) -> Codec:
 
 
 def _shares(
-    store: RocketMQStore, options: ReadOptions, task_bytes: int
+    store: RocketMQStore,
+    options: ReadOptions,
+    task_bytes: int,
+    begins: Mapping[tuple[str, int], int],
 ) -> Iterator[tuple[str, int, QueueUnits, int]]:
-    """Yield parts of queues, of about `task_bytes` each."""
+    """Yield parts of queues, of about `task_bytes` each; nothing of one below its `begins`."""
     starts = queue_bounds(store, options, options.start)
     ends = queue_bounds(store, options, options.end)
     for (topic, queue_id), start in sorted(starts.items()):
         queue = store.consume_queues.get(topic, queue_id)
+        start = max(start, begins.get((topic, queue_id), 0))
         if queue is None or ends[topic, queue_id] <= start:
             continue
         is_batch = queue.unit_size_bytes > 20
@@ -178,15 +201,20 @@ def convert_to_kafka(
     if plan is None:
         plan = plan_to_kafka(options)
         folder.save_plan(options, plan)
-    counts = run_tasks(runner, folder, plan.tasks, progress)
+    outcomes = run_tasks(runner, folder, plan.tasks, progress)
     if progress is not None:
         progress("indexing", 0, 0)
+    if plan.kept is not None:
+        enter_heads(folder, plan.kept, plan.tasks, outcomes)
     _complete(folder, options, plan)
-    return {
-        "messages": sum(counts),
+    report: dict[str, Any] = {
+        "messages": sum(record_count(one) for one in outcomes),
         "bytes": sum(task.size_bytes for task in plan.tasks),
         "topics": sorted(plan.partition_counts),
     }
+    if plan.kept is not None:
+        report["restored"] = restoring_report(outcomes)
+    return report
 
 
 def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> None:
@@ -203,16 +231,21 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> N
         # Messages may be old: a broker that starts with its defaults would remove them at once.
         settings = {"retention.ms": "-1", **options.settings}
         for topic in plan.partition_counts:
+            if plan.kept is not None:
+                settings = plan.kept.settings_of(topic, options.settings)
             store.change_settings(store.topics_by_name[topic], settings)
-        _commit_offsets(store, plan)
+        _commit_offsets(store, options, plan)
     except BaseException:
         store.abandon()
         raise
     store.close()
 
 
-def _commit_offsets(store: KafkaStore, plan: KafkaPlan) -> None:
-    wanted = {key: one for key, one in plan.committed.items() if key[1] in plan.partition_counts}
+def _commit_offsets(store: KafkaStore, options: ConvertOptions, plan: KafkaPlan) -> None:
+    committed = plan.committed
+    if plan.kept is not None:
+        committed = restored_commits(options.source, plan.kept, committed)
+    wanted = {key: one for key, one in committed.items() if key[1] in plan.partition_counts}
     if not wanted:
         return
     groups = store.topics_by_name.get(GROUPS_TOPIC)

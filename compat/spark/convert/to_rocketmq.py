@@ -23,6 +23,12 @@ from logstore.compat.spark.convert.committed_offsets import (
 )
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
 from logstore.compat.spark.convert.options import ConvertOptions
+from logstore.compat.spark.convert.preserve.keep_kafka import (
+    KafkaKeeping,
+    keep_kafka,
+    plan_keeping,
+)
+from logstore.compat.spark.convert.preserve.kept_kafka import KeptCommit
 from logstore.compat.spark.convert.topic_names import rocketmq_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.kafka_plan import plan_units
@@ -52,6 +58,7 @@ class RocketMQPlan:
     first_queue_offsets: dict[tuple[str, int], int]
     partition_counts: dict[str, int]
     committed: CommittedOffsets
+    keeping: KafkaKeeping | None = None
 
     @property
     def message_count(self) -> int:
@@ -84,7 +91,8 @@ def plan_to_rocketmq(
         progress("measuring", 0, sum(unit.size_bytes for unit in units))
     measured = _measured(runner, options, units)
     spans = lay_out(measured, firsts, commit_log_file_bytes(options), options.task_bytes)
-    return RocketMQPlan(spans, measured, firsts, source.partition_counts, source.committed)
+    keeping = plan_keeping(options, measured, firsts) if options.preserve else None
+    return RocketMQPlan(spans, measured, firsts, source.partition_counts, source.committed, keeping)
 
 
 @attrs.frozen
@@ -161,16 +169,20 @@ def convert_to_rocketmq(
     run_tasks(runner, folder, tasks, progress)
     if progress is not None:
         progress("indexing", 0, 0)
-    _complete(folder, options, plan)
-    return {
+    commits = _complete(folder, options, plan)
+    report: dict[str, Any] = {
         "messages": plan.message_count,
         "bytes": plan.size_bytes,
         "topics": {topic: rocketmq_name(topic) for topic in sorted(plan.partition_counts)},
     }
+    if plan.keeping is not None:
+        report["kept"] = keep_kafka(runner, folder, plan.keeping, commits, progress)
+    return report
 
 
-def _complete(folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan) -> None:
-    """Let the store derive what belongs to the log, and enter topics and groups."""
+def _complete(folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan) -> list[KeptCommit]:
+    """Let the store derive what belongs to the log, and enter topics and groups' offsets."""
+    commits: list[KeptCommit] = []
     for name in _DERIVED:
         path = folder.data / name
         if path.is_dir():
@@ -189,10 +201,12 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan) -
                     store.subscription_groups.put(SubscriptionGroupConfig(group))
                 queue_offset = _queue_offset(options, plan, topic, index, offset)
                 store.consumer_offsets.commit(group, rocketmq_name(topic), index, queue_offset)
+                commits.append(KeptCommit(group, topic, index, offset, queue_offset))
     except BaseException:
         store.abandon()
         raise
     store.close()
+    return commits
 
 
 def _queue_offset(
