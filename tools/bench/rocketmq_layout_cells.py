@@ -36,6 +36,8 @@ _PROPERTIES = (
     b"MSG_REGION\x01DefaultRegion\x02UNIQ_KEY\x01%032X\x02CLUSTER\x01DefaultCluster\x02"
     b"WAIT\x01true\x02TRACE_ON\x01true\x02"
 )
+#: what is the same in all unique keys of a client: its address, process and class loader
+_CLIENT = 0x0A000005_1F90_18B4AAC2 << 48
 #: puts after which a broker dispatches what one read of its sockets brought
 _PUTS_A_TURN = 64
 _TURNS_A_TICK = 16
@@ -53,8 +55,10 @@ def _draft(number: int, body: bytes) -> MessageDraft:
     )
 
 
-def _batch_body(body: bytes) -> bytes:
-    items = (BatchItem(body, b"UNIQ_KEY\x01%032X\x02" % number) for number in range(_BATCH_COUNT))
+def _batch_body(body: bytes, first: int = 0) -> bytes:
+    """Return a client's batch; the unique keys of messages count on from `first`."""
+    numbers = range(first, first + _BATCH_COUNT)
+    items = (BatchItem(body, b"UNIQ_KEY\x01%032X\x02" % (_CLIENT | number)) for number in numbers)
     return encode_batch_body(items)
 
 
@@ -188,9 +192,9 @@ class Recover:
     def make(self, path: str, size_bytes: int) -> tuple[int, int]:
         """Fill a commit log, and leave it as a killed process does."""
         store = RocketMQStore(system_host(), path)
-        body, number = _batch_body(bytes(self.body_bytes)), 0
+        body, number = bytes(self.body_bytes), 0
         while store.commit_log.wrote_where < size_bytes:
-            store.put_batch(_batch(number, body))
+            store.put_batch(_batch(number, _batch_body(body, number * _BATCH_COUNT)))
             number += 1
         end = store.commit_log.wrote_where
         store.abandon()

@@ -21,6 +21,8 @@ def fill_entries(
     physical_offsets: Int64s,
     store_timestamps_ms: Int64s,
     slots: Int32s,
+    dirty_blocks: Bytes,
+    block_shift: Number,
     first_number: Number,
     begin_ms: Number,
     target: Bytes,
@@ -28,7 +30,8 @@ def fill_entries(
     """
     Write an entry of 20 bytes for each hash, chain it to its slot; return how many slots are new.
 
-    `hashes` have no sign. `slots` are those of the file, in the machine's order of bytes. Entries
+    `hashes` have no sign. `slots` are those of the file, in the machine's order of bytes;
+    `dirty_blocks` gets a 1 for each 2 to the power of `block_shift` slots that change. Entries
     are numbered from `first_number` on. `begin_ms` is the begin timestamp of the file; the first
     entry of all sets another, from which on those behind it count.
     """
@@ -50,6 +53,7 @@ def fill_entries(
         _put_big_endian(target, at + 12, seconds, 4)
         _put_big_endian(target, at + 16, previous, 4)
         slots[slot] = number
+        dirty_blocks[slot >> block_shift] = 1
         if number <= 1:
             begin_ms = stored_ms
         number += 1

@@ -210,8 +210,9 @@ class RecordScan:
         """
         kind = self.table[:, kernel.SYS_FLAG] & TRANSACTION_MASK
         kept = np.flatnonzero(kind != TRANSACTION_ROLLBACK)
-        table = np.ascontiguousarray(self.table[kept])
-        numbers = self.topic_numbers[kept]
+        table, numbers = self.table, self.topic_numbers
+        if len(kept) < len(table):
+            table, numbers = np.ascontiguousarray(table[kept]), numbers[kept]
         plain = np.array([java_hash(topic + "#") for topic in self.topics], np.int64)
         tagged = np.array([java_hash(topic + "#T#") for topic in self.topics], np.int64)
         room = 2 * len(table) + int(np.maximum(table[:, kernel.KEYS_BYTES], 0).sum()) + 1

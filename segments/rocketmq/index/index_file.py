@@ -43,8 +43,8 @@ ENTRY = struct.Struct(">iqii")
 SLOT_BYTES = 4
 _pack_entry = ENTRY.pack
 _INT_MAX = 2**31 - 1
-#: slots no further apart than this are written together
-_RUN_GAP_SLOTS = 1024
+#: slots are written in blocks of 2 to the power of this: 4 KiB
+_BLOCK_SHIFT = 10
 #: more pieces than this are one write of all between them
 _RUNS_MAX = 256
 _CHUNK_SLOTS = 256 * 1024
@@ -78,6 +78,7 @@ class IndexFile:
     """
 
     __slots__ = (
+        "_dirty_blocks",
         "_file",
         "_host",
         "_is_empty_count_written",
@@ -106,6 +107,8 @@ class IndexFile:
         self._file: File | None = None
         self._pending = bytearray()
         self._slots: memoryview | None = None
+        #: for each block of slots whether pending entries changed one of them
+        self._dirty_blocks = bytearray((sizes.slot_count >> _BLOCK_SHIFT) + 1)
         self._is_header_dirty = False
         self._is_empty_count_written = False
         header = self._open().read(0, HEADER.size)
@@ -202,7 +205,7 @@ class IndexFile:
         slots = self._slots
         if slots is None:
             slots = self._load_slots()
-        number = self.next_number
+        number, dirty_blocks = self.next_number, self._dirty_blocks
         slot_count, entry_count = self.sizes.slot_count, self.sizes.entry_count
         left = len(key_hashes)
         seconds = self._seconds(store_timestamp_ms)
@@ -216,6 +219,7 @@ class IndexFile:
                 self.slot_count_used += 1
             self._pending += _pack_entry(key_hash, physical_offset, seconds, previous)
             slots[slot] = number
+            dirty_blocks[slot >> _BLOCK_SHIFT] = 1
             if number <= 1:
                 self.begin_physical_offset = physical_offset
                 self.begin_timestamp_ms = store_timestamp_ms
@@ -243,6 +247,7 @@ class IndexFile:
             slots = self._load_slots()
         number = self.next_number
         slot_count, pending = self.sizes.slot_count, self._pending
+        dirty_blocks = self._dirty_blocks
         count = min(len(key_hashes), max(self.sizes.entry_count - number, 0))
         if not count:
             return len(key_hashes)
@@ -256,6 +261,7 @@ class IndexFile:
                 used += 1
             pending += _pack_entry(key_hash, physical_offset, seconds, previous)
             slots[slot] = number
+            dirty_blocks[slot >> _BLOCK_SHIFT] = 1
             number += 1
         self.slot_count_used += used
         self.next_number = number
@@ -290,6 +296,8 @@ class IndexFile:
                 physical_offsets[:count],
                 store_timestamps_ms[:count],
                 np.frombuffer(slots, np.int32),
+                np.frombuffer(self._dirty_blocks, np.uint8),
+                _BLOCK_SHIFT,
                 number,
                 self.begin_timestamp_ms,
                 packed,
@@ -395,6 +403,7 @@ class IndexFile:
         except OSError as error:
             raise WriteFailedError(f"{self.path}: cannot write the index: {error}") from error
         self._pending = bytearray()
+        self._dirty_blocks = bytearray(len(self._dirty_blocks))
         self._is_header_dirty = False
         if self.is_full:
             self._slots = None
@@ -421,18 +430,16 @@ class IndexFile:
         file.write(0, header)
 
     def _dirty_runs(self) -> list[tuple[int, int]]:
-        """Return [start, end) of the slots that pending entries changed, neighbours joined."""
-        count = self.sizes.slot_count
-        slots = sorted({entry[0] % count for entry in ENTRY.iter_unpack(self._pending)})
+        """Return [start, end) of the slots that pending entries changed, in whole blocks."""
+        blocks, last = self._dirty_blocks, self.sizes.slot_count
         runs: list[tuple[int, int]] = []
-        start = end = slots[0]
-        for slot in slots:
-            if slot - end > _RUN_GAP_SLOTS:
-                runs.append((start, end + 1))
-                start = slot
-            end = slot
-        runs.append((start, end + 1))
-        return runs if len(runs) <= _RUNS_MAX else [(slots[0], slots[-1] + 1)]
+        start = blocks.find(1)
+        while start >= 0:
+            end = blocks.find(0, start)
+            end = len(blocks) if end < 0 else end
+            runs.append((start << _BLOCK_SHIFT, min(end << _BLOCK_SHIFT, last)))
+            start = blocks.find(1, end)
+        return runs if len(runs) <= _RUNS_MAX else [(runs[0][0], runs[-1][1])]
 
     def _write_slots(self, file: File, start: int, end: int) -> None:
         assert self._slots is not None, "what is pending was put through the slots"

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 #: entries that wait in memory before they are written without being asked
 PENDING_COUNT_MAX = 65_536
+#: the same where they come in bulk: most slots of a file change, and are written each time
+BULK_PENDING_COUNT_MAX = 1 << 20
 
 
 class IndexFlush:
@@ -73,7 +75,8 @@ class MessageIndex:
 
     `put` passes over messages that are in the index already: those before the physical offset of
     the last entry. The disk is touched by `write`, by the flushes, when a file is full and when
-    65,536 entries wait. `warnings` tells of files that are not as they must be and are let alone.
+    65,536 entries wait, in bulk a million. `warnings` tells of files that are not as they must be
+    and are let alone.
 
     Not thread-safe, but for :meth:`IndexFlush.run`.
     """
@@ -290,7 +293,7 @@ class MessageIndex:
             start += file.put_many(
                 hashes[start:], physical_offsets[start:], entries.store_timestamps_ms[start:]
             )
-            if file.pending_count >= PENDING_COUNT_MAX:
+            if file.pending_count >= BULK_PENDING_COUNT_MAX:
                 file.write()
 
     def _roll(self) -> IndexFile:

@@ -160,14 +160,19 @@ class CommitLog:
         return file.read(position, size_bytes)
 
     def recover(
-        self, from_file: int | None = None, visit: RecordsVisitor | None = None
+        self,
+        from_file: int | None = None,
+        visit: RecordsVisitor | None = None,
+        *,
+        is_long: bool = False,
     ) -> Recovery:
         """
         Find the end of the log: check every record from the file that starts at `from_file` on.
 
         `visit` sees every run of valid records, in order. Files behind the end are taken away, as
         in Java, but kept aside; what stands behind the end within its file stays until the first
-        append. ``None`` starts with the first file.
+        append. ``None`` starts with the first file. `is_long` says that there is enough to check
+        for the vectorised check to pay from the start.
 
         The records that were checked count as durable only after the next flush.
         """
@@ -178,7 +183,7 @@ class CommitLog:
         bases = self._directory.base_offsets()
         if not bases:
             return Recovery(0)
-        self._visit, self._check = visit, FastChecker()
+        self._visit, self._check = visit, FastChecker(0) if is_long else FastChecker()
         self._directory.is_clean = False  # the walk of this recovery is the only one
         try:
             queue = MappedFileQueue[MessageEntry, CommitLogFile](

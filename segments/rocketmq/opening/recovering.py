@@ -52,6 +52,8 @@ _log = logging.getLogger(__name__)
 #: files that 4.9.8 checks after a clean stop
 _FILES_CHECKED = 3
 _HEAD_BYTES = 4096
+#: after how much of the log the units that wait in memory are written
+_WRITTEN_EACH_BYTES = 8 * 1024 * 1024
 
 
 @attrs.frozen
@@ -98,6 +100,7 @@ class StoreRecoverer:
     progress: Callable[[int, int, str], None] | None = None
     _bases: list[int] = attrs.field(factory=list[int])
     _count: int = 0
+    _unwritten_bytes: int = 0
     _bulk: BulkDispatch | None = None
     _first_dispatched: int = 0
 
@@ -117,8 +120,11 @@ class StoreRecoverer:
             self._first_dispatched = start
         if self.commit_log.peek(self._first_dispatched + BULK_BYTES_MIN, _HEAD_BYTES).strip(b"\0"):
             self._bulk = bulk_dispatch(self.dispatching, self.index)
-        found = self.commit_log.recover(start, self._take_run if self.is_writable else None)
+        visit = self._take_run if self.is_writable else None
+        found = self.commit_log.recover(start, visit, is_long=self._bulk is not None)
         end = found.next_offset
+        if self.is_writable:
+            self.consume_queues.write()
         self.consume_queues.truncate_dirty(end)
         if not self.is_writable:
             self._dispatch_read(end)  # units that wait cannot be written, so first is cut
@@ -216,7 +222,10 @@ class StoreRecoverer:
         else:
             self._take_one_by_one(records)
         # What waits in memory is bounded, however long the log is.
-        self.consume_queues.write()
+        self._unwritten_bytes += len(records)
+        if self._unwritten_bytes >= _WRITTEN_EACH_BYTES:
+            self.consume_queues.write()
+            self._unwritten_bytes = 0
 
     def _take_one_by_one(self, records: memoryview) -> None:
         position, size_bytes = 0, len(records)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from logstore.segments.rocketmq import bulk_dispatch
+from logstore.segments.rocketmq.log import record_walk
 from logstore.segments.rocketmq.opening import recovering
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.golden_rewrite import Rewriter, index_bytes, queue_bytes
@@ -62,3 +63,25 @@ def test_what_is_there_already_is_passed_over(
     rewriter.open().close()
     assert every_log_is_long
     assert queue_bytes(tmp_path / "store") == queue_bytes(case.store)
+
+
+@pytest.mark.parametrize("case", golden_cases("plain"), ids=lambda case: case.id)
+def test_what_is_dispatched_in_bulk_is_checked_so_from_the_start(
+    case: GoldenCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recovery that loads the compiled loops anyway checks no part of the log without them."""
+    rewriter = Rewriter(case, case.store, tmp_path / "store")
+    rewriter.run().abandon()
+    looked_for: list[record_walk.RunChecker] = []
+    find = record_walk._find_vectorised  # pyright: ignore[reportPrivateUsage]
+
+    def noted() -> record_walk.RunChecker:
+        looked_for.append(find())
+        return looked_for[-1]
+
+    monkeypatch.setattr(record_walk, "_find_vectorised", noted)
+    store = rewriter.open()
+    assert store.recovery.dispatched_count > 0
+    assert len(looked_for) == 1
+    assert looked_for[0] is not record_walk.check_run
+    store.close()
