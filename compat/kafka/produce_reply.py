@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.framing import I16, I32, framed, uvarint
 from logstore.segments.kafka.append_errors import InvalidRecordError
+from logstore.segments.kafka.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition
@@ -29,6 +30,8 @@ class ProduceReply:
     def __init__(self, version: int, topic_count: int) -> None:
         self.version = version
         self.worst = 0
+        #: something was written
+        self.has_appended = False
         self._is_flexible = version >= 9
         self._pieces = [self._count(topic_count)]
         #: by the place of its result among the pieces
@@ -40,11 +43,6 @@ class ProduceReply:
         reply = cls(version, 1)
         reply._pieces = [head]
         return reply
-
-    @property
-    def has_appended(self) -> bool:
-        """Tell whether something was written."""
-        return bool(self._appended)
 
     def open_topic(self, key: bytes, partition_count: int) -> None:
         """Begin the results of a topic: its UTF-8 name, or its id."""
@@ -64,9 +62,25 @@ class ProduceReply:
 
     def succeed(self, partition: KafkaPartition, base_offset: int, time_ms: int) -> None:
         """Add the result of an append that went well."""
+        self._appended[len(self._pieces)] = partition
+        self._succeed(partition, base_offset, time_ms)
+
+    def succeed_at_once(self, partition: KafkaPartition, base_offset: int) -> None:
+        """Add the result of an append that waits for no flush, and keeps the producer's time."""
+        self.has_appended = True
+        if self._is_flexible:
+            self._pieces.append(
+                _SUCCESS_V9(
+                    partition.index, 0, base_offset, -1, partition.start_offset, _NO_ERRORS_V9
+                )
+            )
+        else:
+            self._succeed(partition, base_offset, NO_TIMESTAMP)
+
+    def _succeed(self, partition: KafkaPartition, base_offset: int, time_ms: int) -> None:
+        self.has_appended = True
         index, log_start = partition.index, partition.start_offset
         pieces = self._pieces
-        self._appended[len(pieces)] = partition
         if self._is_flexible:
             pieces.append(_SUCCESS_V9(index, 0, base_offset, time_ms, log_start, _NO_ERRORS_V9))
         elif self.version < 5:

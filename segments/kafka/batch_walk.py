@@ -15,6 +15,7 @@ from logstore.errors import CorruptEntryError
 from logstore.host import File
 from logstore.segments.kafka.legacy.message import (
     MAGIC_POSITION,
+    MESSAGE_BYTES_MIN,
     is_legacy_magic,
     parse_message,
 )
@@ -30,6 +31,9 @@ from logstore.segments.kafka.record_batch import (
 #: how much of the file one step reads; a longer batch is read whole
 STEP_BYTES = 1024 * 1024
 _CRC_START = 21
+#: how much is read to step over batch headers: more than an index interval and a header
+_WINDOW_BYTES = 8 * 1024
+_SPAN = struct.Struct(">qi4xb6xi")  # baseOffset, batchLength, (epoch), magic, (...), delta
 _unpack_length = struct.Struct(">i").unpack_from
 
 
@@ -82,6 +86,34 @@ def walk_batches(
             yield batch
             index = batch.size_bytes
         position += index
+
+
+def walk_spans(file: File, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """
+    Yield (base offset, position, size, last offset delta) of each batch up to `end`; no CRC check.
+
+    A message of magic 0 or 1 has its last offset where a batch has its first, and no delta.
+    """
+    window, window_start = b"", position
+    while position + MAGIC_POSITION < end:
+        index = position - window_start
+        if index + HEADER_BYTES > len(window):
+            window, window_start, index = file.read(position, _WINDOW_BYTES), position, 0
+            if len(window) <= MAGIC_POSITION:
+                return
+            window = window.ljust(HEADER_BYTES, b"\0")  # a message may be shorter
+        base_offset, length, magic, last_delta = _SPAN.unpack_from(window, index)
+        if magic < MAGIC and is_legacy_magic(magic):
+            last_delta = 0
+            if length < MESSAGE_BYTES_MIN[magic] - PREFIX_BYTES:
+                return
+        elif length < HEADER_BYTES - PREFIX_BYTES:
+            return
+        start = position
+        position += length + PREFIX_BYTES
+        if position > end:
+            return
+        yield base_offset, start, length + PREFIX_BYTES, last_delta
 
 
 def parse_entry(

@@ -37,6 +37,7 @@ from logstore.segments.kafka.segment import (
 )
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.segments.kafka.transaction_verification import Verification
+from logstore.segments.kafka.usual_batch import usual_batch
 from logstore.segments.kafka.validation import accepted
 
 _log = logging.getLogger(__name__)
@@ -174,6 +175,27 @@ class KafkaPartition(ReadablePartition):
             start + batch.last_offset_delta,
             now_ms if config.is_log_append_time else NO_TIMESTAMP,
         )
+
+    def append_usual(self, data: memoryview, now_ms: int) -> int:
+        """
+        Append the one batch in `data` if nothing is special about it; return its base offset.
+
+        -1, and nothing was done, if something may be: :meth:`append_produced` is its way then.
+
+        Raises:
+            WriteFailedError: the disk refused.
+
+        """
+        config = self.config
+        if config.flush_messages != NEVER:
+            return -1
+        usual = usual_batch(data, config, now_ms)
+        if usual is None:
+            return -1
+        start = self.log.active.append_usual(data, usual[0], usual[1], self.leader_epoch)
+        if start >= 0 and self.on_append is not None:
+            self.on_append(self)
+        return start
 
     def _make_room(self, batch: RecordBatch) -> KafkaSegment:
         """Roll for a batch that the active segment has no room for; return the new one."""

@@ -12,15 +12,37 @@ Source: ``LogLoader.recoverSegment``, ``LogSegment.recover``.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
 from logstore.segments.kafka.producer_history import ProducerHistory
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment import KafkaSegment
 
 
+class RecoveryWitness(Protocol):
+    """Who watches a recovery, to rebuild in the same pass what is kept of a whole log."""
+
+    def opened(self, segment: KafkaSegment) -> None:
+        """Take note of a segment of the log; they come in order."""
+        ...
+
+    def begin(self, segment: KafkaSegment) -> None:
+        """Take note that the recovery of `segment` begins, from its first batch on."""
+        ...
+
+    def see(self, segment: KafkaSegment, batch: RecordBatch) -> None:
+        """Take note of a good batch of it."""
+        ...
+
+    def end(self, segment: KafkaSegment) -> None:
+        """Take note that `segment` is recovered."""
+        ...
+
+
 class PartitionWitness:
     """
-    The witness of one partition (see :class:`logstore.segments.kafka.segment.RecoveryWitness`).
+    The witness of one partition.
 
     `start_offset` is the log start that the checkpoint knows.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterator
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
@@ -18,15 +18,14 @@ from logstore.errors import CorruptEntryError, OffsetError, WriteFailedError
 from logstore.host import Host
 from logstore.recovery import Recovery
 from logstore.segment import Draft, Extent, LogSegment
-from logstore.segments.kafka.batch_walk import parse_entry, walk_batches
+from logstore.segments.kafka.batch_walk import parse_entry, walk_batches, walk_spans
 from logstore.segments.kafka.config import LogConfig
-from logstore.segments.kafka.legacy.message import MESSAGE_BYTES_MIN, is_legacy_magic
 from logstore.segments.kafka.offset_index import OffsetIndex
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import (
     HEADER_BYTES,
-    MAGIC,
     NO_TIMESTAMP,
+    PREFIX_BYTES,
     RecordBatch,
     batch_size_bytes,
 )
@@ -35,14 +34,13 @@ from logstore.segments.kafka.time_index import TimeIndex
 from logstore.segments.kafka.transaction_index import EXTENSION as TRANSACTION_INDEX
 from logstore.segments.kafka.transaction_index import TransactionIndex
 
+if TYPE_CHECKING:
+    from logstore.segments.kafka.recovery_witness import RecoveryWitness
+
 _log = logging.getLogger(__name__)
 RELATIVE_OFFSET_MAX = 2**31 - 1
-#: how much is read to step over batch headers: more than an index interval and a header
-_WINDOW_BYTES = 8 * 1024
-_SPAN = struct.Struct(">qi4xb6xi")  # baseOffset, batchLength, (epoch), magic, (...), delta
-#: where the magic ends; all that is asked of an entry at the end of a file before it is looked at
-_PREFIX_BYTES = 17
 _NOWHERE = 2**63 - 1
+_pack_stamp = struct.Struct(">qii").pack_into  # base offset, length, leader epoch
 
 
 @attrs.frozen
@@ -52,26 +50,6 @@ class TimestampedOffset:
     timestamp_ms: int
     offset: int
     leader_epoch: int = -1
-
-
-class RecoveryWitness(Protocol):
-    """Who watches a recovery, to rebuild in the same pass what is kept of a whole log."""
-
-    def opened(self, segment: KafkaSegment) -> None:
-        """Take note of a segment of the log; they come in order."""
-        ...
-
-    def begin(self, segment: KafkaSegment) -> None:
-        """Take note that the recovery of `segment` begins, from its first batch on."""
-        ...
-
-    def see(self, segment: KafkaSegment, batch: RecordBatch) -> None:
-        """Take note of a good batch of it."""
-        ...
-
-    def end(self, segment: KafkaSegment) -> None:
-        """Take note that `segment` is recovered."""
-        ...
 
 
 class KafkaSegment(LogSegment[RecordBatch]):
@@ -148,33 +126,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.recovery_point = self.next_offset
 
     def _spans(self, position: int) -> Iterator[tuple[int, int, int, int]]:
-        """
-        Yield (base offset, position, size, last offset delta) of each batch; no CRC check.
-
-        A message of magic 0 or 1 has its last offset where a batch has its first, and no delta.
-        """
-        end = self.end_position
-        position = max(0, position)  # a damaged index may say anything
-        window, window_start = b"", position
-        while position + _PREFIX_BYTES <= end:
-            index = position - window_start
-            if index + HEADER_BYTES > len(window):
-                window, window_start, index = self.file.read(position, _WINDOW_BYTES), position, 0
-                if len(window) < _PREFIX_BYTES:
-                    return
-                window = window.ljust(HEADER_BYTES, b"\0")  # a message may be shorter
-            base_offset, length, magic, last_delta = _SPAN.unpack_from(window, index)
-            if magic < MAGIC and is_legacy_magic(magic):
-                last_delta = 0
-                if length < MESSAGE_BYTES_MIN[magic] - 12:
-                    return
-            elif length < HEADER_BYTES - 12:
-                return
-            start = position
-            position += length + 12
-            if position > end:
-                return
-            yield base_offset, start, length + 12, last_delta
+        return walk_spans(self.file, max(0, position), self.end_position)  # an index may lie
 
     # what the core asks of a layout
 
@@ -251,6 +203,50 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.observe(entry, position)
         return position
 
+    def append_usual(
+        self, data: memoryview, last_delta: int, timestamp_ms: int, leader_epoch: int
+    ) -> int:
+        """
+        Stamp and append a usual batch (:mod:`~logstore.segments.kafka.usual_batch`) in one step.
+
+        Returns its base offset; -1, and nothing was done, where the segment may have to roll or to
+        be looked at. What `has_room_for`, `append` and `observe` do of it stands here once more,
+        because calls are what small appends cost.
+
+        Raises:
+            WriteFailedError: the disk refused; the segment is as it was before.
+
+        """
+        config, file, start = self.config, self._file, self.next_offset
+        position, size_bytes = self.end_position, len(data)
+        first_ms = self._first_timestamp_ms
+        if (
+            position + size_bytes > config.segment_bytes
+            or first_ms is None
+            or not first_ms >= 0
+            or timestamp_ms - first_ms > config.segment_ms_max - self.jitter_ms
+            or start + last_delta - self.base_offset > RELATIVE_OFFSET_MAX
+            or position == 0
+            or file is None
+            or self._is_index_full
+            or self._is_unsettled
+        ):
+            return -1
+        _pack_stamp(data, 0, start, size_bytes - PREFIX_BYTES, leader_epoch)
+        try:
+            file.write(position, data)
+        except OSError as error:
+            self._undo_write(position, error)
+        self.end_position = position + size_bytes
+        self.next_offset = start + last_delta + 1
+        if timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, start + last_delta
+        if self._bytes_since_index_entry > config.index_interval_bytes:
+            self._index(start + last_delta, position)
+        self._bytes_since_index_entry += size_bytes
+        self._newest_base_offset, self._newest_position = start, position
+        return start
+
     def observe(self, entry: RecordBatch, position: int) -> None:
         """Fold one batch into both indexes (Kafka: the second half of ``LogSegment.append``)."""
         timestamp_ms = entry.max_timestamp_ms
@@ -260,13 +256,16 @@ class KafkaSegment(LogSegment[RecordBatch]):
             self.max_timestamp_ms = timestamp_ms
             self.max_timestamp_offset = entry.last_offset
         if self._bytes_since_index_entry > self.config.index_interval_bytes:
-            self.offset_index.append(entry.last_offset, position)
-            self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
-            self._bytes_since_index_entry = 0
-            self._is_index_full = self.offset_index.is_full or self.time_index.is_full
+            self._index(entry.last_offset, position)
         self._bytes_since_index_entry += entry.size_bytes
         self._newest_base_offset = entry.base_offset
         self._newest_position = position
+
+    def _index(self, last_offset: int, position: int) -> None:
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
+        self._bytes_since_index_entry = 0
+        self._is_index_full = self.offset_index.is_full or self.time_index.is_full
 
     def forget(self, offset: int) -> None:
         """Cut the indexes back and count index intervals anew (``LogSegment.truncateTo``)."""

@@ -32,7 +32,13 @@ from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER
 from logstore.segments.kafka.compression import Codec
-from logstore.segments.kafka.record_batch import CODEC_MASK, HEADER_BYTES, MAGIC
+from logstore.segments.kafka.record_batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,8 +82,14 @@ def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes
         request.version < _ZSTD_SINCE and _is_zstd(records)
     ):
         return None
+    now_ms = broker.host.clock.wall_ms()
     try:
-        done = partition.append_produced(records, broker.host.clock.wall_ms())
+        start = partition.append_usual(records, now_ms)
+        if start >= 0:
+            return route.succeeded(
+                request.correlation_id, index, start, NO_TIMESTAMP, partition.start_offset
+            )
+        done = partition.append_produced(records, now_ms)
     except (LogStoreError, OSError) as error:
         # Told from here: the batch may be stamped by now, the long way would see another one.
         reply = route.reply()
@@ -105,7 +117,11 @@ def _by_parsing(
     route: ProduceRoute | None = None
     by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
     admission = NOTHING_SPECIAL
-    if not error:
+    if not error and any(
+        len(records) >= HEADER_BYTES and records[_CODEC_POSITION] & TRANSACTIONAL_BIT
+        for _, batches in topics
+        for _, records in batches
+    ):
         admission = admit_produced(broker, version, transactional_id, _existing(by_key, topics))
     for key, batches in topics:
         partitions = by_key.get(key)
@@ -180,6 +196,14 @@ def _append(
     guard: Verification | None,
 ) -> None:
     """Append one partition's batch and add the result to the reply."""
+    try:
+        start = partition.append_usual(records, now_ms)
+    except (LogStoreError, OSError) as error:
+        _refuse(reply, partition, partition.index, error)
+        return
+    if start >= 0:
+        reply.succeed_at_once(partition, start)
+        return
     if reply.version < _ZSTD_SINCE and _is_zstd(records):
         reply.fail(partition.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         return

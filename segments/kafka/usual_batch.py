@@ -1,0 +1,66 @@
+"""
+The batch about which nothing is special, told by one look at its header.
+
+Most of what producers send is such a batch, and requests that spread over many partitions bring
+hundreds of small ones. Whatever is not told here at a glance goes the long way of
+:func:`~logstore.segments.kafka.validation.accepted`, which also knows why something is refused.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from logstore.checksum import crc32c
+from logstore.segments.kafka.record import CorruptRecordError, check_structure
+from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, PREFIX_BYTES
+
+if TYPE_CHECKING:
+    from logstore.segments.kafka.config import LogConfig
+
+_CRC_START = 21
+_SIZE_BYTES_MIN = HEADER_BYTES + 2
+#: all of the header but leader epoch, base timestamp, producer epoch and base sequence, and the
+#: first two bytes of the records
+_unpack_from = struct.Struct(">qi4xbIhi8xqq6xiBB").unpack_from
+#: as many records as a leader walks of any batch
+_RECORDS_WALKED_MAX = 16
+_RECORD_LENGTH_END = HEADER_BYTES + 2
+
+
+def usual_batch(data: memoryview, config: LogConfig, now_ms: int) -> tuple[int, int] | None:
+    """
+    Return (last offset delta, largest timestamp) of a batch that enters the log as it is.
+
+    None for any other, and for what a topic of this `config` has rules about: whole, valid batches
+    of magic 2, uncompressed, without producer, with timestamps of their own, only are usual.
+    """
+    size_bytes = len(data)
+    if size_bytes < _SIZE_BYTES_MIN or not config.takes_batches_as_they_are:
+        return None
+    (
+        base_offset, length_bytes, magic, crc, attributes, last_delta, timestamp_ms, producer_id,
+        count, low, high,
+    ) = _unpack_from(data)  # fmt: skip
+    if (
+        base_offset
+        or attributes
+        or producer_id >= 0
+        or magic != MAGIC
+        or count <= 0
+        or count != last_delta + 1
+        or length_bytes != size_bytes - PREFIX_BYTES
+        or size_bytes > config.max_message_bytes
+        or timestamp_ms > now_ms + config.message_timestamp_after_max_ms
+        or crc32c(data[_CRC_START:]) != crc
+    ):
+        return None
+    # One record, whose length takes two bytes (and is positive), that fills the rest of the batch.
+    is_one = count == 1 and low & 0x81 == 0x80 and high < 0x80
+    if is_one and _RECORD_LENGTH_END + ((low & 0x7F | high << 7) >> 1) == size_bytes:
+        return last_delta, timestamp_ms
+    try:
+        check_structure(data, records_max=_RECORDS_WALKED_MAX)
+    except CorruptRecordError:
+        return None
+    return last_delta, timestamp_ms
