@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from logstore.compat.spark.convert.commit_log_plan import FileSpan, Measured, PlacedUnit
 from logstore.compat.spark.convert.committed_columns import committed_columns, taken
+from logstore.compat.spark.convert.derived_parts import Derived, DerivedWriter
 from logstore.compat.spark.convert.kept_fields import KeptFields
 from logstore.compat.spark.convert.message_packing import MessageBatch
 from logstore.compat.spark.convert.offset_map import OffsetMapWriter
@@ -24,6 +25,8 @@ from logstore.host import File
 from logstore.os_host import system_host
 from logstore.segments.kafka.columns import RecordColumns
 from logstore.segments.rocketmq.messages.message_layout import BLANK, BLANK_BYTES, BLANK_MAGIC
+from logstore.segments.rocketmq.settings.store_config import StoreConfig
+from logstore.segments.rocketmq.store_rules import delay_levels
 
 _NAME_DIGITS = 20
 
@@ -60,29 +63,37 @@ class CommitLogTask:
     number: int
     source: str
     span: FileSpan
-    file_bytes: int
+    settings: Mapping[str, str]
+
+    @property
+    def file_bytes(self) -> int:
+        """How long a file of the commit log is."""
+        return StoreConfig(self.settings).commit_log_file_size_bytes
 
     @property
     def size_bytes(self) -> int:
         """How much of the source it reads."""
         return sum(placed.unit.size_bytes for placed in self.span.units)
 
-    def run(self, attempt: Attempt) -> int:
-        """Write the files, and the map of what stands where; return how many messages there are."""
+    def run(self, attempt: Attempt) -> Derived | None:
+        """Write the files, and the map of what stands where; return what is derived from them."""
         directory = attempt.data / "commitlog"
         directory.mkdir(parents=True, exist_ok=True)
-        files = _Files(directory, self.span.physical_offset, self.file_bytes)
         kept = KeptFields(self.source)
-        with OffsetMapWriter(attempt.beside, self.number) as offset_map:
-            count = sum(
-                self._write_unit(placed, files, offset_map, kept) for placed in self.span.units
-            )
-        files.close(self.span.file_count, is_last=self.span.is_last)
-        return count
+        deliver_time = delay_levels(StoreConfig(self.settings)).deliver_time_ms
+        with (
+            OffsetMapWriter(attempt.beside, self.number) as offset_map,
+            DerivedWriter(attempt.derived, self.number, deliver_time) as writer,
+        ):
+            files = _Files(directory, self.span.physical_offset, self.file_bytes, writer)
+            for placed in self.span.units:
+                self._write_unit(placed, files, offset_map, kept)
+            files.close(self.span.file_count, is_last=self.span.is_last)
+        return writer.derived()
 
     def _write_unit(
         self, placed: PlacedUnit, files: _Files, offset_map: OffsetMapWriter, kept: KeptFields
-    ) -> int:
+    ) -> None:
         unit = placed.unit
         queue_offset, floor_ms = placed.first_queue_offset, placed.store_timestamp_ms_min
         for whole in committed_columns(file_system_of(self.source), unit):
@@ -102,7 +113,6 @@ class CommitLogTask:
                 )
                 queue_offset += len(batch)
                 floor_ms = int(store_ms[-1])
-        return queue_offset - placed.first_queue_offset
 
 
 def _messages(
@@ -132,7 +142,10 @@ def _messages(
 class _Files:
     """The files of a span, written one behind the other."""
 
-    def __init__(self, directory: Path, physical_offset: int, file_bytes: int) -> None:
+    def __init__(
+        self, directory: Path, physical_offset: int, file_bytes: int, derived: DerivedWriter
+    ) -> None:
+        self._derived = derived
         self._fs = system_host().fs
         self._directory = directory
         self._base = physical_offset
@@ -166,6 +179,7 @@ class _Files:
                 physical_offsets,
             )
             self._file.write(self._position, data.data)
+            self._derived.add(data)
             self._position += len(data)
         return physical_offsets
 

@@ -1,15 +1,16 @@
 """
 ``--to rocketmq``: a Kafka store becomes a RocketMQ store that a broker starts on.
 
-Spark's tasks write the commit log alone. Consume queues, index and checkpoint come from the
-recovery of the new store, which checks every record on its way; then topics and the groups'
-offsets are entered.
+Spark's tasks write the commit log, and what they know of consume queues and index, of which those
+are then put together; where settings make that impossible the recovery of the new store derives
+them. Then topics and the groups' offsets are entered.
 """
 
 from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -21,6 +22,8 @@ from logstore.compat.spark.convert.committed_offsets import (
     CommittedOffsets,
     read_committed_offsets,
 )
+from logstore.compat.spark.convert.derived_parts import Derived
+from logstore.compat.spark.convert.derived_store import put_together
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
 from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.preserve.keep_kafka import (
@@ -163,12 +166,13 @@ def convert_to_rocketmq(
         plan = plan_to_rocketmq(runner, options, progress)
         folder.save_plan(options, plan)
     tasks = [
-        CommitLogTask(number, options.source, span, commit_log_file_bytes(options))
+        CommitLogTask(number, options.source, span, options.settings)
         for number, span in enumerate(plan.spans)
     ]
-    run_tasks(runner, folder, tasks, progress)
+    derived: list[Derived | None] = run_tasks(runner, folder, tasks, progress)
     if progress is not None:
         progress("indexing", 0, 0)
+    _derive(folder, options, derived)
     commits = _complete(folder, options, plan)
     report: dict[str, Any] = {
         "messages": plan.message_count,
@@ -180,15 +184,20 @@ def convert_to_rocketmq(
     return report
 
 
-def _complete(folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan) -> list[KeptCommit]:
-    """Let the store derive what belongs to the log, and enter topics and groups' offsets."""
-    commits: list[KeptCommit] = []
+def _derive(folder: WorkFolder, options: ConvertOptions, derived: Sequence[Derived | None]) -> None:
+    """Make what belongs to the log as far as the tasks know it, and nothing else."""
     for name in _DERIVED:
         path = folder.data / name
         if path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+    put_together(folder.data, folder.derived, options.settings, derived)
+
+
+def _complete(folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan) -> list[KeptCommit]:
+    """Let the store derive what belongs to the log, and enter topics and groups' offsets."""
+    commits: list[KeptCommit] = []
     store = RocketMQStore(
         system_host(), str(folder.data), StoreOptions(settings=dict(options.settings))
     )

@@ -5,6 +5,7 @@ Where a conversion works until it is done: ``<target>.converting`` beside the ta
 
     data/            the store as it grows; the target is this folder, renamed at the very end
     beside/          what goes into it last: offset maps and rests, which no broker reads
+    derived/         what tasks know already of files that are made when all of them are done
     attempts/        a folder for each try of a task: its files until they are whole
     plan.pickle      the tasks; a second run with the same wishes goes on with them
     done/<number>    what a finished task reported
@@ -58,10 +59,19 @@ class Attempt:
         """What no broker reads."""
         return self.path / "beside"
 
+    @property
+    def derived(self) -> Path:
+        """What is used to complete the target, and then removed."""
+        return self.path / "derived"
+
     def publish(self, folder: WorkFolder) -> None:
         """Give all files the names that they have in the work folder; they must be durable."""
         touched: set[Path] = set()
-        for source, target in ((self.data, folder.data), (self.beside, folder.beside)):
+        for source, target in (
+            (self.data, folder.data),
+            (self.beside, folder.beside),
+            (self.derived, folder.derived),
+        ):
             for file in sorted(path for path in source.rglob("*") if path.is_file()):
                 place = target / file.relative_to(source)
                 place.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +90,7 @@ class WorkFolder:
         self.path = self.target.with_name(self.target.name + UNFINISHED_SUFFIX)
         self.data = self.path / "data"
         self.beside = self.path / "beside"
+        self.derived = self.path / "derived"
         self._attempts = self.path / "attempts"
         self._done = self.path / "done"
 
@@ -148,7 +159,7 @@ class WorkFolder:
 
     def save_plan(self, wishes: object, plan: object) -> None:
         """Keep a plan before its first task runs."""
-        for folder in (self.data, self.beside, self._attempts, self._done):
+        for folder in (self.data, self.beside, self.derived, self._attempts, self._done):
             folder.mkdir(parents=True)
         self._put(self.path / _PLAN_NAME, pickle.dumps((wishes, plan)))
 
@@ -157,6 +168,7 @@ class WorkFolder:
         attempt = Attempt(self._attempts / f"{number}-{uuid.uuid4().hex}")
         attempt.data.mkdir(parents=True)
         attempt.beside.mkdir()
+        attempt.derived.mkdir()
         return attempt
 
     def report(self, number: int, outcome: object) -> None:
