@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 import orjson
 
 from logstore.os_host import system_host
+from logstore.tools.commands.spark_master import spark_at
 from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.verification.directory_check import DirectoryCheck
 from logstore.tools.inspection.verification.finding import Finding
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,8 +27,17 @@ from logstore.tools.inspection.verification.finding import Finding
 @click.option("--records", "has_records", is_flag=True,
               help="Decode every record too, not only check its batch's CRC.")  # fmt: skip
 @store_settings
+@click.option("--master", metavar="URL",
+              help="Scan in Spark's workers there, as in local[*]: for big stores.  "
+              "[default: threads of this process]")  # fmt: skip
 @click.option("--json", "is_json", is_flag=True, help="Print one finding a line, as JSON.")
-def verify(directory: str, has_records: bool, settings: dict[str, str], is_json: bool) -> None:
+def verify(
+    directory: str,
+    has_records: bool,
+    settings: dict[str, str],
+    master: str | None,
+    is_json: bool,
+) -> None:
     """
     Check CRCs and offsets of a log, and every index, snapshot and checkpoint against it.
 
@@ -38,17 +52,18 @@ def verify(directory: str, has_records: bool, settings: dict[str, str], is_json:
       logstore verify /var/lib/kafka
       logstore verify /var/lib/kafka/orders-0
       logstore verify /var/lib/rocketmq/store --set maxHashSlotNum=500 --set maxIndexNum=2000
+      logstore verify /var/lib/kafka --master local[*]
       logstore verify --json /var/lib/kafka | jq -r 'select(.severity == "damage") | .file'
     """
     path = os.path.abspath(directory)
     damage_count = note_count = 0
-    with LateProgress("verifying", 0) as progress:
+    with spark_at(master, "verify") as spark, LateProgress("verifying", 0) as progress:
         if layout_of(path) == ROCKETMQ:
             from logstore.tools.commands.verify_rocketmq import store_findings
 
             findings = store_findings(path, settings, progress)
         else:
-            findings = _kafka_findings(path, progress, has_records=has_records)
+            findings = _kafka_findings(path, progress, spark, has_records=has_records)
         for finding in findings:
             damage_count += finding.is_damage
             note_count += not finding.is_damage
@@ -59,12 +74,19 @@ def verify(directory: str, has_records: bool, settings: dict[str, str], is_json:
         sys.exit(1)
 
 
-def _kafka_findings(path: str, progress: LateProgress, *, has_records: bool) -> Iterator[Finding]:
+def _kafka_findings(
+    path: str, progress: LateProgress, spark: SparkSession | None, *, has_records: bool
+) -> Iterator[Finding]:
     def tell(done: int, total: int) -> None:
         progress.total = total
         progress.move_to(done)
 
-    return DirectoryCheck(system_host().fs, path, has_records=has_records).findings(tell)
+    check = DirectoryCheck(system_host().fs, path, has_records=has_records)
+    if spark is None:
+        return check.findings(tell)
+    from logstore.tools.inspection.verification.spark_scans import SparkScans
+
+    return check.findings(tell, SparkScans(spark))
 
 
 def _content(finding: Finding) -> dict[str, object]:

@@ -120,7 +120,7 @@ def files_to_keep(check: PartitionCheck) -> frozenset[str]:
         CorruptEntryError: a log is damaged.
 
     """
-    segments = [task(_ignore) for task in check.tasks()]
+    segments = [task.run(check.fs, _ignore) for task in check.tasks()]
     wrong: set[str] = set()
     for finding in check.conclude(segments):
         if not finding.is_damage:

@@ -1,11 +1,8 @@
-"""Verify a data directory or one partition: scans on a few threads, findings in order."""
+"""Verify a data directory or one partition: scans anywhere, findings in order."""
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
 import attrs
@@ -26,20 +23,16 @@ from logstore.segments.kafka.meta_properties import MetaProperties
 from logstore.tools.inspection.lock_holder import lock_holder
 from logstore.tools.inspection.survey import is_partition, listed
 from logstore.tools.inspection.verification.finding import Finding
-from logstore.tools.inspection.verification.indexes import SegmentIndexes
 from logstore.tools.inspection.verification.partition_check import (
     PartitionCheck,
     PartitionContext,
 )
+from logstore.tools.inspection.verification.scans import Progress, Scans, scan_on_threads
+from logstore.tools.inspection.verification.segment_task import ScannedSegment
 from logstore.tools.inspection.verification.transactions import Coordinated
 
 _COORDINATORS = "__transaction_state"
 METADATA_DIRECTORY = "__cluster_metadata-0"
-Progress = Callable[[int, int], None]
-#: reads release the GIL, and so does the CRC of a long batch
-_THREADS = min(4, os.cpu_count() or 1)
-#: how many scans may be under way or done before their partition is concluded
-_AHEAD = 64
 #: checkpoint -> what it says of an offset, that may not be beyond the end of the log
 _BOUNDED = {
     checkpoints.RECOVERY_POINT: "all below offset {} is on disk",
@@ -143,24 +136,20 @@ class DirectoryCheck:
 
         return read_coordinators(self.fs, folders)
 
-    def findings(self, progress: Progress | None = None) -> Iterator[Finding]:
-        """Yield every finding, partition by partition; `progress` is told (done, all) bytes."""
+    def findings(
+        self, progress: Progress | None = None, scans: Scans = scan_on_threads
+    ) -> Iterator[Finding]:
+        """
+        Yield every finding, partition by partition; `progress` is told (done, all) bytes.
+
+        `scans` says where segments are scanned: on a few threads here, or in Spark's workers.
+        """
         yield from self._early
         checks = [self._check(root) for root in self._roots]
-        meter = _Meter(sum(check.size_bytes for check in checks), progress)
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="verify") as pool:
-            pending: list[list[Future[SegmentIndexes]]] = []
-            started = 0
-            for place, check in enumerate(checks):
-                while started < len(checks) and (
-                    started <= place or sum(map(len, pending)) < _AHEAD
-                ):
-                    tasks = checks[started].tasks()
-                    pending.append([pool.submit(task, meter.note) for task in tasks])
-                    started += 1
-                futures = pending.pop(0)
-                segments = [meter.wait(future) for future in futures]
-                yield from self._concluded(check, self._roots[place], segments)
+        tasks = [check.tasks() for check in checks]
+        segments = scans(self.fs, tasks, progress)
+        for root, check, scanned in zip(self._roots, checks, segments, strict=True):
+            yield from self._concluded(check, root, scanned)
 
     def _check(self, root: str) -> PartitionCheck:
         path = f"{self.directory}/{root}".rstrip("/")
@@ -172,7 +161,7 @@ class DirectoryCheck:
         return PartitionCheck(self.fs, path, place, self._surroundings.context(place))
 
     def _concluded(
-        self, check: PartitionCheck, root: str, segments: list[SegmentIndexes]
+        self, check: PartitionCheck, root: str, segments: list[ScannedSegment]
     ) -> Iterator[Finding]:
         prefix = f"{root}/" if root else ""
         for finding in check.conclude(segments):
@@ -192,32 +181,3 @@ class DirectoryCheck:
                     f"says of {root} that {said.format(offset)}, but its log ends at {end}",
                     offset=offset,
                 )
-
-
-class _Meter:
-    """Counts bytes that several threads have done; tells it from one thread only."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self._total = total
-        self._progress = progress
-        self._done = 0
-        self._lock = threading.Lock()
-
-    def note(self, size_bytes: int) -> None:
-        with self._lock:
-            self._done += size_bytes
-
-    def wait(self, future: Future[SegmentIndexes]) -> SegmentIndexes:
-        """Return the outcome, telling meanwhile how far all is."""
-        while True:
-            try:
-                found = future.result(timeout=0.2 if self._progress else None)
-            except TimeoutError:
-                self._tell()
-                continue
-            self._tell()
-            return found
-
-    def _tell(self) -> None:
-        if self._progress is not None:
-            self._progress(self._done, self._total)

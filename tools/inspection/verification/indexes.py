@@ -9,8 +9,8 @@ does not find is said as what the index misses.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from operator import lt
+from collections.abc import Iterable, Iterator
+from operator import lt, sub
 
 import attrs
 
@@ -108,18 +108,62 @@ class Runs:
     is_even: bool
 
 
-def index_findings(segment: SegmentIndexes, elsewhere: Runs) -> Iterator[Finding]:
-    """Yield what is wrong with the two indexes of a segment."""
-    yield from _shape(segment.offsets, segment.scan)
+@attrs.frozen
+class IndexEnd:
+    """Where the entries of an offset index end, and how many each of the two indexes has."""
+
+    offset: int
+    position: int
+    entry_count: int
+    time_entry_count: int
+
+
+@attrs.frozen
+class IndexVerdict:
+    """
+    What is to be said of the two indexes of a segment, but for what depends on other segments.
+
+    `end` is None where it does not matter; `longest_bytes` is how far two entries that follow each
+    other are apart at the most, None if no two do. It stays small however long the indexes are.
+    """
+
+    name: str
+    offset_findings: tuple[Finding, ...]
+    time_findings: tuple[Finding, ...]
+    end: IndexEnd | None
+    longest_bytes: int | None
+
+
+def judged(segment: SegmentIndexes) -> IndexVerdict:
+    """Hold the two indexes of a segment against the scan of its log."""
+    offsets, times, scan = segment.offsets, segment.times, segment.scan
     wrong = list(_wrong_offsets(segment))
-    yield from _first_of(wrong)
-    if not wrong and not segment.offsets.is_missing:
-        yield from _missed_offsets(segment, elsewhere)
-    yield from _shape(segment.times, segment.scan)
-    wrong = list(_wrong_times(segment))
-    yield from _first_of(wrong)
-    if not wrong and not segment.times.is_missing and not segment.times.rest_bytes:
-        yield from _missed_times(segment)
+    end = None
+    if not wrong and not offsets.is_missing:
+        last_offset, position = (
+            offsets.entries[-1] if offsets.entries else (scan.base_offset - 1, 0)
+        )
+        end = IndexEnd(last_offset, position, len(offsets.entries), len(times.entries))
+    wrong_times = list(_wrong_times(segment))
+    time_findings = [*_shape(times, scan), *_first_of(wrong_times)]
+    if not wrong_times and not times.is_missing and not times.rest_bytes:
+        time_findings += _missed_times(segment)
+    positions = [position for _, position in offsets.entries]
+    return IndexVerdict(
+        offsets.name,
+        (*_shape(offsets, scan), *_first_of(wrong)),
+        tuple(time_findings),
+        end,
+        max(map(sub, positions[1:], positions), default=None),
+    )
+
+
+def index_findings(verdict: IndexVerdict, scan: SegmentScan, elsewhere: Runs) -> Iterator[Finding]:
+    """Yield what is wrong with the two indexes of a segment."""
+    yield from verdict.offset_findings
+    if verdict.end is not None:
+        yield from _missed_offsets(verdict.name, verdict.end, scan, elsewhere)
+    yield from verdict.time_findings
 
 
 def _first_of(wrong: list[Finding]) -> Iterator[Finding]:
@@ -196,13 +240,14 @@ def _rises(numbers: list[int]) -> bool:
     return all(map(lt, numbers, numbers[1:]))
 
 
-def _missed_offsets(segment: SegmentIndexes, elsewhere: Runs) -> Iterator[Finding]:
-    index, times, scan = segment.offsets, segment.times, segment.scan
-    last_offset, position = index.entries[-1] if index.entries else (scan.base_offset - 1, 0)
+def _missed_offsets(
+    name: str, end: IndexEnd, scan: SegmentScan, elsewhere: Runs
+) -> Iterator[Finding]:
+    last_offset, position = end.offset, end.position
     run_bytes = scan.last_position - position
     # Each entry but the last one of a time index was made with one here, or at a stop, behind which
     # a new leader epoch starts. Without a stop the way to the end is about as long as elsewhere.
-    is_short = len(index.entries) < len(times.entries) - max(1, len(scan.epochs))
+    is_short = end.entry_count < end.time_entry_count - max(1, len(scan.epochs))
     if elsewhere.longest_bytes is not None:
         is_short = is_short and run_bytes > elsewhere.longest_bytes
         has_restarted = any(place > position for _, _, place in scan.epochs)
@@ -211,7 +256,7 @@ def _missed_offsets(segment: SegmentIndexes, elsewhere: Runs) -> Iterator[Findin
     if is_short and scan.batch_count > 1:
         yield Finding(
             "index-misses",
-            index.name,
+            name,
             f"misses entries: the records {last_offset + 1} to {scan.next_offset - 1} are found "
             f"only by reading up to {run_bytes} bytes of the log",
             offset=last_offset + 1,
@@ -259,15 +304,9 @@ def _missed_times(segment: SegmentIndexes) -> Iterator[Finding]:
     )
 
 
-def runs_of(segments: list[SegmentIndexes], *, is_even: bool) -> Runs:
+def runs_of(verdicts: Iterable[IndexVerdict], *, is_even: bool) -> Runs:
     """Return how far apart the entries of all segments are."""
-    runs = [
-        following[1] - entry[1]
-        for segment in segments
-        for entry, following in zip(
-            segment.offsets.entries, segment.offsets.entries[1:], strict=False
-        )
-    ]
+    runs = [one.longest_bytes for one in verdicts if one.longest_bytes is not None]
     return Runs(max(runs, default=None), is_even)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import attrs
 
@@ -23,26 +22,14 @@ from logstore.segments.kafka.producer_snapshot import list_snapshots
 from logstore.segments.kafka.segment_files import LOG, offset_file_name
 from logstore.tools.inspection.verification.epochs import epoch_findings, epochs_of
 from logstore.tools.inspection.verification.finding import Finding, Severity
-from logstore.tools.inspection.verification.indexes import (
-    SegmentIndexes,
-    index_findings,
-    read_index,
-    read_time_index,
-    runs_of,
-)
+from logstore.tools.inspection.verification.indexes import index_findings, runs_of
 from logstore.tools.inspection.verification.log_story import LogStory, tell_story
-from logstore.tools.inspection.verification.segment_scan import (
-    LostStretch,
-    ScanRequest,
-    SegmentScan,
-    scan_segment,
-)
+from logstore.tools.inspection.verification.segment_scan import LostStretch, SegmentScan
+from logstore.tools.inspection.verification.segment_task import ScannedSegment, SegmentTask
 from logstore.tools.inspection.verification.transactions import (
     Coordinated,
     open_transaction_notes,
 )
-
-ScanTask = Callable[[Callable[[int], None]], SegmentIndexes]
 
 _NUMBERED = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex)")
 _SWAPPED = re.compile(r"[0-9]{20}\.\w+\.(swap|cleaned)")
@@ -100,35 +87,25 @@ class PartitionCheck:
         """Bytes in all logs: the work of the scans."""
         return sum(self.sizes[offset_file_name(base, LOG)] for base in self.bases)
 
-    def tasks(self) -> list[ScanTask]:
-        """Return a scan a segment, in order; each takes whom to tell how many bytes are done."""
+    def tasks(self) -> list[SegmentTask]:
+        """Return a scan a segment, in order."""
         limits = [*self.bases[1:], _FAR]
         return [
-            partial(self._scan, base, limit) for base, limit in zip(self.bases, limits, strict=True)
+            SegmentTask(
+                self.directory,
+                base,
+                limit,
+                is_active=limit == _FAR,
+                snapshots=tuple(offset for offset in self.snapshots if base < offset < limit),
+                has_records=self.context.has_records,
+                size_bytes=self.sizes[offset_file_name(base, LOG)],
+            )
+            for base, limit in zip(self.bases, limits, strict=True)
         ]
-
-    def _scan(self, base: int, limit: int, note: Callable[[int], None]) -> SegmentIndexes:
-        offsets = read_index(self.fs, self.directory, base)
-        times = read_time_index(self.fs, self.directory, base)
-        wanted = {offset for offset, _ in offsets.entries} | {o for _, o in times.entries}
-        request = ScanRequest(
-            base_offset=base,
-            limit_offset=limit,
-            positions=frozenset(position for _, position in offsets.entries),
-            offsets=tuple(sorted(wanted)),
-            snapshots=tuple(offset for offset in self.snapshots if base < offset < limit),
-            has_records=self.context.has_records,
-        )
-        file = self.fs.open(f"{self.directory}/{offset_file_name(base, LOG)}", writable=False)
-        try:
-            scan = scan_segment(file, request, note)
-        finally:
-            file.close()
-        return SegmentIndexes(offsets, times, scan, is_active=limit == _FAR)
 
     # conclusions
 
-    def conclude(self, segments: list[SegmentIndexes]) -> Iterator[Finding]:
+    def conclude(self, segments: list[ScannedSegment]) -> Iterator[Finding]:
         """Yield all findings; `segments` are the outcomes of the tasks, in their order."""
         yield from self._files()
         scans = [segment.scan for segment in segments]
@@ -138,9 +115,9 @@ class PartitionCheck:
             if not is_compacted:
                 yield from _holes(scan)
         yield from self._seams(scans, is_compacted=is_compacted)
-        runs = runs_of(segments, is_even=not is_compacted)
+        runs = runs_of((segment.indexes for segment in segments), is_even=not is_compacted)
         for segment in segments:
-            for finding in index_findings(segment, runs):
+            for finding in index_findings(segment.indexes, segment.scan, runs):
                 if not (segment.is_active and self.context.is_live):
                     yield finding
         story = tell_story(self.fs, self.directory, scans, self.snapshots, is_compacted)

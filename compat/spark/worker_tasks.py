@@ -1,0 +1,104 @@
+"""A function for many pieces of work in Spark's workers; only what it returns crosses the JVM."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOK_SECONDS = 0.5
+#: about how many tasks a core gets, so that a slow one is not what all wait for
+_TASKS_A_CORE = 8
+_TASK_BYTES_MAX = 512 * 1024 * 1024
+#: told (bytes done, bytes all)
+Progress = Callable[[int, int], None]
+
+
+class Sized(Protocol):
+    """A piece of work; it must be picklable."""
+
+    @property
+    def size_bytes(self) -> int:
+        """How much it reads."""
+        ...
+
+
+PieceT = TypeVar("PieceT", bound=Sized)
+ResultT = TypeVar("ResultT")
+
+
+def run_in_workers(
+    spark: SparkSession,
+    function: Callable[[PieceT], ResultT],
+    pieces: Sequence[PieceT],
+    progress: Progress | None = None,
+) -> list[ResultT]:
+    """
+    Return what the picklable `function` returned for each piece, in their order.
+
+    Small pieces share a task; a piece is never cut. What a piece raised is raised, inside of
+    Spark's own error. `progress` is told from another thread as tasks end.
+    """
+    if not pieces:
+        return []
+    context: Any = spark.sparkContext
+    done: Any = context.accumulator(0)
+    tasks = _shared_out(pieces, context.defaultParallelism)
+
+    def run(task: list[PieceT]) -> list[ResultT]:
+        found = [function(piece) for piece in task]
+        done.add(sum(piece.size_bytes for piece in task))
+        return found
+
+    watch = _Watch(done, sum(piece.size_bytes for piece in pieces), progress)
+    try:
+        found: list[ResultT] = (
+            context.parallelize(tasks, len(tasks)).flatMap(run, preservesPartitioning=True)
+        ).collect()
+    finally:
+        watch.stop()
+    return found
+
+
+def _shared_out(pieces: Sequence[PieceT], core_count: int) -> list[list[PieceT]]:
+    """Put neighbours together to tasks of about the same size."""
+    total = sum(piece.size_bytes for piece in pieces)
+    limit = min(_TASK_BYTES_MAX, total // (core_count * _TASKS_A_CORE) + 1)
+    count_max = len(pieces) // (core_count * _TASKS_A_CORE) + 1  # opening a file costs, too
+    tasks: list[list[PieceT]] = []
+    filled = 0
+    for piece in pieces:
+        is_full = filled + piece.size_bytes > limit and filled > 0
+        if not tasks or is_full or len(tasks[-1]) >= count_max:
+            tasks.append([])
+            filled = 0
+        tasks[-1].append(piece)
+        filled += piece.size_bytes
+    return tasks
+
+
+class _Watch:
+    """Tells how much is done while a job runs."""
+
+    def __init__(self, done: Any, total: int, progress: Progress | None) -> None:
+        self._done = done
+        self._total = total
+        self._progress = progress
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="spark-progress", daemon=True)
+        if progress is not None:
+            self._thread.start()
+
+    def _look(self) -> None:
+        assert self._progress is not None
+        while not self._is_over.wait(_LOOK_SECONDS):
+            self._progress(int(self._done.value), self._total)
+
+    def stop(self) -> None:
+        """Tell no more."""
+        self._is_over.set()
+        if self._progress is not None:
+            self._thread.join()

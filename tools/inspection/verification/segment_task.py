@@ -1,0 +1,76 @@
+"""
+The scan of one segment as a piece of work that can be done anywhere: here, or in a Spark worker.
+
+What it returns is small: what only the indexes of the segment were asked about is judged at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from logstore.host import FileSystem
+from logstore.segments.kafka.segment_files import LOG, offset_file_name
+from logstore.tools.inspection.verification.indexes import (
+    IndexVerdict,
+    SegmentIndexes,
+    judged,
+    read_index,
+    read_time_index,
+)
+from logstore.tools.inspection.verification.segment_scan import (
+    ScanRequest,
+    SegmentScan,
+    scan_segment,
+)
+
+
+@attrs.frozen
+class ScannedSegment:
+    """What a pass over a segment found, without what its indexes alone needed."""
+
+    scan: SegmentScan
+    indexes: IndexVerdict
+    is_active: bool
+
+
+@attrs.frozen
+class SegmentTask:
+    """
+    A segment to scan; `limit_offset` is where the next one starts.
+
+    `snapshots` are the offsets of the partition's producer snapshots inside of it, `size_bytes` is
+    how long its log is.
+    """
+
+    directory: str
+    base_offset: int
+    limit_offset: int
+    is_active: bool
+    snapshots: tuple[int, ...]
+    has_records: bool
+    size_bytes: int
+
+    def run(self, fs: FileSystem, note: Callable[[int], None]) -> ScannedSegment:
+        """Make the pass; `note` is told how many more bytes are done. Raises OSError."""
+        offsets = read_index(fs, self.directory, self.base_offset)
+        times = read_time_index(fs, self.directory, self.base_offset)
+        wanted = {offset for offset, _ in offsets.entries} | {o for _, o in times.entries}
+        request = ScanRequest(
+            base_offset=self.base_offset,
+            limit_offset=self.limit_offset,
+            positions=frozenset(position for _, position in offsets.entries),
+            offsets=tuple(sorted(wanted)),
+            snapshots=self.snapshots,
+            has_records=self.has_records,
+        )
+        path = f"{self.directory}/{offset_file_name(self.base_offset, LOG)}"
+        file = fs.open(path, writable=False)
+        try:
+            scan = scan_segment(file, request, note)
+        finally:
+            file.close()
+        verdict = judged(SegmentIndexes(offsets, times, scan, is_active=self.is_active))
+        slim = attrs.evolve(scan, at_position={}, at_offset={})
+        return ScannedSegment(slim, verdict, self.is_active)
