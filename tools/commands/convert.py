@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -92,6 +92,13 @@ _OPTIONS = (
         metavar="URL",
         help="Where Spark runs; 'none' does without Spark, on one core.",
     ),
+    click.option(
+        "--preserve",
+        "is_preserving",
+        is_flag=True,
+        help="Keep beside DST what a way back needs to write SRC's files byte for byte; on that "
+        "way back use it.",
+    ),
     click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be done."),
     click.option("--json", "is_json", is_flag=True, help="Print one JSON object."),
 )
@@ -117,6 +124,7 @@ def convert(
     settings: tuple[str, ...],
     master: str,
     *,
+    is_preserving: bool,
     is_dry: bool,
     is_json: bool,
 ) -> None:
@@ -133,6 +141,7 @@ def convert(
       logstore convert ./store ./kafka --to kafka --codec zstd
       logstore convert ./kafka ./rows --to parquet --topics orders --from 2024-05-01T00:00:00Z
       logstore convert ./kafka ./store --to rocketmq --dry-run
+      logstore convert ./kafka ./store --to rocketmq --preserve
       logstore convert ./kafka ./store --to rocketmq --master spark://host:7077
     """
     _check_extras(is_spark=master != HERE and not is_dry)
@@ -140,7 +149,15 @@ def convert(
 
     chosen = _names(topics)
     options = ConvertOptions(
-        source, target, layout, chosen, from_ms, until_ms, codec, _settings(settings, layout)
+        source,
+        target,
+        layout,
+        chosen,
+        from_ms,
+        until_ms,
+        codec,
+        _settings(settings, layout),
+        preserve=is_preserving,
     )
     if is_dry:
         _tell_outlook(options, is_json=is_json)
@@ -165,6 +182,8 @@ def _carry_out(options: ConvertOptions, master: str, *, is_json: bool) -> None:
         click.echo(orjson.dumps(content))
     elif found is None:
         click.echo(f"{options.target}: {_summary(report, seconds)}")
+        for line in _preserved_lines(report):
+            click.echo(line)
     else:
         click.echo(f"{options.target}: is finished already: {report['messages']:,} records")
 
@@ -223,6 +242,19 @@ def _summary(report: Mapping[str, Any], seconds: float) -> str:
         f"{report['messages']:,} records, {report['bytes']:,} bytes in {seconds:.1f} s "
         f"({rate:,.0f} MB/s)"
     )
+
+
+def _preserved_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is to be said of ``--preserve``."""
+    kept, restored = report.get("kept"), report.get("restored")
+    if kept is not None:
+        yield f"kept {kept['bytesBeside']:,} bytes beside for the way back of {kept['files']} files"
+    if restored is not None:
+        yield f"{restored['unchanged']} files are byte for byte what they were"
+        for name in restored["changed"]:
+            yield f"  {name} is not: what it holds has changed since"
+        for name in restored["gone"]:
+            yield f"  {name} is gone: so is all that it held"
 
 
 def _tell_outlook(options: ConvertOptions, *, is_json: bool) -> None:

@@ -18,6 +18,7 @@ from logstore.compat.spark.convert.work_folder import (
     TargetError,
     WorkFolder,
 )
+from logstore.compat.spark.options import OptionError
 from logstore.compat.spark.stores import open_for_reading
 from logstore.errors import ForeignDirectoryError
 from logstore.segments.kafka.store import KafkaStore
@@ -29,10 +30,12 @@ def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
 
     Raises:
         TargetError: something else stands there, or the target lies in the source.
+        OptionError: what is wished cannot be preserved.
         ForeignDirectoryError: the source is no store, or of the target's own layout.
 
     """
     folder = WorkFolder(options.target)
+    _check_preservable(options)
     report = folder.finished_report()
     if report is None:
         folder.check_target()
@@ -87,6 +90,19 @@ def _absolute(options: ConvertOptions) -> ConvertOptions:
     if "://" in options.source:
         return options
     return attrs.evolve(options, source=os.path.abspath(options.source))
+
+
+def _check_preservable(options: ConvertOptions) -> None:
+    if not options.preserve:
+        return
+    if options.layout in FILE_LAYOUTS:
+        raise OptionError("preserve", options.layout, "is for stores: there is no way back")
+    for name, value in (
+        ("from", options.starting_timestamp_ms),
+        ("until", options.ending_timestamp_ms),
+    ):
+        if value is not None:
+            raise OptionError(name, value, "leaves parts of batches out; do without, or --preserve")
 
 
 def _check_apart(options: ConvertOptions) -> None:

@@ -213,7 +213,7 @@ def convert_to_kafka(
         "topics": sorted(plan.partition_counts),
     }
     if plan.kept is not None:
-        report["restored"] = restoring_report(outcomes)
+        report["restored"] = restoring_report(plan.kept, outcomes)
     return report
 
 

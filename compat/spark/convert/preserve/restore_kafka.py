@@ -20,6 +20,7 @@ from logstore.compat.spark.convert.preserve.kept_kafka import (
     segment_groups,
 )
 from logstore.compat.spark.convert.preserve.restore_segments import (
+    NAME_DIGITS,
     RestoredSegments,
     RestoreSegmentsTask,
 )
@@ -174,10 +175,15 @@ def _offset_of(beside: str, kept: KeptPartition, queue_offset: int) -> int:
     return kept.end_offset
 
 
-def restoring_report(outcomes: Iterable[object]) -> dict[str, Any]:
-    """Return which files are byte for byte what they were."""
+def restoring_report(kept: KeptKafka, outcomes: Iterable[object]) -> dict[str, Any]:
+    """Return which files are byte for byte what they were, which are not, and which are gone."""
     found = [one for one in outcomes if isinstance(one, RestoredSegments)]
-    return {
-        "unchanged": sum(len(one.whole) for one in found),
-        "changed": sorted(name for one in found for name in one.changed),
+    whole = [name for one in found for name in one.whole]
+    changed = [name for one in found for name in one.changed]
+    gone = {
+        f"{topic}-{index}/{segment.base_offset:0{NAME_DIGITS}d}.log"
+        for (topic, index), partition in kept.partitions.items()
+        for segment in partition.segments
     }
+    gone.difference_update(whole, changed)
+    return {"unchanged": len(whole), "changed": sorted(changed), "gone": sorted(gone)}

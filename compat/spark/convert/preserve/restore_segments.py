@@ -23,7 +23,7 @@ from logstore.segments.kafka.record import CorruptRecordError, Record, encode_ba
 from logstore.segments.rocketmq.columns import MessageColumns
 from logstore.segments.rocketmq.messages.properties import parse_properties
 
-_NAME_DIGITS = 20
+NAME_DIGITS = 20
 #: of a header: flags, last offset delta, base timestamp
 _BASE_TIMESTAMP = slice(27, 35)
 
@@ -31,7 +31,7 @@ _BASE_TIMESTAMP = slice(27, 35)
 @attrs.frozen
 class RestoredSegments:
     """
-    What one task did: how many records, and which of its files are byte for byte what they were.
+    What one task did: how many records, and and which files are what they were or are others now.
 
     `start_offset` is that of the first record if some in front of it are gone, else -1.
     """
@@ -76,11 +76,10 @@ class RestoreSegmentsTask:
         directory.mkdir(parents=True, exist_ok=True)
         fs = system_host().fs
         count, start_offset = 0, -1
-        whole: list[str] = []
-        changed: list[str] = []
+        names: dict[str, list[str]] = {"whole": [], "changed": [], "gone": []}
         with OffsetMapWriter(attempt.beside, self.number) as offset_map:
             for segment in self.segments:
-                name = f"{segment.base_offset:0{_NAME_DIGITS}d}.log"
+                name = f"{segment.base_offset:0{NAME_DIGITS}d}.log"
                 rows = _SegmentRows(self, segment, offset_map)
                 file = fs.open(f"{directory}/{name}", create=True)
                 file.truncate(0)
@@ -91,13 +90,13 @@ class RestoreSegmentsTask:
                 count += rows.count
                 if rows.start_offset >= 0:
                     start_offset = rows.start_offset
-                is_whole = rows.is_whole and rows.position == segment.size_bytes
-                is_gone = rows.position == 0 and segment.size_bytes > 0
-                if is_gone or (segment.base_offset == self.left_out and rows.position == 0):
+                if rows.became == "gone" or (
+                    segment.base_offset == self.left_out and rows.position == 0
+                ):
                     Path(directory, name).unlink()
-                (whole if is_whole else changed).append(f"{directory.name}/{name}")
+                names[rows.became].append(f"{directory.name}/{name}")
         fs.sync_directory(str(directory))
-        return RestoredSegments(count, tuple(whole), tuple(changed), start_offset)
+        return RestoredSegments(count, tuple(names["whole"]), tuple(names["changed"]), start_offset)
 
 
 class _SegmentRows:
@@ -152,6 +151,13 @@ class _SegmentRows:
         if waiting and is_known and self._is_there():
             yield from self._written(waiting)
         self.is_whole = self.is_whole and self.position == self._segment.size_bytes
+
+    @property
+    def became(self) -> str:
+        """What the segment is: as it was, as what is left or new says, or nothing."""
+        if self.is_whole:
+            return "whole"
+        return "changed" if self.position else "gone"
 
     def _is_there(self) -> bool:
         """Tell whether the queue is neither shorter nor begins later than this segment."""
