@@ -289,16 +289,18 @@ class Broker:
     def _clean(self) -> None:
         """Compact what is due."""
         if self._cleaner is None:
+            from logstore.compat.kafka.cleaner_process import place_for
             from logstore.segments.kafka.compaction.cleaner import Cleaner
-            from logstore.segments.kafka.compaction.compaction import CompactionLimits
+            from logstore.segments.kafka.compaction.compaction_plan import CompactionLimits
 
             store, config = self.store, self.config
             limits = CompactionLimits(
                 config.log_cleaner_dedupe_buffer_size, config.log_cleaner_io_buffer_load_factor
             )
             self._cleaner = Cleaner(
-                self.host, store.directory, store.partitions, lambda: self.offload, limits
-            )
+                self.host, store.directory, store.partitions, lambda: self.offload, limits,
+                place_for(self.host),
+            )  # fmt: skip
         self._cleaner.clean()
 
     def _every(self, interval_ms: int, call: Callable[[], object]) -> None:

@@ -339,6 +339,42 @@ class SegmentFiles:
         segment.created_ms = self.host.clock.wall_ms()
         return segment
 
+    def open_cleaned(self, base_offset: int, next_offset: int) -> KafkaSegment:
+        """
+        Open a segment called ``.cleaned`` that somebody else has made, durable and whole.
+
+        It covers the offsets up to `next_offset`.
+
+        Raises:
+            FileNotFoundError: it is not there.
+
+        """
+        sizes = self._list()
+        paths = {extension: self.path(base_offset, extension) + CLEANED for extension in _KINDS}
+        found = {kind: sizes.get(path.rpartition("/")[2], 0) for kind, path in paths.items()}
+        bytes_max, cache = _CLEANED_INDEX_BYTES_MAX, self._cache
+        index, times = (
+            kind.open(
+                self.fs, paths[kind.EXTENSION], base_offset, bytes_max, cache=cache,
+                size_bytes=found[kind.EXTENSION],
+            )
+            for kind in (OffsetIndex, TimeIndex)
+        )  # fmt: skip
+        aborted = TransactionIndex(
+            self.fs,
+            paths[TRANSACTION_INDEX],
+            base_offset,
+            size_bytes=found[TRANSACTION_INDEX],
+        )
+        segment = KafkaSegment(
+            self.host, paths[LOG], base_offset, self.config, index, times, aborted
+        )
+        segment.end_position = segment.file.size()
+        segment.created_ms = self.host.clock.wall_ms()
+        segment.load_times()
+        segment.reach(next_offset)
+        return segment
+
     def remove(self, segment: KafkaSegment) -> None:
         """Rename the segment's files to ``.deleted``; :meth:`purge` removes them later."""
         segment.close()

@@ -23,6 +23,11 @@ from logstore.segments.kafka.compaction.compaction import (
     Replacement,
     compact,
 )
+from logstore.segments.kafka.compaction.compaction_place import (
+    CompactionPlace,
+    InterruptedPassError,
+    InThisProcess,
+)
 
 __all__ = [
     "Cleanable",
@@ -30,6 +35,9 @@ __all__ = [
     "CleanerCheckpoint",
     "Compaction",
     "CompactionLimits",
+    "CompactionPlace",
+    "InThisProcess",
+    "InterruptedPassError",
     "Replacement",
     "compact",
     "find_cleanable",

@@ -1,8 +1,10 @@
 """
 The cleaner of a running broker: one log after the other, the dirtiest first.
 
-Reading and copying happen in slices wherever the broker does its blocking work; the log itself is
-changed only where it is used. On a simulated host everything happens at once and in order.
+Reading and copying happen in slices wherever the broker does its blocking work, or in a process of
+its own (:mod:`~logstore.segments.kafka.compaction.compaction_place`); the log itself is changed
+only where it is used. On a simulated host everything
+happens at once and in order.
 
 Source: ``LogCleaner``, ``LogCleanerManager.grabFilthiestCompactedLog``.
 """
@@ -17,11 +19,14 @@ from logstore.errors import LogStoreError, MissingSegmentError
 from logstore.host import Host
 from logstore.segments.kafka.compaction.cleanable import Cleanable, find_cleanable
 from logstore.segments.kafka.compaction.cleaner_checkpoint import CleanerCheckpoint
-from logstore.segments.kafka.compaction.compaction import (
-    Compaction,
-    CompactionLimits,
-    Replacement,
+from logstore.segments.kafka.compaction.compaction import Replacement
+from logstore.segments.kafka.compaction.compaction_place import (
+    CompactionPlace,
+    InterruptedPassError,
+    InThisProcess,
+    PlacedCompaction,
 )
+from logstore.segments.kafka.compaction.compaction_plan import CompactionLimits
 from logstore.segments.kafka.partition import KafkaPartition
 
 _log = logging.getLogger(__name__)
@@ -45,6 +50,7 @@ class Cleaner:
         partitions: Callable[[], Iterable[KafkaPartition]],
         offload: Callable[[], Offload],
         limits: CompactionLimits,
+        place: CompactionPlace | None = None,
     ) -> None:
         self.host = host
         self.checkpoint = CleanerCheckpoint(host.fs, directory, partitions)
@@ -53,7 +59,8 @@ class Cleaner:
         self._partitions = partitions
         self._offload = offload
         self._limits = limits
-        self._compaction: Compaction | None = None
+        self._place: CompactionPlace = InThisProcess() if place is None else place
+        self._compaction: PlacedCompaction | None = None
         self._steps: Iterator[Replacement | None] = iter(())
         self._replacement: Replacement | None = None
         self._is_over = False
@@ -92,15 +99,17 @@ class Cleaner:
             with suppress(OSError):
                 self._compaction.abandon()
             self._compaction = None
+        self._place.rest()
 
     # one log
 
     def _begin(self) -> None:
         cleanable = self.dirtiest()
         if cleanable is None:
+            self._place.rest()
             return
         now_ms = self.host.clock.wall_ms()
-        self._compaction = Compaction(cleanable, now_ms, self._limits)
+        self._compaction = self._place.begin(cleanable, now_ms, self._limits)
         self._steps = self._compaction.steps()
         self._is_over = False
         self._drive()
@@ -142,7 +151,8 @@ class Cleaner:
             elif self._is_over:
                 self.checkpoint.put(compaction.partition, compaction.end_offset)
                 self._tell(compaction)
-        except (MissingSegmentError, FileNotFoundError) as error:  # retention was quicker
+        except (MissingSegmentError, FileNotFoundError, InterruptedPassError) as error:
+            # Retention was quicker, or what did the work is gone.
             _log.info("%s; it is tried again", error)
             self._give_up(compaction)
             return
@@ -154,7 +164,7 @@ class Cleaner:
         else:
             self._drive()
 
-    def _tell(self, compaction: Compaction) -> None:
+    def _tell(self, compaction: PlacedCompaction) -> None:
         tally = compaction.tally
         _log.info(
             "%s: clean up to offset %s; %s of %s records and %s of %s bytes are left",
@@ -166,7 +176,7 @@ class Cleaner:
             tally.bytes_read,
         )
 
-    def _fail(self, compaction: Compaction, error: BaseException) -> None:
+    def _fail(self, compaction: PlacedCompaction, error: BaseException) -> None:
         partition = compaction.partition
         if partition in set(self._partitions()):
             _log.error(
@@ -177,7 +187,7 @@ class Cleaner:
             self.uncleanable.add(partition)
         self._give_up(compaction)
 
-    def _give_up(self, compaction: Compaction) -> None:
+    def _give_up(self, compaction: PlacedCompaction) -> None:
         self._replacement = None
         self._compaction = None
         with suppress(OSError):

@@ -14,7 +14,7 @@ from logstore.segments.kafka.compaction import (
     compact,
     find_cleanable,
 )
-from logstore.segments.kafka.compaction.compaction import grouped
+from logstore.segments.kafka.compaction.compaction_pass import grouped
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record import Record
 from logstore.testing import SimulatedHost
