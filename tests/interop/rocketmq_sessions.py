@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from logstore.tools.dev.kafka_peer import PeerUnavailable
-from logstore.tools.dev.rocketmq_peer import RocketMQPeer
+from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.conftest import missing
 from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_programs import Sections, ali_ons, cpp_client, java_client, mqadmin
 
 #: Both get these: programs filter by SQL, and wait for check-backs no longer than they must.
 SETTINGS: dict[str, object] = {
+    **CALM,
     "enablePropertyFilter": "true",
     "transactionTimeOut": 1000,
     "transactionCheckInterval": 1000,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from logstore.tools.dev.kafka_peer import PeerUnavailable
-from logstore.tools.dev.rocketmq_peer import BROKER_JVM, RocketMQPeer
+from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.conftest import missing
 from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_programs import create_topic
@@ -34,6 +34,7 @@ QUEUES = 2
 SECONDS_MAX = 60
 #: small files, so that there are several of each kind; a real slave reports every second
 FILES: dict[str, object] = {
+    **CALM,
     "mappedFileSizeCommitLog": 100_000,
     "mappedFileSizeConsumeQueue": 6000,
     "maxHashSlotNum": 100,
@@ -43,8 +44,6 @@ FILES: dict[str, object] = {
 #: a send is answered SUCCESS once it stands in two stores
 MASTER = FILES | {"brokerRole": "SYNC_MASTER", "inSyncReplicas": 2}
 SLAVE = FILES | {"brokerRole": "SLAVE", "slaveReadEnable": "true"}
-#: they live for half a minute: what compiles well is not worth its time
-JVM = f"{BROKER_JVM} -XX:TieredStopAtLevel=1"
 FLUSH_SLAVE_TIMEOUT, SLAVE_NOT_AVAILABLE = 12, 11
 
 Broker = OurRocketMQ | RocketMQPeer
@@ -147,7 +146,6 @@ def test_real_slaves_of_our_master(tmp_path: Path) -> None:
             version,
             tmp_path / f"slave-{version}",
             SLAVE | {"brokerId": number},
-            jvm=JVM,
             name_server=ours.bootstrap,
         )
         for number, version in ((1, "5"), (2, "4"))
@@ -181,7 +179,6 @@ def test_our_slaves_of_real_masters(tmp_path: Path) -> None:
             version,
             tmp_path / f"master-{version}",
             settings | {"brokerName": f"broker-{version}"},
-            jvm=JVM,
             name_server=names.bootstrap,
         )
         for version in ("5", "4")

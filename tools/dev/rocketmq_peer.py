@@ -30,9 +30,21 @@ from logstore.tools.dev.remoting_request import (
 )
 from logstore.tools.dev.rocketmq_jars import MQADMIN, VERSIONS, java
 
+#: Each server would spend two to three seconds of CPU time on a certificate of its own.
+_NO_TLS = "-Dtls.server.mode=disabled"
 #: Small heaps, and compiled once and lightly: what a test wants. ``ROCKETMQ_JVM`` wins.
-BROKER_JVM = "-Xmx512m -Xms128m -XX:MaxDirectMemorySize=512m -XX:+UseSerialGC"
+BROKER_JVM = (
+    "-Xmx512m -Xms128m -XX:MaxDirectMemorySize=512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+    f"{_NO_TLS}"
+)
 NAME_SERVER_JVM = "-Xmx128m -Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+#: Settings that tests give a broker. One of 5.x asks the clock without a pause until the first
+#: interval is over, by itself ten seconds (TransactionMetricsFlushService); the other one it waits
+#: between two comparisons of all 37 MB of the timer wheel, by itself one second.
+CALM: Mapping[str, object] = {
+    "transactionMetricFlushInterval": 100,
+    "timerFlushIntervalMs": 10_000,
+}
 START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
 
@@ -47,7 +59,8 @@ class RocketMQPeer:
     `directory` gets ``store/`` (the broker's ``storePathRootDir``), ``broker.conf``,
     ``broker.log`` and more. `settings` are entries of ``broker.conf`` and win over ours. `as_is`
     is a store that somebody else wrote, served in place of ``store/``. `jvm` replaces the broker's
-    JVM flags. `broker_port` is wanted where message ids, which hold it, are to stay good.
+    JVM flags, and lets the name server offer TLS, as both do by themselves. `broker_port` is wanted
+    where message ids, which hold it, are to stay good.
 
     With `name_server` (host:port) the broker registers there, and none is started here.
 
@@ -74,6 +87,7 @@ class RocketMQPeer:
         self.port, self.broker_port = _port(), broker_port or _port(-2, 1)
         self._others_name_server = name_server
         self._settings = dict(settings or {})
+        self._name_server_jvm = NAME_SERVER_JVM if jvm else f"{NAME_SERVER_JVM} {_NO_TLS}"
         self._jvm = jvm or os.environ.get("ROCKETMQ_JVM", BROKER_JVM)
         self._is_urged = is_urged
         self._may_move = broker_port is None
@@ -156,7 +170,7 @@ class RocketMQPeer:
         deadline = time.monotonic() + START_SECONDS_MAX
         if self._name_server is None and self._others_name_server is None:
             self._name_server = self._spawn(
-                "namesrv", _NAME_SERVER, {"listenPort": self.port}, NAME_SERVER_JVM
+                "namesrv", _NAME_SERVER, {"listenPort": self.port}, self._name_server_jvm
             )
         host, _, port = self.bootstrap.rpartition(":")
         name_server, broker = (host, int(port)), ("127.0.0.1", self.broker_port)

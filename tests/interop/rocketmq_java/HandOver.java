@@ -20,14 +20,16 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *
  * java HandOver NAME_SERVER write TOPIC FIRST COUNT   prints "number queue offset uniqueId id" each
  * java HandOver NAME_SERVER check TOPIC               reads those lines, prints how each was found
+ * java HandOver NAME_SERVER go-on TOPIC FIRST COUNT   the one and then the other
  */
 public class HandOver {
     static final long PATIENCE_MS = 10_000;
 
     public static void main(String[] args) throws Exception {
-        System.exit(args[1].equals("write")
-            ? write(args[0], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]))
-            : check(args[0], args[2]));
+        if (!args[1].equals("write")) check(args[0], args[2]);
+        if (!args[1].equals("check")) write(args[0], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]));
+        System.out.flush();
+        Runtime.getRuntime().halt(0); // the clients' own threads would keep us for seconds
     }
 
     /** A body of up to 6 KB that its number alone decides. */
@@ -37,7 +39,7 @@ public class HandOver {
         return body;
     }
 
-    static int write(String nameServer, String topic, int first, int count) throws Exception {
+    static void write(String nameServer, String topic, int first, int count) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("writers");
         producer.setNamesrvAddr(nameServer);
         producer.setSendMsgTimeout(20_000);
@@ -61,7 +63,6 @@ public class HandOver {
                     + " " + result.getMsgId() + " " + result.getOffsetMsgId());
             }
         }
-        return 0;
     }
 
     static Message message(String topic, int number) {
@@ -71,7 +72,7 @@ public class HandOver {
         return message;
     }
 
-    static int check(String nameServer, String topic) throws Exception {
+    static void check(String nameServer, String topic) throws Exception {
         DefaultMQPullConsumer puller = new DefaultMQPullConsumer("checkers");
         puller.setNamesrvAddr(nameServer);
         puller.setMqClientApiTimeout(20_000);
@@ -86,7 +87,6 @@ public class HandOver {
             if (problem != null && wrong++ < 20) System.out.println(line + ": " + problem);
         }
         System.out.println(pulled.size() + " pulled, " + count + " looked for, " + wrong + " wrong");
-        return 0;
     }
 
     static void pull(DefaultMQPullConsumer puller, MessageQueue queue, Map<String, MessageExt> pulled) throws Exception {
