@@ -15,6 +15,7 @@ from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.columns.record_scan import QueueRun, RecordScan
+    from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
     from logstore.segments.rocketmq.dispatch import Dispatch
     from logstore.segments.rocketmq.index.message_index import MessageIndex
 
@@ -34,15 +35,18 @@ class BulkDispatch:
         self.dispatching = dispatching
         self.queues = dispatching.consume_queues
         self.index = index
+        self._memory: ReusedMemory | None = None
 
     def take(self, records: memoryview) -> int:
         """Dispatch every record of a run; return how many there were."""
         from logstore.segments.rocketmq.columns.record_scan import scan_records
+        from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 
+        memory = self._memory = self._memory or ReusedMemory()
         position = count = 0
         deliver_time = self.dispatching.deliver_time
         while position < len(records):
-            scan = scan_records(records, position, deliver_time=deliver_time)
+            scan = scan_records(records, position, deliver_time=deliver_time, memory=memory)
             if len(scan):
                 self._take_scan(scan)
                 count += len(scan)

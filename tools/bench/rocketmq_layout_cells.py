@@ -177,9 +177,9 @@ class Recover:
                 shutil.rmtree(f"{path}/{name}", ignore_errors=True)
             if os.path.exists(f"{path}/checkpoint"):
                 os.remove(f"{path}/checkpoint")
-            began, busy = time.perf_counter(), time.thread_time()
+            began, busy = time.perf_counter(), time.process_time()  # it may read ahead in a thread
             store = RocketMQStore(system_host(), path)
-            elapsed, busy = time.perf_counter() - began, time.thread_time() - busy
+            elapsed, busy = time.perf_counter() - began, time.process_time() - busy
             found = store.recovery.dispatched_count
             end = store.commit_log.max_physical_offset
             store.abandon()
@@ -233,8 +233,19 @@ class ToColumns:
             if count != expected:
                 raise BenchError(f"{log}: {count} messages instead of {expected}")
         file.close()
+        figures["copied"] = _copied(log, size_bytes)
         shutil.rmtree(path)
         return figures
+
+
+def _copied(path: str, size_bytes: int) -> float:
+    """Return how many GB of a cached file one core copies a second: no decoder is faster."""
+    target = bytearray(2**20)
+    with open(path, "rb", buffering=0) as file:
+        busy = time.thread_time()
+        while file.tell() < size_bytes:
+            file.readinto(target)
+        return size_bytes / (time.thread_time() - busy) / 1e9
 
 
 def pull(workplace: Workplace) -> Mapping[str, float]:
@@ -293,6 +304,7 @@ ROCKETMQ_CELLS: list[LayoutCell] = [
         (
             Metric("messages", "M messages/s a core", Bar("value", ">=", 5)),
             Metric("checked", "M messages/s a core with CRCs"),
+            Metric("copied", "GB/s a core only copied"),
         ),
         ToColumns(),
     ),

@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from logstore.errors import CorruptEntryError
 from logstore.host import File
 from logstore.segments.rocketmq.columns.message_columns import MessageColumns
 from logstore.segments.rocketmq.columns.record_scan import RecordScan, ScanStop, scan_records
+from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.messages.message import decode_message
 
@@ -61,7 +64,8 @@ def iterate_columns(
     """
     Yield the messages in ``[position, end_position)`` of a file, step by step.
 
-    A step holds about `step_bytes` and at least one message; each has memory of its own.
+    A step holds about `step_bytes` and at least one message. Each has memory of its own, which a
+    later step takes again as soon as nobody holds any of its columns.
     `position` must be where a record starts. `end_position` None is the end of the file; a BLANK
     or zeros end it, too.
 
@@ -71,13 +75,15 @@ def iterate_columns(
     """
     end = file.size() if end_position is None else min(end_position, file.size())
     wanted_bytes = step_bytes
+    memory = ReusedMemory()
     while position < end:
-        data = file.read(position, min(wanted_bytes, end - position))
-        scan = scan_records(data, verify_crc=verify_crc)
+        data = memory.array(min(wanted_bytes, end - position), np.uint8).data
+        data = data[: file.read_into(position, data)]
+        scan = scan_records(data, verify_crc=verify_crc, memory=memory)
         is_whole = position + len(data) >= end
         wanted_bytes = step_bytes
         if not (scan.stop is ScanStop.CUT and not is_whole):
-            _refuse_damage(scan, memoryview(data), path, position)
+            _refuse_damage(scan, data, path, position)
         elif len(scan) == 0:  # one message is longer than a step
             size_bytes = int.from_bytes(data[:4], "big", signed=True) if len(data) > 7 else 0
             wanted_bytes = max(2 * len(data), 8, size_bytes)

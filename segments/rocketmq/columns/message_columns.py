@@ -174,10 +174,9 @@ class MessageColumns:
         return NumberedColumn(numbers, [str(HostAddress.from_packed(packed)) for packed in found])
 
     def _bytes(self, place: int) -> BytesColumn:
-        starts, sizes = self.scan.column(place), self.scan.column(place + 1)
-        is_null = sizes < 0
-        bounds = np.zeros(len(sizes) + 1, np.int32)
-        np.cumsum(np.maximum(sizes, 0), out=bounds[1:])
-        data = np.empty(int(bounds[-1]), np.uint8)
-        grouping.gather(self.scan.data, starts, bounds, data)
-        return BytesColumn(data, bounds, is_null, int(is_null.sum()))
+        scan = self.scan
+        bounds, is_null = np.empty(len(scan) + 1, np.int32), np.empty(len(scan), np.bool_)
+        null_count = int(grouping.find_bounds(scan.table, place, bounds, is_null))
+        data = scan.memory.array(int(bounds[-1]), np.uint8)
+        grouping.gather(scan.data, scan.table, place, bounds, data)
+        return BytesColumn(data, bounds, is_null, null_count)

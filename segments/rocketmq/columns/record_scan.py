@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.segments.rocketmq.columns import grouping, kernel
+from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.messages.dispatch_request import SCHEDULE_TOPIC, DispatchRequest
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties import tags_code
@@ -27,7 +28,6 @@ from logstore.segments.rocketmq.messages.system_flags import (
     TRANSACTION_COMMIT,
     TRANSACTION_MASK,
     TRANSACTION_NONE,
-    TRANSACTION_ROLLBACK,
 )
 
 if TYPE_CHECKING:
@@ -69,11 +69,8 @@ class QueueRun:
     queue_offsets: NDArray[np.int64]
     rows: NDArray[np.int64]
     units: memoryview
-
-    @property
-    def is_dense(self) -> bool:
-        """Tell whether each queue offset is the one after its neighbour's."""
-        return bool((np.diff(self.queue_offsets) == 1).all())
+    #: whether each queue offset is the one after its neighbour's
+    is_dense: bool
 
 
 @attrs.frozen(eq=False)
@@ -106,6 +103,8 @@ class RecordScan:
     table: NDArray[np.int64]
     end_position: int
     stop: ScanStop
+    #: where columns are made
+    memory: ReusedMemory = attrs.field(factory=ReusedMemory)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -131,11 +130,10 @@ class RecordScan:
 
     def intern(self, place: int) -> tuple[NDArray[np.int32], list[bytes]]:
         """Return (a number for each row, the byte string of each number) of strings in `data`."""
-        starts, sizes = self.column(place), self.column(place + 1)
         count = len(self)
         slots = _slots(count)
         firsts, codes = np.empty(count, np.int32), np.empty(count, np.int32)
-        found = int(grouping.intern(self.data, starts, sizes, slots, firsts, codes))
+        found = int(grouping.intern(self.data, self.table, place, slots, firsts, codes))
         return codes, [self.text(int(row), place) or b"" for row in firsts[:found]]
 
     def text(self, row: int, place: int) -> bytes | None:
@@ -191,15 +189,19 @@ class RecordScan:
         queued = int(bounds[-1])
         units = np.empty(UNIT_BYTES * queued, np.uint8)
         queue_offsets, rows = np.empty(queued, np.int64), np.empty(queued, np.int64)
-        grouping.fill_units(self.table, queues, bounds[:-1].copy(), units, queue_offsets, rows)
+        gaps = np.zeros(found, np.int64)
+        nexts = bounds[:-1].copy()
+        grouping.fill_units(self.table, firsts, queues, nexts, units, queue_offsets, rows, gaps)
         whole = units.data
-        for first, (start, end) in zip(firsts.tolist(), pairwise(bounds.tolist()), strict=False):
+        spans = zip(firsts.tolist(), pairwise(bounds.tolist()), gaps.tolist(), strict=False)
+        for first, (start, end), gap_count in spans:
             yield QueueRun(
                 self.topics[int(topics[first])],
                 int(self.table[first, kernel.QUEUE_ID]),
                 queue_offsets[start:end],
                 rows[start:end],
                 whole[UNIT_BYTES * start : UNIT_BYTES * end],
+                not gap_count,
             )
 
     def index_entries(self, *, has_tag_keys: bool) -> IndexEntries:
@@ -208,41 +210,34 @@ class RecordScan:
 
         With `has_tag_keys` the tags, too, as ``topic#T#tags`` (5.5).
         """
-        kind = self.table[:, kernel.SYS_FLAG] & TRANSACTION_MASK
-        kept = np.flatnonzero(kind != TRANSACTION_ROLLBACK)
-        table, numbers = self.table, self.topic_numbers
-        if len(kept) < len(table):
-            table, numbers = np.ascontiguousarray(table[kept]), numbers[kept]
+        room = int(grouping.key_room(self.table))
         plain = np.array([java_hash(topic + "#") for topic in self.topics], np.int64)
         tagged = np.array([java_hash(topic + "#T#") for topic in self.topics], np.int64)
-        room = 2 * len(table) + int(np.maximum(table[:, kernel.KEYS_BYTES], 0).sum()) + 1
         hashes, rows = np.empty(room, np.int64), np.empty(room, np.int32)
-        prefixes = plain[numbers] if len(plain) else np.empty(0, np.int64)
-        tag_prefixes = tagged[numbers] if len(tagged) else np.empty(0, np.int64)
-        count = int(
-            grouping.index_keys(
-                self.data, table, prefixes, tag_prefixes, has_tag_keys, hashes, rows
-            )
-        )
-        hashes, rows = hashes[:count], rows[:count]
-        self._hash_odd_keys(hashes, rows, kept, has_tag_keys)
-        return IndexEntries(
+        physical_offsets, stored_ms = np.empty(room, np.int64), np.empty(room, np.int64)
+        count, odd_count = grouping.index_keys(
+            self.data,
+            self.table,
+            self.topic_numbers,
+            plain,
+            tagged,
+            has_tag_keys,
             hashes,
-            kept[rows].astype(np.int32),
-            table[rows, kernel.PHYSICAL_OFFSET],
-            table[rows, kernel.STORE_MS],
+            rows,
+            physical_offsets,
+            stored_ms,
         )
+        end = int(count)
+        if odd_count:
+            self._hash_odd_keys(hashes[:end], rows[:end], has_tag_keys)
+        return IndexEntries(hashes[:end], rows[:end], physical_offsets[:end], stored_ms[:end])
 
     def _hash_odd_keys(
-        self,
-        hashes: NDArray[np.int64],
-        rows: NDArray[np.int32],
-        kept: NDArray[np.int64],
-        has_tag_keys: bool,
+        self, hashes: NDArray[np.int64], rows: NDArray[np.int32], has_tag_keys: bool
     ) -> None:
         """Let Python hash the keys of messages in which bytes are no UTF-8."""
         for row in np.unique(rows[hashes == kernel.NO_UTF8]).tolist():
-            request = self.request(int(kept[row]))
+            request = self.request(row)
             keys = [request.unique_key] if request.unique_key else []
             keys += [key for key in request.keys.split(" ") if key]
             keys += [f"T#{request.tags}"] if has_tag_keys and request.tags else []
@@ -260,19 +255,22 @@ def scan_records(
     *,
     verify_crc: bool = False,
     deliver_time: DeliverTime | None = None,
+    memory: ReusedMemory | None = None,
 ) -> RecordScan:
     """
     Read the messages that stand one behind the other in `data` from `position` on.
 
     The scan keeps a view of `data`. Steps of some MiB are fastest. `verify_crc` checks the bodies;
-    `deliver_time` says when messages of the schedule topic are due. Never raises for what stands
+    `deliver_time` says when messages of the schedule topic are due. Whoever scans step by step
+    gives all of them the same `memory`. Never raises for what stands
     in `data`: see :class:`ScanStop`.
     """
     source = np.frombuffer(memoryview(data).cast("B"), np.uint8)
     count, _, stop = kernel.count_records(source, position, len(source))
-    table = np.empty((int(count), kernel.ROWS), np.int64)
+    memory = memory or ReusedMemory()
+    table = memory.array(int(count) * kernel.ROWS, np.int64).reshape(-1, kernel.ROWS)
     sound, end, fault = kernel.scan(source, position, table, verify_crc)
-    scan = RecordScan(source, table[: int(sound)], int(end), ScanStop(int(fault or stop)))
+    scan = RecordScan(source, table[: int(sound)], int(end), ScanStop(int(fault or stop)), memory)
     _mend_tags_codes(scan, deliver_time)
     return scan
 

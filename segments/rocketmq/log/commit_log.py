@@ -106,6 +106,7 @@ class CommitLog:
         self._fs = host.fs
         self._visit: RecordsVisitor | None = None
         self._check: RunChecker = check_run
+        self._reads_ahead = False
         self._directory = MappedFileDirectory(
             host.fs,
             directory,
@@ -138,7 +139,7 @@ class CommitLog:
             checks=RecordChecks(settings.checks_crc_on_recover, settings.verifies_property_crc),
             check=self._check,
         )
-        file.visit = self._visit
+        file.visit, file.reads_ahead = self._visit, self._reads_ahead
         return file
 
     # loading and recovery
@@ -172,7 +173,8 @@ class CommitLog:
         `visit` sees every run of valid records, in order. Files behind the end are taken away, as
         in Java, but kept aside; what stands behind the end within its file stays until the first
         append. ``None`` starts with the first file. `is_long` says that there is enough to check
-        for the vectorised check to pay from the start.
+        for the vectorised check to pay from the start, and for a thread that reads and checks
+        while `visit` is at work.
 
         The records that were checked count as durable only after the next flush.
         """
@@ -184,13 +186,14 @@ class CommitLog:
         if not bases:
             return Recovery(0)
         self._visit, self._check = visit, FastChecker(0) if is_long else FastChecker()
+        self._reads_ahead = is_long and visit is not None
         self._directory.is_clean = False  # the walk of this recovery is the only one
         try:
             queue = MappedFileQueue[MessageEntry, CommitLogFile](
                 self._directory, bases[0] if from_file is None else from_file
             )
         finally:
-            self._visit = None
+            self._visit, self._reads_ahead = None, False
         for segment in queue.files():
             segment.visit = None
         self._queue = queue

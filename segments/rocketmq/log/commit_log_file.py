@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from logstore.errors import OffsetMismatchError, WriteFailedError
 from logstore.segment import Draft
 from logstore.segments.rocketmq.files.mapped_file import MappedFile
+from logstore.segments.rocketmq.log.read_ahead import read_ahead
 from logstore.segments.rocketmq.log.record_walk import (
     RecordChecks,
     RecordWalk,
@@ -57,6 +58,8 @@ class CommitLogFile(MappedFile[MessageEntry]):
         super().__init__(fs, path, base_offset, file_size_bytes, offset_bytes)
         self.checks = checks or RecordChecks()
         self.visit: RecordsVisitor | None = None
+        #: whether a scan reads and checks the next records while `visit` looks at the last
+        self.reads_ahead = False
         self.write_buffer: WriteBuffer | None = None
         self._check = check
 
@@ -114,7 +117,7 @@ class CommitLogFile(MappedFile[MessageEntry]):
             self.file, self.path, self.base_offset, self.end_position, self.checks,
             check=self._check,
         )  # fmt: skip
-        for start, run in walk.runs():
+        for start, run in read_ahead(walk.runs()) if self.reads_ahead else walk.runs():
             self.end_position = start + len(run)
             self.next_offset = self.base_offset + self.end_position
             if self.visit is not None:
