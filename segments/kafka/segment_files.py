@@ -352,14 +352,13 @@ class SegmentFiles:
         sizes = self._list()
         paths = {extension: self.path(base_offset, extension) + CLEANED for extension in _KINDS}
         found = {kind: sizes.get(path.rpartition("/")[2], 0) for kind, path in paths.items()}
-        bytes_max, cache = _CLEANED_INDEX_BYTES_MAX, self._cache
-        index, times = (
-            kind.open(
-                self.fs, paths[kind.EXTENSION], base_offset, bytes_max, cache=cache,
-                size_bytes=found[kind.EXTENSION],
-            )
-            for kind in (OffsetIndex, TimeIndex)
-        )  # fmt: skip
+        fs, bytes_max, cache = self.fs, _CLEANED_INDEX_BYTES_MAX, self._cache
+        index = OffsetIndex.open(
+            fs, paths[INDEX], base_offset, bytes_max, cache=cache, size_bytes=found[INDEX]
+        )
+        times = TimeIndex.open(
+            fs, paths[TIME_INDEX], base_offset, bytes_max, cache=cache, size_bytes=found[TIME_INDEX]
+        )
         aborted = TransactionIndex(
             self.fs,
             paths[TRANSACTION_INDEX],

@@ -93,11 +93,11 @@ class CompactionPlan:
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
         """Return the plan that :meth:`content` was made of."""
-        config = {
+        config: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in content["config"].items()
         }
-        fields = {
+        fields: dict[str, Any] = {
             **content,
             "config": LogConfig(**config),
             "dirty": tuple(content["dirty"]),
