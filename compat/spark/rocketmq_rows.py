@@ -97,7 +97,7 @@ class MessageReader:
     def _batches(self, columns: MessageColumns, unit: RocketMQUnit) -> Iterator[Any]:
         positions = columns.physical_offset - unit.base_physical_offset
         is_wanted = columns.scan.is_queued & (positions < unit.end_position)
-        is_wanted &= _within(columns, unit.bounds)
+        is_wanted &= rows_within(columns, unit.bounds)
         is_batch = (columns.sys_flag & INNER_BATCH) != 0
         rows = np.flatnonzero(is_wanted & ~is_batch)
         if len(rows):
@@ -118,7 +118,7 @@ class MessageReader:
 
     def _unwrapped(self, columns: MessageColumns, unit: RocketMQUnit, row: int) -> Iterator[Any]:
         """Yield the messages of an inner batch that are wanted."""
-        message = _message_at(columns, row)
+        message = message_at(columns, row)
         bounds = unit.bounds.by_queue.get((message.topic, message.queue_id))
         position = message.physical_offset - unit.base_physical_offset
         if bounds is None or position >= unit.end_position:
@@ -138,7 +138,7 @@ class MessageReader:
         return pa.RecordBatch.from_pylist(known, schema=self._schema)
 
 
-def _within(columns: MessageColumns, bounds: QueueBounds) -> NDArray[np.bool_]:
+def rows_within(columns: MessageColumns, bounds: QueueBounds) -> NDArray[np.bool_]:
     """Tell of every row whether its queue is wanted, and its queue offset there."""
     numbers, texts = columns.topic.numbers.astype(np.int64), columns.topic.texts
     keys = numbers << 32 | columns.queue_id.astype(np.int64) & 0xFFFF_FFFF
@@ -192,7 +192,7 @@ def _bodies(columns: MessageColumns, rows: NDArray[Any]) -> Any:
         return stored
     bodies = stored.to_pylist()
     for place in np.flatnonzero(is_packed).tolist():
-        bodies[place] = _message_at(columns, int(rows[place])).plain_body()
+        bodies[place] = message_at(columns, int(rows[place])).plain_body()
     return pa.array(bodies, pa.binary())
 
 
@@ -214,7 +214,8 @@ def _headers(properties: Mapping[str, str]) -> list[dict[str, Any]] | None:
     return headers or None
 
 
-def _message_at(columns: MessageColumns, row: int) -> Message:
+def message_at(columns: MessageColumns, row: int) -> Message:
+    """Return one row as a message."""
     size_bytes = int(columns.size_bytes[row])
     start = int(columns.physical_offset[row] - columns.physical_offset[0])
     return decode_message(columns.scan.data[start : start + size_bytes].data)

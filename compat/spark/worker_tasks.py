@@ -32,15 +32,16 @@ ResultT = TypeVar("ResultT")
 
 def run_in_workers(
     spark: SparkSession,
-    function: Callable[[PieceT], ResultT],
+    function: Callable[[list[PieceT]], list[ResultT]],
     pieces: Sequence[PieceT],
     progress: Progress | None = None,
 ) -> list[ResultT]:
     """
-    Return what the picklable `function` returned for each piece, in their order.
+    Return what the picklable `function` made of the pieces of each task, in their order.
 
-    Small pieces share a task; a piece is never cut. What a piece raised is raised, inside of
-    Spark's own error. `progress` is told from another thread as tasks end.
+    Small pieces share a task, and the function may put together what it makes of them; a piece is
+    never cut. What it raises is raised, inside of Spark's own error. `progress` is told from
+    another thread as tasks end.
     """
     if not pieces:
         return []
@@ -49,7 +50,7 @@ def run_in_workers(
     tasks = _shared_out(pieces, context.defaultParallelism)
 
     def run(task: list[PieceT]) -> list[ResultT]:
-        found = [function(piece) for piece in task]
+        found = function(task)
         done.add(sum(piece.size_bytes for piece in task))
         return found
 

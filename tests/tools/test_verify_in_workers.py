@@ -34,10 +34,7 @@ def scan_pickled(
     del fs, progress
     from logstore.tools.inspection.verification.spark_scans import scan_here
 
-    done = [
-        travelled([scan_here(task) for task in travelled(list(tasks))])
-        for tasks in reversed(partitions)
-    ]
+    done = [travelled(scan_here(travelled(list(tasks)))) for tasks in reversed(partitions)]
     yield from reversed(done)
 
 

@@ -142,6 +142,7 @@ def _columns(run: BatchRun, taken: int) -> RecordColumns:
         headers=_headers(source, places) if selection.has_headers else None,
         batches=batches,
         next_position=next_position,
+        unpacked_bytes=source.ends - source.starts,
     )
 
 

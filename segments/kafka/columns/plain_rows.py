@@ -45,6 +45,7 @@ def columns(
         headers=_headers(kept) if selection.has_headers else None,
         batches=batches,
         next_position=next_position,
+        unpacked_bytes=source.ends - source.starts,
     )
 
 

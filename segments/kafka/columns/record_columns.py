@@ -159,6 +159,7 @@ class RecordColumns:
     `sequence` is the producer's, -1 without one. `batch` is the row of the record's batch in
     `batches`; a batch without records that were kept has no row that leads to it. Columns that were
     not asked for are None. `next_position` is where in the file the next batch starts.
+    `unpacked_bytes` are those of each batch's records, decompressed.
     """
 
     offset: NDArray[np.int64]
@@ -170,6 +171,7 @@ class RecordColumns:
     headers: HeaderColumns | None
     batches: BatchColumns
     next_position: int
+    unpacked_bytes: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.offset)

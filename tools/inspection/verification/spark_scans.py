@@ -50,9 +50,10 @@ class SparkScans:
             before += sum(task.size_bytes for task in pieces)
 
 
-def scan_here(task: SegmentTask) -> ScannedSegment:
-    """Scan one segment in this process."""
-    return task.run(system_host().fs, _ignore)
+def scan_here(tasks: list[SegmentTask]) -> list[ScannedSegment]:
+    """Scan segments in this process."""
+    fs = system_host().fs
+    return [task.run(fs, _ignore) for task in tasks]
 
 
 def _ignore(size_bytes: int) -> None:

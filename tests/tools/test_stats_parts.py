@@ -1,0 +1,94 @@
+"""What statistics are made of: parts put together say what the whole says."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("datasketches", reason="datasketches is missing: extra `stats`")
+
+from logstore.tools.inspection.stats.key_hash import hash_of, key_hashes
+from logstore.tools.inspection.stats.partition_stats import PartitionStats
+from logstore.tools.inspection.stats.rate import BUCKETS_MAX, Rate
+from logstore.tools.inspection.stats.rendering import sparkline
+from logstore.tools.inspection.stats.sketches import DistinctKeys, SizeSpread
+
+times = st.lists(st.integers(0, 2**42), max_size=40)
+
+
+def rate_of(moments: list[int]) -> Rate:
+    """Return the rate of records of ten bytes each."""
+    rate = Rate()
+    rate.add(np.array(moments, dtype=np.int64), np.full(len(moments), 10.0))
+    return rate
+
+
+@given(times, times)
+def test_two_rates_become_one(one: list[int], other: list[int]) -> None:
+    """Every record stays in the bucket of its time, as wide as the wider of the two."""
+    rate = rate_of(one)
+    rate.merge(rate_of(other))
+
+    assert sum(rate.records.values()) == len(one) + len(other)
+    assert sum(rate.size_bytes.values()) == 10 * (len(one) + len(other))
+    assert set(rate.records) == {moment // rate.width_ms for moment in one + other}
+
+
+def test_a_rate_never_has_more_buckets_than_it_may() -> None:
+    """A year of seconds becomes weeks or days, and no record is lost."""
+    rate = rate_of(list(range(0, 365 * 86_400_000, 3_600_000)))
+
+    assert len(rate.records) <= BUCKETS_MAX
+    assert sum(rate.records.values()) == 365 * 24
+    assert rate.narrowed_to(60).bucket_count <= 60
+
+
+@given(st.lists(st.binary(max_size=20)))
+def test_the_compiled_hash_is_that_of_one_key(keys: list[bytes]) -> None:
+    """FNV-1a of each key, whether numba is there or not: sketches of both go together."""
+    data = np.frombuffer(b"".join(keys), dtype=np.uint8)
+    bounds = np.cumsum([0, *map(len, keys)]).astype(np.int32)
+
+    found = key_hashes(data, bounds).view(np.uint64).tolist()
+
+    assert found == [hash_of(key) for key in keys]
+    assert hash_of(b"foobar") == 0x85944171F73967E8  # of the authors' own test suite
+
+
+def test_sketches_travel_and_join() -> None:
+    """Two halves that were pickled say what one that saw all says, within its error."""
+    halves = [DistinctKeys(), DistinctKeys()]
+    halves[0].add(np.arange(0, 60_000, dtype=np.int64))
+    halves[1].add(np.arange(40_000, 100_000, dtype=np.int64))
+    spreads = [SizeSpread(), SizeSpread()]
+    spreads[0].add(np.arange(0, 500, dtype=np.int64))
+    spreads[1].add(np.arange(500, 1_000, dtype=np.int64))
+
+    keys, spread = pickle.loads(pickle.dumps((halves[0], spreads[0])))  # noqa: S301 - our own
+    keys.merge(pickle.loads(pickle.dumps(halves[1])))  # noqa: S301
+    spread.merge(spreads[1])
+
+    assert keys.count() == pytest.approx(100_000, rel=0.05)
+    assert spread.quantile(0.5) == pytest.approx(500, abs=30)
+    assert spread.largest == 999
+
+
+def test_statistics_of_one_partition_stay_small() -> None:
+    """What a task sends back does not grow with what it has read."""
+    stats = PartitionStats()
+    for step in range(20):
+        numbers = np.arange(step * 10_000, (step + 1) * 10_000, dtype=np.int64)
+        stats.add_records(numbers, numbers * 977, np.full(10_000, 100.0), numbers)
+        stats.entry_sizes.add(numbers)
+
+    assert stats.record_count == 200_000
+    assert len(pickle.dumps(stats)) < 16_000
+
+
+def test_a_sparkline_shows_something_for_anything() -> None:
+    """The largest is full, the smallest still seen, nothing is a blank."""
+    assert sparkline([0, 1, 500, 1_000]) == " ▁▄█"

@@ -1,0 +1,137 @@
+"""A whole store, measured: planned here, measured in this process or in Spark's workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.spark.options import ReadOptions, parse_options
+from logstore.compat.spark.predicates import INT64_MAX, Where
+from logstore.compat.spark.rocketmq_plan import wanted_queues
+from logstore.compat.spark.stores import file_system_of, open_for_reading, plan
+from logstore.compat.spark.work_unit import Unit, WorkUnit
+from logstore.compat.spark.worker_tasks import run_in_workers
+from logstore.host import FileSystem
+from logstore.segments.rocketmq.store import RocketMQStore
+from logstore.tools.inspection.stats.kafka_measure import measure_kafka
+from logstore.tools.inspection.stats.partition_stats import Measured, merge_into
+from logstore.tools.inspection.stats.rocketmq_measure import NOWHERE, measure_rocketmq
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from logstore.partition import Store
+
+Progress = Callable[[int, int], None]
+
+
+@attrs.frozen
+class StatsOptions:
+    """What is to be measured: records of these topics, made in ``[from_ms, until_ms)``."""
+
+    path: str
+    topics: tuple[str, ...] | None = None
+    from_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def where(self) -> Where:
+        """The bounds of time."""
+        low = -INT64_MAX if self.from_ms is None else self.from_ms
+        high = INT64_MAX if self.until_ms is None else self.until_ms - 1
+        return Where(timestamp_ms_min=low, timestamp_ms_max=high)
+
+
+@attrs.frozen
+class StoreStats:
+    """
+    What was found: `measured` has only partitions with records, `partitions` all that were asked.
+
+    `damaged_count` is what could not be read and belongs nowhere.
+    """
+
+    path: str
+    layout: str
+    partitions: dict[str, list[int]]
+    measured: Measured
+    damaged_count: int
+
+
+@attrs.frozen
+class MeasureUnits:
+    """Measures the units of one task; it is sent to workers."""
+
+    path: str
+    where: Where
+
+    def __call__(self, units: list[Unit]) -> list[Measured]:
+        """Return one value for all of them."""
+        fs, found = file_system_of(self.path), Measured()
+        for unit in units:
+            merge_into(found, measure(fs, unit, self.where))
+        return [found]
+
+
+def measure(fs: FileSystem, unit: Unit, where: Where) -> Measured:
+    """Return what is in one unit."""
+    if isinstance(unit, WorkUnit):
+        return {(unit.topic, unit.partition): measure_kafka(fs, unit, where)}
+    return measure_rocketmq(fs, unit, where)
+
+
+def measure_store(
+    options: StatsOptions, spark: SparkSession | None = None, progress: Progress | None = None
+) -> StoreStats:
+    """
+    Measure what `options` ask for; `progress` is told (done, all) bytes.
+
+    Raises:
+        ForeignDirectoryError: no store of a known layout is there.
+        OptionError: a topic that is named is not in it.
+
+    """
+    given = {"path": options.path, "columns": "offset", "isolation": "read_uncommitted"}
+    if options.topics is not None:
+        given["topics"] = ",".join(options.topics)
+    read = parse_options(given)
+    with open_for_reading(options.path) as store:
+        units = plan(store, read, options.where)
+        partitions = _partitions(store, read)
+        layout = "rocketmq" if isinstance(store, RocketMQStore) else "kafka"
+    found = Measured()
+    work = MeasureUnits(options.path, options.where)
+    if spark is None:
+        _measure_here(work, units, found, progress)
+    else:
+        for one in run_in_workers(spark, work, units, progress):
+            merge_into(found, one)
+    lost = found.pop(NOWHERE, None)
+    damaged_count = 0 if lost is None else lost.damaged_count
+    return StoreStats(options.path, layout, partitions, found, damaged_count)
+
+
+def _measure_here(
+    work: MeasureUnits, units: list[Unit], found: Measured, progress: Progress | None
+) -> None:
+    done, total = 0, sum(unit.size_bytes for unit in units)
+    for unit in units:
+        merge_into(found, work([unit])[0])
+        done += unit.size_bytes
+        if progress is not None:
+            progress(done, total)
+
+
+def _partitions(store: Store, read: ReadOptions) -> dict[str, list[int]]:
+    """Return all partitions that are asked for, those without records too."""
+    found: dict[str, list[int]] = {}
+    if isinstance(store, RocketMQStore):
+        for topic, queue_id in sorted(wanted_queues(store, read, Where())):
+            found.setdefault(topic, []).append(queue_id)
+        return found
+    for topic, indexes in store.topics().items():
+        wanted = [index for index in sorted(indexes) if read.wants(topic, index)]
+        if wanted:
+            found[topic] = wanted
+    return dict(sorted(found.items()))
