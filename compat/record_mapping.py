@@ -63,6 +63,7 @@ _SEPARATORS = ("\x01", "\x02")
 _LENGTH = struct.Struct(">i")
 _NULL = -1
 _RECORD_REST, _MESSAGE_REST = b"K1", b"R1"
+_NEITHER_TEXT_NOR_BODY = 2 * _LENGTH.pack(_NULL)
 # bytes of the topic's length, flag, system flag, store time, reconsume times, prepared transaction
 # offset, CRC of the body, where among the properties KEYS stands
 _FIELDS = struct.Struct(">biiqiqIh")
@@ -250,25 +251,59 @@ def stored_message(
 
 
 def _packed_message(message: Message) -> bytes:
-    made = bytearray(_MESSAGE_REST)
     names = list(message.properties)
-    made += _FIELDS.pack(
-        message.version.topic_length_bytes,
-        message.flag,
-        message.sys_flag,
-        message.store_timestamp_ms,
-        message.reconsume_times,
-        message.prepared_transaction_offset,
-        message.body_crc,
-        names.index(KEYS) if KEYS in names else 0,
-    )
-    _pack(made, message.born_host.packed)
-    _pack(made, message.store_host.packed)
     is_natural = encode_properties(message.properties) == message.properties_text
+    made = bytearray(
+        natural_rest(
+            message.version.topic_length_bytes,
+            message.flag,
+            message.sys_flag,
+            message.store_timestamp_ms,
+            message.reconsume_times,
+            message.prepared_transaction_offset,
+            message.body_crc,
+            names.index(KEYS) if KEYS in names else 0,
+            packed_hosts(message.born_host, message.store_host),
+        )
+    )
+    if is_natural and not message.is_compressed:
+        return bytes(made)
+    del made[-2 * _LENGTH.size :]
     _pack(made, None if is_natural else message.properties_text)
     # A body that was compressed is not made the same again by another compressor.
     _pack(made, message.body if message.is_compressed else None)
     return bytes(made)
+
+
+def packed_hosts(born_host: HostAddress, store_host: HostAddress) -> bytes:
+    """Return both hosts as a rest of a message has them."""
+    made = bytearray()
+    _pack(made, born_host.packed)
+    _pack(made, store_host.packed)
+    return bytes(made)
+
+
+def natural_rest(
+    topic_length_bytes: int,
+    flag: int,
+    sys_flag: int,
+    store_timestamp_ms: int,
+    reconsume_times: int,
+    prepared_transaction_offset: int,
+    body_crc: int,
+    keys_index: int,
+    hosts: bytes,
+) -> bytes:
+    """
+    Return the rest of a message whose properties are written as usual, its body not compressed.
+
+    `keys_index` says where among the properties ``KEYS`` stands, `hosts` are packed.
+    """
+    fields = _FIELDS.pack(
+        topic_length_bytes, flag, sys_flag, store_timestamp_ms, reconsume_times,
+        prepared_transaction_offset, body_crc, keys_index,
+    )  # fmt: skip
+    return b"".join((_MESSAGE_REST, fields, hosts, _NEITHER_TEXT_NOR_BODY))
 
 
 def _unpacked_message(topic: str, queue_id: int, record: Record, rest: bytes) -> Message:

@@ -42,7 +42,7 @@ class QueueBroker(Broker):
         self, host: Host, store: QueueStore, config: BrokerSettings, rocketmq: RocketMQBroker
     ) -> None:
         self._rocketmq = rocketmq
-        self._queues = store.queues
+        self.queues = store.queues
         self._shared = SharedTopics(rocketmq.topics)
         self._is_wake_pending = False
         super().__init__(host, store, config)
@@ -124,7 +124,7 @@ class QueueBroker(Broker):
         topic = self.topics.get(name)
         if topic is not None:
             super().delete_topic(topic)
-            self._queues.reads.forget(name)
+            self.queues.reads.forget(name)
 
     def flaw_of_new_topic(self, name: str) -> str | None:
         """Return why RocketMQ cannot have a topic of that name; None if it can."""
@@ -154,7 +154,7 @@ class QueueBroker(Broker):
         """Delete a topic on both sides."""
         name = topic.name
         super().delete_topic(topic)
-        self._queues.reads.forget(name)
+        self.queues.reads.forget(name)
         if name not in INTERNAL_TOPICS:
             delete_topic(self._rocketmq, name)
 
@@ -168,15 +168,20 @@ class QueueBroker(Broker):
     # who waits
 
     def _is_awaited(self, queue: tuple[str, int]) -> bool:
-        """Tell whether somebody on either side waits for messages of a queue."""
-        partition = self.partition(*queue)
-        is_awaited_here = partition is not None and partition.on_append is not None
-        return is_awaited_here or self._is_awaited_there(queue)
+        """
+        Tell whether a RocketMQ client waits for messages of a queue; wake whoever else does.
+
+        It is asked when messages that were put together can be read, once for all of them.
+        """
+        self._wake_readers_of(*queue)
+        return self._is_awaited_there(queue)
 
     def _arrived(self, request: DispatchRequest) -> None:
         """Wake whoever waits for the queue of a message that can be read now."""
-        topic = self.topics.get(request.topic)
-        partition = None if topic is None else topic.partitions.get(request.queue_id)
+        self._wake_readers_of(request.topic, request.queue_id)
+
+    def _wake_readers_of(self, topic: str, queue_id: int) -> None:
+        partition = self.partition(topic, queue_id)
         if partition is None or partition.on_append is None:
             return
         partition.on_append(partition)

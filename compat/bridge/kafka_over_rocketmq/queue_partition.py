@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import draft_records
+from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import RecordRunDraft, draft_records
 from logstore.compat.bridge.memory_file import extent_of
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
@@ -35,6 +35,7 @@ from logstore.segments.kafka.validation import accepted
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus, PutResult
 
 if TYPE_CHECKING:
+    from logstore.compat.bridge.compiled.loops import CompiledRunDraft
     from logstore.compat.bridge.kafka_over_rocketmq.queues import Queues
     from logstore.host import Host
     from logstore.segments.kafka.segment_files import SegmentFiles
@@ -117,7 +118,25 @@ class QueuePartition(KafkaPartition):
         appended_ms = now_ms if self.config.is_log_append_time else NO_TIMESTAMP
         return Appended(result.queue_offset, last_offset, appended_ms)
 
+    def append_usual(self, data: memoryview, now_ms: int) -> int:  # noqa: ARG002 - its owner's names
+        """Take no short way: there is no segment that a batch could go into as it is."""
+        return -1
+
     def _put(self, batch: RecordBatch) -> PutResult:
+        result = self._queues.put(self._draft(batch))
+        if result.is_ok:
+            return result
+        if result.status in _ILLEGAL:
+            raise MessageTooLargeError(result.reason)
+        raise WriteFailedError(f"{self.topic}-{self.index}: {result.reason}")
+
+    def _draft(self, batch: RecordBatch) -> RecordRunDraft | CompiledRunDraft:
+        """Return the records as messages. Raises InvalidRecordError."""
+        loops = self._queues.loops.want(batch.record_count)
+        if loops is not None:
+            draft = loops.draft_batch(self.topic, self.index, batch, self._queues.host)
+            if draft is not None:
+                return draft
         try:
             rows = decode_run(batch)
         except CorruptRecordError as error:
@@ -125,15 +144,9 @@ class QueuePartition(KafkaPartition):
         if not rows:
             raise InvalidRecordError("a batch without records")
         try:
-            draft = draft_records(self.topic, self.index, rows, self._queues.host)
+            return draft_records(self.topic, self.index, rows, self._queues.host)
         except RejectedAppendError as error:
             raise InvalidRecordError(str(error)) from error
-        result = self._queues.put(draft)
-        if result.is_ok:
-            return result
-        if result.status in _ILLEGAL:
-            raise MessageTooLargeError(result.reason)
-        raise WriteFailedError(f"{self.topic}-{self.index}: {result.reason}")
 
     def _note(self, batch: RecordBatch, last_offset: int) -> None:
         """Remember the batch, so that its repetition is known; until the next start."""

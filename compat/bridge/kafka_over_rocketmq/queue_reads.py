@@ -14,18 +14,23 @@ import attrs
 
 from logstore.compat.bridge.kafka_over_rocketmq.message_rows import encode_messages
 from logstore.segments.rocketmq.messages.message_layout import QUEUE_OFFSET_POSITION
+from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
 from logstore.segments.rocketmq.reading.get_message import (
     GetMessageStatus,
+    ReadableUnits,
     get_message,
 )
 from logstore.segments.rocketmq.reading.get_message_limits import GetMessageLimits
 
 if TYPE_CHECKING:
+    from logstore.compat.bridge.late_loops import LateLoops
     from logstore.segments.rocketmq.store import RocketMQStore
 
 _OFFSET = QUEUE_OFFSET_POSITION
 _CHUNK_BYTES = 256 * 1024
 _CHUNK_COUNT = 2048
+#: fewer messages are put together sooner than the arrays for them are made
+_MANY = 8
 _KEPT_BYTES_MAX = 32 * 1024 * 1024
 _LIMITS = GetMessageLimits(
     in_memory_bytes_max=_CHUNK_BYTES,
@@ -46,8 +51,9 @@ class Chunk:
 class QueueReads:
     """Reads any queue of one store."""
 
-    def __init__(self, store: RocketMQStore) -> None:
+    def __init__(self, store: RocketMQStore, loops: LateLoops) -> None:
         self._store = store
+        self._loops = loops
         self._kept: OrderedDict[tuple[str, int, int], Chunk] = OrderedDict()
         self._kept_bytes = 0
 
@@ -60,11 +66,29 @@ class QueueReads:
             return kept
         store = self._store
         queue = store.consume_queues.get(topic, queue_id)
+        loops = self._loops.loaded
+        if (
+            loops is not None
+            and isinstance(queue, ConsumeQueue)
+            and queue.max_queue_offset - queue_offset >= _MANY
+        ):
+            found = loops.read_chunk(queue, store.commit_log, queue_offset, _CHUNK_COUNT)
+            if found is not None:
+                data, count = found
+                chunk = Chunk(data, queue_offset + count)
+                if chunk.next_offset < queue.max_queue_offset:
+                    self._keep(key, chunk)
+                return chunk
+        return self._read(queue, key)
+
+    def _read(self, queue: ReadableUnits | None, key: tuple[str, int, int]) -> Chunk | None:
+        """Read a chunk message by message."""
         result = get_message(
-            queue, store.commit_log, queue_offset, _CHUNK_COUNT, _CHUNK_BYTES, None, _LIMITS
+            queue, self._store.commit_log, key[2], _CHUNK_COUNT, _CHUNK_BYTES, None, _LIMITS
         )
         if result.status is not GetMessageStatus.FOUND:
             return None
+        self._loops.note(result.count)
         data = result.read()
         # Messages before it may have been removed just now: the first one says where it stands.
         base_offset = int.from_bytes(data[_OFFSET : _OFFSET + 8], "big")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.kafka_over_rocketmq.queue_reads import QueueReads
+from logstore.compat.bridge.late_loops import LateLoops
 
 if TYPE_CHECKING:
+    from logstore.compat.bridge.compiled.loops import CompiledRunDraft
     from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import RecordRunDraft
     from logstore.compat.bridge.noted_topics import NotedTopics
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
@@ -21,14 +23,15 @@ class Queues:
         self.noted = noted
         self.rocketmq = rocketmq
         self.store = rocketmq.store
-        self.reads = QueueReads(rocketmq.store)
+        self.loops = LateLoops(lambda: rocketmq.offload)
+        self.reads = QueueReads(rocketmq.store, self.loops)
 
     @property
     def host(self) -> HostAddress:
         """Where messages are said to be born and stored."""
         return self.rocketmq.store_host
 
-    def put(self, draft: RecordRunDraft) -> PutResult:
+    def put(self, draft: RecordRunDraft | CompiledRunDraft) -> PutResult:
         """Put messages; they can be read soon after. Raises OSError: nothing was put."""
         if draft.has_rests:
             self.noted.note(draft.topic)

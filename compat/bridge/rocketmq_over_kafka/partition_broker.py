@@ -36,7 +36,6 @@ class PartitionBroker(Broker):
         super().__init__(host, store, config)
         self.shared = SharedTopics(self.topics)
         self.held_pulls = PartitionPullsHeld(self.timers, store, self.requests_served)
-        store.dispatching.is_awaited = self.held_pulls.is_awaited
         self.group_commit = PartitionCommit(self, store, self.outbox)
         store.host_address = self.store_host
         self.forwarding = OffsetForwarding(kafka, store.consumer_offsets, self.shared)

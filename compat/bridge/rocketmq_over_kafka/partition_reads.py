@@ -19,8 +19,10 @@ from logstore.segments.kafka.record import decode_records
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from logstore.compat.bridge.late_loops import LateLoops
     from logstore.compat.bridge.rocketmq_over_kafka.partition_places import PartitionPlaces
     from logstore.segments.kafka.partition import KafkaPartition
+    from logstore.segments.kafka.record_batch import RecordBatch
     from logstore.segments.rocketmq.messages.host_address import HostAddress
 
 _CHUNK_BYTES = 256 * 1024
@@ -34,22 +36,35 @@ class Chunk:
 
     base_offset: int
     next_offset: int
+    #: the messages back to back
+    data: bytes = b""
     offsets: list[int] = attrs.field(factory=list[int])
-    #: stored form and tags code of each
-    messages: list[tuple[bytes, int]] = attrs.field(factory=list[tuple[bytes, int]])
-    size_bytes: int = 0
+    #: where each ends in `data`
+    ends: list[int] = attrs.field(factory=list[int])
+    tags_codes: list[int] = attrs.field(factory=list[int])
 
     def index_of(self, offset: int) -> int:
         """Return the index of the first message at or behind `offset`."""
         return bisect_left(self.offsets, offset)
 
+    def start_of(self, index: int) -> int:
+        """Return where a message begins in `data`; where they end for the index behind them."""
+        return self.ends[index - 1] if index else 0
+
+    def message(self, index: int) -> bytes:
+        """Return the stored form of a message."""
+        return self.data[self.start_of(index) : self.ends[index]]
+
 
 class PartitionReads:
     """Reads any partition of one store."""
 
-    def __init__(self, places: PartitionPlaces, host: Callable[[], HostAddress]) -> None:
+    def __init__(
+        self, places: PartitionPlaces, host: Callable[[], HostAddress], loops: LateLoops
+    ) -> None:
         self._places = places
         self._host = host
+        self._loops = loops
         self._kept: OrderedDict[KafkaPartition, list[Chunk]] = OrderedDict()
         self._kept_bytes = 0
 
@@ -68,43 +83,70 @@ class PartitionReads:
                 if chunk.base_offset <= offset < chunk.next_offset:
                     return chunk
         chunk = self._read(partition, offset)
-        if chunk.messages:  # what is committed does not change, also where more will follow
+        if chunk.offsets:  # what is committed does not change, also where more will follow
             self._keep(partition, chunk)
         return chunk
 
     def _read(self, partition: KafkaPartition, offset: int) -> Chunk:
-        first_place, host = self._places.first_place(partition), self._host()
-        topic, index = partition.topic, partition.index
-        chunk = Chunk(offset, offset)
+        batches: list[RecordBatch] = []
+        size_bytes, next_offset = 0, offset
         for batch in partition.committed_batches(offset):
-            chunk.next_offset = max(offset, batch.next_offset)
-            if batch.is_control:
-                continue
-            for record in decode_records(batch.data):
-                if record.offset < offset:
-                    continue
-                place = first_place + record.offset
-                message = message_of(record, topic, index, place, host)
-                chunk.offsets.append(record.offset)
-                chunk.messages.append(message)
-                chunk.size_bytes += len(message[0])
-            if chunk.size_bytes >= _CHUNK_BYTES:
+            next_offset = max(offset, batch.next_offset)
+            if not batch.is_control:
+                batches.append(batch)
+                size_bytes += batch.size_bytes
+            if size_bytes >= _CHUNK_BYTES:
+                break
+        else:
+            # Behind the last batch may be holes: what was aborted, or compacted away.
+            next_offset = max(next_offset, partition.last_stable_offset)
+        return self._chunk_of(partition, batches, Chunk(offset, next_offset))
+
+    def _chunk_of(
+        self, partition: KafkaPartition, batches: list[RecordBatch], chunk: Chunk
+    ) -> Chunk:
+        """Fill a chunk with the messages that the records of the batches are."""
+        place = partition.topic, partition.index, self._places.first_place(partition)
+        loops = self._loops.want(sum(batch.record_count for batch in batches))
+        if loops is not None:
+            found = loops.stored_messages(batches, chunk.base_offset, place, self._host())
+            if found is not None:
+                chunk.data, chunk.offsets, chunk.ends, chunk.tags_codes = found
                 return chunk
-        # Behind the last batch there may be holes: what was aborted, or compacted away.
-        chunk.next_offset = max(chunk.next_offset, partition.last_stable_offset)
+        self._fill(chunk, batches, place)
         return chunk
+
+    def _fill(self, chunk: Chunk, batches: list[RecordBatch], place: tuple[str, int, int]) -> None:
+        """Fill a chunk record by record."""
+        topic, index, first_place = place
+        host = self._host()
+        pieces: list[bytes] = []
+        end = 0
+        for batch in batches:
+            for record in decode_records(batch.data):
+                if record.offset < chunk.base_offset:
+                    continue
+                data, tags_code = message_of(
+                    record, topic, index, first_place + record.offset, host
+                )
+                pieces.append(data)
+                end += len(data)
+                chunk.offsets.append(record.offset)
+                chunk.ends.append(end)
+                chunk.tags_codes.append(tags_code)
+        chunk.data = b"".join(pieces)
 
     def _keep(self, partition: KafkaPartition, chunk: Chunk) -> None:
         kept = self._kept.setdefault(partition, [])
         kept.append(chunk)
-        self._kept_bytes += chunk.size_bytes
+        self._kept_bytes += len(chunk.data)
         if len(kept) > _CHUNKS_PER_PARTITION:
-            self._kept_bytes -= kept.pop(0).size_bytes
+            self._kept_bytes -= len(kept.pop(0).data)
         while self._kept_bytes > _KEPT_BYTES_MAX and len(self._kept) > 1:
             self._drop(next(iter(self._kept)))
 
     def _drop(self, partition: KafkaPartition) -> None:
-        self._kept_bytes -= sum(chunk.size_bytes for chunk in self._kept.pop(partition, ()))
+        self._kept_bytes -= sum(len(chunk.data) for chunk in self._kept.pop(partition, ()))
 
     def forget(self, partition: KafkaPartition) -> None:
         """Forget what was kept of a partition that is gone."""

@@ -9,9 +9,11 @@ transaction, is nowhere in Kafka until it is delivered or committed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from logstore.compat.bridge.late_loops import LateLoops
 from logstore.compat.bridge.memory_file import extent_of
 from logstore.compat.bridge.rocketmq_over_kafka.message_records import record_batch_of
 from logstore.compat.bridge.rocketmq_over_kafka.partition_places import (
@@ -20,6 +22,7 @@ from logstore.compat.bridge.rocketmq_over_kafka.partition_places import (
 )
 from logstore.compat.bridge.rocketmq_over_kafka.partition_pulls import pull
 from logstore.compat.bridge.rocketmq_over_kafka.partition_reads import PartitionReads
+from logstore.compat.bridge.rocketmq_over_kafka.partition_runs import PartitionRuns
 from logstore.compat.bridge.rocketmq_over_kafka.shown_partition import ShownPartition
 from logstore.errors import RejectedAppendError, StorageError
 from logstore.segments.rocketmq.messages.body_compression import BodyCompressionError
@@ -50,11 +53,13 @@ if TYPE_CHECKING:
     from logstore.host import Host
     from logstore.segment import Extent
     from logstore.segments.kafka.partition import KafkaPartition
+    from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.messages.message import Message
     from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
     from logstore.segments.rocketmq.messages.message_run import MessageRun
     from logstore.segments.rocketmq.reading.message_filter import MessageFilter
 
+_log = logging.getLogger(__name__)
 #: so many records of a partition are looked at for a key: there is no index of them
 _QUERIED_COUNT_MAX = 10_000
 _HERE = HostAddress.of("127.0.0.1", 0)
@@ -76,7 +81,9 @@ class PartitionStore(RocketMQStore):
         super().__init__(host, directory, options)
         self.places = PartitionPlaces(host, f"{directory}/config", kafka)
         self.places.load()
-        self.reads = PartitionReads(self.places, lambda: self.host_address)
+        loops = LateLoops(lambda: kafka.offload)
+        self.reads = PartitionReads(self.places, lambda: self.host_address, loops)
+        self._runs = PartitionRuns(self)
 
     def window(self, topic: str, queue_id: int) -> KafkaPartition | None:
         """Return the partition that a queue is; None for the queues of the store itself."""
@@ -103,8 +110,8 @@ class PartitionStore(RocketMQStore):
         if result.is_ok:
             draft.stamp(result.queue_offset, result.store_timestamp_ms)
             draft.physical_offset = result.physical_offset
-            for listener in self.dispatching.arrival_listeners:
-                listener(request_of(draft, None))
+            if self.dispatching.is_awaited((draft.topic, draft.queue_id)):
+                self._tell(request_of(draft, None))
         return result
 
     def put_batch(self, batch: MessageBatchDraft) -> PutResult:
@@ -117,15 +124,35 @@ class PartitionStore(RocketMQStore):
             batch.stamp(result.queue_offset, result.store_timestamp_ms)
             batch.physical_offsets = list(range(first, first + result.count))
             result.physical_offsets = batch.physical_offsets
-            for request in batch.dispatch_requests():
-                for listener in self.dispatching.arrival_listeners:
-                    listener(request)
+            if self.dispatching.is_awaited((batch.topic, batch.queue_id)):
+                for request in batch.dispatch_requests():
+                    self._tell(request)
         return result
 
+    def _tell(self, request: DispatchRequest) -> None:
+        for listener in self.dispatching.arrival_listeners:
+            listener(request)
+
     def put_run(self, run: MessageRun) -> bool:
-        """Return False: messages are put one by one."""
-        del run
-        return False
+        """Append plain messages, those of a partition as one batch; False where they go singly."""
+        queues = {message[0].queue_key for message in run.messages}
+        if any(topic not in self.windows for topic, _ in queues):
+            return not any(topic in self.windows for topic, _ in queues) and super().put_run(run)
+        if self.putting.closed_reason:
+            return False
+        started_ms = self._now_ms()
+        try:
+            if not self._runs.put(run, started_ms):
+                return False
+        except (StorageError, OSError) as error:
+            _log.error("a put of %d messages failed: %s", len(run), error)
+            return False
+        self.kafka.wake_readers()
+        self.stats.count_run(run.stored, self._now_ms() - started_ms)
+        for place, message in enumerate(run.stored):
+            if self.dispatching.is_awaited(message[0].queue_key):
+                self._tell(run.dispatch_request(place))
+        return True
 
     def _append(self, draft: MessageDraft | MessageBatchDraft) -> PutResult:
         """Append to a partition; a refusal says why."""
@@ -135,7 +162,7 @@ class PartitionStore(RocketMQStore):
         partition = self.windows[draft.topic][draft.queue_id]
         now_ms = self._now_ms()
         try:
-            self._expect_rests(draft.topic)
+            self.expect_rests(draft.topic)
             place = self.places.first_place(partition)
             data = record_batch_of(draft, now_ms)
             done = partition.append_produced(memoryview(data), now_ms)
@@ -159,7 +186,7 @@ class PartitionStore(RocketMQStore):
             draft.store_host,
         )
 
-    def _expect_rests(self, topic: str) -> None:
+    def expect_rests(self, topic: str) -> None:
         """Have Kafka's reads of a topic leave out rests, before the first one stands there."""
         topic_id = self.kafka.topics[topic].topic_id
         if not self.places.has_rests(topic_id):
@@ -269,7 +296,7 @@ class PartitionStore(RocketMQStore):
         index = chunk.index_of(offset)
         if index == len(chunk.offsets) or chunk.offsets[index] != offset:
             return None
-        return extent_of(chunk.messages[index][0])
+        return extent_of(chunk.message(index))
 
     def message_at(self, physical_offset: int) -> Message | None:
         """Return the message at a place, None if there is none."""
@@ -317,7 +344,8 @@ class PartitionStore(RocketMQStore):
         last_offset = min(partition.last_stable_offset, offset + _QUERIED_COUNT_MAX)
         while offset < last_offset:
             chunk = self.reads.chunk(partition, offset)
-            for data, _ in chunk.messages[chunk.index_of(offset) :]:
+            for index in range(chunk.index_of(offset), len(chunk.offsets)):
+                data = chunk.message(index)
                 if key.encode() not in data:
                     continue
                 message = decode_message(data)

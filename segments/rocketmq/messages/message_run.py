@@ -9,7 +9,7 @@ unique key and without anything unusual go into a run: no delay, transaction or 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
@@ -171,6 +171,11 @@ class MessageRun:
         self.size_bytes += size_bytes
         if size_bytes > self.record_bytes_max:
             self.record_bytes_max = size_bytes
+
+    @property
+    def messages(self) -> Sequence[tuple[MessageKind, bytes | memoryview, bytes, int]]:
+        """Kind, body, unique key and born time of each message, before they are stamped."""
+        return self._messages
 
     def drafts(self) -> list[MessageDraft]:
         """Return the messages one by one, to be put one by one; only before they are stamped."""
