@@ -85,4 +85,7 @@ class SizeSpread:
     @property
     def largest(self) -> int | None:
         """The largest size, None without any."""
-        return self.quantile(1.0)
+        if self._sketch.is_empty():
+            return None
+        found: float = self._sketch.get_max_value()
+        return round(found)
