@@ -58,6 +58,9 @@ def lay_out(
     first_queue_offsets: dict[tuple[str, int], int],
     file_bytes: int,
     task_bytes: int,
+    *,
+    begin: int | None = None,
+    store_timestamp_ms_min: int = 1,
 ) -> list[FileSpan]:
     """
     Return which task writes which files with which units, in the order of `measured`.
@@ -65,7 +68,7 @@ def lay_out(
     The first message of a queue gets its `first_queue_offsets`. Where one is not 0 the commit log
     does not begin at 0 either, as if its first file had been removed: the places in front of it in
     the queue's first file lead to physical offset 0, and a broker takes those below the commit
-    log's start for removed ones.
+    log's start for removed ones. `begin` is where the first file begins if there are others.
 
     Raises:
         UnfitMessageError: a message does not fit into a file.
@@ -79,7 +82,9 @@ def lay_out(
         )
     spans: list[FileSpan] = []
     physical_offset = file_bytes if any(first_queue_offsets.values()) else 0
-    placed = list(_placed(measured, first_queue_offsets))
+    if begin is not None:
+        physical_offset = begin
+    placed = list(_placed(measured, first_queue_offsets, store_timestamp_ms_min))
     for group in _groups(measured, max(file_bytes, task_bytes)):
         # Where a message does not fit any more a file ends: that much of each may stay empty.
         room = file_bytes - BLANK_BYTES - max(measured[index].message_bytes_max for index in group)
@@ -94,13 +99,15 @@ def lay_out(
 
 
 def _placed(
-    measured: Sequence[Measured], first_queue_offsets: dict[tuple[str, int], int]
+    measured: Sequence[Measured],
+    first_queue_offsets: dict[tuple[str, int], int],
+    store_timestamp_ms_min: int,
 ) -> Iterator[PlacedUnit]:
     next_offsets = dict(first_queue_offsets)
     newest: dict[tuple[str, int], int] = {}
     for one in measured:
         key = (one.unit.topic, one.unit.partition)
-        floor = newest.get(key, 1)
+        floor = newest.get(key, store_timestamp_ms_min)
         yield PlacedUnit(one.unit, next_offsets[key], floor)
         next_offsets[key] += one.message_count
         newest[key] = max(floor, one.timestamp_ms_max)

@@ -9,6 +9,7 @@ import attrs
 
 from logstore.compat.spark.convert.job import Progress, Runner
 from logstore.compat.spark.convert.options import ConvertOptions
+from logstore.compat.spark.convert.preserve.restore_rocketmq import kept_for, restore_rocketmq
 from logstore.compat.spark.convert.to_files import FILE_LAYOUTS, convert_to_files
 from logstore.compat.spark.convert.to_kafka import convert_to_kafka
 from logstore.compat.spark.convert.to_rocketmq import convert_to_rocketmq
@@ -78,6 +79,8 @@ def convert(
             made, name = convert_to_files(runner, options, progress), FILES_REPORT_NAME
         elif options.layout == "kafka":
             made, name = convert_to_kafka(runner, options, progress), REPORT_NAME
+        elif (kept := kept_for(options)) is not None:
+            made, name = restore_rocketmq(runner, options, kept, progress), REPORT_NAME
         else:
             made, name = convert_to_rocketmq(runner, options, progress), REPORT_NAME
         report = options.wishes() | made

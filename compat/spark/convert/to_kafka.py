@@ -17,6 +17,11 @@ import numpy as np
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
 from logstore.compat.spark.convert.kafka_segment_task import KafkaSegmentTask
 from logstore.compat.spark.convert.options import ConvertOptions
+from logstore.compat.spark.convert.preserve.keep_rocketmq import (
+    RocketMQKeeping,
+    keep_rocketmq,
+    plan_keeping_rocketmq,
+)
 from logstore.compat.spark.convert.preserve.kept_kafka import KeptKafka
 from logstore.compat.spark.convert.preserve.restore_kafka import (
     KafkaTask,
@@ -69,6 +74,7 @@ class KafkaPlan:
     partition_counts: dict[str, int]
     committed: dict[tuple[str, str, int], int]
     kept: KeptKafka | None = None
+    keeping: RocketMQKeeping | None = None
 
 
 def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
@@ -116,7 +122,10 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
         counts: dict[str, int] = {}
         for topic, queue_id in wanted_queues(store, read_options, Where()):
             counts[kafka_name(topic)] = max(counts.get(kafka_name(topic), 0), queue_id + 1)
-        return KafkaPlan(tasks, counts, _committed(store), kept)
+        keeping = None
+        if options.preserve and kept is None:
+            keeping = plan_keeping_rocketmq(store, options, read_options)
+        return KafkaPlan(tasks, counts, _committed(store), kept, keeping)
 
 
 def _codec(options: ConvertOptions) -> Codec:
@@ -214,6 +223,8 @@ def convert_to_kafka(
     }
     if plan.kept is not None:
         report["restored"] = restoring_report(plan.kept, outcomes)
+    if plan.keeping is not None:
+        report["kept"] = keep_rocketmq(runner, folder, plan.keeping, plan.committed, progress)
     return report
 
 

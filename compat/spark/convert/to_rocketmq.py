@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -49,7 +49,7 @@ from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 _log = logging.getLogger(__name__)
 #: what a store derives from its commit log; a run that was killed may have left a part
-_DERIVED = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "abort", "config", "lock")
+DERIVED = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "abort", "config", "lock")
 
 
 @attrs.frozen
@@ -86,20 +86,20 @@ def plan_to_rocketmq(
         ForeignDirectoryError: the source is no Kafka store.
 
     """
-    source = _look_at(options)
+    source = look_at(options)
     units, firsts = source.units, source.first_offsets
     for unit in reversed(units):  # the first of each partition counts: times may choose a part
         firsts[unit.topic, unit.partition] = unit.start_offset
     if progress is not None:
         progress("measuring", 0, sum(unit.size_bytes for unit in units))
-    measured = _measured(runner, options, units)
+    measured = measured_units(runner, options, units)
     spans = lay_out(measured, firsts, commit_log_file_bytes(options), options.task_bytes)
     keeping = plan_keeping(options, measured, firsts) if options.preserve else None
     return RocketMQPlan(spans, measured, firsts, source.partition_counts, source.committed, keeping)
 
 
 @attrs.frozen
-class _Source:
+class Source:
     """What a look at the source's indexes tells."""
 
     units: list[WorkUnit]
@@ -110,7 +110,7 @@ class _Source:
 
 def plan_units_of(options: ConvertOptions) -> list[WorkUnit]:
     """Return what of the source is to be read; raises as :func:`plan_to_rocketmq`."""
-    return _look_at(options).units
+    return look_at(options).units
 
 
 def commit_log_file_bytes(options: ConvertOptions) -> int:
@@ -118,7 +118,8 @@ def commit_log_file_bytes(options: ConvertOptions) -> int:
     return StoreConfig(options.settings).commit_log_file_size_bytes
 
 
-def _look_at(options: ConvertOptions) -> _Source:
+def look_at(options: ConvertOptions) -> Source:
+    """Look at the source's indexes; raises as :func:`plan_to_rocketmq`."""
     if options.codec not in (None, "none"):
         raise OptionError("codec", options.codec, "is for batches of Kafka; leave it out")
     split_bytes = max(1, min(options.task_bytes, commit_log_file_bytes(options) // 4))
@@ -137,10 +138,13 @@ def _look_at(options: ConvertOptions) -> _Source:
         counts: dict[str, int] = {}
         for partition in partitions:
             counts[partition.topic] = max(counts.get(partition.topic, 0), partition.index + 1)
-        return _Source(units, firsts, counts, read_committed_offsets(store))
+        return Source(units, firsts, counts, read_committed_offsets(store))
 
 
-def _measured(runner: Runner, options: ConvertOptions, units: list[WorkUnit]) -> list[Measured]:
+def measured_units(
+    runner: Runner, options: ConvertOptions, units: list[WorkUnit]
+) -> list[Measured]:
+    """Return the measure of every unit as messages."""
     groups = gathered(units, options.task_bytes, runner.parallelism)
     tasks = [MeasureTask(options.source, tuple(group)) for group in groups]
     return [one for found in runner.map(_measure, tasks) for one in found]
@@ -186,7 +190,7 @@ def convert_to_rocketmq(
 
 def _derive(folder: WorkFolder, options: ConvertOptions, derived: Sequence[Derived | None]) -> None:
     """Make what belongs to the log as far as the tasks know it, and nothing else."""
-    for name in _DERIVED:
+    for name in DERIVED:
         path = folder.data / name
         if path.is_dir():
             shutil.rmtree(path)
@@ -208,7 +212,8 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan) -
             if topic in plan.partition_counts:
                 if store.subscription_groups.get(group) is None:
                     store.subscription_groups.put(SubscriptionGroupConfig(group))
-                queue_offset = _queue_offset(options, plan, topic, index, offset)
+                firsts = plan.first_queue_offsets
+                queue_offset = queue_offset_of(options, firsts, plan.measured, topic, index, offset)
                 store.consumer_offsets.commit(group, rocketmq_name(topic), index, queue_offset)
                 commits.append(KeptCommit(group, topic, index, offset, queue_offset))
     except BaseException:
@@ -218,12 +223,17 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan) -
     return commits
 
 
-def _queue_offset(
-    options: ConvertOptions, plan: RocketMQPlan, topic: str, index: int, offset: int
+def queue_offset_of(
+    options: ConvertOptions,
+    first_queue_offsets: Mapping[tuple[str, int], int],
+    measured: Sequence[Measured],
+    topic: str,
+    index: int,
+    offset: int,
 ) -> int:
     """Return the queue offset of the first message at or behind a source offset."""
-    queue_offset = plan.first_queue_offsets.get((topic, index), 0)
-    for one in plan.measured:
+    queue_offset = first_queue_offsets.get((topic, index), 0)
+    for one in measured:
         unit = one.unit
         if (unit.topic, unit.partition) != (topic, index):
             continue

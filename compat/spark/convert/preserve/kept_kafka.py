@@ -18,7 +18,7 @@ import attrs
 #: in a converted store; says of which layout the first one was
 MANIFEST_NAME = "logstore-preserved.json"
 BATCHES_PATTERN = "logstore-preserved-batches-*.parquet"
-_VERSION = 1
+MANIFEST_VERSION = 1
 
 
 @attrs.frozen
@@ -79,7 +79,7 @@ class KeptKafka:
     def save(self, path: Path) -> None:
         """Write the manifest."""
         content = {
-            "version": _VERSION,
+            "version": MANIFEST_VERSION,
             "layout": "kafka",
             "settings": self.settings,
             "partitions": [
@@ -110,7 +110,7 @@ def load_manifest(directory: str, layout: str) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     content: dict[str, Any] = json.loads(path.read_bytes())
-    is_known = content.get("version") == _VERSION and content.get("layout") == layout
+    is_known = content.get("version") == MANIFEST_VERSION and content.get("layout") == layout
     return content if is_known else None
 
 

@@ -1,9 +1,9 @@
 """
 Every good record of a damaged store, at its place, in a new store.
 
-Physical offsets, queue offsets and message ids stay what they were; :mod:`.gap_filling` says what
-stands where records were lost. Tables, timers and what compaction made are copied; queues and index
-are made anew.
+Physical offsets, queue offsets and message ids stay what they were; ``messages/gap_filling.py``
+says what stands where records were lost. Tables, timers and what compaction made are copied; queues
+and index are made anew.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ import attrs
 from logstore.host import File, FileSystem, Host, write_file
 from logstore.segments.rocketmq.files.mapped_file_directory import file_name
 from logstore.segments.rocketmq.messages.dispatch_request import Blank, read_dispatch_request
+from logstore.segments.rocketmq.messages.gap_filling import (
+    FILLER_BYTES_MIN,
+    LostMessage,
+    fill_gap,
+)
 from logstore.segments.rocketmq.messages.message_draft import blank_entry
 from logstore.segments.rocketmq.messages.message_layout import BLANK_BYTES
 from logstore.segments.rocketmq.opening.checkpoint import CHECKPOINT_NAME, CHECKPOINT_SIZE_BYTES
@@ -23,11 +28,6 @@ from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT, UNIT_BYTE
 from logstore.tools.inspection.rocketmq.log_end import log_ends
 from logstore.tools.inspection.rocketmq.log_scan import LogScan, Run, Stretch
 from logstore.tools.inspection.rocketmq.queue_span import queue_span
-from logstore.tools.inspection.rocketmq.rebuilding.gap_filling import (
-    FILLER_BYTES_MIN,
-    LostMessage,
-    fill_gap,
-)
 from logstore.tools.inspection.rocketmq.rebuilding.store_rebuild import StoreRebuild
 from logstore.tools.inspection.rocketmq.stored_files import StoredFile
 from logstore.tools.inspection.rocketmq.stored_store import StoredQueue, StoredStore

@@ -1,5 +1,5 @@
 """
-What stands in a salvaged commit log where records were lost, so that all behind keeps its place.
+What stands in a commit log where records were lost, so that all behind keeps its place.
 
 Physical offsets are in every record and in every message id, queue offsets are dense: neither may
 move. So a lost message whose unit survived is stood in for by an empty one of the same queue offset
