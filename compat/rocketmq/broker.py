@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+#: what comes there is delivered by services of the broker
+_WATCHED_TOPICS = frozenset((names.SCHEDULE_TOPIC, names.TIMER_TOPIC))
 #: how often the store's services are looked at; each of them knows when it is due
 _TICK_INTERVAL_MS = 100
 _IDLE_MS_MAX = 120_000
@@ -165,7 +167,7 @@ class Broker:
         self.op_messages = OpMessages(self)
         self.transaction_checks = TransactionChecks(self)
         store.add_arrival_listener(self._arrived)
-        store.dispatching.is_awaited = self.held_pulls.is_awaited  # no run has delayed messages
+        store.dispatching.is_awaited = self._is_awaited
 
     def _ha_settings(self) -> HaSettings:
         return HaSettings.of_settings(self.config.settings, self.store.options.release)
@@ -313,6 +315,10 @@ class Broker:
                 self.held_pulls.wake()
         if self.is_sync_flush:
             self.group_commit.begin()
+
+    def _is_awaited(self, queue: tuple[str, int]) -> bool:
+        """Tell whether :meth:`_arrived` does anything about messages of a queue."""
+        return self.held_pulls.is_awaited(queue) or queue[0] in _WATCHED_TOPICS
 
     def _arrived(self, request: DispatchRequest) -> None:
         self.held_pulls.arrived(

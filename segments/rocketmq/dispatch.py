@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.log.log_walk import LogWalk
@@ -47,7 +48,7 @@ class Dispatch:
     one, follows the consume queues, then come `dispatchers` in their order, then the listeners.
 
     `is_awaited` tells of a queue whether listeners want to know of what arrives in it. Messages
-    that were put in a run are shown to them, and to dispatchers, one by one only then.
+    that were put here are shown to them only then; dispatchers are shown every message.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Dispatch:
             if draft.physical_offset != self.reput_from:
                 continue
             if isinstance(draft, MessageDraft):
-                count += self._take_drafts(draft, end)
+                count += self._take_drafts(draft, end)  # and moves on itself
                 continue
             if isinstance(draft, MessageRun):
                 count += self._take_run(draft)
@@ -122,44 +123,45 @@ class Dispatch:
         return count
 
     def _take_drafts(self, first: MessageDraft, end: int) -> int:
-        """Dispatch `first` and those that follow it in the log and were stored at that time."""
-        pending, stored_ms = self._pending, first.store_timestamp_ms
-        requests = [request_of(first, self.deliver_time)]
-        next_offset = first.next_offset
+        """Dispatch `first` and those that follow it in the log, of whatever time."""
+        pending = self._pending
+        drafts, next_offset = [first], first.next_offset
+        stored_ms = first.store_timestamp_ms
         while pending:
             draft = pending[0]
             if (
                 not isinstance(draft, MessageDraft)
                 or draft.physical_offset != next_offset
-                or draft.store_timestamp_ms != stored_ms
-                or draft.next_offset > end
+                or draft.store_timestamp_ms < stored_ms
+                or next_offset + draft.size_bytes > end
             ):
                 break
             pending.popleft()
-            next_offset = draft.next_offset
-            requests.append(request_of(draft, self.deliver_time))
-        for request in requests:
-            self.consume_queues.dispatch(request)
+            next_offset += draft.size_bytes
+            stored_ms = draft.store_timestamp_ms
+            drafts.append(draft)
+        self.consume_queues.dispatch_drafts(drafts, self.deliver_time)
         self.current_reput_timestamp_ms = stored_ms
-        self._index(requests)
-        for request in requests:
-            self._tell(request)
+        if self.index is not None:
+            self._index_drafts(self.index, drafts)
+        for draft in drafts if self.dispatchers or self.arrival_listeners else ():
+            if self._is_shown((draft.topic, draft.queue_id)):
+                self._tell(request_of(draft, self.deliver_time))
         self.reput_from = next_offset
-        return len(requests)
+        return len(drafts)
 
-    def _index(self, requests: Sequence[DispatchRequest]) -> None:
-        """Add messages that were stored at one time to the index."""
-        index = self.index
-        if index is None:
-            return
-        messages = [
-            (request.topic, request.properties_text, request.physical_offset)
-            for request in requests
-            if request.sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK
+    def _index_drafts(self, index: MessageIndex, drafts: list[MessageDraft]) -> None:
+        """Add messages to the index, all at once where their times are one to it."""
+        kept = [
+            draft for draft in drafts if draft.sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK
         ]
-        if not index.put_texts(messages, requests[0].store_timestamp_ms):
-            for request in requests:
-                index.put(request)
+        if index.put_drafts(kept):
+            return
+        for _, group in groupby(kept, lambda draft: draft.store_timestamp_ms):
+            together = list(group)
+            if not index.put_drafts(together):
+                for draft in together:
+                    index.put(request_of(draft, self.deliver_time))
 
     def _take_batch(self, batch: MessageBatchDraft) -> int:
         """Dispatch a batch that was put here."""
@@ -170,12 +172,12 @@ class Dispatch:
             for request in requests:
                 self.consume_queues.dispatch(request)
         self.current_reput_timestamp_ms = batch.store_timestamp_ms
-        if entries is None:
-            requests = requests or batch.dispatch_requests()
-            self._index(requests)
-        elif self.index is not None:
-            self.index.put_many(entries)
-        if self.dispatchers or self.is_awaited((batch.topic, batch.queue_id)):
+        if self.index is not None:
+            if entries is not None:
+                self.index.put_many(entries)
+            else:
+                self.index.put_batch(batch)
+        if self._is_shown((batch.topic, batch.queue_id)):
             for request in requests or batch.dispatch_requests():
                 self._tell(request)
         return batch.message_count
@@ -186,11 +188,16 @@ class Dispatch:
         if self.index is not None:
             self.index.put_run(run)
         self.current_reput_timestamp_ms = run.store_timestamp_ms
-        is_awaited = _always if self.dispatchers else self.is_awaited
         for place, message in enumerate(run.stored):
-            if is_awaited(message[0].queue_key):
+            if self._is_shown(message[0].queue_key):
                 self._tell(run.dispatch_request(place))
         return len(run)
+
+    def _is_shown(self, queue_key: tuple[str, int]) -> bool:
+        """Tell whether anybody is to see the messages of a queue."""
+        if self.dispatchers:
+            return True
+        return bool(self.arrival_listeners) and self.is_awaited(queue_key)
 
     def _catch_up(self, end: int) -> int:
         """Dispatch what stands in the log up to `end`, by reading it."""

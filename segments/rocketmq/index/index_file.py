@@ -183,6 +183,15 @@ class IndexFile:
         return self.next_number >= self.sizes.entry_count
 
     @property
+    def room_count(self) -> int:
+        """How many entries fit into the file."""
+        return max(self.sizes.entry_count - self.next_number, 0)
+
+    def is_one_time(self, first_ms: int, last_ms: int) -> bool:
+        """Tell whether entries of messages stored between these times say the same time."""
+        return self._seconds(first_ms) == self._seconds(last_ms)
+
+    @property
     def is_dirty(self) -> bool:
         """Whether something waits for :meth:`write`."""
         return self._is_header_dirty

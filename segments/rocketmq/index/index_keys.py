@@ -3,14 +3,16 @@ The hashes under which the index knows a message: of ``topic#key`` for each of i
 
 Java builds each text and hashes it. Its hash of a text is a polynomial in 31, so that of the parts
 suffices: ``hash(a + b) == hash(a) * 31 ** len(b) + hash(b)``. The part of the topic is kept, and
-so is that of all but the end of the unique keys, which one client counts upwards.
+so is that of all but the last eight characters of unique keys, which one client's have in common.
+Those eight are hashed for many keys in a few steps.
 
 Source: ``IndexService.buildKey``, ``IndexFile.indexKeyHashMethod``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import mul
 from typing import TYPE_CHECKING
@@ -25,6 +27,7 @@ from logstore.segments.rocketmq.messages.properties import (
 )
 
 if TYPE_CHECKING:
+    from logstore.segments.rocketmq.messages.message_draft import MessageDraft
     from logstore.segments.rocketmq.messages.message_run import MessageRun
 
 _UNIQUE_KEY = property_needle(UNIQUE_KEY)
@@ -33,20 +36,21 @@ _KEYS = property_needle(KEYS)
 _TAGS = property_needle(TAGS)
 _MASK = 0xFFFF_FFFF
 _SIGN = 0x8000_0000
+_POSITIVE = 0x7FFF_FFFF
 #: longer keys take the slow way
 _LENGTH_MAX = 64
-_TAIL_BYTES = 4
-_CACHED_MAX = 65_536
+_TAIL_BYTES = 8
+_HEADS_MAX = 4096
+#: fewer keys are hashed one by one
+_TOGETHER_MIN = 4
 
 #: 31 ** n; and by length what each character of a text counts
 _POWERS = [pow(31, exponent, 1 << 32) for exponent in range(_LENGTH_MAX + 1)]
 _WEIGHTS = [tuple(_POWERS[length - 1 :: -1]) if length else () for length in range(_LENGTH_MAX + 1)]
+_TAIL_WEIGHTS = tuple(31**exponent for exponent in range(_TAIL_BYTES - 1, -1, -1))
 
-#: hashes of keys and tags, by topic and all properties but the unique key
-_others: dict[tuple[str, bytes, bytes, bool], tuple[int, ...]] = {}
-_OTHERS_MAX = 4096
+#: what the beginning of a unique key counts in the hash of the whole key
 _heads: dict[bytes, int] = {}
-_tails: dict[bytes, int] = {}
 
 
 def index_hash(text: str) -> int:
@@ -83,17 +87,12 @@ def index_hashes(topic: str, properties_text: bytes, *, has_tag_entry: bool) -> 
 
 def run_hashes(run: MessageRun, *, has_tag_entries: bool) -> tuple[list[int], list[int]]:
     """Return the hashes of a run's entries and, for each, its message's physical offset."""
+    stored = run.stored
+    unique = _unique_key_hashes([(kind.topic, key) for kind, _, _, _, key in stored])
     hashes: list[int] = []
     physical_offsets: list[int] = []
-    for kind, physical_offset, _, _, unique_key in run.stored:
-        # As in _unique_key_hash, without the call.
-        head_part = _heads.get(unique_key[:-_TAIL_BYTES])
-        tail_part = _tails.get(unique_key[-_TAIL_BYTES:])
-        if head_part is None or tail_part is None:
-            hashes.append(_unique_key_hash(kind.topic, unique_key))
-        else:
-            value = _topic_part(kind.topic, len(unique_key)) + head_part + tail_part & _MASK
-            hashes.append(value if value < _SIGN else _unsigned(value))
+    for value, (kind, physical_offset, _, _, _) in zip(unique, stored, strict=True):
+        hashes.append(value)
         physical_offsets.append(physical_offset)
         if kind.keys is not None or kind.tags is not None:
             others = _other_hashes(kind.topic, kind.keys, kind.tags if has_tag_entries else None)
@@ -102,52 +101,85 @@ def run_hashes(run: MessageRun, *, has_tag_entries: bool) -> tuple[list[int], li
     return hashes, physical_offsets
 
 
-def text_hashes(
-    messages: Iterable[tuple[str, bytes, int]], *, has_tag_entries: bool
+def draft_hashes(
+    drafts: Sequence[MessageDraft], *, has_tag_entries: bool
 ) -> tuple[list[int], list[int]]:
     """
-    Return the hashes of many messages' entries and, for each, its message's physical offset.
+    Return the hashes of the entries of drafts and, for each, its message's physical offset.
 
-    `messages` are (topic, properties, physical offset); the hashes are those of
-    :func:`index_hashes`.
+    As :func:`index_hashes` of each of them.
     """
     hashes: list[int] = []
     physical_offsets: list[int] = []
-    for topic, text, physical_offset in messages:
-        start = text.find(_UNIQUE_KEY) + _NEEDLE_BYTES
-        end = text.find(b"\x02", start)
-        around = topic, text[:start], text[end:], has_tag_entries
-        others = _others.get(around)
-        if others is None or not start < end:
-            found = index_hashes(topic, text, has_tag_entry=has_tag_entries)
+    unique = _unique_key_hashes([(draft.topic, draft.key) for draft in drafts])
+    for value, draft in zip(unique, drafts, strict=True):
+        shape, physical_offset = draft.shape, draft.physical_offset
+        if shape is None:
+            found = index_hashes(draft.topic, draft.properties_text, has_tag_entry=has_tag_entries)
             hashes += found
             physical_offsets += [physical_offset] * len(found)
-            _learn_others(around, text, text[start:end], found)
             continue
-        key = text[start:end]
-        head_part, tail_part = _heads.get(key[:-_TAIL_BYTES]), _tails.get(key[-_TAIL_BYTES:])
-        if head_part is None or tail_part is None:
-            hashes.append(_unique_key_hash(topic, key))
-        else:
-            value = _topic_part(topic, len(key)) + head_part + tail_part & _MASK
-            hashes.append(value if value < _SIGN else _unsigned(value))
+        hashes.append(value)
         physical_offsets.append(physical_offset)
-        if others:
+        if shape.keys is not None or shape.tags is not None:
+            tags = shape.tags if has_tag_entries else None
+            others = _other_hashes(draft.topic, shape.keys, tags)
             hashes += others
             physical_offsets += [physical_offset] * len(others)
     return hashes, physical_offsets
 
 
-def _learn_others(
-    around: tuple[str, bytes, bytes, bool], text: bytes, key: bytes, found: Sequence[int]
-) -> None:
-    """Remember what follows the hash of a unique key, which alone changes in many messages."""
-    is_plain = text.count(_UNIQUE_KEY) == 1 and find_property(text, _UNIQUE_KEY) == key
-    if not is_plain:
-        return
-    if len(_others) >= _OTHERS_MAX:
-        _others.clear()
-    _others[around] = tuple(found[1:])
+def batch_hashes(
+    topic: str, texts: Sequence[bytes], physical_offsets: Sequence[int], *, has_tag_entries: bool
+) -> tuple[list[int], Sequence[int]]:
+    """
+    Return the hashes of the entries of a batch's messages, and the physical offset for each.
+
+    As :func:`index_hashes` of `texts`, each with its length in front as a record has it. Those
+    that differ in nothing but the last eight characters of the unique key are hashed together.
+    """
+    alike = _hashes_alike(topic, texts, has_tag_entry=has_tag_entries)
+    if alike is not None:
+        return alike, physical_offsets
+    hashes: list[int] = []
+    places: list[int] = []
+    for text, physical_offset in zip(texts, physical_offsets, strict=True):
+        found = index_hashes(topic, text[2:], has_tag_entry=has_tag_entries)
+        hashes += found
+        places += [physical_offset] * len(found)
+    return hashes, places
+
+
+def _hashes_alike(topic: str, texts: Sequence[bytes], *, has_tag_entry: bool) -> list[int] | None:
+    """Return the hashes of unique keys, None where there are others or the texts are not alike."""
+    first, count = texts[0], len(texts)
+    start = first.rfind(_UNIQUE_KEY) + _NEEDLE_BYTES
+    end = first.find(b"\x02", start)
+    if start < _NEEDLE_BYTES or not _TAIL_BYTES < end - start <= _LENGTH_MAX:
+        return None
+    split = _text_of(end - _TAIL_BYTES, len(first) - end)
+    if {split.size} != set(map(len, texts)):
+        return None
+    before, tails, behind = zip(*map(split.unpack, texts), strict=True)
+    if before.count(before[0]) != count or behind.count(behind[0]) != count:
+        return None
+    changing, key = b"".join(tails), first[start:end]
+    if b"\x02" in changing or not changing.isascii() or not key.isascii():
+        return None  # a key may end earlier, or takes the slow way
+    known = [_unique_key_hash(topic, key)]
+    if index_hashes(topic, first[2:], has_tag_entry=has_tag_entry) != known:
+        return None
+    base = _topic_part(topic, len(key)) + _head_part(key[:-_TAIL_BYTES])
+    return [
+        value if (value := base + tail & _MASK) < _SIGN else -value & _POSITIVE
+        for tail in _tail_hashes(changing)
+    ]
+
+
+@lru_cache(maxsize=256)
+def _text_of(before_bytes: int, behind_bytes: int) -> struct.Struct:
+    """Return what splits a text around the last eight characters of its unique key."""
+    return struct.Struct(f"{before_bytes}s{_TAIL_BYTES}s{behind_bytes}s")
 
 
 @lru_cache(maxsize=4096)
@@ -175,27 +207,74 @@ def _key_hash(topic: str, key: bytes) -> int:
     return _unsigned(_topic_part(topic, length) + sum(map(mul, key, _WEIGHTS[length])) & _MASK)
 
 
+def _unique_key_hashes(keys: Sequence[tuple[str, bytes]]) -> Sequence[int]:
+    """Return the hashes of (topic, unique key), in a few steps where they are alike."""
+    topic, first = keys[0]
+    length, count = len(first), len(keys)
+    if count < _TOGETHER_MIN or not _TAIL_BYTES < length <= _LENGTH_MAX:
+        return [_unique_key_hash(*key) for key in keys]
+    head = first[:-_TAIL_BYTES]
+    tails = [
+        key[-_TAIL_BYTES:]
+        for other, key in keys
+        if len(key) == length and other == topic and key.startswith(head)
+    ]
+    joined = b"".join(tails)
+    if len(tails) < count or not joined.isascii() or not head.isascii():
+        return [_unique_key_hash(*key) for key in keys]
+    base = _topic_part(topic, length) + _head_part(head)
+    return [
+        value if (value := base + tail & _MASK) < _SIGN else -value & _POSITIVE
+        for tail in _tail_hashes(joined)
+    ]
+
+
+def _tail_hashes(tails: bytes) -> tuple[int, ...]:
+    """
+    Return the hash of every eight characters; it may be longer than 32 bits.
+
+    Neighbours are joined pairwise, all of all keys at once, in lanes that are twice as wide each
+    time and that no sum overflows.
+    """
+    count = len(tails) // _TAIL_BYTES
+    low_1, low_2, low_4, unpack = _lanes_of(count)
+    lanes = int.from_bytes(tails, "big")
+    lanes = ((lanes >> 8) & low_1) * 31 + (lanes & low_1)
+    lanes = ((lanes >> 16) & low_2) * 31**2 + (lanes & low_2)
+    lanes = ((lanes >> 32) & low_4) * 31**4 + (lanes & low_4)
+    return unpack(lanes.to_bytes(_TAIL_BYTES * count, "big"))
+
+
+@lru_cache(maxsize=128)
+def _lanes_of(count: int) -> tuple[int, int, int, Callable[[bytes], tuple[int, ...]]]:
+    """Return masks of the low halves of lanes for `count` keys, and what reads the last lanes."""
+    masks = (
+        int.from_bytes((b"\0" * half + b"\xff" * half) * (_TAIL_BYTES // (2 * half) * count), "big")
+        for half in (1, 2, 4)
+    )
+    low_1, low_2, low_4 = masks
+    return low_1, low_2, low_4, struct.Struct(f">{count}Q").unpack
+
+
 def _unique_key_hash(topic: str, key: bytes) -> int:
-    """As :func:`_key_hash`, for keys that begin and end like others before."""
+    """As :func:`_key_hash`, for keys that begin like others before."""
     length = len(key)
     if not _TAIL_BYTES < length <= _LENGTH_MAX or not key.isascii():
         return _key_hash(topic, key)
-    head = key[:-_TAIL_BYTES]
-    tail = key[-_TAIL_BYTES:]
-    head_part = _heads.get(head)
-    if head_part is None:
-        head_part = _keep(_heads, head, _POWERS[_TAIL_BYTES])
-    tail_part = _tails.get(tail)
-    if tail_part is None:
-        tail_part = _keep(_tails, tail, 1)
-    return _unsigned(_topic_part(topic, length) + head_part + tail_part & _MASK)
+    tail: int = sum(map(mul, key[-_TAIL_BYTES:], _TAIL_WEIGHTS))
+    value = _topic_part(topic, length) + _head_part(key[:-_TAIL_BYTES]) + tail & _MASK
+    return value if value < _SIGN else _unsigned(value)
 
 
-def _keep(cache: dict[bytes, int], text: bytes, factor: int) -> int:
-    if len(cache) >= _CACHED_MAX:
-        cache.clear()
-    total: int = sum(map(mul, text, _WEIGHTS[len(text)]))
-    cache[text] = value = total * factor & _MASK
+def _head_part(head: bytes) -> int:
+    """Return what the beginning of a unique key contributes to the hash of the whole."""
+    known = _heads.get(head)
+    if known is not None:
+        return known
+    if len(_heads) >= _HEADS_MAX:
+        _heads.clear()
+    total: int = sum(map(mul, head, _WEIGHTS[len(head)]))
+    _heads[head] = value = total * _POWERS[_TAIL_BYTES] & _MASK
     return value
 
 
@@ -203,4 +282,4 @@ def _unsigned(value: int) -> int:
     """Return ``Math.abs`` of 32 bits; the one number that has none becomes 0."""
     if value < _SIGN:
         return value
-    return (1 << 32) - value if value > _SIGN else 0
+    return -value & _POSITIVE

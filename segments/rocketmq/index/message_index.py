@@ -22,10 +22,11 @@ import attrs
 from logstore.host import Host
 from logstore.segments.rocketmq.index.index_file import IndexFile, IndexSizes
 from logstore.segments.rocketmq.index.index_keys import (
+    batch_hashes,
+    draft_hashes,
     index_hash,
     index_hashes,
     run_hashes,
-    text_hashes,
 )
 from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from logstore.segments.rocketmq.settings.release import Release
@@ -33,6 +34,8 @@ from logstore.segments.rocketmq.settings.release import Release
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.columns.record_scan import IndexEntries
     from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+    from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
+    from logstore.segments.rocketmq.messages.message_draft import MessageDraft
     from logstore.segments.rocketmq.messages.message_run import MessageRun
     from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
 
@@ -232,22 +235,51 @@ class MessageIndex:
         for place in range(len(run)):
             self.put(run.dispatch_request(place))
 
-    def put_texts(
-        self, messages: Sequence[tuple[str, bytes, int]], store_timestamp_ms: int
-    ) -> bool:
+    def put_batch(self, batch: MessageBatchDraft) -> None:
         """
-        Add the keys of messages that were stored at one time; False where each must be put itself.
-
-        `messages` are (topic, properties, physical offset), none of them rolled back.
+        Add the keys of the messages of a batch, as :meth:`put` does of each.
 
         Raises:
             WriteFailedError: as for :meth:`put`.
 
         """
-        if not messages or not self._goes_on_from(messages[0][2]):
-            return not messages
-        hashes, places = text_hashes(messages, has_tag_entries=self._has_tag_entries)
-        self._put_hashes(hashes, places, store_timestamp_ms)
+        if batch.sys_flag & TRANSACTION_MASK or not self._goes_on_from(batch.physical_offset):
+            for request in batch.dispatch_requests():
+                self.put(request)
+            return
+        hashes, places = batch_hashes(
+            batch.topic,
+            batch.columns.texts,
+            batch.physical_offsets,
+            has_tag_entries=self._has_tag_entries,
+        )
+        self._put_hashes(hashes, places, batch.store_timestamp_ms)
+
+    def put_drafts(self, drafts: Sequence[MessageDraft]) -> bool:
+        """
+        Add the keys of messages that follow one another; False where that is not possible.
+
+        None of them is rolled back, and none was stored before those in front of it. All but those
+        of one and the same time must be put by groups where the file tells their times apart, or
+        ends among them.
+
+        Raises:
+            WriteFailedError: as for :meth:`put`.
+
+        """
+        if not drafts or not self._goes_on_from(drafts[0].physical_offset):
+            return not drafts
+        hashes, places = draft_hashes(drafts, has_tag_entries=self._has_tag_entries)
+        last, file = drafts[-1], self._files[-1]
+        first_ms, last_ms = drafts[0].store_timestamp_ms, last.store_timestamp_ms
+        if first_ms != last_ms and not (
+            file.is_one_time(first_ms, last_ms)
+            and len(hashes) <= file.room_count
+            and places
+            and places[-1] == last.physical_offset
+        ):
+            return False
+        self._put_hashes(hashes, places, last_ms)
         return True
 
     def _goes_on_from(self, physical_offset: int) -> bool:
@@ -260,7 +292,7 @@ class MessageIndex:
         )
 
     def _put_hashes(
-        self, hashes: list[int], physical_offsets: list[int], store_timestamp_ms: int
+        self, hashes: list[int], physical_offsets: Sequence[int], store_timestamp_ms: int
     ) -> None:
         """Add entries to the last file and, where it is full, to the next."""
         file = self._files[-1]
@@ -269,7 +301,7 @@ class MessageIndex:
             file = self._roll()
             # The first entry of a file says when it begins.
             file.put(hashes[:1], physical_offsets[0], store_timestamp_ms)
-            del hashes[0], physical_offsets[0]
+            hashes, physical_offsets = hashes[1:], physical_offsets[1:]
         if file.pending_count >= PENDING_COUNT_MAX:
             file.write()
 

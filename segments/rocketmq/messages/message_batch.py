@@ -354,7 +354,7 @@ class MessageBatchDraft:
         if codes is None:
             texts = self.columns.texts
             codes = self._tags_codes = [0] * len(texts)
-            for index, text in enumerate(texts):
+            for index, text in enumerate(texts if _TAGS in b"".join(texts) else ()):
                 if _TAGS in text:
                     tags = find_property(text[2:], _TAGS)
                     codes[index] = 0 if tags is None else tags_code(tags)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from logstore.segments.rocketmq.messages.host_address import HostAddress
+    from logstore.segments.rocketmq.messages.properties_shape import PropertiesShape
 
 _TAGS = property_needle(TAGS)
 _KEYS = property_needle(KEYS)
@@ -94,6 +95,7 @@ class MessageDraft:
         "born_timestamp_ms",
         "flag",
         "has_property_crc",
+        "key",
         "physical_offset",
         "prepared_transaction_offset",
         "properties_size_bytes",
@@ -101,6 +103,7 @@ class MessageDraft:
         "queue_id",
         "queue_offset",
         "reconsume_times",
+        "shape",
         "size_bytes",
         "store_host",
         "store_timestamp_ms",
@@ -138,6 +141,9 @@ class MessageDraft:
         self.queue_offset = 0
         self.physical_offset = 0
         self.properties_text = properties_text
+        #: set when it is put: the unique key, and what the other properties say; None: look at all
+        self.key = b""
+        self.shape: PropertiesShape | None = None
         self.properties_size_bytes = properties_size_bytes
         self.flag = flag
         self.sys_flag = sys_flag
@@ -208,6 +214,7 @@ class MessageDraft:
     def replace_properties(self, text: bytes) -> None:
         """Give the draft other properties, before it is stamped."""
         self.properties_text = text
+        self.shape = None
         size_bytes = len(text)
         if self.has_property_crc:
             size_bytes += CRC32_BYTES + (1 if text and not text.endswith(b"\x02") else 0)

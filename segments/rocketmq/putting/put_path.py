@@ -19,6 +19,7 @@ from logstore.segments.rocketmq.messages.properties import (
     PROPERTIES_SIZE_BYTES_MAX,
     parse_properties,
 )
+from logstore.segments.rocketmq.messages.properties_shape import is_plain, take_apart
 from logstore.segments.rocketmq.messages.system_flags import (
     INNER_BATCH,
     TRANSACTION_MASK,
@@ -124,20 +125,19 @@ class PutPath:
         still stands in its properties sends it nowhere.
         """
         now_ms = self.clock.wall_ms()
-        text = draft.properties_text
+        shape, draft.key = take_apart(draft.properties_text)
+        draft.shape = shape
         key = draft.topic, draft.queue_id
         queue_offset = self.queue_offsets.get(key)
         if (
             queue_offset is None
             or draft.size_bytes > self._usual_bytes_max
             or draft.sys_flag & _UNUSUAL_FLAGS
-            or _DELAY in text
-            or _INNER in text
-            or _TIMER in text
             or not self.running_flags.is_writeable
             or self.begin_time_in_lock_ms
             or self.closed_reason
             or self._rules.is_slave
+            or not (is_plain(draft.properties_text) if shape is None else shape.is_plain)
         ):
             return self._put_unusual(draft, now_ms, is_delivery=is_delivery)
         draft.stamp(queue_offset, now_ms)

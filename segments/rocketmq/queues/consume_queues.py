@@ -9,12 +9,18 @@ Source: ``ConsumeQueueStore`` (5.x), ``DefaultMessageStore`` (4.9.8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.errors import CorruptFileError
+from logstore.segments.rocketmq.messages.dispatch_request import (
+    SCHEDULE_TOPIC,
+    DeliverTime,
+    dispatched_tags_code,
+    request_of,
+)
 from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, is_queued
 from logstore.segments.rocketmq.putting.multi_dispatch import MultiDispatch
 from logstore.segments.rocketmq.queues.batch_consume_queue import BatchConsumeQueue, BatchUnit
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from logstore.host import Host
     from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
+    from logstore.segments.rocketmq.messages.message_draft import MessageDraft
     from logstore.segments.rocketmq.messages.message_run import MessageRun
 
 AnyQueue = ConsumeQueue | BatchConsumeQueue
@@ -206,6 +213,38 @@ class ConsumeQueues:
         self._unwritten.add(queue)
         self.last_store_timestamp_ms = request.store_timestamp_ms
         self.last_physical_offset = physical_offset
+
+    def dispatch_drafts(
+        self, drafts: Sequence[MessageDraft], deliver_time: DeliverTime | None
+    ) -> None:
+        """Give messages that were just put their units."""
+        by_key, unwritten = self.by_key, self._unwritten
+        is_plain = not self._multi.is_enabled
+        last: MessageDraft | None = None
+        for draft in drafts:
+            topic = draft.topic
+            queue = by_key.get((topic, draft.queue_id))
+            if (
+                not is_plain
+                or not isinstance(queue, ConsumeQueue)
+                or queue.ext is not None
+                or draft.sys_flag & TRANSACTION_MASK
+            ):
+                self.dispatch(request_of(draft, deliver_time))
+                last = None
+                continue
+            shape = draft.shape
+            if shape is None or topic == SCHEDULE_TOPIC:
+                text = draft.properties_text
+                code = dispatched_tags_code(topic, text, draft.store_timestamp_ms, deliver_time)
+            else:
+                code = shape.tags_code
+            queue.put(draft.physical_offset, draft.size_bytes, code, draft.queue_offset)
+            unwritten.add(queue)
+            last = draft
+        if last is not None:
+            self.last_store_timestamp_ms = last.store_timestamp_ms
+            self.last_physical_offset = last.physical_offset
 
     def dispatch_run(self, run: MessageRun) -> None:
         """Give all messages of a run their units."""

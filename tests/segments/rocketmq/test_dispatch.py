@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from logstore.host import read_file
 from logstore.segments.rocketmq import dispatch as dispatch_module
 from logstore.segments.rocketmq.log.log_walk import LogWalk
+from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+from logstore.segments.rocketmq.messages.message_batch import (
+    BatchItem,
+    draft_batch,
+    encode_batch_body,
+)
+from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.testing import SimulatedHost
-from tests.segments.rocketmq.drafts import batch, draft
+from tests.segments.rocketmq.drafts import BORN, STORED, batch, draft
 from tests.segments.rocketmq.small_store import DIRECTORY, bodies, small_store
 
 ROOMY = {"mappedFileSizeCommitLog": "65536", "maxMessageSize": "30000"}
@@ -140,3 +150,117 @@ def test_a_walk_crosses_files_and_reads_long_messages(host: SimulatedHost) -> No
     found = list(LogWalk(store.commit_log, 0, end))
     assert [request.queue_offset for request in found] == list(range(7))
     assert found[-1].next_physical_offset == end
+
+
+#: properties of all kinds: usual unique keys, other ones, none, keys and tags around them
+unique_keys = st.one_of(
+    st.builds("0A000005{:024X}".format, st.integers(0, 2**20)),
+    st.text("ab\xe9\x01", max_size=12),
+    st.builds("".join, st.lists(st.sampled_from("AZ09"), min_size=8, max_size=70)),
+)
+texts = (
+    st.lists(
+        st.one_of(
+            unique_keys.map("UNIQ_KEY\x01{}\x02".format),
+            st.sampled_from(
+                [
+                    "TAGS\x01TagA\x02",
+                    "TAGS\x01\x02",
+                    "KEYS\x01k1 k2\x02",
+                    "KEYS\x01k\x02",
+                    "XUNIQ_KEY\x01x\x02",
+                    "WAIT\x01true\x02",
+                    "WAIT\x01true",
+                ]
+            ),
+        ),
+        max_size=4,
+    )
+    .map("".join)
+    .map(str.encode)
+)
+#: (ms that have passed, whether it is another topic's, queue id, properties, dispatch afterwards)
+puts = st.lists(
+    st.tuples(
+        st.sampled_from([0, 0, 0, 1, 30, 999, 1000, 2500]),
+        st.booleans(),
+        st.integers(0, 1),
+        texts,
+        st.booleans(),
+    ),
+    max_size=40,
+)
+
+
+def derived(store: RocketMQStore) -> dict[str, bytes]:
+    """Return all files of queues and index by their paths."""
+    store.write_derived()
+    found = [file.path for file in store.index.files]
+    for topic in ("TopicTest", "Other"):
+        for queue_id in range(2):
+            directory = f"{DIRECTORY}/consumequeue/{topic}/{queue_id}"
+            if store.host.fs.is_directory(directory):
+                names = store.host.fs.list_directory(directory)
+                found += [f"{directory}/{entry.name}" for entry in names]
+    return {path: read_file(store.host.fs, path) for path in found}
+
+
+@given(puts, st.booleans())
+def test_drafts_are_dispatched_as_if_they_were_read(
+    rows: list[tuple[int, bool, int, bytes, bool]], has_ext: bool
+) -> None:
+    """Queues and index get, byte for byte, what reading the messages from the log gives them."""
+    settings = {**ROOMY, "maxIndexNum": "9", "enableConsumeQueueExt": str(has_ext).lower()}
+    hosts = SimulatedHost(), SimulatedHost()
+    stores = [small_store(host, settings=settings) for host in hosts]
+    seen: list[list[DispatchRequest]] = [[], []]
+    for store, heard in zip(stores, seen, strict=True):
+        store.add_arrival_listener(heard.append)
+    for later_ms, is_other, queue_id, text, dispatches in [*rows, (0, False, 0, b"", True)]:
+        for store, host in zip(stores, hosts, strict=True):
+            host.clock.advance(later_ms)
+            message = draft("Other" if is_other else "TopicTest", b"x", queue_id)
+            message.replace_properties(text)
+            assert store.put_message(message).is_ok
+            if store is stores[1]:
+                store.dispatching.restart(store.dispatching.reput_from)  # forgets what it was put
+            if dispatches:
+                store.dispatch()
+    assert derived(stores[0]) == derived(stores[1])
+    assert list(map(repr, seen[0])) == list(map(repr, seen[1]))
+    assert len(seen[0]) == len(rows) + 1
+
+
+@given(st.lists(st.lists(texts, min_size=1, max_size=9), max_size=5), st.integers(0, 2**40))
+def test_batches_are_dispatched_as_if_they_were_read(
+    batches: list[list[bytes]], first_key: int
+) -> None:
+    """Whatever its properties, and where only the unique keys differ, a batch gives these bytes."""
+    alike = [b"UNIQ_KEY\x010A000005%024X\x02TAGS\x01t\x02" % (first_key + n) for n in range(8)]
+    plain = [b"UNIQ_KEY\x010A000005%024X\x02" % (first_key + 9 + n) for n in range(8)]
+    stores = [small_store(SimulatedHost(), settings=ROOMY) for _ in range(2)]
+    for items in [plain, alike, *batches, plain]:
+        for store in stores:
+            body = encode_batch_body(BatchItem(b"x", text) for text in items)
+            message = draft_batch(
+                topic="TopicTest", body=body, queue_id=0, born_timestamp_ms=1,
+                born_host=BORN, store_host=STORED,
+            )  # fmt: skip
+            assert store.put_batch(message).is_ok
+            if store is stores[1]:
+                store.dispatching.restart(store.dispatching.reput_from)
+            store.dispatch()
+    assert derived(stores[0]) == derived(stores[1])
+
+
+def test_who_does_not_wait_is_not_shown_messages(host: SimulatedHost) -> None:
+    """Listeners see messages of queues that are awaited, however they were put."""
+    store = small_store(host, settings=ROOMY)
+    heard: list[tuple[str, int]] = []
+    store.add_arrival_listener(lambda request: heard.append((request.topic, request.queue_id)))
+    store.dispatching.is_awaited = lambda queue: queue == ("TopicTest", 1)
+    for queue_id in range(3):
+        store.put_message(draft(queue_id=queue_id))
+        store.put_batch(batch(b"a", b"b", queue_id=queue_id))
+    assert store.dispatch() == 9
+    assert heard == [("TopicTest", 1)] * 3
