@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.beside import claim_beside
 from logstore.compat.bridge.kafka_over_rocketmq.queue_broker import QueueBroker
+from logstore.compat.bridge.kafka_over_rocketmq.queue_starts import QueueStarts
 from logstore.compat.bridge.kafka_over_rocketmq.shown_queues import open_shown
 from logstore.compat.bridge.noted_topics import NotedTopics
 from logstore.compat.bridge.rocketmq_over_kafka.partition_broker import PartitionBroker
@@ -58,11 +59,11 @@ class Bridge:
         if layout == "kafka":
             return cls._open_kafka(host, directory, settings, name_servers, is_parallel)
         beside = claim_beside(host, directory, "kafka")
-        noted = NotedTopics(host, beside)
-        broker = open_shown(host, directory, settings, noted)
+        noted, starts = NotedTopics(host, beside), QueueStarts(host, beside)
+        broker = open_shown(host, directory, settings, noted, starts)
         try:
             standalone = Standalone.around(broker, directory, settings, name_servers=name_servers)
-            kafka = QueueBroker.over(host, beside, settings, broker, noted)
+            kafka = QueueBroker.over(host, beside, settings, broker, noted, starts)
         except BaseException:
             broker.abandon()
             raise

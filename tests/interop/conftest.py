@@ -92,11 +92,44 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     broker.stop()
 
 
-@pytest.fixture(scope="session", params=["real", "ours"])
+@pytest.fixture(scope="session")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    """One `logstore serve` of Kafka's protocol over RocketMQ's layout, for all tests."""
+    over = ("--protocol", "kafka", "--layout", "rocketmq")
+    broker = OurBroker(tmp_path_factory.mktemp("foreign"), SETTINGS, arguments=over).start()
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture(scope="session", params=["real", "ours", "foreign"])
 def broker(request: pytest.FixtureRequest) -> Broker:
-    """First the real one, which proves the test, then ours, which the test proves."""
+    """
+    First the real one, which proves the test, then ours, which the test proves.
+
+    Tests marked `either_layout`, and not `own_layout`, also get ours over the other's layout.
+    """
     found: Broker = request.getfixturevalue(request.param)
     return found
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not to run over the foreign layout."""
+    left_out = [item for item in items if is_foreign(item) and not is_for_either_layout(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def is_foreign(item: pytest.Item) -> bool:
+    """Tell whether a test is about to run over the foreign layout."""
+    call = getattr(item, "callspec", None)
+    return call is not None and call.params.get("broker") == "foreign"
+
+
+def is_for_either_layout(item: pytest.Item) -> bool:
+    """Tell whether a test holds over the foreign layout, too."""
+    has_own = item.get_closest_marker("own_layout") is not None
+    return item.get_closest_marker("either_layout") is not None and not has_own
 
 
 @pytest.fixture(params=CLIENTS, ids=lambda client: client.name)

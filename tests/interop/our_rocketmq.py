@@ -14,7 +14,8 @@ class OurRocketMQ(OurBroker):
     Our name server and broker on `data`, restartable on the same two ports.
 
     It bears the same names as a :class:`~logstore.tools.dev.rocketmq_peer.RocketMQPeer`. With
-    `name_server` (host:port) the broker registers there, and has none of its own.
+    `name_server` (host:port) the broker registers there, and has none of its own. `layout` is that
+    of the data.
     """
 
     def __init__(
@@ -24,6 +25,7 @@ class OurRocketMQ(OurBroker):
         data: Path | None = None,
         broker_port: int | None = None,
         name_server: str | None = None,
+        layout: str = "rocketmq",
     ) -> None:
         broker_port = broker_port or free_port(-2, 1)
         assert broker_port is not None, "no port is free"
@@ -32,7 +34,8 @@ class OurRocketMQ(OurBroker):
             directory,
             named | dict(settings or {}),
             data,
-            ("--layout", "rocketmq", "--broker-port", str(broker_port)),
+            ("--layout", layout, "--broker-port", str(broker_port))
+            + (() if layout == "rocketmq" else ("--protocol", "rocketmq")),
         )
         self.broker_port = broker_port
         self._name_server = name_server

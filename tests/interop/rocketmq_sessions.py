@@ -26,6 +26,7 @@ SETTINGS: dict[str, object] = {
 }
 
 Transcript = dict[str, Sections]
+#: by "real" (5.x), "ours", or "foreign", which is ours over Kafka's layout
 Session = Callable[[str], Transcript]
 
 
@@ -45,12 +46,13 @@ def start_real(
 
 
 def record(which: str, directory: Path) -> Transcript:
-    """Run every program against "real" (5.x) or "ours" and return what they printed."""
+    """Run every program against one broker and return what they printed; see :data:`Session`."""
     broker: RocketMQPeer | OurRocketMQ
-    if which == "ours":
-        broker = OurRocketMQ(directory, SETTINGS).start()
-    else:
+    if which == "real":
         broker = start_real("5", directory)
+    else:
+        layout = "kafka" if which == "foreign" else "rocketmq"
+        broker = OurRocketMQ(directory, SETTINGS, layout=layout).start()
     try:
         with ThreadPoolExecutor(2) as pool:
             beside = pool.submit(lambda: {"cpp": cpp_client(broker), "ali-ons": ali_ons(broker)})
@@ -68,7 +70,7 @@ def record(which: str, directory: Path) -> Transcript:
 
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
-    """A function that returns the transcript of "real" or "ours"; processes share them."""
+    """A function that returns the transcript of a broker; processes share them."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent

@@ -24,7 +24,7 @@ from tests.interop.raw_wire import (
     request,
 )
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
 
 UNKNOWN_SERVER_ERROR = -1
 CORRUPT_MESSAGE = 2
@@ -197,6 +197,7 @@ def test_illegal_topic_names(broker: Broker, name: str) -> None:
     assert not [path for path in broker.data.iterdir() if path.name.startswith(f"{name}-")]
 
 
+@pytest.mark.own_layout("RocketMQ has no topics with a dot in their names")
 def test_colliding_topic_names(broker: Broker, topic_name: str) -> None:
     """Names that differ in dots and underscores only would collide in metric names."""
     admin: Any = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap)

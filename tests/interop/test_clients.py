@@ -8,7 +8,7 @@ from tests.interop.clients import CLIENTS, CODECS, Client, read_all
 from tests.interop.conftest import Broker, CreateTopic
 from tests.interop.samples import Sample, numbered
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
 
 
 @pytest.mark.parametrize("codec", CODECS)

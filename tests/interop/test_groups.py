@@ -13,7 +13,7 @@ from tests.interop.conftest import Broker, CreateTopic
 from tests.interop.eventually import eventually
 from tests.interop.samples import Sample, numbered
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
 
 
 class Member:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop.conftest import Broker
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
 
 KAFKAJS = "kafkajs@2.2.4"
 SCRIPT = Path(__file__).with_name("kafkajs_round_trip.js")

@@ -15,7 +15,7 @@ from tests.interop.conftest import Broker, CreateTopic
 from tests.interop.eventually import eventually
 from tests.interop.samples import FIRST_TIMESTAMP_MS, numbered
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
 
 # ListOffsets' own numbers for the ends of a log and its newest timestamp.
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
@@ -111,6 +111,7 @@ def test_a_consumer_below_the_start_is_told(
     consumer.close()
 
 
+@pytest.mark.own_layout("the directory beside the data is told of, and 0 bytes")
 def test_log_directories_show_sizes(broker: Broker, admin: Any, filled: TopicPartition) -> None:
     """DescribeLogDirs names the directory and the bytes of each partition's segments."""
     (node,) = admin.describe_log_dirs()

@@ -11,7 +11,7 @@ from tests.interop.rocketmq_sessions import Session, session
 
 __all__ = ["session"]
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.either_layout, pytest.mark.timeout(600)]
 
 JAVA = (
     "retry", "transactions", "delay", "rebalance", "orderly", "push", "tags", "sql", "broadcast",
@@ -31,39 +31,46 @@ class Nowhere:
 ADMIN: list[AdminCommand] = admin_commands(Nowhere())
 
 
-def compare(session: Session, program: str, section: str) -> None:
+@pytest.fixture(params=["ours", pytest.param("foreign", marks=pytest.mark.slow)])
+def broker(request: pytest.FixtureRequest) -> str:
+    """Whose transcript must be like the real one's: ours, or ours over Kafka's layout."""
+    found: str = request.param
+    return found
+
+
+def compare(session: Session, broker: str, program: str, section: str) -> None:
     """Check that the real broker did as the program wants, and ours the same."""
     real = session("real")[program]
     assert section in real, real.get("stderr")
     assert [line for line in real[section] if line.startswith("!!")] == []
-    ours = session("ours")[program]
+    ours = session(broker)[program]
     assert section in ours, ours.get("stderr")
     assert ours[section] == real[section]
 
 
 @pytest.mark.parametrize("section", JAVA)
 @pytest.mark.parametrize("version", ["5", "4"])
-def test_java(session: Session, version: str, section: str) -> None:
+def test_java(session: Session, broker: str, version: str, section: str) -> None:
     """A scenario of the official Java client, 5.5.0 and 4.9.8."""
-    compare(session, f"java-{version}", section)
+    compare(session, broker, f"java-{version}", section)
 
 
 @pytest.mark.parametrize("section", CPP)
-def test_cpp(session: Session, section: str) -> None:
+def test_cpp(session: Session, broker: str, section: str) -> None:
     """The C++ client that PyPI's `rocketmq` brings along."""
-    compare(session, "cpp", section)
+    compare(session, broker, "cpp", section)
 
 
 @pytest.mark.parametrize("section", ALI_ONS)
-def test_ali_ons(session: Session, section: str) -> None:
+def test_ali_ons(session: Session, broker: str, section: str) -> None:
     """Npm's ali-ons, a client in JavaScript."""
-    compare(session, "ali-ons", section)
+    compare(session, broker, "ali-ons", section)
 
 
 @pytest.mark.parametrize("section", [command.words[0] for command in ADMIN])
-def test_mqadmin(session: Session, section: str) -> None:
+def test_mqadmin(session: Session, broker: str, section: str) -> None:
     """A command of mqadmin 5.5.0, as far as its answer has no figures of the moment."""
-    compare(session, "mqadmin", section)
+    compare(session, broker, "mqadmin", section)
 
 
 def test_the_programs_see_much(session: Session) -> None:

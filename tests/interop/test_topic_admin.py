@@ -25,7 +25,7 @@ from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.samples import numbered
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
 
 # What depends on the machine, on the version, or on features that ours does not have yet.
 CONFIGS_THAT_MAY_DIFFER = {"message.format.version", "follower.replication.throttled.replicas"}

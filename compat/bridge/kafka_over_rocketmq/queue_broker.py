@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from logstore.compat.bridge.kafka_over_rocketmq.queue_starts import QueueStarts
 from logstore.compat.bridge.kafka_over_rocketmq.queue_store import QueueStore
 from logstore.compat.bridge.kafka_over_rocketmq.queues import Queues
 from logstore.compat.bridge.noted_topics import NotedTopics
@@ -48,6 +49,12 @@ class QueueBroker(Broker):
         super().__init__(host, store, config)
         self.transactions_refusal = _NO_TRANSACTIONS
         self._take_over_topics()
+        rocketmq_store = rocketmq.store
+        self.queues.starts.lower(
+            lambda topic, queue_id: rocketmq_store.max_queue_offset(
+                topic, queue_id, is_committed=False
+            )
+        )
         dispatching = rocketmq.store.dispatching
         self._is_awaited_there = dispatching.is_awaited
         dispatching.is_awaited = self._is_awaited
@@ -61,11 +68,13 @@ class QueueBroker(Broker):
         settings: Mapping[str, str],
         rocketmq: RocketMQBroker,
         noted: NotedTopics,
+        starts: QueueStarts,
     ) -> QueueBroker:
         """
         Return a broker over `rocketmq`, which keeps what it needs beside the queues in `directory`.
 
-        `noted` gets the topics whose messages clients of RocketMQ cannot be shown as they are.
+        `noted` gets the topics whose messages clients of RocketMQ cannot be shown as they are,
+        `starts` where queues begin whose first records were deleted.
 
         Raises:
             ConfigError: a setting has a value that is not allowed.
@@ -78,7 +87,7 @@ class QueueBroker(Broker):
         if rocketmq.is_sync_flush:
             defaults["flush.messages"] = "1"  # an answer waits for the disk, as RocketMQ's does
         options = StoreOptions(node_id=config.node_id, log_defaults=defaults)
-        store = QueueStore(host, directory, options, Queues(rocketmq, noted))
+        store = QueueStore(host, directory, options, Queues(rocketmq, noted, starts))
         try:
             return cls(host, store, config, rocketmq)
         except BaseException:
@@ -124,7 +133,7 @@ class QueueBroker(Broker):
         topic = self.topics.get(name)
         if topic is not None:
             super().delete_topic(topic)
-            self.queues.reads.forget(name)
+            self.queues.forget(name)
 
     def flaw_of_new_topic(self, name: str) -> str | None:
         """Return why RocketMQ cannot have a topic of that name; None if it can."""
@@ -154,7 +163,7 @@ class QueueBroker(Broker):
         """Delete a topic on both sides."""
         name = topic.name
         super().delete_topic(topic)
-        self.queues.reads.forget(name)
+        self.queues.forget(name)
         if name not in INTERNAL_TOPICS:
             delete_topic(self._rocketmq, name)
 

@@ -14,8 +14,6 @@ import attrs
 
 from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import RecordRunDraft, draft_records
 from logstore.compat.bridge.memory_file import extent_of
-from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.errors import OffsetOutOfRangeError, RejectedAppendError, WriteFailedError
 from logstore.flush import NEVER
 from logstore.segment import Extent
@@ -59,7 +57,7 @@ class QueuePartition(KafkaPartition):
         recovery_point: int | None,
         log_start_offset: int,
     ) -> None:
-        self._queues = queues
+        self.queues = queues
         self._flushing: FlushTask | None = None
         super().__init__(
             host,
@@ -75,7 +73,7 @@ class QueuePartition(KafkaPartition):
     @property
     def start_offset(self) -> int:  # what is kept beside the queue does not count
         """First queue offset that can be read."""
-        return self._queues.store.min_queue_offset(self.topic, self.index)
+        return self.queues.store.min_queue_offset(self.topic, self.index)
 
     @start_offset.setter
     def start_offset(self, offset: int) -> None:
@@ -84,7 +82,7 @@ class QueuePartition(KafkaPartition):
     @property
     def end_offset(self) -> int:
         """Queue offset that the next message gets; the last ones may not be readable yet."""
-        store = self._queues.store
+        store = self.queues.store
         return store.max_queue_offset(self.topic, self.index, is_committed=False)
 
     # writing
@@ -123,7 +121,7 @@ class QueuePartition(KafkaPartition):
         return -1
 
     def _put(self, batch: RecordBatch) -> PutResult:
-        result = self._queues.put(self._draft(batch))
+        result = self.queues.put(self._draft(batch))
         if result.is_ok:
             return result
         if result.status in _ILLEGAL:
@@ -132,9 +130,9 @@ class QueuePartition(KafkaPartition):
 
     def _draft(self, batch: RecordBatch) -> RecordRunDraft | CompiledRunDraft:
         """Return the records as messages. Raises InvalidRecordError."""
-        loops = self._queues.loops.want(batch.record_count)
+        loops = self.queues.loops.want(batch.record_count)
         if loops is not None:
-            draft = loops.draft_batch(self.topic, self.index, batch, self._queues.host)
+            draft = loops.draft_batch(self.topic, self.index, batch, self.queues.host)
             if draft is not None:
                 return draft
         try:
@@ -144,7 +142,7 @@ class QueuePartition(KafkaPartition):
         if not rows:
             raise InvalidRecordError("a batch without records")
         try:
-            return draft_records(self.topic, self.index, rows, self._queues.host)
+            return draft_records(self.topic, self.index, rows, self.queues.host)
         except RejectedAppendError as error:
             raise InvalidRecordError(str(error)) from error
 
@@ -196,25 +194,32 @@ class QueuePartition(KafkaPartition):
 
     def begin_flush(self) -> FlushTask:
         """Return what makes the commit log durable; its offset is the queue's."""
-        self._flushing = self._queues.store.commit_log.begin_flush()
+        self._flushing = self.queues.store.commit_log.begin_flush()
         return attrs.evolve(self._flushing, offset=self.end_offset)
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that the task has run: what it covers can be read now."""
         del task
         if self._flushing is not None:
-            self._queues.store.commit_log.end_flush(self._flushing)
+            self.queues.store.commit_log.end_flush(self._flushing)
             self._flushing = None
         self.last_flush_ms = self.host.clock.monotonic_ms()
-        self._queues.served()
+        self.queues.served()
 
     def delete_records(self, offset: int) -> int:
-        """Refuse: messages go with their commit log files."""
-        raise RefusedRequestError(
-            ErrorCode.POLICY_VIOLATION,
-            f"{self.topic}-{self.index}: a queue cannot be cut at {offset}; its messages go when "
-            "their commit log file has had its time (fileReservedTime)",
-        )
+        """
+        Let the queue begin at `offset` (-1: its end) for clients of both sides; return its start.
+
+        Raises:
+            OffsetOutOfRangeError: that is behind the last record.
+
+        """
+        if offset == -1:
+            offset = self.end_offset
+        if not 0 <= offset <= self.end_offset:
+            raise OffsetOutOfRangeError(offset, self.span)
+        self.queues.starts.move(self.topic, self.index, offset)
+        return self.start_offset
 
     def retain(self) -> int:
         """Return 0: the store removes its commit log files itself."""
@@ -248,7 +253,7 @@ class QueuePartition(KafkaPartition):
         pieces: list[bytes] = []
         size_bytes = 0
         while size_bytes < max(size_bytes_max, 1) and (end_offset is None or offset < end_offset):
-            chunk = self._queues.reads.chunk(self.topic, self.index, offset)
+            chunk = self.queues.reads.chunk(self.topic, self.index, offset)
             if chunk is None:
                 break
             pieces.append(chunk.data)
@@ -271,7 +276,7 @@ class QueuePartition(KafkaPartition):
         """Yield every message from `offset` on, in batches made for this."""
         position = self.start_offset if offset is None else offset
         while True:
-            chunk = self._queues.reads.chunk(self.topic, self.index, position)
+            chunk = self.queues.reads.chunk(self.topic, self.index, position)
             if chunk is None:
                 return
             yield RecordBatch(chunk.data, len(chunk.data))
@@ -285,7 +290,7 @@ class QueuePartition(KafkaPartition):
 
     def find_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """Return the first message born then or later, among those stored then or later."""
-        position = self._queues.store.queue_offset_for_time(self.topic, self.index, timestamp_ms)
+        position = self.queues.store.queue_offset_for_time(self.topic, self.index, timestamp_ms)
         for batch in self.batches(position):
             for record in decode_records(batch.data):
                 if record.timestamp_ms >= timestamp_ms:
@@ -294,7 +299,7 @@ class QueuePartition(KafkaPartition):
 
     def find_max_timestamp(self) -> TimestampedOffset | None:
         """Return the last message: births are not indexed, and the last to come is about that."""
-        store = self._queues.store
+        store = self.queues.store
         last = store.max_queue_offset(self.topic, self.index) - 1
         for batch in self.batches(last) if last >= self.start_offset else ():
             return TimestampedOffset(batch.max_timestamp_ms, last, self.leader_epoch)

@@ -9,6 +9,7 @@ from logstore.compat.bridge.late_loops import LateLoops
 
 if TYPE_CHECKING:
     from logstore.compat.bridge.compiled.loops import CompiledRunDraft
+    from logstore.compat.bridge.kafka_over_rocketmq.queue_starts import QueueStarts
     from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import RecordRunDraft
     from logstore.compat.bridge.noted_topics import NotedTopics
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 class Queues:
     """Puts into queues and reads them, and has the broker do what follows a put."""
 
-    def __init__(self, rocketmq: RocketMQBroker, noted: NotedTopics) -> None:
+    def __init__(self, rocketmq: RocketMQBroker, noted: NotedTopics, starts: QueueStarts) -> None:
         self.noted = noted
+        self.starts = starts
         self.rocketmq = rocketmq
         self.store = rocketmq.store
         self.loops = LateLoops(lambda: rocketmq.offload)
@@ -38,6 +40,11 @@ class Queues:
         result = self.store.put_batch(draft)
         self.served()
         return result
+
+    def forget(self, topic: str) -> None:
+        """Forget a topic that is gone. Raises OSError."""
+        self.reads.forget(topic)
+        self.starts.forget(topic)
 
     def served(self) -> None:
         """Have what was put, or became durable, dispatched and told to whoever waits."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from logstore.compat.bridge.kafka_over_rocketmq.queue_starts import QueueStarts
 from logstore.compat.bridge.memory_file import MemoryFile, extent_of
 from logstore.compat.bridge.noted_topics import NotedTopics
 from logstore.compat.bridge.reserved_names import RECORD_REST_NEEDLE, RECORD_REST_PROPERTY
@@ -20,9 +21,14 @@ from logstore.segments.rocketmq.messages.message import (
     encode_message,
 )
 from logstore.segments.rocketmq.messages.properties import encode_properties
-from logstore.segments.rocketmq.reading.get_message import MAX_PULL_BYTES, GetMessageResult
+from logstore.segments.rocketmq.reading.get_message import (
+    MAX_PULL_BYTES,
+    GetMessageResult,
+    GetMessageStatus,
+)
 from logstore.segments.rocketmq.reading.message_filter import MessageFilter
 from logstore.segments.rocketmq.reading.message_query import QueryMessageResult
+from logstore.segments.rocketmq.reading.time_lookup import BoundaryType
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 
@@ -31,13 +37,20 @@ class ShownQueues(RocketMQStore):
     """
     Reads leave out what stands in messages for Kafka's sake.
 
-    Only topics in `noted` are looked at; all others leave as the commit log has them.
+    Only topics in `noted` are looked at; all others leave as the commit log has them. Queues begin
+    where `starts` says, if it does.
     """
 
     def __init__(
-        self, host: Host, directory: str, options: StoreOptions, noted: NotedTopics
+        self,
+        host: Host,
+        directory: str,
+        options: StoreOptions,
+        noted: NotedTopics,
+        starts: QueueStarts,
     ) -> None:
         self.noted = noted
+        self.starts = starts
         super().__init__(host, directory, options)
 
     def get_message(
@@ -51,9 +64,15 @@ class ShownQueues(RocketMQStore):
         message_filter: MessageFilter | None = None,
     ) -> GetMessageResult | None:
         """Return what a pull gets, without rests."""
+        start = self.starts.start_of(topic, queue_id)
+        if queue_offset < start and self.is_open:
+            high = self.max_queue_offset(topic, queue_id)
+            return GetMessageResult(GetMessageStatus.OFFSET_TOO_SMALL, start, start, high)
         result = super().get_message(
             group, topic, queue_id, queue_offset, count_max, size_bytes_max, message_filter
         )
+        if start and result is not None:
+            result.min_queue_offset = max(result.min_queue_offset, start)
         if topic in self.noted and result is not None and result.runs:
             data = result.read()
             if RECORD_REST_NEEDLE in data:
@@ -61,6 +80,22 @@ class ShownQueues(RocketMQStore):
                 result.runs = [(MemoryFile(shown), 0, len(shown))]
                 result.size_bytes = len(shown)
         return result
+
+    def min_queue_offset(self, topic: str, queue_id: int) -> int:
+        """Return the first queue offset that can be read."""
+        start = self.starts.start_of(topic, queue_id)
+        return max(super().min_queue_offset(topic, queue_id), start)
+
+    def queue_offset_for_time(
+        self,
+        topic: str,
+        queue_id: int,
+        timestamp_ms: int,
+        boundary: BoundaryType = BoundaryType.LOWER,
+    ) -> int:
+        """Return the queue offset for a time, none that was deleted."""
+        found = super().queue_offset_for_time(topic, queue_id, timestamp_ms, boundary)
+        return max(found, self.starts.start_of(topic, queue_id))
 
     def query_message(
         self, topic: str, key: str, count_max: int, begin_ms: int, end_ms: int
@@ -111,7 +146,11 @@ def _without_rest(message: Message) -> Message:
 
 
 def open_shown(
-    host: Host, directory: str, settings: Mapping[str, str], noted: NotedTopics
+    host: Host,
+    directory: str,
+    settings: Mapping[str, str],
+    noted: NotedTopics,
+    starts: QueueStarts,
 ) -> Broker:
     """
     Open the store in `directory` as ``Broker.open`` does.
@@ -124,7 +163,8 @@ def open_shown(
     given = {**settings, "storePathRootDir": directory}
     config = BrokerSettings(given)
     noted.load()
-    store = ShownQueues(host, directory, StoreOptions(settings=given), noted)
+    starts.load()
+    store = ShownQueues(host, directory, StoreOptions(settings=given), noted, starts)
     try:
         return Broker(host, store, config)
     except BaseException:

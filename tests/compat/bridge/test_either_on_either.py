@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from logstore.compat import record_mapping
 from logstore.compat.bridge.bridge import Bridge
 from logstore.compat.bridge.reserved_names import MESSAGE_REST_HEADER, RECORD_REST_PROPERTY
-from logstore.errors import ForeignDirectoryError
+from logstore.errors import ForeignDirectoryError, OffsetOutOfRangeError
 from logstore.segments.kafka.producer_state import InvalidTransactionStateError
 from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.rocketmq.messages.message import Message
@@ -24,6 +24,7 @@ from logstore.segments.rocketmq.messages.message_batch import (
 )
 from logstore.segments.rocketmq.messages.properties import encode_properties
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED
+from logstore.segments.rocketmq.reading.get_message import GetMessageStatus
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.bridge.bridges import (
     BORN,
@@ -281,3 +282,49 @@ def test_the_page_names_what_is_reserved() -> None:
     page = Path(record_mapping.__file__).with_name("MAPPING.md").read_text()
     assert f"`{RECORD_REST_PROPERTY}`" in page
     assert f"`{MESSAGE_REST_HEADER}`" in page
+
+
+def test_deleted_records_are_gone_on_both_sides() -> None:
+    """DeleteRecords over a queue moves its start for fetches and pulls alike, for good."""
+    host = SimulatedHost(seed=1)
+    bridge = bridge_with_topic("rocketmq", host)
+    records = [Record(at, NOW_MS + at, None, b"%d" % at, ()) for at in range(10)]
+    produce(bridge, "orders", records)
+    assert partition_of(bridge, "orders").delete_records(4) == 4
+    bridge.close()
+    bridge = open_bridge("rocketmq", host)
+    partition = partition_of(bridge, "orders")
+    assert (partition.start_offset, partition.end_offset) == (4, 10)
+    with pytest.raises(OffsetOutOfRangeError):
+        partition.read(3, 1000)
+    with pytest.raises(OffsetOutOfRangeError):
+        partition.delete_records(11)
+    assert [one.value for one in fetched(bridge, "orders", 4)] == [
+        b"%d" % at for at in range(4, 10)
+    ]
+    store = bridge.standalone.broker.store
+    assert store.min_queue_offset("orders", 0) == 4
+    told_start = store.get_message("g", "orders", 0, 0, 32)
+    assert told_start is not None
+    assert told_start.status is GetMessageStatus.OFFSET_TOO_SMALL
+    assert told_start.next_begin_offset == 4
+    assert [one.body for one in pulled(bridge, "orders", 4)] == [b"%d" % at for at in range(4, 10)]
+    assert partition.delete_records(-1) == 10
+    bridge.kafka.delete_topic(bridge.kafka.topics["orders"])
+    bridge.kafka.create_topic("orders", 1)
+    assert produce(bridge, "orders", records[:1]) == 0
+    assert [one.value for one in fetched(bridge, "orders")] == [b"0"]
+
+
+def test_what_a_power_loss_took_was_not_deleted() -> None:
+    """A queue that ends before its start after a power loss begins at its end: all new is there."""
+    host = SimulatedHost(seed=1)
+    bridge = bridge_with_topic("rocketmq", host)
+    records = [Record(at, NOW_MS + at, None, b"%d" % at, ()) for at in range(10)]
+    produce(bridge, "orders", records)
+    assert partition_of(bridge, "orders").delete_records(10) == 10
+    host.power_loss()
+    bridge = open_bridge("rocketmq", host)
+    assert partition_of(bridge, "orders").end_offset < 10
+    offset = produce(bridge, "orders", records[:1])
+    assert [one.value for one in fetched(bridge, "orders", offset)] == [b"0"]
