@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.convert import batch_kernel
-from logstore.compat.spark.convert.kept_parts import kept_rests
 from logstore.compat.spark.convert.message_fields import MessageFieldsWriter
 from logstore.compat.spark.convert.offset_map import OffsetMapWriter
 from logstore.compat.spark.convert.queue_units import QueueUnits, UnitArrays
-from logstore.compat.spark.convert.record_packing import PackedBatch, RecordBatches
-from logstore.compat.spark.convert.restored_records import restored_batches
+from logstore.compat.spark.convert.record_packing import RecordBatches
+from logstore.compat.spark.convert.restored_records import KeptRests
+from logstore.compat.spark.convert.segment_writing import SegmentWriter
 from logstore.compat.spark.convert.topic_names import kafka_name
 from logstore.compat.spark.convert.unwrapping import unwrapped
 from logstore.compat.spark.convert.work_folder import Attempt
-from logstore.host import File, FileSystem
+from logstore.errors import CorruptFileError
 from logstore.os_host import system_host
 from logstore.segments.kafka.compression import Codec
+from logstore.segments.kafka.config import LogConfig
 from logstore.segments.rocketmq.columns import MessageColumns, decode_columns
 
 _NAME_DIGITS = 20
 _STEP_BYTES = 4 * 1024 * 1024
+#: what is spread over at most so much more than it has is read together with what lies in between
+_SPREAD_MAX = 2
 
 
 @attrs.frozen
@@ -42,7 +44,7 @@ class KafkaSegmentTask:
     topic: str
     partition: int
     codec: Codec
-    segment_bytes: int
+    config: LogConfig
     size_bytes: int
     #: added to queue offsets, and what the batches say, where a way back goes on behind the old log
     offset_shift: int = 0
@@ -64,26 +66,19 @@ class KafkaSegmentTask:
         units = self.units.read(system_host().fs)
         directory = attempt.data / self.partition_folder
         directory.mkdir(parents=True, exist_ok=True)
-        segments = _Segments(directory, self.segment_bytes)
+        segments = SegmentWriter(directory, self.config)
+        rests = KeptRests(str(Path(self.commit_log).parent), self.source_topic, self.partition)
         count = 0
         with (
             OffsetMapWriter(attempt.beside, self.number) as offset_map,
             MessageFieldsWriter(attempt.beside, self.number) as fields,
         ):
-            rests = kept_rests(str(Path(self.commit_log).parent)).of_partition(
-                self.source_topic, self.partition
-            )
-            if self.offset_shift:
-                rests = {offset + self.offset_shift: rest for offset, rest in rests.items()}
             for columns, queue_offsets in self.steps(units):
                 offsets = queue_offsets + self.offset_shift
                 positions = np.empty(len(columns), dtype=np.int64)
-                for batch in self._batches(columns, offsets, rests):
-                    data = batch.data
-                    if self.leader_epoch > 0:
-                        data = data[:12] + self.leader_epoch.to_bytes(4, "big") + data[16:]
-                    position = segments.append(int(offsets[batch.first]), data)
-                    positions[batch.first : batch.last] = position
+                batches = RecordBatches(columns, self.codec, self.leader_epoch)
+                for batch in batches.batches(offsets, rests.of(queue_offsets)):
+                    positions[batch.first : batch.last] = segments.append(batch.data)
                 offset_map.add(
                     self.topic,
                     self.partition,
@@ -98,14 +93,6 @@ class KafkaSegmentTask:
         segments.close()
         return count
 
-    def _batches(
-        self, columns: MessageColumns, offsets: NDArray[np.int64], rests: dict[int, dict[str, Any]]
-    ) -> Iterator[PackedBatch]:
-        """Yield batches of the messages; those that were records once become them again."""
-        if rests and any(offset in rests for offset in offsets.tolist()):
-            return restored_batches(columns, offsets, rests, self.codec)
-        return RecordBatches(columns, self.codec).batches(offsets)
-
     def steps(self, units: UnitArrays) -> Iterator[tuple[MessageColumns, NDArray[np.int64]]]:
         """Yield messages as columns with their offsets, some megabytes at a time."""
         ends = np.cumsum(units.size_bytes)
@@ -114,14 +101,14 @@ class KafkaSegmentTask:
             before = int(ends[first - 1]) if first else 0
             last = max(first + 1, int(np.searchsorted(ends, before + _STEP_BYTES, side="right")))
             data = self._gathered(units, first, last)
-            columns = decode_columns(data, self.commit_log)
+            columns = decode_columns(data.data, self.commit_log)
             if self.units.is_batch:
                 yield from unwrapped(columns)
             else:
                 yield columns, units.queue_offset[first:last]
             first = last
 
-    def _gathered(self, units: UnitArrays, first: int, last: int) -> bytes:
+    def _gathered(self, units: UnitArrays, first: int, last: int) -> NDArray[np.uint8]:
         """Return the records of units ``[first, last)`` back to back, from wherever they stand."""
         target = np.empty(int(units.size_bytes[first:last].sum()), dtype=np.uint8)
         bases = units.physical_offset - units.physical_offset % self.commit_log_file_bytes
@@ -130,44 +117,33 @@ class KafkaSegmentTask:
             base = int(bases[first])
             differ = np.flatnonzero(bases[first:last] != base)
             stop = first + int(differ[0]) if len(differ) else last
-            source = np.memmap(f"{self.commit_log}/{base:0{_NAME_DIGITS}d}", np.uint8, "r")
-            starts = units.physical_offset - base
-            at += int(
-                batch_kernel.gather_records(
-                    source.view(np.ndarray), starts, units.size_bytes, first, stop, target[at:]
-                )
-            )
+            at += self._read(base, units, first, stop, target[at:])
             first = stop
-        return target.tobytes()
+        return target
 
-
-class _Segments:
-    """Segments of one partition, written one behind the other."""
-
-    def __init__(self, directory: Path, segment_bytes: int) -> None:
-        self._fs: FileSystem = system_host().fs
-        self._directory = directory
-        self._segment_bytes = segment_bytes
-        self._file: File | None = None
-        self._position = 0
-
-    def append(self, base_offset: int, data: bytes) -> int:
-        """Write a batch; return its position in its segment."""
-        if self._file is None or self._position + len(data) > self._segment_bytes:
-            self.close()
-            path = self._directory / f"{base_offset:0{_NAME_DIGITS}d}.log"
-            self._file = self._fs.open(str(path), create=True)
-            self._file.truncate(0)  # what an earlier try left behind
-            self._position = 0
-        position = self._position
-        self._file.write(position, data)
-        self._position += len(data)
-        return position
-
-    def close(self) -> None:
-        """Make the segment at hand durable."""
-        if self._file is not None:
-            self._file.sync()
-            self._file.close()
-            self._file = None
-            self._fs.sync_directory(str(self._directory))
+    def _read(
+        self, base: int, units: UnitArrays, first: int, stop: int, target: NDArray[np.uint8]
+    ) -> int:
+        """Fill `target` with records of one file, back to back; return how many bytes they have."""
+        path = f"{self.commit_log}/{base:0{_NAME_DIGITS}d}"
+        starts, sizes = units.physical_offset[first:stop] - base, units.size_bytes[first:stop]
+        size_bytes, start = int(sizes.sum()), int(starts[0])
+        spread_bytes = int(starts[-1] + sizes[-1]) - start
+        if not size_bytes <= spread_bytes <= _SPREAD_MAX * size_bytes:
+            source = np.memmap(path, np.uint8, "r").view(np.ndarray)
+        else:
+            file = system_host().fs.open(path, writable=False)
+            is_run = spread_bytes == size_bytes and bool((np.diff(starts) == sizes[:-1]).all())
+            source = target[:size_bytes] if is_run else np.empty(spread_bytes, dtype=np.uint8)
+            try:
+                found_bytes = file.read_into(start, source.data)
+            finally:
+                file.close()
+            if found_bytes < spread_bytes:
+                raise CorruptFileError(path, f"ends at {start + found_bytes}")
+            if is_run:
+                return size_bytes
+            starts = starts - start
+        return int(
+            batch_kernel.gather_records(source, starts, sizes, 0, len(sizes), target[:size_bytes])
+        )

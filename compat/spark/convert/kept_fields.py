@@ -1,9 +1,10 @@
 """
-What an earlier conversion kept of messages, looked up by offset for the way back.
+What an earlier conversion kept of messages or records, looked up by offset for the way back.
 
-The files are those of :mod:`logstore.compat.spark.convert.message_fields`: each of their row groups
-has messages of one partition, in order, and its statistics say which. So a task reads only what it
-needs, some megabytes at a time.
+The files are those of :mod:`logstore.compat.spark.convert.message_fields`, and the rests of
+:mod:`logstore.compat.spark.convert.offset_map`: each of their row groups has rows of one partition,
+in order, and its statistics say which. So a task reads only what it needs, some megabytes at a
+time.
 """
 
 from __future__ import annotations
@@ -35,10 +36,17 @@ class _Group:
 
 
 class KeptFields:
-    """The kept fields of all partitions of a store; a store that was never converted has none."""
+    """
+    The kept fields of all partitions of a store; a store that was never converted has none.
 
-    def __init__(self, directory: str) -> None:
-        self._paths = sorted(str(path) for path in Path(directory).glob(FIELDS_PATTERN))
+    `pattern` names the files, whose first three columns are topic, partition and `offset_name`.
+    """
+
+    def __init__(
+        self, directory: str, pattern: str = FIELDS_PATTERN, offset_name: str = "offset"
+    ) -> None:
+        self._paths = sorted(str(path) for path in Path(directory).glob(pattern))
+        self._offset_name = offset_name
         self._read: OrderedDict[_Group, Any] = OrderedDict()
 
     @cached_property
@@ -72,7 +80,7 @@ class KeptFields:
             return None
         pa: Any = importlib.import_module("pyarrow")
         table = pa.concat_tables(tables)
-        known = table.column("offset").to_numpy()
+        known = table.column(self._offset_name).to_numpy()
         rows = np.searchsorted(known, offsets)
         is_known = known[np.minimum(rows, len(known) - 1)] == offsets
         if not is_known.any():

@@ -1,4 +1,11 @@
-"""Messages of one queue to record batches of one partition, many at a time."""
+"""
+Messages of one queue to record batches of one partition, many at a time.
+
+Compiled loops read the messages where they stand in what was read of the commit log, and write the
+records where the batch's header will stand in front of them. Messages that were records once become
+these again: what was kept beside them (:mod:`logstore.compat.spark.convert.offset_map`) is read by
+the same loops.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.checksum import crc32c
+from logstore.compat.record_mapping import MappingError
 from logstore.compat.spark.convert import batch_kernel
 from logstore.segments.kafka.compression import Codec, compress
-from logstore.segments.rocketmq.columns import BytesColumn, MessageColumns
+from logstore.segments.kafka.record_batch import HEADER_BYTES
+from logstore.segments.rocketmq.columns import BytesColumn, MessageColumns, kernel
 from logstore.segments.rocketmq.messages.message import Message, decode_message
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED
 
@@ -22,7 +31,7 @@ BATCH_BYTES = 64 * 1024
 # base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and max
 # timestamp, producer id, epoch and sequence, record count
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_CRC_START = 21
+_CRC_POSITION, _CRC_START = 17, 21
 _LENGTH_START = 12
 _MAGIC = 2
 #: varints of a record's length and of both deltas, at most
@@ -31,11 +40,48 @@ _DELTAS_BYTES_MAX = 25
 
 @attrs.frozen(eq=False)
 class PackedBatch:
-    """One record batch and the rows that it is made of."""
+    """One record batch and the rows that it is made of; `data` is good until the next batch."""
 
     first: int
     last: int
-    data: bytes
+    data: memoryview
+
+
+@attrs.frozen(eq=False)
+class Pieces:
+    """Byte strings anywhere in `data`, a row each."""
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+@attrs.frozen(eq=False)
+class Rests:
+    """
+    What was kept of records: rest i is ``data[bounds[i]:bounds[i + 1]]``.
+
+    `rows` says for each message which rest is its own, -1 for none.
+    """
+
+    data: NDArray[np.uint8]
+    bounds: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, count: int) -> Rests:
+        """Return those of so many messages that were never records."""
+        return cls(np.empty(0, np.uint8), np.zeros(1, np.int64), np.full(count, -1, np.int64))
+
+
+@attrs.frozen(eq=False)
+class _Measures:
+    """What the compiled loops find out about records before they write any."""
+
+    key_starts: NDArray[np.int64]
+    key_sizes: NDArray[np.int64]
+    header_counts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -44,6 +90,7 @@ class RecordBatches:
 
     columns: MessageColumns
     codec: Codec = Codec.NONE
+    leader_epoch: int = 0
 
     @cached_property
     def bodies(self) -> BytesColumn:
@@ -65,61 +112,120 @@ class RecordBatches:
         end = start + int(self.columns.size_bytes[row])
         return decode_message(self.columns.scan.data[start:end].data)
 
-    def batches(self, offsets: NDArray[np.int64]) -> Iterator[PackedBatch]:
-        """Yield batches of all messages; message i becomes the record of ``offsets[i]``."""
-        columns, bodies, texts = self.columns, self.bodies, self.columns.properties_text
-        count = len(columns)
-        key_starts, key_sizes = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        header_counts, sizes = np.zeros(count, np.int32), np.zeros(count, np.int64)
-        batch_kernel.measure_records(
-            texts.data, texts.bounds, bodies.bounds, key_starts, key_sizes, header_counts, sizes
-        )
-        ends = np.cumsum(sizes + _DELTAS_BYTES_MAX)
+    def _body_pieces(self) -> Pieces:
+        """Return where the bodies stand: in the messages, if none of them is compressed."""
+        if not (self.columns.sys_flag & COMPRESSED).any():
+            return self._pieces(kernel.BODY)
+        bounds = self.bodies.bounds.astype(np.int64)
+        return Pieces(self.bodies.data, bounds[:-1], np.diff(bounds))
+
+    def _pieces(self, place: int) -> Pieces:
+        scan = self.columns.scan
+        return Pieces(scan.data, scan.column(place), scan.column(place + 1))
+
+    def batches(
+        self, offsets: NDArray[np.int64], rests: Rests | None = None
+    ) -> Iterator[PackedBatch]:
+        """
+        Yield batches of all messages; message i becomes the record of ``offsets[i]``.
+
+        Raises:
+            MappingError: a rest is damaged.
+
+        """
+        count = len(self.columns)
+        rests = Rests.none(count) if rests is None else rests
+        texts, bodies = self._pieces(kernel.TEXT), self._body_pieces()
+        found = self._measured(texts, bodies, rests, offsets)
+        ends = np.cumsum(found.sizes + _DELTAS_BYTES_MAX)
+        target = np.empty(0, dtype=np.uint8)
         first = 0
         while first < count:
             before = int(ends[first - 1]) if first else 0
             last = max(first + 1, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
-            target = np.empty(int(ends[last - 1]) - before, dtype=np.uint8)
-            size_bytes = batch_kernel.pack_records(
+            room = HEADER_BYTES + int(ends[last - 1]) - before
+            if len(target) < room:
+                target = np.empty(max(room, HEADER_BYTES + BATCH_BYTES), dtype=np.uint8)
+            end = batch_kernel.pack_records(
                 first,
                 last,
                 offsets,
-                columns.born_timestamp_ms,
+                self.columns.born_timestamp_ms,
                 texts.data,
-                texts.bounds,
+                texts.starts,
+                texts.sizes,
                 bodies.data,
-                bodies.bounds,
-                key_starts,
-                key_sizes,
-                header_counts,
-                sizes,
+                bodies.starts,
+                bodies.sizes,
+                rests.data,
+                rests.bounds,
+                rests.rows,
+                found.key_starts,
+                found.key_sizes,
+                found.header_counts,
+                found.sizes,
                 target,
+                HEADER_BYTES,
             )
-            records = target[: int(size_bytes)].tobytes()
-            yield PackedBatch(first, last, self._whole(first, last, offsets, records))
+            yield PackedBatch(first, last, self._whole(first, last, offsets, target[: int(end)]))
             first = last
 
-    def _whole(self, first: int, last: int, offsets: NDArray[np.int64], records: bytes) -> bytes:
-        """Return a batch of these records: header, CRC, and the records compressed."""
-        times = self.columns.born_timestamp_ms[first:last]
-        body = records if self.codec is Codec.NONE else compress(self.codec, records)
-        batch = bytearray(
-            _HEADER.pack(
-                int(offsets[first]),
-                _HEADER.size - _LENGTH_START + len(body),
-                0,
-                _MAGIC,
-                0,
-                int(self.codec),
-                int(offsets[last - 1] - offsets[first]),
-                int(times[0]),
-                int(times.max()),
-                -1,
-                -1,
-                -1,
-                last - first,
-            )
+    def _measured(
+        self, texts: Pieces, bodies: Pieces, rests: Rests, offsets: NDArray[np.int64]
+    ) -> _Measures:
+        count = len(self.columns)
+        found = _Measures(*(np.zeros(count, np.int64) for _ in range(4)))
+        batch_kernel.measure_records(
+            texts.data,
+            texts.starts,
+            texts.sizes,
+            bodies.sizes,
+            found.key_starts,
+            found.key_sizes,
+            found.header_counts,
+            found.sizes,
         )
-        batch += body
-        struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[_CRC_START:]))
-        return bytes(batch)
+        bad = batch_kernel.measure_rests(
+            rests.data,
+            rests.bounds,
+            rests.rows,
+            bodies.sizes,
+            found.key_sizes,
+            found.header_counts,
+            found.sizes,
+        )
+        if bad >= 0:
+            raise MappingError(
+                f"what was kept of the record at queue offset {offsets[int(bad)]} is damaged; "
+                "move the files logstore-rest-*.parquet away to convert without"
+            )
+        return found
+
+    def _whole(
+        self, first: int, last: int, offsets: NDArray[np.int64], data: NDArray[np.uint8]
+    ) -> memoryview:
+        """Return a batch of the records that stand behind the room for its header."""
+        times = self.columns.born_timestamp_ms[first:last]
+        batch = data.data
+        if self.codec is not Codec.NONE:
+            records = compress(self.codec, data[HEADER_BYTES:].tobytes())
+            batch = memoryview(bytearray(HEADER_BYTES) + records)
+        _HEADER.pack_into(
+            batch,
+            0,
+            int(offsets[first]),
+            len(batch) - _LENGTH_START,
+            self.leader_epoch,
+            _MAGIC,
+            0,
+            int(self.codec),
+            int(offsets[last - 1] - offsets[first]),
+            int(times[0]),
+            int(times.max()),
+            -1,
+            -1,
+            -1,
+            last - first,
+        )
+        struct.pack_into(">I", batch, _CRC_POSITION, crc32c(batch[_CRC_START:]))
+        return batch

@@ -171,15 +171,15 @@ class RestoredBatch:
             return value.data, value.bounds
         compute: Any = importlib.import_module("pyarrow.compute")
         plain = to_arrow(self.columns, ["value"]).column(0)
-        return _bytes_of(compute.coalesce(stored.combine_chunks(), plain))
+        return bytes_of(compute.coalesce(stored.combine_chunks(), plain))
 
     @cached_property
     def _texts(self) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
         """The properties as they stood."""
-        return _bytes_of(self.table.column("properties").combine_chunks())
+        return bytes_of(self.table.column("properties").combine_chunks())
 
 
-def _bytes_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+def bytes_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Return the bytes of a binary array, and its bounds; a null has none."""
     pa: Any = importlib.import_module("pyarrow")
     array = array.cast(pa.binary())

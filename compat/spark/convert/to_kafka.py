@@ -1,9 +1,8 @@
 """
 ``--to kafka``: a RocketMQ store becomes a Kafka data directory that a broker starts on.
 
-Spark's tasks write the segments alone. Indexes come from the recovery of the new store, which
-checks every batch on its way; it also enters the topics into the cluster's metadata. Then the
-groups' offsets are committed.
+Spark's tasks write the segments with their indexes. The new store is then opened as after a clean
+stop, which enters the topics into the cluster's metadata, and the groups' offsets are committed.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ from logstore.compat.spark.stores import open_for_reading
 from logstore.errors import ForeignDirectoryError
 from logstore.os_host import system_host
 from logstore.partition import Record
+from logstore.segments.kafka import clean_shutdown
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.config import parse_topic_configs
 from logstore.segments.kafka.internal_topics.codec import encode_versioned
@@ -51,6 +51,7 @@ from logstore.segments.kafka.internal_topics.offset_commit import (
     OffsetCommitValue,
 )
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
+from logstore.segments.kafka.topic import Topic
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.tables.consumer_offsets import SEPARATOR
@@ -88,7 +89,7 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
     """
     read_options = parse_options(options.read_options())
     codec = _codec(options)
-    segment_bytes = parse_topic_configs(dict(options.settings)).segment_bytes
+    config = parse_topic_configs(dict(options.settings))
     kept = kept_for(options)
     with open_for_reading(options.source) as store:
         if not isinstance(store, RocketMQStore):
@@ -105,7 +106,7 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
             "",
             0,
             codec,
-            segment_bytes,
+            config,
             0,
         )
         tasks: list[KafkaTask] = []
@@ -233,6 +234,8 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> N
     for topic, count in plan.partition_counts.items():
         for index in range(count):
             (folder.data / f"{topic}-{index}").mkdir(parents=True, exist_ok=True)
+    if plan.kept is None:  # what was preserved is checked once more, as after a crash
+        clean_shutdown.write(system_host().fs, str(folder.data))
     store = KafkaStore(
         system_host(),
         str(folder.data),
@@ -245,11 +248,20 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> N
             if plan.kept is not None:
                 settings = plan.kept.settings_of(topic, options.settings)
             store.change_settings(store.topics_by_name[topic], settings)
+            _begin_epochs(store.topics_by_name[topic])
         _commit_offsets(store, options, plan)
     except BaseException:
         store.abandon()
         raise
     store.close()
+
+
+def _begin_epochs(topic: Topic) -> None:
+    """Say in every partition which leader wrote its records, as a recovery would."""
+    for partition in topic.partitions.values():
+        is_unsaid = not partition.leader_epochs.entries
+        if is_unsaid and partition.end_offset > partition.start_offset:
+            partition.leader_epochs.assign(0, partition.start_offset)
 
 
 def _commit_offsets(store: KafkaStore, options: ConvertOptions, plan: KafkaPlan) -> None:

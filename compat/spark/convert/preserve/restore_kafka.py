@@ -103,7 +103,7 @@ def going_on(task: KafkaSegmentTask, kept: KeptKafka, options: ConvertOptions) -
         task,
         offset_shift=partition.end_offset - partition.queue_end,
         leader_epoch=partition.leader_epoch,
-        segment_bytes=config.segment_bytes,
+        config=config,
     )
 
 
