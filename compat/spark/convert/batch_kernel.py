@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.segments.rocketmq.columns.kernel import Bytes, Int32s, Int64s, Number, compiled
+from logstore.segments.rocketmq.columns.kernel import Bytes, Int64s, Number, compiled
 
 _NAME, _VALUE = 1, 2
 
@@ -64,11 +64,12 @@ def _next_property(
 @compiled
 def measure_records(
     texts: Bytes,
-    text_bounds: Int32s,
-    body_bounds: Int32s,
+    text_starts: Int64s,
+    text_sizes: Int64s,
+    body_sizes: Int64s,
     key_starts: Int64s,
     key_sizes: Int64s,
-    header_counts: Int32s,
+    header_counts: Int64s,
     sizes: Int64s,
 ) -> None:
     """
@@ -80,8 +81,8 @@ def measure_records(
         key_sizes[row] = -1
         header_counts[row] = 0
         size: Number = 1
-        at: Number = np.int64(text_bounds[row])
-        end = np.int64(text_bounds[row + 1])
+        at: Number = text_starts[row]
+        end = at + text_sizes[row]
         while True:
             name, separator, value_end, at = _next_property(texts, at, end)
             if name < 0:
@@ -94,10 +95,91 @@ def measure_records(
                 header_counts[row] += 1
                 size += _zigzag_bytes(name_bytes) + name_bytes
                 size += _zigzag_bytes(value_bytes) + value_bytes
-        body_bytes = np.int64(body_bounds[row + 1] - body_bounds[row])
-        size += _zigzag_bytes(key_sizes[row]) + max(key_sizes[row], np.int64(0))
-        size += _zigzag_bytes(body_bytes) + body_bytes
-        sizes[row] = size + _zigzag_bytes(np.int64(header_counts[row]))
+        size += _field_bytes(key_sizes[row]) + _field_bytes(body_sizes[row])
+        sizes[row] = size + _zigzag_bytes(header_counts[row])
+
+
+@compiled
+def _field_bytes(size: Number) -> Number:
+    """Return how many bytes a string takes with its length; -1 is null."""
+    return _zigzag_bytes(size) + max(size, np.int64(0))
+
+
+@compiled
+def _next_piece(rests: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
+    """Return (size or -1 for null, start) of the string at a place of a rest; (-2, 0): none."""
+    if at + 4 > end:
+        return np.int64(-2), np.int64(0)
+    size = np.int64(0)
+    for index in range(4):
+        size = size << 8 | np.int64(rests[at + index])
+    if size == 0xFFFFFFFF:
+        return np.int64(-1), at + 4
+    if size > end - at - 4:
+        return np.int64(-2), np.int64(0)
+    return size, at + 4
+
+
+@compiled
+def measure_rests(
+    rests: Bytes,
+    bounds: Int64s,
+    rest_rows: Int64s,
+    body_sizes: Int64s,
+    key_sizes: Int64s,
+    header_counts: Int64s,
+    sizes: Int64s,
+) -> Number:
+    """
+    Measure the records of which a rest was kept, as ``MAPPING.md`` describes it.
+
+    `rest_rows` says which rest each message has, -1 for none. Returns the first row whose rest is
+    none of a record, -1 if there is no such row.
+    """
+    for row in range(len(sizes)):
+        rest = rest_rows[row]
+        if rest < 0:
+            continue
+        at, end = bounds[rest], bounds[rest + 1]
+        if end - at < 7 or rests[at] != 75 or rests[at + 1] != 49:
+            return row
+        value_bytes = np.int64(-1) if rests[at + 2] else body_sizes[row]
+        key_bytes, start = _next_piece(rests, at + 3, end)
+        if key_bytes < -1:
+            return row
+        size = 1 + _field_bytes(key_bytes) + _field_bytes(value_bytes)
+        at = start + max(key_bytes, np.int64(0))
+        count = np.int64(0)
+        while at < end:
+            name_bytes, start = _next_piece(rests, at, end)
+            if name_bytes < -1:
+                return row
+            at = start + max(name_bytes, np.int64(0))
+            content_bytes, start = _next_piece(rests, at, end)
+            if content_bytes < -1:
+                return row
+            at = start + max(content_bytes, np.int64(0))
+            size += _field_bytes(max(name_bytes, np.int64(0))) + _field_bytes(content_bytes)
+            count += 1
+        key_sizes[row] = key_bytes
+        header_counts[row] = count
+        sizes[row] = size + _zigzag_bytes(count)
+    return -1
+
+
+@compiled
+def _put_headers_of_rest(
+    target: Bytes, place: Number, rests: Bytes, start: Number, end: Number
+) -> Number:
+    at = start
+    while at < end:
+        size, piece = _next_piece(rests, at, end)
+        place = _put_bytes(target, place, rests, piece, max(size, np.int64(0)))
+        at = piece + max(size, np.int64(0))
+        size, piece = _next_piece(rests, at, end)
+        place = _put_bytes(target, place, rests, piece, size)
+        at = piece + max(size, np.int64(0))
+    return place
 
 
 @compiled
@@ -116,17 +198,23 @@ def pack_records(
     offsets: Int64s,
     timestamps_ms: Int64s,
     texts: Bytes,
-    text_bounds: Int32s,
+    text_starts: Int64s,
+    text_sizes: Int64s,
     bodies: Bytes,
-    body_bounds: Int32s,
+    body_starts: Int64s,
+    body_sizes: Int64s,
+    rests: Bytes,
+    rest_bounds: Int64s,
+    rest_rows: Int64s,
     key_starts: Int64s,
     key_sizes: Int64s,
-    header_counts: Int32s,
+    header_counts: Int64s,
     sizes: Int64s,
     target: Bytes,
+    start: Number,
 ) -> Number:
-    """Write rows ``[first, last)`` as the records of one batch; return how many bytes they have."""
-    at: Number = 0
+    """Write rows ``[first, last)`` as the records of one batch; return where they end."""
+    at: Number = start
     for row in range(first, last):
         time_delta = timestamps_ms[row] - timestamps_ms[first]
         offset_delta = offsets[row] - offsets[first]
@@ -135,12 +223,21 @@ def pack_records(
         target[at] = 0
         at = _put_zigzag(target, at + 1, time_delta)
         at = _put_zigzag(target, at, offset_delta)
+        rest = rest_rows[row]
+        if rest >= 0:
+            head = rest_bounds[rest]
+            at = _put_bytes(target, at, rests, head + 7, key_sizes[row])
+            value_bytes = np.int64(-1) if rests[head + 2] else body_sizes[row]
+            at = _put_bytes(target, at, bodies, body_starts[row], value_bytes)
+            at = _put_zigzag(target, at, header_counts[row])
+            head += 7 + max(key_sizes[row], np.int64(0))
+            at = _put_headers_of_rest(target, at, rests, head, rest_bounds[rest + 1])
+            continue
         at = _put_bytes(target, at, texts, key_starts[row], key_sizes[row])
-        body = np.int64(body_bounds[row])
-        at = _put_bytes(target, at, bodies, body, np.int64(body_bounds[row + 1]) - body)
-        at = _put_zigzag(target, at, np.int64(header_counts[row]))
-        place: Number = np.int64(text_bounds[row])
-        end = np.int64(text_bounds[row + 1])
+        at = _put_bytes(target, at, bodies, body_starts[row], body_sizes[row])
+        at = _put_zigzag(target, at, header_counts[row])
+        place: Number = text_starts[row]
+        end = place + text_sizes[row]
         while True:
             name, separator, value_end, place = _next_property(texts, place, end)
             if name < 0:
