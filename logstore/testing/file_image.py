@@ -68,6 +68,14 @@ class FileImage:
         self._dropped: dict[int, bytes] = {}
         self._dropped_size_bytes: int | None = None
 
+    def __deepcopy__(self, memo: object) -> FileImage:
+        twin = FileImage(self.number, self.modified_ms, self._sector_bytes)
+        twin.content = self.content.copy()
+        twin._changes = self._changes[:]
+        twin._dropped = self._dropped.copy()
+        twin._dropped_size_bytes = self._dropped_size_bytes
+        return twin
+
     @property
     def is_synced(self) -> bool:
         """Tell whether the medium holds exactly what the process sees."""

@@ -38,15 +38,23 @@ class SparseBytes:
         pieces: list[bytes] = []
         while position < end:
             number, start = divmod(position, CHUNK_BYTES)
-            stop = min(CHUNK_BYTES, start + end - position)
             chunk = self._chunks.get(number)
             if chunk is None:
-                pieces.append(bytes(stop - start))
+                hole_end = self._hole_end(number, end)
+                pieces.append(bytes(hole_end - position))
+                position = hole_end
             else:
+                stop = min(CHUNK_BYTES, start + end - position)
                 piece = bytes(memoryview(chunk)[start:stop])
                 pieces.append(piece.ljust(stop - start, b"\0"))
-            position += stop - start
+                position += stop - start
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _hole_end(self, number: int, end: int) -> int:
+        """Return where what is never written ends that begins in that chunk, `end` at the most."""
+        while number not in self._chunks and number * CHUNK_BYTES < end:
+            number += 1
+        return min(number * CHUNK_BYTES, end)
 
     def write(self, position: int, data: bytes | memoryview) -> None:
         """Put `data` at `position`, growing if it reaches past the end."""

@@ -29,6 +29,7 @@ from typing import ClassVar, TypeVar
 
 from logstore.errors import CorruptFileError, OffsetError
 from logstore.host import File, FileSystem
+from logstore.zero_tail import written_length
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 TEMPORARY_SUFFIXES = (".deleted", ".cleaned", ".swap")
@@ -421,7 +422,7 @@ class SparseIndex(ABC):
         DumpLogSegments stops at. A first entry of zeros with something behind it is none either.
         """
         size = self.ENTRY.size
-        used = len(data.rstrip(b"\0"))
+        used = written_length(data)
         used += -used % size
         for position in range(size, min(used, len(data)) - size + 1, size):
             if self._relative_offset_at(data, position) == 0:

@@ -19,6 +19,7 @@ from logstore.segments.kafka.segment_files import INDEX, TIME_INDEX, offset_file
 from logstore.tools.inspection.times import iso_time
 from logstore.tools.inspection.verification.finding import Finding
 from logstore.tools.inspection.verification.segment_scan import SegmentScan
+from logstore.zero_tail import written_length
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
@@ -79,7 +80,7 @@ def _content(fs: FileSystem, path: str) -> bytes | None:
 
 def _whole(data: bytes, entry_bytes: int) -> tuple[bytes, int]:
     """Cut zeros off the end, but not the zeros of the last entry, and what is no whole entry."""
-    used = len(data.rstrip(b"\0"))
+    used = written_length(data)
     used = min(len(data), -(-used // entry_bytes) * entry_bytes)
     if used == len(data):
         return data[: used - used % entry_bytes], used % entry_bytes
