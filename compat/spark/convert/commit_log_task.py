@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -126,7 +127,7 @@ def _messages(
             yield MessageBatch(topic, unit.partition, columns)
         return
     table, rows = found
-    is_kept = rows >= 0
+    is_kept = (rows >= 0) & is_still(table, rows, columns)
     cuts = np.flatnonzero(np.diff(is_kept)) + 1
     for first, last in pairwise((0, *cuts.tolist(), len(rows))):
         part = columns
@@ -137,6 +138,17 @@ def _messages(
             yield RestoredBatch(topic, unit.partition, part, restored)
         else:
             yield MessageBatch(topic, unit.partition, part)
+
+
+def is_still(table: Any, rows: NDArray[np.int64], columns: RecordColumns) -> NDArray[np.bool_]:
+    """
+    Tell which records may be what `rows` of kept fields are of: those born at the same time.
+
+    A topic may have been deleted and made anew, with other records at the same offsets.
+    """
+    born = table.column("born_timestamp").to_numpy().astype("datetime64[ms]").astype(np.int64)
+    same: NDArray[np.bool_] = born[np.maximum(rows, 0)] == columns.timestamp_ms
+    return same
 
 
 class _Files:

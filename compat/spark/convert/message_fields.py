@@ -23,6 +23,7 @@ FIELDS_PATTERN = "logstore-messages-*.parquet"
 _FIELDS = (
     "flag",
     "sys_flag",
+    "born_timestamp",
     "store_timestamp",
     "born_host",
     "store_host",

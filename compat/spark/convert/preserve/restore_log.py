@@ -150,8 +150,9 @@ class _LogRows:
             if found is None:
                 continue
             table, rows = found
-            part = taken(part, np.flatnonzero(rows >= 0))
-            batch = RestoredBatch(*place, part, table.take(rows[rows >= 0]))
+            is_kept = rows >= 0
+            part = taken(part, np.flatnonzero(is_kept))
+            batch = RestoredBatch(*place, part, table.take(rows[is_kept]))
             self._write_batch(place, part, batch, wanted)
 
     def _write_batch(

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from logstore.compat.record_mapping import MessageParts, restored_record
+from logstore.compat.record_mapping import MessageParts, message_parts, restored_record
 from logstore.compat.spark.convert.kafka_segment_task import KafkaSegmentTask
 from logstore.compat.spark.convert.kept_parts import kept_rests
 from logstore.compat.spark.convert.offset_map import OffsetMapWriter
@@ -193,8 +193,12 @@ class _SegmentRows:
         for row, offset in enumerate(offsets):
             parts = MessageParts(bodies[row] or b"", parse_properties(texts[row] or b""))
             kept = self._rests.get(offset)
-            content = restored_record(parts, None if kept is None else kept["rest"])
-            yield Record(offset, times[row], *content)
+            rest = None if kept is None else kept["rest"]
+            record = Record(offset, times[row], *restored_record(parts, rest))
+            if rest is not None and message_parts(record) != (parts, rest):
+                # The queue was made anew: it is the rest of a message that is there no more.
+                record = Record(offset, times[row], *restored_record(parts, None))
+            yield record
 
     def _records(self, row: dict[str, Any], found: dict[int, _Found]) -> list[_Found]:
         """Return what is there of a batch's records, each with the offset that it had."""

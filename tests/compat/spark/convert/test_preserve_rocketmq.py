@@ -10,6 +10,14 @@ import pytest
 from logstore.compat.spark.convert.convert import convert
 from logstore.compat.spark.convert.job import HereRunner
 from logstore.compat.spark.convert.options import ConvertOptions
+from logstore.compat.spark.convert.topic_names import kafka_name
+from logstore.os_host import system_host
+from logstore.partition import Record
+from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.kafka.store import StoreOptions as KafkaOptions
+from logstore.segments.rocketmq.messages.message import Message
+from logstore.segments.rocketmq.store import RocketMQStore
+from logstore.segments.rocketmq.store import StoreOptions as RocketMQOptions
 from tests.segments.rocketmq.golden_case import GoldenCase, stored_cases
 
 CASES = stored_cases(without=("wire", "wire-cpp"))
@@ -22,6 +30,13 @@ def made(source: Path, target: Path, layout: str, **wishes: Any) -> dict[str, An
     options = ConvertOptions(str(source), str(target), layout, preserve=True, **wishes)
     report: dict[str, Any] = convert(HereRunner(), options)
     return report
+
+
+def topics_of(case: GoldenCase) -> tuple[str, ...]:
+    """Return the topics that have queues; a broker makes others with a thousand empty ones."""
+    system = ("RMQ_SYS", "SCHEDULE", "rmq_sys")
+    found = [path.name for path in (case.store / "consumequeue").iterdir()]
+    return tuple(sorted(topic for topic in found if not topic.startswith(system)))
 
 
 def files_of(directory: Path) -> dict[str, Path]:
@@ -46,7 +61,7 @@ def differing(before: dict[str, Path], after: dict[str, Path]) -> list[str]:
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_files_come_back_byte_for_byte(case: GoldenCase, tmp_path: Path) -> None:
     """Commit log, consume queues of all kinds and index are there again, whatever is in them."""
-    there = made(case.store, tmp_path / "kafka", "kafka")
+    there = made(case.store, tmp_path / "kafka", "kafka", topics=topics_of(case))
     back = made(tmp_path / "kafka", tmp_path / "rocketmq", "rocketmq", settings=case.settings)
     before, after = files_of(case.store), files_of(tmp_path / "rocketmq")
     # Batch units do not say where their last message ends: opening such a store indexes it again.
@@ -57,3 +72,90 @@ def test_files_come_back_byte_for_byte(case: GoldenCase, tmp_path: Path) -> None
     assert back["restored"]["unchanged"] >= len(before) - len(again)
     assert back["restored"]["gone"] == []
     assert there["kept"]["files"] >= len(before)
+
+
+def messages_of(directory: Path, settings: dict[str, str]) -> dict[tuple[str, int], list[Message]]:
+    """Return the messages of every queue that clients see."""
+    options = RocketMQOptions(is_writable=False, settings=settings)
+    store = RocketMQStore(system_host(), str(directory), options)
+    found = {
+        (topic, queue_id): queue.messages(queue.start_offset, 10**6)
+        for topic, queues in store.topics().items()
+        for queue_id, queue in queues.items()
+        if not topic.startswith(("RMQ_SYS", "SCHEDULE", "rmq_sys", "%LMQ%"))
+    }
+    store.close()
+    return {place: messages for place, messages in found.items() if messages}
+
+
+@pytest.fixture
+def case() -> GoldenCase:
+    """A store with several topics."""
+    return GoldenCase("plain", "5.5.0")
+
+
+def between(case: GoldenCase, tmp_path: Path) -> KafkaStore:
+    """Convert a case to Kafka; return that store, open for a broker's work."""
+    made(case.store, tmp_path / "kafka", "kafka", topics=topics_of(case))
+    return KafkaStore(system_host(), str(tmp_path / "kafka"), KafkaOptions(node_id=1))
+
+
+def fullest(messages: dict[tuple[str, int], list[Message]]) -> list[tuple[str, int]]:
+    """Return the places of queues, those with the most messages first."""
+    return sorted(messages, key=lambda place: (-len(messages[place]), place))
+
+
+def test_what_was_appended_stands_behind_the_old_log(case: GoldenCase, tmp_path: Path) -> None:
+    """New records become messages in files of their own; old ones stay where they were."""
+    before = messages_of(case.store, case.settings)
+    (topic, index), *_ = fullest(before)
+    store = between(case, tmp_path)
+    new = [Record(b"key", b"one", 7), Record(None, b"two", 8)]
+    store.topics()[kafka_name(topic)][index].append_records(new)
+    store.create_topic("new", 1).partitions[0].append_records(new)
+    store.close()
+    back = made(tmp_path / "kafka", tmp_path / "rocketmq", "rocketmq", settings=case.settings)
+    after = messages_of(tmp_path / "rocketmq", case.settings)
+    count = len(before[topic, index])
+    for place, messages in before.items():
+        assert after[place][: len(messages)] == messages
+    for messages in (after[topic, index][count:], after["new", 0]):
+        assert [(one.body, one.properties.get("KEYS")) for one in messages] == [
+            (b"one", "key"),
+            (b"two", None),
+        ]
+    assert [one.queue_offset for one in after[topic, index]] == list(range(count + 2))
+    logs = sorted(path.name for path in (case.store / "commitlog").iterdir())
+    commit_logs = [name for name in back["restored"]["changed"] if name.startswith("commitlog/")]
+    assert commit_logs == [f"commitlog/{logs[-1]}"]
+    assert back["restored"]["replacedMessages"] == 0
+    for name in logs[:-1]:
+        path = tmp_path / "rocketmq" / "commitlog" / name
+        assert path.read_bytes() == (case.store / "commitlog" / name).read_bytes()
+
+
+def test_what_is_gone_leaves_a_place_and_what_is_new_is_taken(
+    case: GoldenCase, tmp_path: Path
+) -> None:
+    """Deleted, cut at its head, made anew: each queue has what Kafka has; others do not move."""
+    before = messages_of(case.store, case.settings)
+    cut, deleted, anew, *_ = [place for place in fullest(before) if place[1] == 0]
+    store = between(case, tmp_path)
+    store.topics()[kafka_name(cut[0])][0].delete_records(3)
+    for topic in (deleted[0], anew[0]):
+        store.delete_topic(store.topics_by_name[kafka_name(topic)])
+    partition = store.create_topic(kafka_name(anew[0]), 1).partitions[0]
+    partition.append_records([Record(b"key", b"other", 1000 + number) for number in range(5)])
+    store.close()
+    back = made(tmp_path / "kafka", tmp_path / "rocketmq", "rocketmq", settings=case.settings)
+    after = messages_of(tmp_path / "rocketmq", case.settings)
+    assert deleted not in after
+    assert [one.tags for one in after[cut][:3]] == ["LOST"] * 3
+    assert after[cut][3:] == before[cut][3:]
+    assert [(one.body, one.properties) for one in after[anew]] == [(b"other", {"KEYS": "key"})] * 5
+    for place, messages in before.items():
+        if place[0] not in (cut[0], deleted[0], anew[0]):
+            assert after[place] == messages
+    assert back["restored"]["queuesMadeAnew"] == [f"{anew[0]}-0"]
+    gone = sum(len(found) for place, found in before.items() if place[0] in (deleted[0], anew[0]))
+    assert back["restored"]["replacedMessages"] == gone + 3
