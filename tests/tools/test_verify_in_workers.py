@@ -15,6 +15,7 @@ from logstore.segments.kafka.store import KafkaStore
 from logstore.tools.inspection.verification.directory_check import DirectoryCheck
 from logstore.tools.inspection.verification.segment_task import ScannedSegment, SegmentTask
 from tests.segments.kafka.golden_case import GOLDEN, copy_of_data
+from tests.segments.rocketmq.golden_case import GoldenCase
 from tests.tools.command_line import CommandLine
 
 SMALL_BYTES = 2_000
@@ -85,3 +86,14 @@ def test_a_master_without_spark_is_this_process(tmp_path: Path, logstore: Comman
     named = logstore("verify", directory, "--json", "--master", "none")
 
     assert (named.out, named.exit_code) == (plain.out, plain.exit_code)
+
+
+def test_of_a_rocketmq_store_a_master_is_said_to_change_nothing(logstore: CommandLine) -> None:
+    """The findings are the same ones, and that Spark was not asked is told on stderr."""
+    directory = GoldenCase("plain", "5.5.0").store
+
+    plain = logstore("verify", directory, "--json")
+    named = logstore("verify", directory, "--json", "--master", "local[2]")
+
+    assert (named.out, named.exit_code) == (plain.out, plain.exit_code)
+    assert "--master local[2] changes nothing" in named.err

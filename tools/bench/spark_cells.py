@@ -1,4 +1,4 @@
-"""What Spark does with a store: read, count, plan and convert, each timed from outside."""
+"""What Spark does with a store: read, count, verify, plan, convert; each timed from outside."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from logstore.tools.bench.spark_data import DAY_MS, make_day, make_segments
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+#: the cells that need a broker and another Spark
+PEER_SCENARIO = "kafka-source"
 _METADATA = ("topic", "partition", "offset", "timestamp")
 _SHAPES = {"100 B": SMALL_RECORDS, "1 KiB": KIB_RECORDS}
 _MEASURED = """
@@ -154,44 +156,109 @@ def read_window(place: SparkPlace) -> Mapping[str, float]:
 
 
 @attrs.frozen
-class Convert:
-    """From Kafka to RocketMQ, and what came of it back, by so many cores."""
+class KafkaSource:
+    """Every column to `noop`, beside Spark's own Kafka source at a real broker."""
 
-    core_count: int
+    name: str
 
     def __call__(self, place: SparkPlace) -> Mapping[str, float]:
-        """Return MB/s of the source there and back."""
-        from logstore.compat.spark.convert.convert import convert
-        from logstore.compat.spark.convert.job import SparkRunner
-        from logstore.compat.spark.convert.options import ConvertOptions
+        """Return MB/s of both, and how many times as fast ours is."""
+        from logstore.tools.bench.spark_peer import compare
 
-        source, _, size_bytes = place.day("1 KiB")
-        store, back = place.fresh("rocketmq"), place.fresh("back")
-        spark = _session(self.core_count)
-        try:
-            found: dict[str, float] = {}
-            for name, one, other, layout in (
-                ("there", source, store, "rocketmq"),
-                ("back", store, back, "kafka"),
-            ):
-                began = time.perf_counter()
-                convert(SparkRunner(spark), ConvertOptions(one, other, layout))
-                found[name] = size_bytes / (time.perf_counter() - began) / 1e6
-        finally:
-            spark.stop()
-            for name in ("rocketmq", "back"):
-                place.fresh(name)
-        return found
+        path, _, size_bytes = place.day(self.name)
+        seconds = compare(path, place.fresh("kafka-source"))
+        place.fresh("kafka-source")
+        return {
+            "ours": size_bytes / seconds["ours"] / 1e6,
+            "theirs": size_bytes / seconds["theirs"] / 1e6,
+            "times": seconds["theirs"] / seconds["ours"],
+        }
+
+
+def verify_all(place: SparkPlace) -> Mapping[str, float]:
+    """Every check of `verify`, the scans in Spark's workers; the session is up before."""
+    from logstore.os_host import system_host
+    from logstore.tools.inspection.verification.directory_check import DirectoryCheck
+    from logstore.tools.inspection.verification.spark_scans import SparkScans
+
+    path, _, size_bytes = place.day("1 KiB")
+    spark = _session()
+    try:
+        began = time.perf_counter()
+        found = list(DirectoryCheck(system_host().fs, path).findings(None, SparkScans(spark)))
+        seconds = time.perf_counter() - began
+    finally:
+        spark.stop()
+    assert not [finding for finding in found if finding.is_damage]
+    return {"rate": size_bytes / seconds / 1e9}
+
+
+def measure_all(place: SparkPlace) -> Mapping[str, float]:
+    """The statistics of all records, in Spark's workers; the session is up before."""
+    from logstore.tools.inspection.stats.store_stats import StatsOptions, measure_store
+
+    path, count, size_bytes = place.day("1 KiB")
+    spark = _session()
+    try:
+        began = time.perf_counter()
+        found = measure_store(StatsOptions(path), spark)
+        seconds = time.perf_counter() - began
+    finally:
+        spark.stop()
+    assert sum(stats.record_count for stats in found.measured.values()) == count
+    return {"rate": size_bytes / seconds / 1e9}
+
+
+def convert_both_ways(place: SparkPlace) -> Mapping[str, float]:
+    """From Kafka to RocketMQ and what came of it back, by one core and by two."""
+    one, two = _converted(place, 1), _converted(place, 2)
+    return {
+        "one-there": one[0],
+        "one-back": one[1],
+        "there": two[0],
+        "back": two[1],
+        "there-times": two[0] / one[0],
+        "back-times": two[1] / one[1],
+    }
+
+
+def _converted(place: SparkPlace, core_count: int) -> tuple[float, float]:
+    """Return MB/s of the source there and back."""
+    from logstore.compat.spark.convert.convert import convert
+    from logstore.compat.spark.convert.job import SparkRunner
+    from logstore.compat.spark.convert.options import ConvertOptions
+
+    source, _, size_bytes = place.day("1 KiB")
+    store, back = place.fresh("rocketmq"), place.fresh("back")
+    spark = _session(core_count)
+    rates: list[float] = []
+    try:
+        for one, other, layout in ((source, store, "rocketmq"), (store, back, "kafka")):
+            began = time.perf_counter()
+            convert(SparkRunner(spark), ConvertOptions(one, other, layout))
+            rates.append(size_bytes / (time.perf_counter() - began) / 1e6)
+    finally:
+        spark.stop()
+        for name in ("rocketmq", "back"):
+            place.fresh(name)
+    return rates[0], rates[1]
 
 
 def measure_memory(place: SparkPlace) -> Mapping[str, float]:
-    """The most that a process held which converted all of it, task by task."""
+    """The most that a process held which converted all of it, task by task, there and back."""
     source, _, _ = place.day("1 KiB")
-    target = place.fresh("memory")
-    command = [sys.executable, "-c", _MEASURED, source, target, "rocketmq"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    place.fresh("memory")
-    return {"bytes": int(done.stdout.splitlines()[-1]) / 1e6}
+    target, back = place.fresh("memory"), place.fresh("memory-back")
+    found: dict[str, float] = {}
+    for name, *arguments in (
+        ("there", source, target, "rocketmq"),
+        ("back", target, back, "kafka"),
+    ):
+        command = [sys.executable, "-c", _MEASURED, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found[name] = int(done.stdout.splitlines()[-1]) / 1e6
+    for name in ("memory", "memory-back"):
+        place.fresh(name)
+    return found
 
 
 @attrs.frozen
@@ -235,6 +302,10 @@ def _at_most(limit: float) -> Bar:
     return Bar("value", "<=", limit)
 
 
+def _below(limit: float) -> Bar:
+    return Bar("value", "<", limit)
+
+
 CELLS = [
     *(
         _cell("read", f"every column, {name}", ReadAll(name),
@@ -244,19 +315,29 @@ CELLS = [
     ),
     _cell("read", "without values, 100 B", scan_metadata,
           Metric("records", "M records/s", _at_least(5))),
-    _cell("count", "by topic and partition", count_all, Metric("seconds", "s", _at_most(5))),
-    _cell("window", "a minute of a day", read_window, Metric("share", "% read", _at_most(1))),
     *(
-        _cell("convert", f"1 KiB, {cores} core(s)", Convert(cores),
-              Metric("there", "MB/s to RocketMQ", _at_least(300) if cores == 2 else None),
-              Metric("back", "MB/s to Kafka", _at_least(300) if cores == 2 else None))
-        for cores in (1, 2)
+        _cell(PEER_SCENARIO, f"every column, {name}", KafkaSource(name),
+              Metric("ours", "MB/s"), Metric("theirs", "MB/s of Spark's Kafka source"),
+              Metric("times", "x Spark's Kafka source", _at_least(times)))
+        for name, times in (("100 B", 2), ("1 KiB", 1))
     ),
+    _cell("count", "by topic and partition", count_all, Metric("seconds", "s", _below(5))),
+    _cell("window", "a minute of a day", read_window, Metric("share", "% read", _below(1))),
+    _cell("convert", "1 KiB", convert_both_ways,
+          Metric("one-there", "MB/s to RocketMQ, one core"),
+          Metric("one-back", "MB/s to Kafka, one core"),
+          Metric("there", "MB/s to RocketMQ, two cores", _at_least(300)),
+          Metric("back", "MB/s to Kafka, two cores", _at_least(300)),
+          Metric("there-times", "x one core, to RocketMQ", _at_least(1.8)),
+          Metric("back-times", "x one core, to Kafka", _at_least(1.8))),
+    _cell("verify", "1 KiB, two cores", verify_all, Metric("rate", "GB/s", _at_least(1))),
+    _cell("stats", "1 KiB, two cores", measure_all, Metric("rate", "GB/s")),
     _cell("memory", "one task after the other", measure_memory,
-          Metric("bytes", "MB", _at_most(400))),
+          Metric("there", "MB to RocketMQ", _below(400)),
+          Metric("back", "MB to Kafka", _below(400))),
     *(
         _cell("plan", f"{count:,} segments", Plan(count),
-              Metric("seconds", "s", _at_most(seconds)),
+              Metric("seconds", "s", _below(seconds)),
               Metric("grown", "MB more", _at_most(200)))
         for count, seconds in ((10_000, 5), (100_000, 60))
     ),

@@ -47,12 +47,15 @@ Examples:
 """,
 )
 @click.option("-s", "--scenario", "scenarios", multiple=True, metavar="NAME",
-              help="Only these: read, count, window, convert, memory, plan.")  # fmt: skip
+              help="Only these: read, kafka-source, count, window, convert, verify, stats, memory, "
+              "plan.")  # fmt: skip
 @click.option("--gigabytes", type=click.FloatRange(0.01), default=10.0, show_default=True,
               help="Size of a store; there are two.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1), default=ROUNDS, show_default=True)
 @click.option("--json", "json_file", type=click.File("wb"), help="Write every sample there too.")
 @click.option("--dir", "directory", type=click.Path(exists=True), help="Where data goes meanwhile.")
+@click.option("--no-kafka-source", "is_alone", is_flag=True,
+              help="No broker and no other Spark: without Spark's own Kafka source.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Exit with 1 where a bar is missed.")
 def spark(
     scenarios: tuple[str, ...],
@@ -61,12 +64,18 @@ def spark(
     json_file: IO[bytes] | None,
     directory: str | None,
     *,
+    is_alone: bool,
     check: bool,
 ) -> None:
-    """Measure reading, counting, planning and converting with Spark on this machine."""
+    """
+    Measure reading, counting, verifying, planning and converting with Spark on this machine.
+
+    Spark's own Kafka source is measured beside ours: with the Spark that has one (fetched once by
+    pip and Maven), and a real Kafka 4.3 that serves the same records.
+    """
     if importlib.util.find_spec("pyspark") is None:
         raise click.ClickException("Spark is missing: pip install 'logstore-segments[spark]'")
-    from logstore.tools.bench.spark_cells import CELLS, SparkPlace
+    from logstore.tools.bench.spark_cells import CELLS, PEER_SCENARIO, SparkPlace
 
     known = {cell.scenario for cell in CELLS}
     for name in scenarios:
@@ -74,6 +83,10 @@ def spark(
             raise click.UsageError(f"no scenario {name!r}; there are {', '.join(sorted(known))}")
     cells = [cell for cell in CELLS if not scenarios or cell.scenario in scenarios]
     stderr = Console(stderr=True)
+    is_wanted = any(cell.scenario == PEER_SCENARIO for cell in cells)
+    left_out = _reason_without_peer(is_alone=is_alone) if is_wanted else None
+    if left_out is not None:
+        cells = [cell for cell in cells if cell.scenario != PEER_SCENARIO]
     with tempfile.TemporaryDirectory(prefix="logstore-bench-", dir=directory) as folder:
         place = SparkPlace(folder, int(gigabytes * _GB))
         outcome = measure(
@@ -86,5 +99,23 @@ def spark(
     found = machine()
     console.print(f"{found['cpus']} CPUs ({found['model']}), {gigabytes:g} GB a store\n")
     console.print(table(outcome, (SUBJECT,)), highlight=False)
+    if left_out is not None:
+        console.print(f"left out: {PEER_SCENARIO}: {left_out}", highlight=False)
     if check and outcome.missed:
         sys.exit(1)
+
+
+def _reason_without_peer(*, is_alone: bool) -> str | None:
+    """Return why Spark's own Kafka source is not measured; None if it can be."""
+    from logstore.tools.bench.spark_peer import kafka_jars, spark_packages
+    from logstore.tools.dev.kafka_peer import VERSION_4, PeerUnavailable, fetch
+
+    if is_alone:
+        return "--no-kafka-source"
+    try:
+        spark_packages()
+        kafka_jars()
+        fetch(VERSION_4)
+    except PeerUnavailable as error:
+        return str(error)
+    return None

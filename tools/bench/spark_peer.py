@@ -1,0 +1,122 @@
+"""
+A Spark that has a Kafka source, and a real broker for it to read from: what ours is held against.
+
+The newest Spark may not have its Kafka package yet, so pyspark of :data:`SPARK_VERSION` is put
+beside the installed one, by pip, and the package's jars come through Maven; both once, below
+``$XDG_CACHE_HOME/logstore/peers``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from logstore.tools.bench.layout_data import TOPIC
+from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, PeerUnavailable
+
+SPARK_VERSION = "4.2.0"
+#: shortens the error of a tool that failed
+_TOLD_CHARACTERS = 2_000
+_POM = Path(__file__).parents[1] / "dev" / "spark_peer.xml"
+#: the broker's page cache serves it; its heap need not be large
+_BROKER_JVM = "-Xmx1g -Xms512m -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20"
+
+
+def compare(directory: str, place: str, core_count: int = 2) -> Mapping[str, float]:
+    """
+    Return how many seconds our source and Spark's own need for all records of a data directory.
+
+    A broker serves a copy in `place`, of which the logs are the same files; no record is written.
+
+    Raises:
+        PeerUnavailable: no Java, no Maven, or something cannot be fetched; it says which.
+
+    """
+    packages, jars = spark_packages(), kafka_jars()
+    copy = served_copy(directory, f"{place}/served")
+    with KafkaPeer(VERSION_4, f"{place}/broker", as_is=copy, jvm=_BROKER_JVM) as kafka:
+        command = [
+            *(sys.executable, "-m", "logstore.tools.bench.spark_versus"),
+            *(directory, kafka.bootstrap, TOPIC, str(core_count), ",".join(jars)),
+        ]
+        path = os.pathsep.join([packages, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        environment = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+        environment.pop("SPARK_HOME", None)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        raise PeerUnavailable(
+            f"Spark {SPARK_VERSION} could not be measured:\n{done.stderr[-_TOLD_CHARACTERS:]}"
+        )
+    found: dict[str, float] = orjson.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def spark_packages() -> str:
+    """Return a folder to be put into PYTHONPATH that has pyspark of that version."""
+    folder = _cache() / "packages"
+    if not (folder / "pyspark" / "version.py").exists():
+        print(f"fetching pyspark {SPARK_VERSION} (once)", file=sys.stderr, flush=True)
+        fresh = _cache() / f"packages.{os.getpid()}.new"
+        command = [
+            *(sys.executable, "-m", "pip", "install", "--quiet", "--target", str(fresh)),
+            f"pyspark=={SPARK_VERSION}",
+        ]
+        _run(command, f"pip could not install pyspark {SPARK_VERSION}")
+        os.replace(fresh, folder)
+    return str(folder)
+
+
+def kafka_jars() -> list[str]:
+    """Return the jars of Spark's Kafka source; Maven is asked only while one is not on disk."""
+    saved = _cache() / "jars.txt"
+    if not saved.exists() or not all(map(os.path.exists, saved.read_text().split(":"))):
+        if shutil.which("mvn") is None:
+            raise PeerUnavailable(
+                "Spark's Kafka source: no `mvn` on the PATH; install Apache Maven"
+            )
+        print("fetching Spark's Kafka source through Maven (once)", file=sys.stderr, flush=True)
+        fresh = saved.with_name(f"jars.{os.getpid()}.new")
+        command = [
+            *("mvn", "-q", "-B", "-f", str(_POM), f"-Dspark.version={SPARK_VERSION}"),
+            *("dependency:build-classpath", f"-Dmdep.outputFile={fresh}"),
+        ]
+        _run(command, "Spark's Kafka source: Maven failed")
+        os.replace(fresh, saved)
+    # What Spark has itself must not be there twice.
+    named = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
+    jars = saved.read_text().strip().split(":")
+    return [jar for jar in jars if os.path.basename(jar).startswith(named)]
+
+
+def served_copy(directory: str, target: str) -> str:
+    """Return a copy of a data directory for a broker, with links to the topic's files."""
+    shutil.rmtree(target, ignore_errors=True)
+
+    def copied(source: str, copy: str) -> str:
+        if f"/{TOPIC}-" in source and source.endswith(".log"):
+            os.link(source, copy)
+            return copy
+        return shutil.copy2(source, copy)
+
+    shutil.copytree(directory, target, copy_function=copied)
+    return target
+
+
+def _cache() -> Path:
+    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    folder = root / "logstore" / "peers" / f"spark-{SPARK_VERSION}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _run(command: list[str], failed: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stdout + done.stderr)[-_TOLD_CHARACTERS:].strip()
+        raise PeerUnavailable(f"{failed}:\n{said}")
