@@ -67,6 +67,7 @@ def convert(
         ForeignDirectoryError: the source is no store, or of the target's own layout.
         UnfitMessageError, UnfitRecordError: a record cannot be a message of the target.
         CorruptEntryError: the source is damaged; it names file and position.
+        DiskFullError: there is no room for the target.
 
     """
     report = finished_report(options)
@@ -74,7 +75,7 @@ def convert(
         return report
     options = _absolute(options)
     folder = WorkFolder(options.target)
-    with folder.locked():
+    with folder.locked(), folder.told_when_full():
         if options.layout in FILE_LAYOUTS:
             made, name = convert_to_files(runner, options, progress), FILES_REPORT_NAME
         elif options.layout == "kafka":

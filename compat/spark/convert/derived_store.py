@@ -57,8 +57,8 @@ def put_together(
     try:
         parts = load_parts(home, config, settings, Release.V5, lambda _: False)
         try:
-            for number, derived in enumerate(found):
-                _put_units(parts, units_path(derived_folder, number), derived)
+            for number, one in enumerate(found):
+                _put_units(parts, units_path(derived_folder, number), one)
                 if config.boolean("messageIndexEnable"):
                     for entries in read_keys(keys_path(derived_folder, number)):
                         parts.index.put_many(entries)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
 
+from logstore.compat.spark.convert.carried_errors import Carrying, unpacked
 from logstore.compat.spark.convert.work_folder import Attempt, WorkFolder
 
 if TYPE_CHECKING:
@@ -48,8 +49,14 @@ class SparkRunner:
         """Run them all in Spark's workers."""
         if not items:
             return []
-        found: Any = self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
-        results: list[ResultT] = found
+        rows: Any = self.spark.sparkContext.parallelize(items, len(items))
+        try:
+            results: list[ResultT] = rows.map(Carrying(function)).collect()
+        except Exception as error:
+            told = unpacked(str(error))
+            if told is None:
+                raise
+            raise told from None
         return results
 
 
@@ -89,7 +96,8 @@ def run_tasks(
     progress: Progress | None = None,
 ) -> list[Any]:
     """Run every task that is not done yet; return what all of them reported, in order."""
-    missing = [task for task in tasks if folder.outcome(task.number) is None]
+    missing = [task for task in tasks if not folder.is_done(task.number)]
+    folder.clear_attempts()
     target = str(folder.target)
     watch = _Watch(folder, tasks, progress)
     try:
@@ -108,8 +116,12 @@ def _run(task: Task, target: str) -> None:
     """
     folder = WorkFolder(target)
     attempt = folder.begin_attempt(task.number)
-    outcome = task.run(attempt)
-    attempt.publish(folder)
+    try:
+        outcome = task.run(attempt)
+        attempt.publish(folder)
+    except BaseException:
+        attempt.remove()  # it may be that there is no room for it
+        raise
     folder.report(task.number, outcome)
 
 

@@ -50,6 +50,7 @@ from logstore.segments.kafka.internal_topics.offset_commit import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.segments.kafka.topic import Topic
 from logstore.segments.rocketmq.messages.java_strings import java_hash
@@ -234,7 +235,9 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> N
     for topic, count in plan.partition_counts.items():
         for index in range(count):
             (folder.data / f"{topic}-{index}").mkdir(parents=True, exist_ok=True)
-    if plan.kept is None:  # what was preserved is checked once more, as after a crash
+    # What was preserved is checked once more, as after a crash; so is what a killed run has opened.
+    is_untouched = not (folder.data / META_PROPERTIES).exists()
+    if plan.kept is None and is_untouched:
         clean_shutdown.write(system_host().fs, str(folder.data))
     store = KafkaStore(
         system_host(),

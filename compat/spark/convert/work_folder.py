@@ -25,12 +25,13 @@ import shutil
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from logstore.errors import LogStoreError
+from logstore.errors import LogStoreError, WriteFailedError
 from logstore.segments import UNFINISHED_SUFFIX
 
 #: in a finished target: what it was made of; Spark passes over files that begin with "_"
@@ -41,6 +42,10 @@ _PLAN_NAME = "plan.pickle"
 
 class TargetError(LogStoreError):
     """The target is there already and is not what this conversion makes."""
+
+
+class DiskFullError(LogStoreError):
+    """There is no room for the target; what is done stays, and the same command goes on."""
 
 
 @attrs.frozen
@@ -79,6 +84,10 @@ class Attempt:
                 touched.add(place.parent)
         for directory in sorted(touched):
             _sync(directory)
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove what there still is of it."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -126,6 +135,26 @@ class WorkFolder:
                 if not (self.path / _PLAN_NAME).is_file():
                     self.remove()  # it was refused before anything was done
 
+    @contextmanager
+    def told_when_full(self) -> Generator[None]:
+        """
+        Turn a full disk, wherever in between it was met, into an error that says what to do.
+
+        Raises:
+            DiskFullError: it was met.
+
+        """
+        try:
+            yield
+        except (OSError, WriteFailedError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(cause, OSError) or cause.errno not in (ENOSPC, EDQUOT):
+                raise
+            raise DiskFullError(
+                f"{self.path}: the disk is full; make room and run the same command again: it goes "
+                "on with what is done"
+            ) from error
+
     def remove(self) -> None:
         """Remove what a run leaves when it ends right behind its last step."""
         shutil.rmtree(self.path, ignore_errors=True)
@@ -171,14 +200,24 @@ class WorkFolder:
         attempt.derived.mkdir()
         return attempt
 
+    def clear_attempts(self) -> None:
+        """Remove what killed runs have left: nobody goes on with a try."""
+        for entry in self._attempts.iterdir():
+            shutil.rmtree(entry, ignore_errors=True)
+
+    def is_done(self, number: int) -> bool:
+        """Tell whether a task is done; what it reported may be None."""
+        return (self._done / str(number)).is_file()
+
     def report(self, number: int, outcome: object) -> None:
         """Say that a task is done, and what came of it; its files must be durable."""
         self._put(self._done / str(number), pickle.dumps(outcome))
 
     def outcome(self, number: int) -> Any | None:
         """Return what a task reported, None if it is not done."""
-        path = self._done / str(number)
-        return pickle.loads(path.read_bytes()) if path.is_file() else None  # noqa: S301 - our own
+        if not self.is_done(number):
+            return None
+        return pickle.loads((self._done / str(number)).read_bytes())  # noqa: S301 - our own
 
     def numbers_done(self) -> list[int]:
         """Return which tasks are done."""

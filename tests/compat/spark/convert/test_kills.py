@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from logstore import os_host
 from logstore.compat.spark.convert.convert import convert
+from logstore.compat.spark.convert.derived_parts import Derived
 from logstore.compat.spark.convert.job import HereRunner
 from logstore.compat.spark.convert.options import ConvertOptions
-from logstore.compat.spark.convert.work_folder import TargetError, WorkFolder
-from logstore.os_host import system_host
+from logstore.compat.spark.convert.work_folder import (
+    Attempt,
+    DiskFullError,
+    TargetError,
+    WorkFolder,
+)
+from logstore.errors import ForeignDirectoryError
+from logstore.os_host import SystemFile, system_host
 from logstore.partition import Record
-from logstore.segments import UnfinishedConversionError, open_store
+from logstore.segments import open_store
 from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.kafka.store import StoreOptions as KafkaOptions
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 #: many small files, so that there is much to be in the middle of
 SETTINGS = {
@@ -28,17 +45,45 @@ SETTINGS = {
     "mappedFileSizeConsumeQueue": "2000",
 }
 COUNT = 400
+#: a conversion that kills itself at its n-th step on the way, or in the part that completes
 PROGRAM = """
-import json, sys
+import json, os, signal, sys
 from logstore.compat.spark.convert.convert import convert
 from logstore.compat.spark.convert.job import HereRunner
 from logstore.compat.spark.convert.options import ConvertOptions
 source, target, layout, settings = sys.argv[1:]
 options = ConvertOptions(source, target, layout, settings=json.loads(settings), task_bytes=8192)
+STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
+
+def run(stage, step):
+    seen = {"stage": "tasks", "steps": 0}
+
+    def look(event, args):
+        if event in STEPS and target in str(args[0]):
+            if seen["stage"] == stage:
+                if seen["steps"] == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                seen["steps"] += 1
+
+    def tell(what, done, total):
+        if what == "indexing":
+            seen.update(stage="completing", steps=0)
+
+    sys.addaudithook(look)
+    convert(HereRunner(), options, tell)
+    return seen["steps"] if seen["stage"] == stage else 0
+
 print("ready", flush=True)
-sys.stdin.readline()
-convert(HereRunner(), options)
+for line in sys.stdin:
+    stage, step = line.split()
+    child = os.fork()
+    if child == 0:
+        run(stage, int(step))
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+#: how often a conversion is killed; the whole of it is for a quiet hour
+KILLS = int(os.environ.get("LOGSTORE_CONVERT_KILLS", "4"))
 
 
 @pytest.fixture
@@ -52,65 +97,161 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
-def options_for(source: Path, target: Path) -> ConvertOptions:
+@pytest.fixture
+def rocketmq_source(source: Path, tmp_path: Path) -> Path:
+    """The same as a RocketMQ store."""
+    target = tmp_path / "rocketmq-source"
+    convert(HereRunner(), options_for(source, target))
+    return target
+
+
+def options_for(source: Path, target: Path, layout: str = "rocketmq") -> ConvertOptions:
     """Return what PROGRAM asks for too."""
-    return ConvertOptions(str(source), str(target), "rocketmq", settings=SETTINGS, task_bytes=8192)
+    settings = SETTINGS if layout == "rocketmq" else {}
+    return ConvertOptions(str(source), str(target), layout, settings=settings, task_bytes=8192)
 
 
-def bodies(target: Path) -> list[bytes]:
-    """Return the bodies of all messages, queue by queue."""
+def values(target: Path, layout: str) -> list[bytes | None]:
+    """Return all bodies or values, queue by queue."""
+    if layout == "kafka":
+        kafka = KafkaStore(system_host(), str(target), KafkaOptions(is_writable=False))
+        found = [
+            record.value
+            for _, partition in sorted(kafka.topics()["t"].items())
+            for record in partition.read_records(0, 10**6)
+        ]
+        kafka.close()
+        return found
     options = StoreOptions(is_writable=False, settings=SETTINGS)
     store = RocketMQStore(system_host(), str(target), options)
-    found = [
+    bodies: list[bytes | None] = [
         message.body
         for _, queue in sorted(store.topics()["t"].items())
         for message in queue.messages(0, 10**6)
     ]
     store.close()
-    return found
+    return bodies
 
 
-def start(source: Path, target: Path) -> subprocess.Popen[str]:
-    """Start a conversion in a process of its own; it has begun when this returns."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, source, target, "rocketmq", json.dumps(SETTINGS)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdin is not None
-    assert process.stdout.readline() == "ready\n"
-    process.stdin.write("go\n")
-    process.stdin.flush()
-    return process
+class Suicidal:
+    """Conversions in processes of their own, each killed at a step of its own choice."""
+
+    def __init__(self, source: Path, target: Path, layout: str) -> None:
+        settings = SETTINGS if layout == "rocketmq" else {}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, source, target, layout, json.dumps(settings)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._line() == "ready"
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def run(self, stage: str, step: int) -> bool:
+        """Run a conversion up to a step of a stage; tell whether it was killed there."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{stage} {step}\n")
+        self._process.stdin.flush()
+        code = int(self._line())
+        assert code in (0, -signal.SIGKILL)
+        return code != 0
+
+    def stop(self) -> None:
+        """End the process that starts them."""
+        self._process.communicate()
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_killed_conversion_is_whole_or_not_there(seed: int, source: Path, tmp_path: Path) -> None:
-    """Killed at any moment, again and again; in the end one run finishes what the others began."""
-    target, chance = tmp_path / "target", random.Random(seed)
-    kill_count = 3 if seed == 1 else 20
-    for _ in range(kill_count):
-        process = start(source, target)
-        try:
-            process.wait(chance.uniform(0, 0.5))
-        except subprocess.TimeoutExpired:
-            process.kill()
-        process.communicate()
-        if not target.exists():
-            with pytest.raises(UnfinishedConversionError):
-                open_store(target)
-    report = convert(HereRunner(), options_for(source, target))
+@pytest.mark.parametrize("layout", ["rocketmq", "kafka"])
+def test_a_killed_conversion_is_whole_or_not_there(
+    layout: str, source: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Killed at any step, in tasks and when completing; some run finishes what others began."""
+    if layout == "kafka":
+        source = request.getfixturevalue("rocketmq_source")
+    target, chance = tmp_path / "target", random.Random(KILLS)
+    conversions = Suicidal(source, target, layout)
+    killed: list[str] = []
+    try:
+        while len(killed) < KILLS:
+            # Steps of tasks get fewer with every run, which goes on with what is done.
+            stage, step_max = ("tasks", 60) if len(killed) % 2 == 0 else ("completing", 40)
+            if not conversions.run(stage, chance.randrange(step_max)):
+                assert values(target, layout) == expected_values()
+                shutil.rmtree(target)
+                continue
+            killed.append(stage)
+            if target.exists():
+                assert values(target, layout) == expected_values()
+                shutil.rmtree(target)  # killed behind its last step
+            else:
+                with pytest.raises(ForeignDirectoryError):
+                    open_store(target)
+    finally:
+        conversions.stop()
+    assert {"tasks", "completing"} == set(killed)
+    report = convert(HereRunner(), options_for(source, target, layout))
     assert report["messages"] == 2 * COUNT
-    expected = [b"%03d" % number * 50 for _ in range(2) for number in range(COUNT)]
-    assert bodies(target) == expected
+    assert values(target, layout) == expected_values()
     assert not (tmp_path / "target.converting").exists()
     other = tmp_path / "other"
-    convert(HereRunner(), options_for(source, other))
-    for path in sorted((other / "commitlog").iterdir()):
-        assert (target / "commitlog" / path.name).read_bytes() == path.read_bytes()
+    convert(HereRunner(), options_for(source, other, layout))
+    for path in sorted([*other.glob("commitlog/*"), *other.glob("consumequeue/*/*/*")]):
+        assert (target / path.relative_to(other)).read_bytes() == path.read_bytes()
+    for path in sorted(other.glob("t-*/0*.*")):
+        assert (target / path.relative_to(other)).read_bytes() == path.read_bytes()
+
+
+def expected_values() -> list[bytes]:
+    """Return the values of the source, partition by partition."""
+    return [b"%03d" % number * 50 for _ in range(2) for number in range(COUNT)]
+
+
+class TornFile(SystemFile):
+    """A file of a disk that is full behind so many bytes; see :class:`FullDisk`."""
+
+    room_bytes = 0
+
+    def write(self, position: int, data: Buffer) -> None:
+        """Write what fits."""
+        view = memoryview(data).cast("B")
+        fitting = view[: max(0, TornFile.room_bytes)]
+        TornFile.room_bytes -= len(view)
+        super().write(position, fitting)
+        if len(fitting) < len(view):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("layout", ["rocketmq", "kafka"])
+@pytest.mark.parametrize("share", [0.0, 0.4, 0.97])
+def test_a_full_disk_is_told_and_gone_on_with(
+    layout: str,
+    share: float,
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    """One line says what to do; there is no target; the same command finishes it later."""
+    if layout == "kafka":
+        source = request.getfixturevalue("rocketmq_source")
+    measured = tmp_path / "measured"
+    monkeypatch.setattr(os_host, "SystemFile", TornFile)
+    TornFile.room_bytes = room_bytes = 10**12
+    convert(HereRunner(), options_for(source, measured, layout))
+    written_bytes = room_bytes - TornFile.room_bytes
+    TornFile.room_bytes = int(share * written_bytes)
+    target = tmp_path / "target"
+    with pytest.raises(DiskFullError, match="make room and run the same command again"):
+        convert(HereRunner(), options_for(source, target, layout))
+    assert not target.exists()
+    assert list((tmp_path / "target.converting" / "attempts").iterdir()) == []
+    TornFile.room_bytes = room_bytes
+    convert(HereRunner(), options_for(source, target, layout))
+    assert values(target, layout) == expected_values()
 
 
 def test_what_is_done_is_not_done_again(
@@ -122,12 +263,12 @@ def test_what_is_done_is_not_done_again(
     options = options_for(source, tmp_path / "target")
     run, seen = CommitLogTask.run, list[int]()
 
-    def failing(task: CommitLogTask, attempt: object) -> int:
+    def failing(task: CommitLogTask, attempt: Attempt) -> Derived | None:
         if task.number == 2 and 2 not in seen:
             seen.append(2)
             raise OSError("the disk is full")
         seen.append(task.number)
-        return run(task, attempt)  # type: ignore[arg-type]
+        return run(task, attempt)
 
     monkeypatch.setattr(CommitLogTask, "run", failing)
     with pytest.raises(OSError, match="full"):
