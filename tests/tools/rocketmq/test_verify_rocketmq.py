@@ -363,3 +363,21 @@ def test_sizes_that_no_file_tells_can_be_said(tmp_path: Path, logstore: CommandL
         file.write_bytes(bytes(500))
     (note,) = findings(logstore, store)
     assert (note["severity"], note["kind"]) == ("note", "index-sizes")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_files_cut_to_odd_lengths_are_told(
+    version: str, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """A unit of which only a part is left is missing; a log file that is too short is named."""
+    for name in ("plain", "delay"):
+        store = store_of(name, version, tmp_path / name)
+        message = store.messages[0]
+        file, position = store.unit(message)
+        with (store.path / file).open("r+b") as opened:
+            opened.truncate(position + 17)
+        kinds = {one["kind"] for one in findings(logstore, store.path)}
+        assert "unit-missing" in kinds
+        (store.path / "commitlog" / f"{0:020}").open("r+b").truncate(701)
+        found = findings(logstore, store.path)
+        assert f"commitlog/{0:020}" in {one["file"] for one in found}

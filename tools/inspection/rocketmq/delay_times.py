@@ -38,7 +38,7 @@ def _shown_delay(store: StoredStore, queue: StoredQueue) -> int | None:
     for file in queue.files.files:
         for position in range(0, file.size_bytes, UNIT_BYTES):
             data = queue.files.read(file.base + position, UNIT_BYTES)
-            if not any(data):
+            if len(data) < UNIT_BYTES or not any(data):
                 return None
             unit = ConsumeQueueUnit.decode(data)
             try:

@@ -8,7 +8,7 @@ when its magic, its lengths and its CRC are right and the physical offset in it 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -26,6 +26,9 @@ from logstore.segments.rocketmq.messages.message_layout import (
     PHYSICAL_OFFSET_POSITION,
     VERSIONS,
 )
+
+if TYPE_CHECKING:
+    from logstore.tools.inspection.rocketmq.stored_files import StoredFiles
 
 _CHUNK_BYTES = 1 << 20
 _HEAD_BYTES = 40
@@ -74,9 +77,10 @@ Piece: TypeAlias = Run | Stretch | End
 class LogScan:
     """Scans files of one commit log; the check becomes a vectorised one where it pays."""
 
-    def __init__(self, checks: RecordChecks | None = None) -> None:
+    def __init__(self, checks: RecordChecks | None = None, *, is_long: bool = False) -> None:
+        """`is_long` lets it be the vectorised one from the start; see :func:`is_long`."""
         self.checks = checks or RecordChecks()
-        self.check: RunChecker = FastChecker()
+        self.check: RunChecker = FastChecker(0) if is_long else FastChecker()
 
     def pieces(self, file: File, path: str, base: int) -> Iterator[Piece]:
         """Yield the runs and stretches of a file that begins at physical offset `base`."""
@@ -135,6 +139,11 @@ class LogScan:
             return False
         data = memoryview(file.read(position, size_bytes))
         return check_run(data, base + position, self.checks)[0] == size_bytes
+
+
+def is_long(log: StoredFiles, size_bytes: int) -> bool:
+    """Tell whether anything stands so far behind the start of a commit log; files are sparse."""
+    return any(log.read(log.start + size_bytes, _CHUNK_BYTES))
 
 
 def _candidates(data: bytes, physical_offset: int) -> list[int]:

@@ -8,6 +8,7 @@ belong to a running broker, be damaged, or be a copy of a part of one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import cast
 
@@ -22,6 +23,7 @@ from logstore.segments.rocketmq.putting.multi_dispatch import MultiDispatch
 from logstore.segments.rocketmq.queues.batch_consume_queue import BATCH_UNIT_BYTES
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT_BYTES
 from logstore.segments.rocketmq.queues.consume_queues import BATCH_FOLDER, EXT_FOLDER, SIMPLE_FOLDER
+from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.tables.java_json import JsonError, parse_json
@@ -85,7 +87,7 @@ class StoredStore:
             raise ForeignDirectoryError(f"{directory}: there is no such directory")
         self.fs = fs
         self.directory = directory
-        self.settings = {**found_sizes(fs, directory), **(settings or {})}
+        self.settings = {**_sound_sizes(fs, directory), **(settings or {})}
         self.config = StoreConfig(self.settings)
         self._told = dict(settings or {})
         self.commit_log = StoredFiles(
@@ -188,3 +190,13 @@ class StoredStore:
         """The process that has the store open, if that can be known."""
         path = f"{self.directory}/{LOCK_NAME}"
         return lock_holder(path) if self.fs.exists(path) else None
+
+
+def _sound_sizes(fs: FileSystem, directory: str) -> dict[str, str]:
+    """Return the sizes that files show, but for those that no broker accepts: files were cut."""
+    sound: dict[str, str] = {}
+    for name, value in found_sizes(fs, directory).items():
+        with suppress(ConfigError):
+            StoreConfig({name: value})
+            sound[name] = value
+    return sound

@@ -32,10 +32,12 @@ from logstore.segments.rocketmq.queues.consume_queue_ext import (
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT, UNIT_BYTES
 from logstore.segments.rocketmq.queues.consume_queues import ConsumeQueues
 from logstore.tools.inspection.rocketmq.delay_times import deliver_time_of
-from logstore.tools.inspection.rocketmq.log_scan import LogScan, Run, Stretch
+from logstore.tools.inspection.rocketmq.log_scan import LogScan, Run, Stretch, is_long
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
 
 _EXT_UNIT_BYTES_MAX = 2**15
+#: after how much of the log the units that wait in memory are written
+_WRITTEN_EACH_BYTES = 8 * 1024 * 1024
 
 
 @attrs.define
@@ -97,9 +99,10 @@ class DerivedStore:
     ) -> None:
         log = self.store.commit_log
         bulk: BulkDispatch | None = None
-        if sum(file.size_bytes for file in log.files) >= BULK_BYTES_MIN:
+        if is_long(log, BULK_BYTES_MIN):
             bulk = bulk_dispatch(dispatching, index)
-        scan = LogScan()
+        scan = LogScan(is_long=bulk is not None)
+        unwritten_bytes = 0
         for number, file in enumerate(log.files):
             for piece in scan.pieces(log.open(file), file.path, file.base):
                 if isinstance(piece, Run):
@@ -107,7 +110,10 @@ class DerivedStore:
                         bulk.take(piece.data)
                     else:
                         _dispatch_each(dispatching, piece.data)
-                    dispatching.consume_queues.write()
+                    unwritten_bytes += len(piece.data)
+                    if unwritten_bytes >= _WRITTEN_EACH_BYTES:
+                        dispatching.consume_queues.write()
+                        unwritten_bytes = 0
                     note(len(piece.data))
                 elif isinstance(piece, Stretch) and (
                     piece.is_followed or number + 1 < len(log.files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -19,7 +20,12 @@ from logstore.tools.inspection.rocketmq.stored_files import StoredFile
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
 from logstore.tools.inspection.verification.finding import Finding, Severity
 
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.columns.record_scan import RecordScan
+
 Follower = Callable[[DispatchRequest], None]
+#: one that takes many messages at once, of which none is odd
+ScanFollower = Callable[["RecordScan"], None]
 _CRC_NEEDLE = b"__CRC32#\x01"
 
 
@@ -38,6 +44,8 @@ class FollowedLog:
     #: the highest physical offset to which a queue leads
     known_end: int = -1
     end: int = 0
+    #: where given, those who follow in bulk; `followers` get what these cannot be given
+    scan_followers: list[ScanFollower] | None = None
     newest_ms: int = -1
     message_count: int = 0
     lost: list[tuple[int, int]] = attrs.field(factory=list[tuple[int, int]])
@@ -47,7 +55,7 @@ class FollowedLog:
         log = self.store.commit_log
         for oddity in log.oddities:
             yield Finding(oddity.kind, oddity.relative, oddity.reason)
-        scan = LogScan()
+        scan = LogScan(is_long=self.scan_followers is not None)
         self.end = log.start
         for number, file in enumerate(log.files):
             is_last = number + 1 == len(log.files)
@@ -83,6 +91,10 @@ class FollowedLog:
         has_crc = _CRC_NEEDLE in bytes(run.data)
         position, size_bytes = 0, len(run.data)
         while position < size_bytes:
+            if self.scan_followers is not None and not has_crc:
+                position = self._take_scan(run.data, position)
+                if position >= size_bytes:
+                    return
             place = run.position + position
             try:
                 found = read_dispatch_request(run.data, position, deliver_time=self.deliver_time)
@@ -102,6 +114,19 @@ class FollowedLog:
             self.newest_ms = max(self.newest_ms, found.store_timestamp_ms)
             for follow in self.followers:
                 follow(found)
+
+    def _take_scan(self, data: memoryview, position: int) -> int:
+        """Hand on all messages up to the first odd one; return where that stands."""
+        from logstore.segments.rocketmq.columns import kernel
+        from logstore.segments.rocketmq.columns.record_scan import scan_records
+
+        scan = scan_records(data, position, deliver_time=self.deliver_time)
+        if len(scan):
+            self.message_count += len(scan)
+            self.newest_ms = max(self.newest_ms, int(scan.table[:, kernel.STORE_MS].max()))
+            for follow in self.scan_followers or ():
+                follow(scan)
+        return scan.end_position
 
     def _is_remains(self, stretch: Stretch, file: StoredFile, *, is_last: bool) -> bool:
         """Tell whether a recovery has set the end here: nothing leads behind it."""

@@ -102,7 +102,7 @@ class IndexCheck:
                         self._check_chain(number, index, entry, slots)
                         last = entry
                         yield Entry(number, index, *entry[:3])
-                self._check_header(number, slots, last)
+                self._check_header(number, len(slots), None if last is None else last[1])
                 self._check_slots(
                     number, slots, file.read(HEADER.size, SLOT_BYTES * self.sizes.slot_count)
                 )
@@ -119,8 +119,18 @@ class IndexCheck:
         slot = key_hash % self.sizes.slot_count
         expected = slots.get(slot, 0)
         slots[slot] = number
-        if previous == expected:
-            return
+        if previous != expected:
+            self._say_chain(file, number, slot, previous, expected, physical_offset)
+
+    def _say_chain(
+        self,
+        file: int,
+        number: int,
+        slot: int,
+        previous: int,
+        expected: int,
+        physical_offset: int,
+    ) -> None:
         if previous >= number:
             said = f"entry {number} leads to entry {previous}: the chain of slot {slot} is a loop"
         else:
@@ -128,16 +138,18 @@ class IndexCheck:
             said += f"{expected}" if expected else "none"
         self._say("index-chain", file, self._position(number), said, physical_offset)
 
-    def _check_header(self, file: int, slots: dict[int, int], last: tuple[int, ...] | None) -> None:
+    def _check_header(self, file: int, slot_count_used: int, last_offset: int | None) -> None:
+        """Hold the header against the slots in use and where the last entry leads, if any."""
         header = self.headers[file]
         if header.next_number > self.sizes.entry_count or header.next_number < 0:
             said = f"the header says {header.next_number} entries of {self.sizes.entry_count}"
             self._say("index-header", file, 36, said)
-        if header.slot_count_used != len(slots):
-            said = f"the header says {header.slot_count_used} slots in use, it is {len(slots)}"
+        if header.slot_count_used != slot_count_used:
+            said = f"the header says {header.slot_count_used} slots in use, it is {slot_count_used}"
             self._say("index-header", file, 32, said)
-        if last is not None and header.end_physical_offset != last[1]:
-            said = f"the header says end at {header.end_physical_offset}, the last entry {last[1]}"
+        if last_offset is not None and header.end_physical_offset != last_offset:
+            said = f"the header says end at {header.end_physical_offset}, the last entry "
+            said += str(last_offset)
             self._say("index-header", file, 24, said)
 
     def _check_slots(self, file: int, slots: dict[int, int], data: bytes) -> None:
@@ -154,8 +166,11 @@ class IndexCheck:
         for slot, number in enumerate(found):
             right = slots.get(slot, 0)
             if number != right:
-                said = f"slot {slot} says entry {number}, its newest one is {right or 'none'}"
-                self._say("index-slot", file, HEADER.size + SLOT_BYTES * slot, said)
+                self._say_slot(file, slot, number, right)
+
+    def _say_slot(self, file: int, slot: int, number: int, right: int) -> None:
+        said = f"slot {slot} says entry {number}, its newest one is {right or 'none'}"
+        self._say("index-slot", file, HEADER.size + SLOT_BYTES * slot, said)
 
     # with the messages
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
 from logstore.segments.rocketmq.messages.system_flags import is_queued
@@ -11,6 +12,9 @@ from logstore.tools.inspection.rocketmq.stored_store import QueueKey, StoredStor
 from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog
 from logstore.tools.inspection.rocketmq.verification.queue_check import QueueCheck
 from logstore.tools.inspection.verification.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.columns.record_scan import RecordScan
 
 _NAMED = b"INNER_MULTI_DISPATCH\x01"
 
@@ -38,6 +42,24 @@ class QueuesCheck:
             named = self._rule.units(request.topic, request.queue_id, request.properties)
             for name, queue_id, queue_offset in named:
                 self._take(request, name, queue_id, queue_offset)
+
+    @property
+    def takes_scans(self) -> bool:
+        """Tell whether messages may be taken in bulk: not where they name other queues."""
+        return not self._rule.is_enabled
+
+    def take_scan(self, scan: RecordScan) -> None:
+        """Hold many messages against their units, as :meth:`take` does with each."""
+        for run in scan.queue_runs():
+            check = self.checks.get((run.topic, run.queue_id))
+            if check is None:
+                self._without_queue[run.topic, run.queue_id] += len(run.rows)
+                continue
+            if run.is_dense and check.take_run(run.units, int(run.queue_offsets[0])):
+                continue
+            pairs = zip(run.rows.tolist(), run.queue_offsets.tolist(), strict=True)
+            for row, queue_offset in pairs:
+                check.take(scan.request(row), queue_offset)
 
     def _take(self, request: DispatchRequest, topic: str, queue_id: int, number: int) -> None:
         check = self.checks.get((topic, queue_id))

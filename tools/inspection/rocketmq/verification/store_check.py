@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from logstore.host import FileSystem
+from logstore.segments.rocketmq.bulk_dispatch import BULK_BYTES_MIN
 from logstore.tools.inspection.rocketmq.delay_times import deliver_time_of
+from logstore.tools.inspection.rocketmq.log_scan import is_long
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
-from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog, Follower
+from logstore.tools.inspection.rocketmq.verification.followed_log import (
+    FollowedLog,
+    Follower,
+    ScanFollower,
+)
 from logstore.tools.inspection.rocketmq.verification.index_check import IndexCheck
 from logstore.tools.inspection.rocketmq.verification.queues_check import QueuesCheck
 from logstore.tools.inspection.rocketmq.verification.small_files import (
@@ -37,11 +43,13 @@ class StoreCheck:
         store = self.store
         queues = QueuesCheck(store)
         followers: list[Follower] = [queues.take]
-        sizes = store.index_sizes
-        index = None if sizes is None else IndexCheck(store, sizes)
-        if index is not None:
-            followers.append(index.take)
-        log = FollowedLog(store, deliver_time_of(store), followers, queues.known_end)
+        in_bulk: list[ScanFollower] | None = None
+        if queues.takes_scans and is_long(store.commit_log, BULK_BYTES_MIN) and _has_loops():
+            in_bulk = [queues.take_scan]
+        index = self._index_check(followers, in_bulk)
+        log = FollowedLog(
+            store, deliver_time_of(store), followers, queues.known_end, scan_followers=in_bulk
+        )
         done, total = 0, sum(file.size_bytes for file in store.commit_log.files)
 
         def note(size_bytes: int) -> None:
@@ -61,6 +69,25 @@ class StoreCheck:
         yield from table_findings(store)
         yield from timer_findings(store, log)
 
+    def _index_check(
+        self, followers: list[Follower], in_bulk: list[ScanFollower] | None
+    ) -> IndexCheck | None:
+        """Return the check of the index, which follows the log; None where it cannot be read."""
+        sizes = self.store.index_sizes
+        if sizes is None:
+            return None
+        if in_bulk is None:
+            index = IndexCheck(self.store, sizes)
+        else:
+            from logstore.tools.inspection.rocketmq.verification.bulk_index_check import (
+                BulkIndexCheck,
+            )
+
+            index = bulk = BulkIndexCheck(self.store, sizes)
+            in_bulk.append(bulk.take_scan)
+        followers.append(index.take)
+        return index
+
     def _state(self) -> Iterator[Finding]:
         store = self.store
         if store.process is not None:
@@ -79,3 +106,12 @@ class StoreCheck:
             "--set maxHashSlotNum=N --set maxIndexNum=N"
         )
         return Finding("index-sizes", "index", said, severity=Severity.NOTE)
+
+
+def _has_loops() -> bool:
+    """Tell whether the extra ``columns`` is there; without it each message is taken by itself."""
+    try:
+        from logstore.segments.rocketmq.columns.kernel import is_available
+    except ImportError:
+        return False
+    return is_available()
