@@ -17,6 +17,9 @@ from logstore.errors import LogStoreError
 
 ResultT = TypeVar("ResultT")
 
+#: lower ones are the administrator's on most systems
+_PORT_FOR_ALL_MIN = 1024
+
 
 class AddressError(LogStoreError):
     """The address to listen on cannot be had."""
@@ -39,11 +42,21 @@ async def listen(server: Server, host: str, port: int) -> int:
     try:
         return await server.start(host, port)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            text = "is taken by another program; name another port (0: any free one)"
-        else:
-            text = f"cannot be listened on: {error.strerror or error}"
-        raise AddressError(f"{host}:{port} {text}") from error
+        raise AddressError(f"{host}:{port} {_refusal(error, port)}") from error
+
+
+def _refusal(error: OSError, port: int) -> str:
+    """Return why an address is not to be had, and what to name instead."""
+    if error.errno == errno.EADDRINUSE:
+        return "is taken by another program; name another port (0: any free one)"
+    if error.errno == errno.EACCES and 0 < port < _PORT_FOR_ALL_MIN:
+        return (
+            f"cannot be listened on: ports below {_PORT_FOR_ALL_MIN} are the administrator's; name "
+            "another port (0: any free one)"
+        )
+    # uvloop says the address once more, behind the reason.
+    reason = (error.strerror or str(error)).partition(" (while attempting")[0]
+    return f"cannot be listened on: {reason}; name an address of this machine (0.0.0.0: all)"
 
 
 async def listen_within(

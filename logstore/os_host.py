@@ -55,12 +55,16 @@ class SystemFile:
         return done
 
     def write(self, position: int, data: Buffer) -> None:
-        """Write all of `data` at `position`, or raise."""
-        written = os.pwrite(self._descriptor, data, position)
-        size_bytes = len(data) if type(data) is memoryview else memoryview(data).nbytes
-        while written < size_bytes:
-            rest = memoryview(data)[written:]
-            written += os.pwrite(self._descriptor, rest, position + written)
+        """Write all of `data` at `position`, or raise OSError that names the file."""
+        try:
+            written = os.pwrite(self._descriptor, data, position)
+            size_bytes = len(data) if type(data) is memoryview else memoryview(data).nbytes
+            while written < size_bytes:
+                rest = memoryview(data)[written:]
+                written += os.pwrite(self._descriptor, rest, position + written)
+        except OSError as error:
+            error.filename = self.path  # the system knows a number only
+            raise
 
     def truncate(self, size_bytes: int) -> None:
         """Cut or (sparsely) extend the file to `size_bytes`."""

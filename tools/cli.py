@@ -9,6 +9,7 @@ import click
 
 from logstore import __version__
 from logstore.errors import LogStoreError
+from logstore.tools.os_failure import os_failure
 
 #: command -> module and attribute that has it; the order is that of the help page
 COMMANDS = {
@@ -36,7 +37,7 @@ SUMMARIES = {
     "salvage": "Take all that can be read of a damaged store into a new one.",
     "compact": "Keep only the last record of each key in compacted topics.",
     "convert": "Make a store of the other layout, or Parquet or JSON files, as a Spark job.",
-    "bench": "Measure this broker beside the real one.",
+    "bench": "Measure brokers beside the real ones, and the files alone.",
 }
 
 
@@ -68,12 +69,13 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, "-V", "--version", prog_name="logstore")
 def cli() -> None:
     """
-    Serve, look into and measure logs that stand on disk as Kafka keeps them.
+    Serve, look into, mend, convert and measure logs as Kafka and RocketMQ keep them on disk.
 
     \b
     Examples:
       logstore serve                          a broker on port 9092 with throw-away data
       logstore serve --data DIR --port 0      serve a Kafka data directory on a free port
+      logstore serve --layout rocketmq        RocketMQ's name server and broker, port 9876
       logstore ls DIR                         what is in it
       logstore query DIR --topic t --partition 0 --offset 4711
 
@@ -89,8 +91,7 @@ def main() -> None:
         click.echo(f"logstore: {error}", err=True)
         sys.exit(1)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        click.echo(f"logstore: {place}{error.strerror or error}", err=True)
+        click.echo(f"logstore: {os_failure(error)}", err=True)
         sys.exit(1)
 
 

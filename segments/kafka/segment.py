@@ -464,7 +464,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
             self.time_index.seal()
         except OSError as error:
             raise WriteFailedError(
-                f"{self.path}: the indexes could not be written: {error}"
+                f"{self.path}: the indexes could not be written: {error.strerror or error}"
             ) from error
 
     def resume(self) -> None:

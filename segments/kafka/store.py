@@ -361,7 +361,9 @@ def _close(partition: KafkaPartition) -> Exception | None:
     try:
         partition.close()
     except (OSError, StorageError) as error:
-        _log.exception("%s-%s: could not be closed", partition.topic, partition.index)
+        name = f"{partition.topic}-{partition.index}"
+        _log.error("%s: could not be closed: %s", name, error)
+        _log.debug("%s: could not be closed", name, exc_info=True)
         return error
     return None
 

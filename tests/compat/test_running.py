@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import threading
 
 import pytest
 
 from logstore.compat.running import AddressError, ServerThread, run_in_loop
+from logstore.compat.server import Server
 from tests.compat.scripted_service import ScriptedService, echo
 
 
@@ -50,8 +52,27 @@ def test_a_taken_port_is_one_clear_line() -> None:
 def test_a_foreign_address_is_one_clear_line() -> None:
     """An address of another machine cannot be listened on."""
     thread = ServerThread(ScriptedService(echo), lambda _: None)
-    with pytest.raises(AddressError, match=r"192\.0\.2\.1:0 cannot be listened on"):
+    with pytest.raises(AddressError) as told:
         thread.start("192.0.2.1", 0)
+    assert str(told.value) == (
+        "192.0.2.1:0 cannot be listened on: Cannot assign requested address; name an address of "
+        "this machine (0.0.0.0: all)"
+    )
+
+
+def test_a_port_of_the_administrator_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only root may listen below 1024, another port is what helps."""
+
+    async def refuse(server: Server, host: str, port: int) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied (while attempting to bind on ...)")
+
+    monkeypatch.setattr(Server, "start", refuse)
+    with pytest.raises(AddressError) as told:
+        ServerThread(ScriptedService(echo), lambda _: None).start("127.0.0.1", 1)
+    assert str(told.value) == (
+        "127.0.0.1:1 cannot be listened on: ports below 1024 are the administrator's; name another "
+        "port (0: any free one)"
+    )
 
 
 def test_what_fails_at_the_start_is_raised_there() -> None:

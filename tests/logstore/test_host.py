@@ -173,11 +173,12 @@ def test_a_missing_file_is_created_only_on_demand(world: World) -> None:
 
 
 def test_a_read_only_handle_does_not_write(world: World) -> None:
-    """Writing and cutting through a handle opened for reading raise, and change nothing."""
+    """Writing and cutting through it raise, change nothing, and a failed write names the file."""
     path = world.make("a", b"0123")
     file = world.fs.open(path, writable=False)
-    with pytest.raises(OSError, match="Errno 9"):
+    with pytest.raises(OSError, match="Errno 9") as told:
         file.write(0, b"x")
+    assert told.value.filename == path
     with pytest.raises(OSError, match=r"Errno (9|22)"):
         file.truncate(0)
     assert file.read(0, 100) == b"0123"

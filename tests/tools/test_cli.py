@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import os
 import subprocess
@@ -112,6 +113,21 @@ def test_wrong_use_is_exit_code_2(logstore: CommandLine, arguments: tuple[str, .
         (LogStoreError("disk.log: position 7: bad"), "logstore: disk.log: position 7: bad"),
         (FileNotFoundError(2, "No such file", "x.log"), "logstore: x.log: No such file"),
         (OSError("something else"), "logstore: something else"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "x.log"),
+            (
+                "logstore: x.log: Permission denied; name what you may read and write, or run this "
+                "as its owner"
+            ),
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "x.log"),
+            "logstore: x.log: No space left on device; make room on that disk",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "x.log"),
+            "logstore: x.log: Read-only file system; name a place that can be written to",
+        ),
     ],
 )
 def test_an_expected_failure_is_one_line(

@@ -112,8 +112,19 @@ def test_a_directory_of_something_else_stays_as_it_is(
     """No store is created in it."""
     outcome = logstore("compact", str(tmp_path))
     assert outcome.exit_code == 1
-    assert "is no Kafka data directory" in outcome.err
+    words = f"logstore: {tmp_path}: is no Kafka data directory; name an entry of Kafka's log.dirs\n"
+    assert outcome.err == words
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rocketmq_store_is_told_for_one(tmp_path: Path, logstore: CommandLine) -> None:
+    """Its topics are not compacted here; nothing in it is touched."""
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "commitlog" / f"{0:020d}").touch()
+    outcome = logstore("compact", str(tmp_path))
+    assert outcome.exit_code == 1
+    assert outcome.err.startswith(f"logstore: {tmp_path}: is a RocketMQ store; name ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["commitlog"]
 
 
 def test_damage_is_told(directory: Path, logstore: CommandLine) -> None:

@@ -172,3 +172,28 @@ def test_progress_shows_rate_and_time_left() -> None:
     assert "measuring" in shown
     assert "10.0/10.0 MB" in shown
     assert "5.0/10.0 MB" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        ((), "pip install 'logstore-segments[spark]'; without Spark, --master none"),
+        (HERE, "pip install 'logstore-segments[columns]'"),
+        (("--dry-run",), "pip install 'logstore-segments[columns]'"),
+    ],
+)
+def test_what_is_not_installed_is_named(
+    tmp_path: Path,
+    source: Path,
+    logstore: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    remedy: str,
+) -> None:
+    """One line with the one installation that is enough, and nothing is begun."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    target = tmp_path / "target"
+    outcome = logstore("convert", source, target, "--to", "rocketmq", *arguments)
+    assert outcome.exit_code == 1
+    assert outcome.err == f"logstore: convert needs numpy: {remedy}\n"
+    assert not target.exists()

@@ -11,7 +11,7 @@ import attrs
 import click
 import orjson
 
-from logstore.errors import LogStoreError
+from logstore.errors import ForeignDirectoryError, LogStoreError, MissingSegmentError
 from logstore.os_host import system_host
 from logstore.segments.kafka.compaction import (
     Cleanable,
@@ -24,6 +24,7 @@ from logstore.segments.kafka.compaction import (
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.store import KafkaLayout, KafkaStore, StoreOptions
 from logstore.tools.inspection.late_progress import LateProgress
+from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 
 
 @click.command("compact", context_settings={"help_option_names": ["-h", "--help"]})
@@ -52,7 +53,10 @@ def compact_command(
     """
     path = os.path.abspath(directory)
     if not KafkaLayout().recognises(system_host(), path):
-        raise click.ClickException(f"{path}: is no Kafka data directory")
+        kind = (
+            "is a RocketMQ store" if layout_of(path) == ROCKETMQ else "is no Kafka data directory"
+        )
+        raise ForeignDirectoryError(f"{path}: {kind}; name an entry of Kafka's log.dirs")
     with _opened(path, is_writable=not is_dry) as store:
         chosen = _chosen(store, topic, partition)
         checkpoint = CleanerCheckpoint(store.host.fs, path, store.partitions)
@@ -90,10 +94,10 @@ def _chosen(store: KafkaStore, topic: str | None, index: int | None) -> list[Kaf
     if not found:
         wanted = topic or "any topic"
         part = "" if index is None else f", partition {index}"
-        raise click.ClickException(f"{store.directory}: there is no {wanted}{part}")
+        raise MissingSegmentError(f"{store.directory}: there is no {wanted}{part}")
     chosen = [partition for partition in found if partition.config.is_compacted]
     if topic is not None and not chosen:
-        raise click.ClickException(f"{topic}: its cleanup.policy is not compact")
+        raise MissingSegmentError(f"{topic}: its cleanup.policy is not compact")
     return chosen
 
 

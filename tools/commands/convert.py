@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 #: value of --master that does without Spark
 HERE = "none"
-_NEEDED = {"numpy": "columns", "numba": "columns", "pyarrow": "columns"}
+#: modules of the extra `columns`
+_NEEDED = ("numpy", "numba", "pyarrow")
 _MB = 1_000_000
 
 
@@ -213,11 +214,12 @@ def _runner(master: str) -> Generator[Runner]:
 
 def _check_extras(*, is_spark: bool) -> None:
     """Raise MissingExtraError if what reads columns, or Spark, is not installed."""
-    needed = {**_NEEDED, **({"pyspark": "spark"} if is_spark else {})}
-    for module, extra in needed.items():
+    extra = "spark" if is_spark else "columns"
+    without = f"; without Spark, --master {HERE}" if is_spark else ""
+    for module in (*_NEEDED, "pyspark") if is_spark else _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise MissingExtraError(
-                f"convert needs {module}: pip install 'logstore-segments[{extra}]'"
+                f"convert needs {module}: pip install 'logstore-segments[{extra}]'{without}"
             )
 
 

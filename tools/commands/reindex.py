@@ -13,6 +13,7 @@ from logstore.errors import StorageError
 from logstore.host import Host
 from logstore.os_host import system_host
 from logstore.tools.commands.store_settings import store_settings
+from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.rebuilding.index_interval import (
@@ -29,7 +30,6 @@ from logstore.tools.inspection.rebuilding.partition_rebuild import (
 from logstore.tools.inspection.rebuilding.work_place import (
     WorkPartition,
     WorkPlace,
-    brokers_kept_out,
     find_work,
 )
 from logstore.tools.inspection.verification.partition_check import (
@@ -83,7 +83,8 @@ def reindex(
     work = find_work(host.fs, path)
     is_failed = False
     total = sum(log_bytes(host.fs, partition.directory) for partition in work.partitions)
-    with brokers_kept_out(host.fs, work), LateProgress("reindexing", total) as progress:
+    out = kept_out(host.fs, work.data_directory, work.lock_path, only_reads=is_dry)
+    with out, LateProgress("reindexing", total) as progress:
         for partition in work.partitions:
             try:
                 rebuild = _rebuild(host, work, partition, interval_bytes, is_changing=not is_dry)
@@ -120,7 +121,7 @@ def _copied(source: str, target: str) -> str:
     if os.path.exists(target):
         raise click.UsageError(f"{target} exists; name a directory that does not")
     if os.path.commonpath([source, target]) == source:
-        raise click.UsageError(f"{target} is inside of {source}")
+        raise click.UsageError(f"{target} is inside of {source}; name another directory")
 
     def locks(folder: str, names: list[str]) -> set[str]:
         return {".lock", "lock"} & set(names) if folder == source else set()

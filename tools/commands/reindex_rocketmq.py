@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logstore.os_host import system_host
+from logstore.segments.rocketmq.opening.store_lock import LOCK_NAME
+from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.rebuilding.outcome import Rebuilt
-from logstore.tools.inspection.rocketmq.rebuilding.kept_out import brokers_kept_out
 from logstore.tools.inspection.rocketmq.rebuilding.store_rebuild import StoreRebuild
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
 
@@ -17,7 +18,7 @@ def rebuilt_files(
 ) -> Iterator[Rebuilt]:
     """Yield what became of every consume queue and index file, once it is right."""
     host = system_host()
-    with brokers_kept_out(host.fs, directory):
+    with kept_out(host.fs, directory, f"{directory}/{LOCK_NAME}", only_reads=not is_changing):
         rebuild = StoreRebuild(host, StoredStore(host.fs, directory, settings), is_changing)
         with LateProgress("reindexing", rebuild.size_bytes) as progress:
             yield from rebuild.run(progress.advance)

@@ -13,6 +13,7 @@ from logstore.os_host import system_host
 from logstore.segments.kafka.checkpoints import CLEANER, LOG_START
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.tools.commands.store_settings import store_settings
+from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.rebuilding.index_interval import (
@@ -30,7 +31,6 @@ from logstore.tools.inspection.rebuilding.work_place import (
     METADATA_DIRECTORY,
     WorkPartition,
     WorkPlace,
-    brokers_kept_out,
     find_work,
 )
 from logstore.tools.inspection.verification.directory_check import DirectoryCheck
@@ -72,7 +72,8 @@ def salvage(directory: str, into: str, settings: dict[str, str], is_json: bool) 
         return
     work = find_work(host.fs, source)
     total = sum(log_bytes(host.fs, partition.directory) for partition in work.partitions)
-    with brokers_kept_out(host.fs, work), LateProgress("salvaging", total) as progress:
+    out = kept_out(host.fs, work.data_directory, work.lock_path, only_reads=True)
+    with out, LateProgress("salvaging", total) as progress:
         for partition in work.partitions:
             salvaged = _salvage(host, work, partition, target).run(progress.advance)
             _say(partition, salvaged, is_json=is_json)
@@ -84,9 +85,9 @@ def salvage(directory: str, into: str, settings: dict[str, str], is_json: bool) 
 
 def _check_target(source: str, target: str) -> None:
     if os.path.exists(target) and (not os.path.isdir(target) or os.listdir(target)):
-        raise click.UsageError(f"{target} exists and is not empty")
+        raise click.UsageError(f"{target} exists and is not empty; name another directory")
     if os.path.commonpath([source, target]) == source:
-        raise click.UsageError(f"{target} is inside of {source}")
+        raise click.UsageError(f"{target} is inside of {source}; name another directory")
 
 
 def _salvage(

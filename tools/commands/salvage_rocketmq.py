@@ -6,8 +6,9 @@ import click
 import orjson
 
 from logstore.os_host import system_host
+from logstore.segments.rocketmq.opening.store_lock import LOCK_NAME
+from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
-from logstore.tools.inspection.rocketmq.rebuilding.kept_out import brokers_kept_out
 from logstore.tools.inspection.rocketmq.rebuilding.store_salvage import Lost, StoreSalvage
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
 from logstore.tools.inspection.rocketmq.verification.store_check import StoreCheck
@@ -18,7 +19,7 @@ _NAMES_SHOWN = 5
 def salvage_store(directory: str, target: str, settings: dict[str, str], *, is_json: bool) -> bool:
     """Print what is lost of a store; tell whether the new one is sound."""
     host = system_host()
-    with brokers_kept_out(host.fs, directory):
+    with kept_out(host.fs, directory, f"{directory}/{LOCK_NAME}", only_reads=True):
         store = StoredStore(host.fs, directory, settings)
         salvage = StoreSalvage(host, store, target)
         total = sum(file.size_bytes for file in store.commit_log.files)

@@ -97,7 +97,7 @@ def survey_directory(
         if not paths and meta is None:
             raise ForeignDirectoryError(
                 f"{directory}: no meta.properties, no partition and no .log file is in it; name a "
-                "directory of Kafka's log.dirs, or of one partition"
+                "directory of Kafka's log.dirs, or of one partition, or a RocketMQ store"
             )
     starts = log_starts(fs, directory, problems)
     views: list[PartitionView] = []

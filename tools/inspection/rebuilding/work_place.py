@@ -1,13 +1,10 @@
-"""The partitions that a command works on, and the lock that keeps brokers out meanwhile."""
+"""The partitions that a command works on."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-
 import attrs
 
-from logstore.errors import CorruptFileError, ForeignDirectoryError, LockedError
+from logstore.errors import CorruptFileError, ForeignDirectoryError
 from logstore.host import FileSystem
 from logstore.segments.kafka.checkpoints import CLEANER, read_offset_checkpoint
 from logstore.segments.kafka.data_directory import LOCK_FILE
@@ -18,7 +15,6 @@ from logstore.segments.kafka.directory_name import (
     is_skipped_directory,
     parse_directory_name,
 )
-from logstore.tools.inspection.lock_holder import lock_holder
 from logstore.tools.inspection.survey import is_partition, listed, log_starts
 
 METADATA_DIRECTORY = "__cluster_metadata-0"
@@ -43,6 +39,11 @@ class WorkPlace:
     directory: str
     data_directory: str
     partitions: tuple[WorkPartition, ...]
+
+    @property
+    def lock_path(self) -> str:
+        """The lock that a broker takes on the data directory."""
+        return f"{self.data_directory}/{LOCK_FILE}"
 
 
 def find_work(fs: FileSystem, directory: str) -> WorkPlace:
@@ -69,7 +70,7 @@ def find_work(fs: FileSystem, directory: str) -> WorkPlace:
     if not found:
         raise ForeignDirectoryError(
             f"{directory}: no partition and no .log file is in it; name a directory of Kafka's "
-            "log.dirs, or of one partition"
+            "log.dirs, or of one partition, or a RocketMQ store"
         )
     return WorkPlace(directory, directory, found)
 
@@ -105,32 +106,3 @@ def _is_partition_directory(fs: FileSystem, directory: str, name: str) -> bool:
         if is_skipped_directory(name) and name != METADATA_DIRECTORY:
             return False
     return is_partition(fs.list_directory(f"{directory}/{name}"))
-
-
-@contextmanager
-def brokers_kept_out(fs: FileSystem, work: WorkPlace) -> Generator[None]:
-    """
-    Hold the lock of the data directory, if it has one, for the time of the block.
-
-    Raises:
-        LockedError: a broker has it.
-
-    """
-    path = f"{work.data_directory}/{LOCK_FILE}"
-    if not fs.exists(path):
-        yield
-        return
-    process = lock_holder(path)
-    try:
-        if process is not None:
-            raise BlockingIOError
-        lock = fs.lock(path)
-    except BlockingIOError:
-        who = "another process" if process is None else f"process {process}"
-        raise LockedError(
-            f"{work.data_directory}: in use by {who}; stop the broker first"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()

@@ -91,7 +91,7 @@ class DirectoryCheck:
             if not self._roots and META_PROPERTIES not in self._names:
                 raise ForeignDirectoryError(
                     f"{directory}: no meta.properties, no partition and no .log file is in it; "
-                    "name a directory of Kafka's log.dirs, or of one partition"
+                    "name a directory of Kafka's log.dirs, or of one partition, or a RocketMQ store"
                 )
         self._surroundings = self._look_around(around, has_records=has_records)
 
