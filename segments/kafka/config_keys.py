@@ -37,6 +37,7 @@ class ConfigError(LogStoreError, ValueError):
 class ConfigType(IntEnum):
     """How the text of a value is read; numbered as DescribeConfigs reports it."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
+from logstore.segments.kafka.broker_config import ACCEPTED_FAMILIES, BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config import LogConfig, parse_topic_configs, topic_defaults
 from logstore.segments.kafka.config_keys import ConfigError
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_SYNONYMS
@@ -59,6 +59,16 @@ _WITHOUT_EFFECT = frozenset(
 )
 
 _CHANGEABLE = _LOG_DEFAULTS | _ASKED_FOR | _WITHOUT_EFFECT
+
+#: known to Kafka, not to the tables here, and fixed while a broker runs; the dynamic ones among
+#: them are taken like what nobody knows: listeners, SASL, threads of tiered storage
+_FIXED_FAMILIES = tuple(
+    sorted(
+        set(ACCEPTED_FAMILIES)
+        - {"listener.name.", "principal.builder.class", "remote.", "sasl.", "ssl.", "zookeeper."}
+    )
+)
+_PER_LISTENER = "ssl."
 
 
 class DynamicConfig:
@@ -111,6 +121,10 @@ class DynamicConfig:
                 return layer[name]
         return BROKER_CONFIG_KEYS[name].default
 
+    def without_key(self) -> list[str]:
+        """Return the names that were given a value and mean nothing to the tables here, sorted."""
+        return sorted({*self.of_broker, *self.of_cluster} - set(BROKER_CONFIG_KEYS))
+
     def integer(self, name: str) -> int:
         """Return the value in force of a setting that is a whole number and not null."""
         value = BROKER_CONFIG_KEYS[name].parse(self.value_of(name))
@@ -124,8 +138,9 @@ class DynamicConfig:
         Make `settings` one of the dynamic layers, in place of what it was.
 
         Raises:
-            RefusedRequestError: 42, as in Kafka: a setting that is unknown or cannot be changed,
-                or a value that it cannot have; nothing was changed.
+            RefusedRequestError: 42, as in Kafka: a setting that cannot be changed while the broker
+                runs, or a value that it cannot have; nothing was changed. Names that nobody knows
+                are taken, for the plug-ins that might.
             WriteFailedError, OSError: the disk refused; nothing was changed.
 
         """
@@ -177,15 +192,19 @@ class DynamicConfig:
 
     def _check(self, name: str, text: str) -> None:
         key = BROKER_CONFIG_KEYS.get(name)
+        if name.startswith(_PER_LISTENER):
+            raise _refused(
+                f"{name} can be changed for one listener only: listener.name.NAME.{name}"
+            )
+        if name.startswith(_FIXED_FAMILIES) or (key is not None and not self.is_dynamic(name)):
+            raise _refused(f"{name} cannot be changed while the broker runs")
         if key is None:
-            raise RefusedRequestError(
-                ErrorCode.INVALID_REQUEST, f"there is no broker setting {name}"
-            )
-        if not self.is_dynamic(name):
-            raise RefusedRequestError(
-                ErrorCode.INVALID_REQUEST, f"{name} cannot be changed while the broker runs"
-            )
+            return
         try:
             key.parse(text)
         except ConfigError as error:
-            raise RefusedRequestError(ErrorCode.INVALID_REQUEST, str(error)) from error
+            raise _refused(str(error)) from error
+
+
+def _refused(message: str) -> RefusedRequestError:
+    return RefusedRequestError(ErrorCode.INVALID_REQUEST, message)

@@ -62,8 +62,8 @@ class ConfigEntry:
 
     @property
     def is_sensitive(self) -> bool:
-        """Tell whether the value is nobody's business."""
-        return self.type is ConfigType.PASSWORD
+        """Tell whether the value is nobody's business; of what is unknown it may be."""
+        return self.type in {ConfigType.PASSWORD, ConfigType.UNKNOWN}
 
 
 _DEFAULTS: Mapping[str, str] = {
@@ -106,10 +106,26 @@ def _topic_entry(
 def broker_entries(broker: Broker) -> list[ConfigEntry]:
     """Return every setting of the broker, by name."""
     facts = _facts(broker)
-    return [
+    known = [
         _broker_entry(broker, key, facts.get(name))
         for name, key in sorted(BROKER_CONFIG_KEYS.items())
     ]
+    of_broker = broker.dynamic_config.of_broker
+    return known + [
+        _unknown_entry(
+            name,
+            ConfigSource.DYNAMIC_BROKER
+            if name in of_broker
+            else ConfigSource.DYNAMIC_DEFAULT_BROKER,
+        )
+        for name in broker.dynamic_config.without_key()
+    ]
+
+
+def _unknown_entry(name: str, source: ConfigSource) -> ConfigEntry:
+    """Return what is told of a setting that only a plug-in could know: that it is set."""
+    synonyms = (ConfigSynonym(name, None, source),)
+    return ConfigEntry(name, None, source, ConfigType.UNKNOWN, "", True, synonyms)
 
 
 def _facts(broker: Broker) -> dict[str, str]:
@@ -153,7 +169,9 @@ def _broker_entry(broker: Broker, key: ConfigKey, fact: str | None) -> ConfigEnt
 def cluster_entries(broker: Broker) -> list[ConfigEntry]:
     """Return the settings that were changed for the whole cluster, by name."""
     return [
-        ConfigEntry(
+        _unknown_entry(name, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        if name not in BROKER_CONFIG_KEYS
+        else ConfigEntry(
             name,
             value,
             ConfigSource.DYNAMIC_DEFAULT_BROKER,

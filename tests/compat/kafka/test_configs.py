@@ -274,7 +274,8 @@ def test_lists_grow_and_shrink() -> None:
         (TOPIC, "", [("segment.ms", SET, "1")], 42),
         (BROKER, "2", [("log.retention.ms", SET, "1")], 42),
         (BROKER, "1", [("num.partitions", SET, "2")], 42),
-        (BROKER, "1", [("no.such", SET, "2")], 42),
+        (BROKER, "1", [("metrics.num.samples", SET, "3")], 42),
+        (BROKER, "1", [("ssl.keystore.type", SET, "JKS")], 42),
         (BROKER, "1", [("log.retention.ms", SET, "-5")], 42),
         (BROKER, "1", [("log.segment.bytes", SET, "1")], 42),
         (GROUP, "g", [("x", SET, "1")], 42),
@@ -364,6 +365,20 @@ def test_a_default_that_would_break_a_topic_is_refused() -> None:
     change = ("log.cleaner.max.compaction.lag.ms", SET, "1000")
     assert alter(conversation, BROKER, "1", change) == 42
     assert conversation.broker.dynamic_config.of_broker == {}
+
+
+def test_a_broker_setting_that_nobody_knows_is_kept_and_not_shown() -> None:
+    """Kafka takes it for that of a plug-in: stored, listed as sensitive, removed on demand."""
+    conversation = Conversation()
+    for name in ("no.such", "sasl.kerberos.min.time.before.relogin"):
+        assert alter(conversation, BROKER, "1", (name, SET, "58000")) == 0
+        entry = describe(conversation, BROKER, "1", [name])["configs"][name]
+        assert (entry["value"], entry["config_source"]) == (None, 2)
+        assert (entry["is_sensitive"], entry["read_only"], entry["config_type"]) == (True, True, 0)
+        assert alter(conversation, BROKER, "1", (name, DELETE, None)) == 0
+        assert name not in describe(conversation, BROKER, "1")["configs"]
+    assert alter(conversation, BROKER, "", ("no.such", SET, "1")) == 0
+    assert describe(conversation, BROKER, "")["configs"]["no.such"]["value"] is None
 
 
 def test_settings_of_the_broker_survive_a_restart() -> None:
