@@ -191,7 +191,11 @@ def test_what_is_not_installed_is_named(
     remedy: str,
 ) -> None:
     """One line with the one installation that is enough, and nothing is begun."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+    def find_nothing(_: str) -> None:
+        return None
+
+    monkeypatch.setattr("importlib.util.find_spec", find_nothing)
     target = tmp_path / "target"
     outcome = logstore("convert", source, target, "--to", "rocketmq", *arguments)
     assert outcome.exit_code == 1
