@@ -39,10 +39,11 @@ class Rate:
         """Take records: when each was made, and how many bytes it has."""
         if not len(times_ms):
             return
-        span_ms = int(times_ms.max()) - int(times_ms.min())
-        while span_ms // self.width_ms >= BUCKETS_MAX * 64 and self._can_widen:
-            self._widen()  # what is far apart need not be told apart first
-        buckets, rows = np.unique(times_ms // self.width_ms, return_inverse=True)
+        buckets = np.unique(times_ms // self.width_ms)
+        while len(buckets) > BUCKETS_MAX and self._can_widen:
+            self._widen()
+            buckets = np.unique(times_ms // self.width_ms)
+        rows = np.searchsorted(buckets, times_ms // self.width_ms)
         counts = np.bincount(rows)
         weights = np.bincount(rows, weights=sizes)
         for bucket, count, weight in zip(

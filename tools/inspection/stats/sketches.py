@@ -1,13 +1,14 @@
 """
 What cannot be counted exactly in little memory: how many keys differ, and how sizes are spread.
 
-Both are sketches of Apache DataSketches (HyperLogLog, KLL), a few kilobytes however much they have
-seen; two of them make one.
+A few kilobytes, however much they have seen; two of them make one. Keys are counted by Apache
+DataSketches (HyperLogLog).
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,7 @@ from numpy.typing import NDArray
 
 #: 2**12 registers: off by 1.6 percent (one standard deviation), in 2 KiB
 _KEYS_LOG = 12
-#: ranks are off by 1.3 percent
-_SIZES_K = 200
+_STEP = math.log(1.02)
 
 
 def _library() -> Any:
@@ -55,37 +55,63 @@ class DistinctKeys:
 
 
 class SizeSpread:
-    """Sizes in bytes: what half of them are below, and other quantiles."""
+    """
+    Sizes in bytes: what half of them are below, and other quantiles, right to one percent.
 
-    __slots__ = ("_sketch",)
+    A count for each step of two percent, so that the order in which sizes are taken is all one.
+    """
 
-    def __init__(self, content: bytes | None = None) -> None:
-        kind = _library().kll_floats_sketch
-        self._sketch: Any = kind(_SIZES_K) if content is None else kind.deserialize(content)
+    __slots__ = ("_counts", "_largest", "_smallest")
 
-    def __reduce__(self) -> tuple[type[SizeSpread], tuple[bytes]]:
-        return SizeSpread, (self._sketch.serialize(),)
+    def __init__(
+        self,
+        counts: dict[int, int] | None = None,
+        smallest: int | None = None,
+        largest: int | None = None,
+    ) -> None:
+        self._counts = {} if counts is None else counts
+        self._smallest = smallest
+        self._largest = largest
+
+    def __reduce__(
+        self,
+    ) -> tuple[type[SizeSpread], tuple[dict[int, int], int | None, int | None]]:
+        return SizeSpread, (self._counts, self._smallest, self._largest)
 
     def add(self, sizes: NDArray[np.int64]) -> None:
-        """Take sizes."""
-        if len(sizes):
-            self._sketch.update(sizes.astype(np.float32))
+        """Take sizes, each at least 1."""
+        if not len(sizes):
+            return
+        steps, counts = np.unique(
+            np.ceil(np.log(sizes) / _STEP).astype(np.int64), return_counts=True
+        )
+        found = dict(zip(steps.tolist(), counts.tolist(), strict=True))
+        self.merge(SizeSpread(found, int(sizes.min()), int(sizes.max())))
 
     def merge(self, other: SizeSpread) -> None:
         """Take all that another one has seen."""
-        self._sketch.merge(other._sketch)
+        if other._smallest is None or other._largest is None:
+            return
+        for step, count in other._counts.items():
+            self._counts[step] = self._counts.get(step, 0) + count
+        smallest, largest = self._smallest, self._largest
+        self._smallest = other._smallest if smallest is None else min(smallest, other._smallest)
+        self._largest = other._largest if largest is None else max(largest, other._largest)
 
     def quantile(self, rank: float) -> int | None:
         """Return the size that this share of all is not larger than; None without any."""
-        if self._sketch.is_empty():
+        if self._smallest is None or self._largest is None:
             return None
-        found: float = self._sketch.get_quantile(rank)
-        return round(found)
+        wanted, seen = rank * sum(self._counts.values()), 0
+        for step in sorted(self._counts):
+            seen += self._counts[step]
+            if seen >= wanted:
+                # a step covers (low, high]; its middle is off by one percent at the most
+                middle = math.exp((step - 0.5) * _STEP)
+                return round(min(max(middle, self._smallest), self._largest))
+        return self._largest
 
     @property
     def largest(self) -> int | None:
         """The largest size, None without any."""
-        if self._sketch.is_empty():
-            return None
-        found: float = self._sketch.get_max_value()
-        return round(found)
+        return self._largest

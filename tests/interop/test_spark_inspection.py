@@ -1,0 +1,71 @@
+"""``verify`` and ``stats`` as Spark jobs: they say what they say without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from logstore.compat.spark import local_session, read
+from logstore.os_host import system_host
+from logstore.tools.inspection.stats.store_stats import StatsOptions, measure_store
+from logstore.tools.inspection.stats.topic_stats import topics_of
+from logstore.tools.inspection.verification.directory_check import DirectoryCheck
+from logstore.tools.inspection.verification.spark_scans import SparkScans
+from tests.segments.kafka.golden_case import GOLDEN
+from tests.segments.rocketmq.golden_case import GoldenCase
+
+pytestmark = pytest.mark.interop
+DATA = GOLDEN / "kafka-4.3" / "data"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """One session for all of these tests."""
+    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def store_of(layout: str) -> Path:
+    """Return a store that a real broker has left."""
+    return DATA if layout == "kafka" else GoldenCase("plain", "5.5.0").store
+
+
+@pytest.mark.parametrize("data", [GOLDEN / "crash-4.3" / "data-before", DATA])
+def test_workers_find_the_same_damage(data: Path, spark: SparkSession) -> None:
+    """Every finding, in the same order, with the same words; all bytes are told as done."""
+    told: list[tuple[int, int]] = []
+    check = DirectoryCheck(system_host().fs, str(data))
+
+    there = list(check.findings(lambda done, total: told.append((done, total)), SparkScans(spark)))
+
+    assert there == list(check.findings())
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+def test_workers_measure_the_same(layout: str, spark: SparkSession) -> None:
+    """Every number of every topic and partition; estimates too, as the sketches are the same."""
+    options = StatsOptions(str(store_of(layout)))
+
+    there = [topic.content() for topic in topics_of(measure_store(options, spark))]
+    here = [topic.content() for topic in topics_of(measure_store(options))]
+
+    assert there == here
+    assert len(here) > 1
+
+
+@pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+def test_a_url_loads_in_spark(layout: str, spark: SparkSession) -> None:
+    """``file://`` stands for any URL that driver and workers can both open."""
+    directory = store_of(layout)
+    columns = ["topic", "partition", "offset"]
+
+    found = sorted(map(tuple, read(spark, f"file://{directory}", columns).collect()))
+
+    assert found == sorted(map(tuple, read(spark, str(directory), columns).collect()))
+    assert len(found) > 100
