@@ -61,23 +61,18 @@ class KeptLog:
 @attrs.frozen
 class KeepLogTask:
     """
-    Writes the recipe of a commit log file up to `end`.
+    Writes the recipe of a commit log file of `file_bytes`.
 
-    `queues` are those that become partitions, by topic and queue id; `batch_topics` have units
-    that stand for several messages.
+    `queues` are those that become partitions, by topic and queue id.
     """
 
     number: int
     path: str
     physical_offset: int
-    end: int
+    size_bytes: int
+    file_bytes: int
     recipe: int
     queues: Mapping[tuple[str, int], QueueUnits]
-
-    @property
-    def size_bytes(self) -> int:
-        """How much of the source it reads."""
-        return self.end
 
     def run(self, attempt: Attempt) -> KeptLog:
         """Write it; return what stands in the file."""
@@ -88,7 +83,7 @@ class KeepLogTask:
         path = recipe_path(attempt.beside, LOG_PATTERN, self.recipe)
         try:
             with RecipeWriter(path, log_schema()) as writer:
-                for position, data in _records(file, self.end):
+                for position, data in _records(file, self.file_bytes):
                     row = self._row(position, data, units)
                     if row["kind"] == RESTORED:
                         place = (row["topic"], row["queue_id"])
@@ -102,7 +97,7 @@ class KeepLogTask:
             file.close()
         ranges = tuple((*place, *span) for place, span in sorted(spans.items()))
         found = KeptLogFile(self.physical_offset, self.recipe, count, ranges)
-        return KeptLog(found, self.end, kept_bytes, newest_ms)
+        return KeptLog(found, self.size_bytes, kept_bytes, newest_ms)
 
     def _row(self, position: int, data: bytes, units: _Units) -> dict[str, Any]:
         """Return the recipe of a message, or of what is none."""

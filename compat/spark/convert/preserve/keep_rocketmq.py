@@ -72,6 +72,7 @@ def plan_keeping_rocketmq(
             FIRST_NUMBER + number,
             f"{options.source}/{_LOG}/{base:0{NAME_DIGITS}d}",
             base,
+            min(log.file_size_bytes, log.max_physical_offset - base),
             log.file_size_bytes,
             number,
             units,

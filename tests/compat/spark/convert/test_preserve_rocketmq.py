@@ -64,7 +64,7 @@ def test_files_come_back_byte_for_byte(case: GoldenCase, tmp_path: Path) -> None
     there = made(case.store, tmp_path / "kafka", "kafka", topics=topics_of(case))
     back = made(tmp_path / "kafka", tmp_path / "rocketmq", "rocketmq", settings=case.settings)
     before, after = files_of(case.store), files_of(tmp_path / "rocketmq")
-    # Batch units do not say where their last message ends: opening such a store indexes it again.
+    # Opening a store whose last message is in a batch queue indexes that message once more.
     again = {name for name in before if name.startswith("index/") and case.name == "batch-queue"}
     assert any(name.startswith("commitlog/") for name in before)
     assert [name for name in differing(before, after) if name not in again] == []
