@@ -89,11 +89,15 @@ class OursInstance(RocketMQInstance):
         """The one process."""
         return [self.pid] if self.pid else []
 
-    def start(self) -> None:
-        """Start it; BenchError with what it said where it ends or does not answer."""
+    def command(self) -> list[str]:
+        """Return the command line."""
         command = [sys.executable, "-m", "logstore.tools.cli", "serve", "--layout", "rocketmq"]
         command += ["--data", str(self._directory / "store"), "--port", str(self.address[1])]
-        command += ["--broker-port", str(self.broker[1])]
+        return [*command, "--broker-port", str(self.broker[1])]
+
+    def start(self) -> None:
+        """Start it; BenchError with what it said where it ends or does not answer."""
+        command = self.command()
         log = self._directory / "serve.log"
         with open(log, "ab") as output:
             self._process = subprocess.Popen(

@@ -65,10 +65,14 @@ class OursInstance(Instance):
         # As an installer does: a checkout that was never compiled would start slower.
         compileall.compile_dir(str(Path(logstore.__file__).parent), quiet=2)
 
+    def command(self) -> list[str]:
+        """Return the command line, but for settings."""
+        command = [sys.executable, "-m", "logstore.tools.cli", "serve"]
+        return [*command, "--data", str(self._directory / "data"), "--port", str(self.address[1])]
+
     def start(self) -> None:
         """Start it; BenchError with what it said where it ends or does not answer."""
-        command = [sys.executable, "-m", "logstore.tools.cli", "serve"]
-        command += ["--data", str(self._directory / "data"), "--port", str(self.address[1])]
+        command = self.command()
         for key, value in SETTINGS.items():
             command += ["--set", f"{key}={value}"]
         log = self._directory / "serve.log"

@@ -8,6 +8,7 @@ import click
 
 from logstore.tools.bench.suite import SCENARIOS, chosen
 from logstore.tools.bench.targets import KAFKA, OURS
+from logstore.tools.commands.bench_bridge import bridge
 from logstore.tools.commands.bench_layout import layout
 from logstore.tools.commands.bench_rocketmq import rocketmq
 from logstore.tools.commands.bench_run import (
@@ -30,12 +31,14 @@ def bench() -> None:
     Examples:
       logstore bench kafka --quick
       logstore bench rocketmq --quick
+      logstore bench bridge --quick
       logstore bench layout --quick
       logstore bench spark --gigabytes 1 --rounds 1
       logstore bench kafka --help
     """
 
 
+bench.add_command(bridge)
 bench.add_command(layout)
 bench.add_command(rocketmq)
 bench.add_command(spark)

@@ -43,48 +43,55 @@ def _is_plain_key(source: Bytes, start: Number, size_bytes: Number) -> bool:
 
 
 @compiled
-def scan_batch(source: Bytes, base_timestamp_ms: Number, table: Int64s) -> Number:
+def scan_batch(
+    source: Bytes, base_timestamp_ms: Number, table: Int64s
+) -> tuple[Number, Number, Number]:
     """
-    Fill a row of `table` for each record; return how many bytes the texts of all properties have.
+    Fill a row of `table` for each record.
 
-    `source` are the records of a batch, uncompressed. NOT_PLAIN if one is not plain, or if there
-    are fewer records or more bytes than there should be.
+    `source` are the records of a batch, uncompressed. Returns how many bytes the texts of all
+    properties have, how many all values, and how many the longest key; NOT_PLAIN for the first if
+    a record is not plain, or if there are fewer records or more bytes than there should be.
     """
     at: Number = 0
     end = source.shape[0]
     text_bytes: Number = 0
+    body_bytes: Number = 0
+    key_bytes_max: Number = 0
     for row in range(table.shape[0]):
         length, at = get_varint(source, at, end)
         if at < 0 or length < 0 or length > end - at:
-            return NOT_PLAIN
+            return NOT_PLAIN, 0, 0
         record_end = at + length
         delta_ms, at = get_varint(source, at + 1, record_end)
         if at < 0:
-            return NOT_PLAIN
+            return NOT_PLAIN, 0, 0
         table[row, BORN_MS] = base_timestamp_ms + delta_ms
         offset_delta, at = get_varint(source, at, record_end)
         if at < 0 or offset_delta != row:
-            return NOT_PLAIN
+            return NOT_PLAIN, 0, 0
         size_bytes, at = get_varint(source, at, record_end)
         if at < 0 or size_bytes < -1 or size_bytes > record_end - at:
-            return NOT_PLAIN
+            return NOT_PLAIN, 0, 0
         table[row, KEY] = at
         table[row, KEY_BYTES] = size_bytes
         if size_bytes != -1:
             if not _is_plain_key(source, at, size_bytes):
-                return NOT_PLAIN
+                return NOT_PLAIN, 0, 0
             text_bytes += size_bytes + _AROUND_KEY_BYTES
+            key_bytes_max = max(key_bytes_max, size_bytes)
             at += size_bytes
         size_bytes, at = get_varint(source, at, record_end)
         if at < 0 or size_bytes <= 0 or size_bytes > record_end - at:
-            return NOT_PLAIN
+            return NOT_PLAIN, 0, 0
         table[row, VALUE] = at
         table[row, VALUE_BYTES] = size_bytes
+        body_bytes += size_bytes
         at += size_bytes
         if at != record_end - 1 or source[np.uint64(at)] != 0:
-            return NOT_PLAIN
+            return NOT_PLAIN, 0, 0
         at = record_end
-    return text_bytes if at == end else NOT_PLAIN
+    return text_bytes if at == end else NOT_PLAIN, body_bytes, key_bytes_max
 
 
 @compiled

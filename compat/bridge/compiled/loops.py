@@ -13,7 +13,6 @@ from logstore.compat.bridge.compiled.batch_to_messages import (
     COLUMNS,
     KEY_BYTES,
     NOT_PLAIN,
-    VALUE_BYTES,
     hash_keys,
     scan_batch,
     write_messages,
@@ -60,6 +59,9 @@ _MARGIN_BYTES = 64
 WINDOW_BYTES = 1024 * 1024
 _UNIT = np.dtype([("physical_offset", ">i8"), ("size_bytes", ">i4"), ("tags_code", ">i8")])
 
+_NO_NUMBERS = np.empty(0, np.int64)
+_NO_ENTRIES = IndexEntries(_NO_NUMBERS, np.empty(0, np.int32), _NO_NUMBERS, _NO_NUMBERS)
+
 
 class CompiledRunDraft(MessageBatchDraft):
     """The messages of one batch of plain records, put together in one go when it is stamped."""
@@ -73,7 +75,7 @@ class CompiledRunDraft(MessageBatchDraft):
         host: HostAddress,
         records: NDArray[np.uint8],
         table: NDArray[np.int64],
-        text_bytes: int,
+        sizes: tuple[int, int, int],
     ) -> None:
         super().__init__(
             draft_message(
@@ -90,9 +92,9 @@ class CompiledRunDraft(MessageBatchDraft):
         self.has_rests = False
         self.message_count = count
         self._records, self._table = records, table
+        text_bytes, body_bytes, key_bytes_max = sizes
         self._text_bytes = text_bytes
-        self.properties_size_bytes = 6 + max(int(table[:, KEY_BYTES].max()), 0)
-        body_bytes = int(table[:, VALUE_BYTES].sum())
+        self.properties_size_bytes = 6 + key_bytes_max
         self.size_bytes = self.model.size_bytes * count + body_bytes + text_bytes
         self._places: NDArray[np.int64] = np.empty(0, np.int64)
         self._units = b""
@@ -134,11 +136,11 @@ class CompiledRunDraft(MessageBatchDraft):
 
     def index_entries(self) -> IndexEntries:
         """Return what the index is to have of these messages, once they are stamped."""
+        if not self._text_bytes:
+            return _NO_ENTRIES
         hashes = np.empty(self.message_count, np.int64)
-        count = 0
-        if self._text_bytes:
-            topic_hash = java_hash(f"{self.topic}#")
-            count = int(hash_keys(self._records, self._table, topic_hash, hashes))
+        topic_hash = java_hash(f"{self.topic}#")
+        count = int(hash_keys(self._records, self._table, topic_hash, hashes))
         places = self._places
         if count < self.message_count:
             has_key = self._table[:, KEY_BYTES] > 0
@@ -192,10 +194,11 @@ def draft_batch(
     records = np.frombuffer(data, np.uint8)
     records.flags.writeable = False
     table = np.empty((batch.record_count, COLUMNS), np.int64)
-    text_bytes = int(scan_batch(records, batch.base_timestamp_ms, table))
-    if text_bytes == NOT_PLAIN:
+    text, values, longest_key = map(int, scan_batch(records, batch.base_timestamp_ms, table))
+    if text == NOT_PLAIN:
         return None
-    return CompiledRunDraft(topic, queue_id, host, records, table, text_bytes)
+    sizes = text, values, longest_key
+    return CompiledRunDraft(topic, queue_id, host, records, table, sizes)
 
 
 def read_chunk(

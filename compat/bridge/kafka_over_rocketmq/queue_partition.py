@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import RecordRunDraft, draft_records
+from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import (
+    RecordRunDraft,
+    draft_records,
+    draft_single,
+)
 from logstore.compat.bridge.memory_file import extent_of
 from logstore.errors import OffsetOutOfRangeError, RejectedAppendError, WriteFailedError
 from logstore.flush import NEVER
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from logstore.host import Host
     from logstore.segments.kafka.segment_files import SegmentFiles
     from logstore.segments.kafka.transaction_verification import Verification
+    from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 
 #: refusals that say something about the batch; all others are the store's
 _ILLEGAL = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
@@ -128,7 +133,7 @@ class QueuePartition(KafkaPartition):
             raise MessageTooLargeError(result.reason)
         raise WriteFailedError(f"{self.topic}-{self.index}: {result.reason}")
 
-    def _draft(self, batch: RecordBatch) -> RecordRunDraft | CompiledRunDraft:
+    def _draft(self, batch: RecordBatch) -> MessageDraft | RecordRunDraft | CompiledRunDraft:
         """Return the records as messages. Raises InvalidRecordError."""
         loops = self.queues.loops.want(batch.record_count)
         if loops is not None:
@@ -141,6 +146,10 @@ class QueuePartition(KafkaPartition):
             raise InvalidRecordError(str(error)) from error
         if not rows:
             raise InvalidRecordError("a batch without records")
+        if len(rows) == 1:
+            single = draft_single(self.topic, self.index, rows[0], self.queues.host)
+            if single is not None:
+                return single
         try:
             return draft_records(self.topic, self.index, rows, self.queues.host)
         except RejectedAppendError as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.kafka_over_rocketmq.queue_reads import QueueReads
 from logstore.compat.bridge.late_loops import LateLoops
+from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 
 if TYPE_CHECKING:
     from logstore.compat.bridge.compiled.loops import CompiledRunDraft
@@ -33,11 +34,14 @@ class Queues:
         """Where messages are said to be born and stored."""
         return self.rocketmq.store_host
 
-    def put(self, draft: RecordRunDraft | CompiledRunDraft) -> PutResult:
+    def put(self, draft: MessageDraft | RecordRunDraft | CompiledRunDraft) -> PutResult:
         """Put messages; they can be read soon after. Raises OSError: nothing was put."""
-        if draft.has_rests:
-            self.noted.note(draft.topic)
-        result = self.store.put_batch(draft)
+        if isinstance(draft, MessageDraft):
+            result = self.store.put_message(draft, is_delivery=True)
+        else:
+            if draft.has_rests:
+                self.noted.note(draft.topic)
+            result = self.store.put_batch(draft)
         self.served()
         return result
 

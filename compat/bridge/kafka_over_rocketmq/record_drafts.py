@@ -14,7 +14,11 @@ from logstore.segments.kafka.record_run import Row
 from logstore.segments.rocketmq.messages.batch_columns import BatchColumns
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
-from logstore.segments.rocketmq.messages.message_draft import MessageEntry, draft_message
+from logstore.segments.rocketmq.messages.message_draft import (
+    MessageDraft,
+    MessageEntry,
+    draft_message,
+)
 from logstore.segments.rocketmq.messages.message_layout import FIXED_BYTES, FIXED_FIELDS
 from logstore.segments.rocketmq.messages.properties import (
     PROPERTIES_SIZE_BYTES_MAX,
@@ -121,6 +125,29 @@ class RecordRunDraft(MessageBatchDraft):
         self.physical_offsets = offsets
         model.physical_offset = base_offset
         return MessageEntry(base_offset, self.size_bytes, b"".join(pieces))
+
+
+def draft_single(topic: str, queue_id: int, row: Row, host: HostAddress) -> MessageDraft | None:
+    """Return the one message that a plain record becomes; None if it is not plain."""
+    born_ms, key, value, headers = row
+    if not value or headers:
+        return None
+    text = b""
+    if key is not None:
+        if not key or not key.isascii() or b"\x01" in key or b"\x02" in key:
+            return None
+        text = _KEYS + key + b"\x02"
+        if len(text) > PROPERTIES_SIZE_BYTES_MAX:
+            return None
+    return draft_message(
+        topic=topic,
+        body=value,
+        queue_id=queue_id,
+        properties_text=text,
+        born_timestamp_ms=born_ms,
+        born_host=host,
+        store_host=host,
+    )
 
 
 def draft_records(

@@ -103,7 +103,7 @@ class PartitionBroker(Broker):
         known = self.topics.get(name)
         if known is None:
             self.topics.put(TopicConfig(name, count, count))
-        elif (known.read_queue_count, known.write_queue_count) != (count, count):
+        elif max(known.read_queue_count, known.write_queue_count) != count:
             self.topics.put(attrs.evolve(known, read_queue_count=count, write_queue_count=count))
 
     def _forget(self, topic: Topic) -> None:

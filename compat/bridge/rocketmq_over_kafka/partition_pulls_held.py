@@ -20,6 +20,8 @@ class PartitionPullsHeld(HeldPulls):
         self._store = store
         self._served = served
         self._forget_watch: dict[tuple[str, int], Callable[[], None]] = {}
+        #: up to where the messages of a watched partition were looked at
+        self._looked_to: dict[tuple[str, int], int] = {}
 
     def hold(self, pull: HeldPull, timeout_ms: float) -> None:
         """Let `pull` wait, and have its partition watched."""
@@ -28,12 +30,20 @@ class PartitionPullsHeld(HeldPulls):
         partition = self._store.window(*key)
         if partition is not None and key not in self._forget_watch:
             readers = self._store.kafka.readers
+            self._looked_to[key] = pull.queue_offset
             self._forget_watch[key] = readers.wait([partition], lambda: self._appended(key))
 
     def _appended(self, key: tuple[str, int]) -> None:
         """Mark those for whom something came; watch no longer where nobody waits."""
-        self.arrived(*key, self._store.max_queue_offset(*key))
+        start, end = self._looked_to[key], self._store.max_queue_offset(*key)
+        if all(pull.filter is None for pull in self._queues.get(key, ())):
+            self.arrived(*key, end)
+        else:
+            for queue_offset, tags_code in self._store.tags_codes(*key, start, end):
+                self.arrived(*key, queue_offset + 1, tags_code)
+        self._looked_to[key] = end
         if not self.is_awaited(key):
             self._forget_watch.pop(key)()
+            del self._looked_to[key]
         if self.has_woken:
             self._served()

@@ -10,7 +10,7 @@ transaction, is nowhere in Kafka until it is delivered or committed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.late_loops import LateLoops
@@ -26,7 +26,6 @@ from logstore.compat.bridge.rocketmq_over_kafka.partition_runs import PartitionR
 from logstore.compat.bridge.rocketmq_over_kafka.shown_partition import ShownPartition
 from logstore.errors import RejectedAppendError, StorageError
 from logstore.segments.rocketmq.messages.body_compression import BodyCompressionError
-from logstore.segments.rocketmq.messages.dispatch_request import request_of
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message import CorruptMessageError, decode_message
 from logstore.segments.rocketmq.messages.message_draft import MessageDraft
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from logstore.host import Host
     from logstore.segment import Extent
     from logstore.segments.kafka.partition import KafkaPartition
-    from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.messages.message import Message
     from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
     from logstore.segments.rocketmq.messages.message_run import MessageRun
@@ -62,6 +60,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: so many records of a partition are looked at for a key: there is no index of them
 _QUERIED_COUNT_MAX = 10_000
+#: so many messages that were born before a time are looked at for one that was stored after it
+_STORED_LATER_COUNT_MAX = 1_000
 _HERE = HostAddress.of("127.0.0.1", 0)
 
 
@@ -110,8 +110,6 @@ class PartitionStore(RocketMQStore):
         if result.is_ok:
             draft.stamp(result.queue_offset, result.store_timestamp_ms)
             draft.physical_offset = result.physical_offset
-            if self.dispatching.is_awaited((draft.topic, draft.queue_id)):
-                self._tell(request_of(draft, None))
         return result
 
     def put_batch(self, batch: MessageBatchDraft) -> PutResult:
@@ -124,14 +122,7 @@ class PartitionStore(RocketMQStore):
             batch.stamp(result.queue_offset, result.store_timestamp_ms)
             batch.physical_offsets = list(range(first, first + result.count))
             result.physical_offsets = batch.physical_offsets
-            if self.dispatching.is_awaited((batch.topic, batch.queue_id)):
-                for request in batch.dispatch_requests():
-                    self._tell(request)
         return result
-
-    def _tell(self, request: DispatchRequest) -> None:
-        for listener in self.dispatching.arrival_listeners:
-            listener(request)
 
     def put_run(self, run: MessageRun) -> bool:
         """Append plain messages, those of a partition as one batch; False where they go singly."""
@@ -149,9 +140,6 @@ class PartitionStore(RocketMQStore):
             return False
         self.kafka.wake_readers()
         self.stats.count_run(run.stored, self._now_ms() - started_ms)
-        for place, message in enumerate(run.stored):
-            if self.dispatching.is_awaited(message[0].queue_key):
-                self._tell(run.dispatch_request(place))
         return True
 
     def _append(self, draft: MessageDraft | MessageBatchDraft) -> PutResult:
@@ -277,10 +265,38 @@ class PartitionStore(RocketMQStore):
         partition = self.window(topic, queue_id)
         if partition is None:
             return super().queue_offset_for_time(topic, queue_id, timestamp_ms, boundary)
-        is_lower = boundary is BoundaryType.LOWER
-        found = partition.offset_for_timestamp(timestamp_ms if is_lower else timestamp_ms + 1)
+        if boundary is BoundaryType.LOWER:
+            return self._first_stored(partition, timestamp_ms)
+        return max(self._first_stored(partition, timestamp_ms + 1) - 1, partition.start_offset)
+
+    def _first_stored(self, partition: KafkaPartition, timestamp_ms: int) -> int:
+        """
+        Return the offset of the first message stored then or later, or where the next one comes.
+
+        Kafka's time index knows when messages were born. They are stored a little later, so what
+        stands right before the one that was born in time is looked at.
+        """
+        found = partition.offset_for_timestamp(timestamp_ms)
         offset = partition.last_stable_offset if found is None else found
-        return offset if is_lower else max(offset - 1, partition.start_offset)
+        if isinstance(partition, ShownPartition) and partition.has_rests:
+            last = max(partition.start_offset, offset - _STORED_LATER_COUNT_MAX)
+            topic, index = partition.topic, partition.index
+            while (
+                offset > last and self.store_timestamp_at(topic, index, offset - 1) >= timestamp_ms
+            ):
+                offset -= 1
+        return offset
+
+    def tags_codes(
+        self, topic: str, queue_id: int, queue_offset: int, end: int
+    ) -> Iterator[tuple[int, int]]:
+        """Yield queue offset and tags code of the messages of a partition between two offsets."""
+        partition = self.window(topic, queue_id)
+        while partition is not None and queue_offset < end:
+            chunk = self.reads.chunk(partition, queue_offset)
+            for index in range(chunk.index_of(queue_offset), chunk.index_of(end)):
+                yield chunk.offsets[index], chunk.tags_codes[index]
+            queue_offset = max(chunk.next_offset, queue_offset + 1)
 
     def message_extent(self, physical_offset: int) -> Extent | None:
         """Return the message at a place."""
