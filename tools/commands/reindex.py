@@ -27,6 +27,7 @@ from logstore.tools.inspection.rebuilding.partition_rebuild import (
     log_bases,
     log_bytes,
 )
+from logstore.tools.inspection.rebuilding.sparse_copy import copy_sparsely
 from logstore.tools.inspection.rebuilding.work_place import (
     WorkPartition,
     WorkPlace,
@@ -126,7 +127,7 @@ def _copied(source: str, target: str) -> str:
     def locks(folder: str, names: list[str]) -> set[str]:
         return {".lock", "lock"} & set(names) if folder == source else set()
 
-    shutil.copytree(source, target, ignore=locks)
+    shutil.copytree(source, target, ignore=locks, copy_function=copy_sparsely)
     return target
 
 

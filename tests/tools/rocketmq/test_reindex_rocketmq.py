@@ -20,7 +20,12 @@ CASES = [
     for case in golden_cases(without=("damage", "crash", "crash-pool"))
 ]
 DERIVED = ("consumequeue", "batchconsumequeue", "consumequeue_ext", "index")
-SMALL = {"mappedFileSizeCommitLog": "65536", "mappedFileSizeConsumeQueue": "400"}
+SMALL = {
+    "mappedFileSizeCommitLog": "65536",
+    "mappedFileSizeConsumeQueue": "400",
+    "maxHashSlotNum": "100",
+    "maxIndexNum": "400",
+}
 
 
 def derived(store: Path) -> dict[str, bytes]:
