@@ -289,8 +289,13 @@ class Broker:
             self.consumers.lost(channel)
 
     def requests_served(self) -> None:
-        """Finish what the requests of one read began, now or once their answers are out."""
-        if not self.defers_work:
+        """
+        Finish what the requests of one read began, now or once their answers are out.
+
+        Whoever waits for what was just sent is answered before the sender: a sender that goes on
+        takes the processor.
+        """
+        if not self.defers_work or self.store.dispatching.has_awaited:
             self.finish_requests()
         elif not self._is_work_pending:
             self._is_work_pending = True

@@ -64,6 +64,8 @@ class Dispatch:
         self.dispatchers: list[Dispatcher] = []
         self.arrival_listeners: list[ArrivalListener] = []
         self.is_awaited: Callable[[tuple[str, int]], bool] = _always
+        #: something was put into a queue that is awaited, and is not dispatched yet
+        self.has_awaited = False
         self.reput_from = 0
         self.keeps_back_unflushed = False
         #: a slave waits for the rest of a message that is cut short, a master passes it over
@@ -93,6 +95,11 @@ class Dispatch:
         if len(pending) >= PENDING_COUNT_MAX:
             pending.clear()
         pending.append(draft)
+        if not self.has_awaited and self.arrival_listeners:
+            if isinstance(draft, MessageRun):
+                self.has_awaited = any(map(self.is_awaited, draft.next_queue_offsets))
+            else:
+                self.has_awaited = self.is_awaited((draft.topic, draft.queue_id))
 
     def run(self) -> int:
         """Dispatch all there is and tell the listeners; return how many messages that were."""
@@ -120,6 +127,8 @@ class Dispatch:
             self.reput_from = draft.next_offset
         if self.reput_from < end and not pending:
             count += self._catch_up(end)
+        if not pending:
+            self.has_awaited = False
         return count
 
     def _take_drafts(self, first: MessageDraft, end: int) -> int:

@@ -10,7 +10,8 @@ import pytest
 from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
-from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker, decoded
+from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker, decoded, sent_fields
+from tests.compat.rocketmq.frames import answers, joined, request
 
 PULL = RequestCode.PULL_MESSAGE
 
@@ -104,6 +105,43 @@ def test_a_pull_waits_for_a_message() -> None:
     answer = consumer.answer_to(opaque)
     assert answer is not None
     assert [message.body for message in decoded(answer.body)] == [b"second"]
+
+
+@pytest.mark.parametrize("is_known_kind", [False, True])
+def test_who_waits_is_answered_before_the_sender(is_known_kind: bool) -> None:
+    """The answer to a pull that a send ends leaves with the same read, in front of the sender's."""
+    broker = a_broker()
+    sender, reader, other = Peer(broker), Peer(broker, 40002), Peer(broker, 40003)
+    for number in range(3 if is_known_kind else 1):  # the like of a third is put in a run
+        sender.produce(b"early", properties=f"UNIQ_KEY\x01{number:032X}\x02")
+    position = len(sender.messages())
+    broker.defers_work = True
+    waiting = reader.send(PULL, reader.pull_fields(TOPIC, 0, position, "readers"))
+    elsewhere = other.send(PULL, other.pull_fields(TOPIC, 1, 0, "readers"))
+    fields = sent_fields(TOPIC, 0, f"UNIQ_KEY\x01{9:032X}\x02")
+    data = request(RequestCode.SEND_MESSAGE_V2, fields, b"late", opaque=99)
+    reader.connection.on_output = lambda: order.append("reader")
+    order: list[str] = []
+    assert [one.opaque for one in answers(joined(sender.connection.feed(data)))] == [99]
+    assert order == ["reader"]
+    answered = answers(joined(reader.connection.output))
+    assert [(one.opaque, one.code) for one in answered] == [(waiting, ResponseCode.SUCCESS)]
+    assert [message.body for message in decoded(answered[0].body)] == [b"late"]
+    assert other.answer_to(elsewhere) is None
+
+
+def test_what_nobody_waits_for_is_dispatched_after_the_answer() -> None:
+    """A send into a queue that no pull waits for is answered first, and can be pulled then."""
+    broker = a_broker()
+    sender, reader = Peer(broker), Peer(broker, 40002)
+    sender.produce(b"early")
+    sender.messages()
+    broker.defers_work = True
+    reader.send(PULL, reader.pull_fields(TOPIC, 1, 0, "readers"))
+    sender.produce(b"late")
+    assert broker.store.dispatching.behind_bytes > 0
+    broker.timers.run()
+    assert broker.store.dispatching.behind_bytes == 0
 
 
 def test_a_pull_is_given_up_in_time() -> None:
