@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -204,18 +204,21 @@ def admin_commands(broker: Broker) -> list[AdminCommand]:
     ]  # fmt: skip
 
 
-def mqadmin(broker: Broker, version: str, home: Path) -> Sections:
-    """Run the commands, one after the other; addresses are replaced by who has them."""
-    commands = admin_commands(broker)
-    found = run_program(
-        java(
-            version,
-            "AdminSession",
-            classes=compiled(version, JAVA_SOURCES),
-            home=home / f"mqadmin-{version}",
-        ),
-        stdin="".join("\t".join(command.words) + "\n" for command in commands),
+def admin_session(version: str, home: Path, *commands: Sequence[str]) -> Sections:
+    """Run commands of mqadmin, one after the other in one JVM; return what each has printed."""
+    command = java(
+        version,
+        "AdminSession",
+        classes=compiled(version, JAVA_SOURCES),
+        home=home / f"mqadmin-{version}",
     )
+    return run_program(command, stdin="".join("\t".join(words) + "\n" for words in commands))
+
+
+def mqadmin(broker: Broker, version: str, home: Path) -> Sections:
+    """Run the commands; addresses are replaced by who has them."""
+    commands = admin_commands(broker)
+    found = admin_session(version, home, *(command.words for command in commands))
     for command in commands:
         lines = found.get(command.words[0], [f"!! {command.about} is not there"])
         found[command.words[0]] = [

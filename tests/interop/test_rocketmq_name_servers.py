@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from logstore.tools.dev.free_ports import free_port
-from logstore.tools.dev.rocketmq_peer import RocketMQPeer
+from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
+from tests.interop.eventually import eventually
+from tests.interop.rocketmq_programs import Sections, admin_session
 from tests.tools.serving import Serving
 from tests.tools.test_serve_rocketmq import BOTH_FREE, ask, send
 
@@ -28,32 +29,35 @@ def brokers_at(name_server: str) -> list[str]:
     return sorted(broker["brokerName"] for broker in json.loads(answer.body)["brokerDatas"])
 
 
-def wait_for(question: Callable[[], bool]) -> None:
-    """Return once it holds: real brokers register when they like."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while not question():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.1)
+def has_route(name_server: str, topic: str) -> bool:
+    """Tell whether the name server knows who serves a topic."""
+    return bool(ask(name_server, 105, {"topic": topic}).code == 0)
+
+
+def make_topic(release: str, home: Path, broker: str, *more: Sequence[str]) -> Sections:
+    """Have topic "made" made by mqadmin, and what else it is asked for; return what was printed."""
+    made = ("updateTopic", "-b", broker, "-t", "made", "-r", "3", "-w", "3")
+    return admin_session(release, home, *more, made)
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_our_broker_at_a_real_name_server(release: str, tmp_path: Path) -> None:
     """It is listed beside the real one, new topics are routed, and a clean stop takes it away."""
-    with RocketMQPeer(release, tmp_path / "theirs") as theirs:
+    with RocketMQPeer(release, tmp_path / "theirs", CALM) as theirs:
         arguments = (*BOTH_FREE, "-n", theirs.bootstrap, "--set", "brokerName=ours")
         with Serving(*arguments, port=None) as ours:
             assert brokers_at(theirs.bootstrap) == ["broker-a", "ours"]
-            listed = theirs.mqadmin("clusterList", "-n", theirs.bootstrap)
-            assert ours.ready["broker"] in listed
-            theirs.mqadmin("updateTopic", "-b", ours.ready["broker"], "-t", "made", "-r", "3",
-                           "-w", "3")  # fmt: skip
-            wait_for(lambda: ask(theirs.bootstrap, 105, {"topic": "made"}).code == 0)
+            said = make_topic(
+                *(release, tmp_path, ours.ready["broker"]), ("clusterList", "-n", theirs.bootstrap)
+            )
+            assert ours.ready["broker"] in "".join(said["clusterList"])
+            eventually(lambda: has_route(theirs.bootstrap, "made"), what="a route")
             route = json.loads(ask(theirs.bootstrap, 105, {"topic": "made"}).body)
             assert [(one["brokerName"], one["readQueueNums"]) for one in route["queueDatas"]] == [
                 ("ours", 3)
             ]
             assert ours.stop() == 0
-        wait_for(lambda: brokers_at(theirs.bootstrap) == ["broker-a"])
+        eventually(lambda: brokers_at(theirs.bootstrap) == ["broker-a"], what="one broker")
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -63,24 +67,29 @@ def test_a_real_broker_at_our_name_server(release: str, tmp_path: Path) -> None:
         port = free_port()
         assert port is not None, "no port is free"
         # Its own name server must list it, too: that is how the peer knows that it is up.
-        named = {"namesrvAddr": f"127.0.0.1:{port};{ours.bootstrap}"}
+        named = {**CALM, "namesrvAddr": f"127.0.0.1:{port};{ours.bootstrap}"}
         theirs = RocketMQPeer(release, tmp_path / "theirs", named)
         theirs.port = port
         with theirs:
-            wait_for(lambda: brokers_at(ours.bootstrap) == ["broker-a", "ours"])
-            listed = theirs.mqadmin("clusterList", "-n", ours.bootstrap)
+            both = ["broker-a", "ours"]
+            eventually(lambda: brokers_at(ours.bootstrap) == both, SECONDS_MAX, what="two brokers")
+            at_ours = ("-n", ours.bootstrap)
+            said = make_topic(
+                *(release, tmp_path, theirs.broker_address),
+                *(("clusterList", *at_ours), ("topicList", *at_ours)),
+            )
+            listed = "".join(said["clusterList"])
             assert theirs.broker_address in listed
             assert ours.ready["broker"] in listed
-            topics = theirs.mqadmin("topicList", "-n", ours.bootstrap).split()
-            assert {"TBW102", "SELF_TEST_TOPIC", "ours", "broker-a"} <= set(topics)
-            theirs.mqadmin("updateTopic", "-b", theirs.broker_address, "-t", "made", "-r", "3",
-                           "-w", "3")  # fmt: skip
-            wait_for(lambda: ask(ours.bootstrap, 105, {"topic": "made"}).code == 0)
-            shown = theirs.mqadmin("topicRoute", "-n", ours.bootstrap, "-t", "made")
-            assert '"brokerName":"broker-a"' in shown.replace(" ", "")
-            theirs.mqadmin("wipeWritePerm", "-n", ours.bootstrap, "-b", "broker-a")
+            assert {"TBW102", "SELF_TEST_TOPIC", "ours", "broker-a"} <= set(said["topicList"])
+            eventually(lambda: has_route(ours.bootstrap, "made"), what="a route")
+            said = admin_session(
+                *(release, tmp_path, ("topicRoute", *at_ours, "-t", "made")),
+                ("wipeWritePerm", *at_ours, "-b", "broker-a"),
+            )
+            assert '"brokerName":"broker-a"' in "".join(said["topicRoute"]).replace(" ", "")
             route = json.loads(ask(ours.bootstrap, 105, {"topic": "made"}).body)
             assert [one["perm"] for one in route["queueDatas"]] == [4]
             theirs.stop_broker()
-            wait_for(lambda: brokers_at(ours.bootstrap) == ["ours"])
+            eventually(lambda: brokers_at(ours.bootstrap) == ["ours"], what="ours alone")
         assert send(ours.bootstrap, b"still served").code == 0
