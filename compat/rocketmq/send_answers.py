@@ -11,6 +11,7 @@ import orjson
 from logstore.compat.rocketmq.codes import ResponseCode
 from logstore.compat.rocketmq.put_answers import STORED_CODES
 from logstore.compat.rocketmq.remoting import VERSION, Response, Serializer, encode_response
+from logstore.segments.rocketmq.messages.message_id import joined_message_ids
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class SendAnswers:
     def __init__(self, store_host: HostAddress, region: str, *, is_trace_on: bool) -> None:
         trace = "true" if is_trace_on else "false"
         self._extra_fields = {"MSG_REGION": region, "TRACE_ON": trace}
+        self._store_host = store_host
         self._host_digits = store_host.packed.hex().upper()
         self._can_be_quoted = region.isascii() and region.replace("-", "").isalnum()
         # In the order of Java's hash map.
@@ -56,7 +58,6 @@ class SendAnswers:
         if (
             request.serializer == _JSON
             and result.status is _PUT_OK
-            and result.physical_offsets is None
             and recall_handle is None
             and batch_key is None
             and unique_key is not None
@@ -64,9 +65,15 @@ class SendAnswers:
             and unique_key.isascii()
             and self._can_be_quoted
         ):
+            places = result.physical_offsets
+            message_id = (
+                f"{self._host_digits}{result.physical_offset:016X}"
+                if places is None
+                else joined_message_ids(self._store_host, places)
+            )
             header = (
                 f'{{"code":0,"extFields":{{"queueId":"{queue_id}","transactionId":"{unique_key}",'
-                f'"msgId":"{self._host_digits}{result.physical_offset:016X}{self._middle}'
+                f'"msgId":"{message_id}{self._middle}'
                 f'{result.queue_offset}"}},"flag":1,"language":"JAVA","opaque":{request.opaque},'
                 f'"serializeTypeCurrentRPC":"JSON","version":{VERSION}}}'
             ).encode()

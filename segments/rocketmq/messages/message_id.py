@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import binascii
 import struct
+from collections.abc import Iterable
+from itertools import repeat
 
 import attrs
 
@@ -16,6 +18,8 @@ from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 
 _PHYSICAL_OFFSET = struct.Struct(">q")
+#: host and physical offset, by the length of the host
+_PLACES = {length: struct.Struct(f">{length}sq") for length in (8, 20)}
 _UNIQUE = struct.Struct(">HIIH")
 
 
@@ -26,6 +30,15 @@ class MessageIdError(LogStoreError):
 def offset_message_id(store_host: HostAddress, physical_offset: int) -> str:
     """Return the broker's id of a message: 32 characters, 56 with an IPv6 host."""
     return (store_host.packed + _PHYSICAL_OFFSET.pack(physical_offset)).hex().upper()
+
+
+def joined_message_ids(store_host: HostAddress, physical_offsets: Iterable[int]) -> str:
+    """Return the broker's ids of messages with commas between them, as a batch is answered."""
+    packed = store_host.packed
+    places = _PLACES[len(packed)]
+    return (
+        b"".join(map(places.pack, repeat(packed), physical_offsets)).hex(",", places.size).upper()
+    )
 
 
 def parse_offset_message_id(text: str) -> tuple[HostAddress, int]:

@@ -8,6 +8,7 @@ import pytest
 
 from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
 from logstore.segments.rocketmq.messages.message_batch import BatchItem, encode_batch_body
+from logstore.segments.rocketmq.messages.message_id import parse_offset_message_id
 from logstore.segments.rocketmq.messages.properties import parse_properties
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
@@ -85,6 +86,28 @@ def test_a_batch_becomes_messages() -> None:
     assert answer.fields["queueOffset"] == "0"
     assert [(first.body, first.flag), (second.body, second.flag)] == [(b"one", 1), (b"two", 2)]
     assert first.tags == "a"
+
+
+def test_a_batch_of_a_java_client_is_answered_as_any_batch() -> None:
+    """With a unique key of its own it gets the same fields in the same order, and that key."""
+    peer = Peer(a_broker())
+    body = encode_batch_body([BatchItem(b"one", b""), BatchItem(b"two", b"KEYS\x01k\x02")])
+    found: list[list[tuple[str, str]]] = []
+    for key in (KEY, "not-to-be-quoted-as-it-is"):
+        fields = sent_fields(TOPIC, 0, f"UNIQ_KEY\x01{key}\x02", m="true")
+        answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body)
+        assert (answer.code, (answer.fields or {})["transactionId"]) == (0, key)
+        found.append(list((answer.fields or {}).items()))
+    first, second = found
+    changing = ("transactionId", "msgId", "queueOffset")
+    assert [name for name, _ in first] == [name for name, _ in second]
+    assert [pair for pair in first if pair[0] not in changing] == [
+        pair for pair in second if pair[0] not in changing
+    ]
+    ids = [dict(fields)["msgId"].split(",") for fields in found]
+    assert [len(one) for one in ids] == [2, 2]
+    places = [message.physical_offset for message in peer.messages()]
+    assert [parse_offset_message_id(one)[1] for pair in ids for one in pair] == places
 
 
 @pytest.mark.parametrize("flag", ["true", "1"])

@@ -8,6 +8,7 @@ from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_id import (
     MessageIdError,
     UniqueKey,
+    joined_message_ids,
     offset_message_id,
     parse_offset_message_id,
     parse_unique_key,
@@ -29,6 +30,15 @@ def test_the_brokers_id_is_host_and_physical_offset(
     assert offset_message_id(address, physical_offset) == text
     assert parse_offset_message_id(text) == (address, physical_offset)
     assert parse_offset_message_id(text.lower()) == (address, physical_offset)
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "fd00::27d"])
+def test_ids_of_a_batch_stand_between_commas(host: str) -> None:
+    """They are those of the single messages, in the same order."""
+    address, places = HostAddress.of(host, 10911), [0, 290, 1 << 40]
+    ids = joined_message_ids(address, places)
+    assert ids.split(",") == [offset_message_id(address, place) for place in places]
+    assert joined_message_ids(address, []) == ""
 
 
 def test_the_clients_id_has_five_parts() -> None:
