@@ -203,6 +203,29 @@ def key_room(table: Int64s) -> Number:
 
 
 @compiled
+def _hash_keys(
+    source: Bytes, table: Int64s, row: int, prefix: Number, hashes: Int64s, count: Number
+) -> Number:
+    """Hash the unique key and the keys of a row; return how many hashes there are then."""
+    size = table[row, UNIQUE_KEY_BYTES]
+    if size >= 0:
+        at = table[row, UNIQUE_KEY]
+        hashes[count] = hash_text(source, at, at + size, prefix)
+        count += 1
+    at = table[row, KEYS]
+    end = at + table[row, KEYS_BYTES]
+    begin = at
+    while at <= end:
+        if at == end or source[at] == 32:
+            if at > begin:
+                hashes[count] = hash_text(source, begin, at, prefix)
+                count += 1
+            begin = at + 1
+        at += 1
+    return count
+
+
+@compiled
 def index_keys(
     source: Bytes,
     table: Int64s,
@@ -222,27 +245,13 @@ def index_keys(
     `tag_prefixes` those of ``topic#T#``. What was rolled back has no entries. A hash is NO_UTF8
     where Python must tell. Returns how many entries there are, and how many of these.
     """
-    count, odd_count = np.int64(0), np.int64(0)
+    count: Number = 0
+    odd_count: Number = 0
     for row in range(table.shape[0]):
         if table[row, SYS_FLAG] & 0xC == 0xC:
             continue
         first = count
-        prefix = prefixes[topics[row]]
-        size = table[row, UNIQUE_KEY_BYTES]
-        if size >= 0:
-            at = table[row, UNIQUE_KEY]
-            hashes[count] = hash_text(source, at, at + size, prefix)
-            count += 1
-        at = table[row, KEYS]
-        end = at + table[row, KEYS_BYTES]
-        begin = at
-        while at <= end:
-            if at == end or source[at] == 32:
-                if at > begin:
-                    hashes[count] = hash_text(source, begin, at, prefix)
-                    count += 1
-                begin = at + 1
-            at += 1
+        count = _hash_keys(source, table, row, prefixes[topics[row]], hashes, count)
         size = table[row, TAGS_BYTES]
         if has_tag_keys and size >= 0:
             at = table[row, TAGS]

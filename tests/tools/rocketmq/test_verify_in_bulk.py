@@ -11,7 +11,7 @@ import pytest
 from logstore.os_host import system_host
 from logstore.segments.rocketmq.columns import RecordScan
 from logstore.tools.inspection.rocketmq.verification import store_check
-from logstore.tools.inspection.rocketmq.verification.bulk_index_check import BulkIndexCheck
+from logstore.tools.inspection.rocketmq.verification.compiled.bulk_index_check import BulkIndexCheck
 from logstore.tools.inspection.rocketmq.verification.queues_check import QueuesCheck
 from logstore.tools.inspection.rocketmq.verification.store_check import StoreCheck
 from logstore.tools.inspection.verification.finding import Finding

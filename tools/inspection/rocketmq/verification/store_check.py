@@ -79,7 +79,7 @@ class StoreCheck:
         if in_bulk is None:
             index = IndexCheck(self.store, sizes)
         else:
-            from logstore.tools.inspection.rocketmq.verification.bulk_index_check import (
+            from logstore.tools.inspection.rocketmq.verification.compiled.bulk_index_check import (
                 BulkIndexCheck,
             )
 

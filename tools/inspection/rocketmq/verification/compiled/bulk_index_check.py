@@ -11,7 +11,7 @@ from logstore.segments.rocketmq.columns import kernel
 from logstore.segments.rocketmq.columns.index_fill import without_sign
 from logstore.segments.rocketmq.index.index_file import ENTRY, HEADER, SLOT_BYTES, IndexSizes
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
-from logstore.tools.inspection.rocketmq.verification import index_loops as loops
+from logstore.tools.inspection.rocketmq.verification.compiled import index_loops as loops
 from logstore.tools.inspection.rocketmq.verification.index_check import Entry, IndexCheck
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What of a verification is vectorised; needs the extra ``columns``."""
