@@ -6,10 +6,15 @@ Topics are RocketMQ's: what is created, grown or deleted here is so there, and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 
+from logstore.compat.bridge.kafka_over_rocketmq.producer_journal import (
+    ProducerJournal,
+    SentBatch,
+)
+from logstore.compat.bridge.kafka_over_rocketmq.queue_partition import QueuePartition
 from logstore.compat.bridge.kafka_over_rocketmq.queue_starts import QueueStarts
 from logstore.compat.bridge.kafka_over_rocketmq.queue_store import QueueStore
 from logstore.compat.bridge.kafka_over_rocketmq.queues import Queues
@@ -55,6 +60,7 @@ class QueueBroker(Broker):
                 topic, queue_id, is_committed=False
             )
         )
+        self._restore_producers()
         dispatching = rocketmq.store.dispatching
         self._is_awaited_there = dispatching.is_awaited
         dispatching.is_awaited = self._is_awaited
@@ -87,12 +93,44 @@ class QueueBroker(Broker):
         if rocketmq.is_sync_flush:
             defaults["flush.messages"] = "1"  # an answer waits for the disk, as RocketMQ's does
         options = StoreOptions(node_id=config.node_id, log_defaults=defaults)
-        store = QueueStore(host, directory, options, Queues(rocketmq, noted, starts))
+        store = QueueStore(
+            host,
+            directory,
+            options,
+            Queues(rocketmq, noted, starts, ProducerJournal(host, directory)),
+        )
         try:
             return cls(host, store, config, rocketmq)
         except BaseException:
             store.abandon()
             raise
+
+    def _restore_producers(self) -> None:
+        """Know what idempotent producers sent before the last start."""
+        journal = self.queues.journal
+        for sent in journal.load():
+            partition = self.partition(sent.topic, sent.partition)
+            if isinstance(partition, QueuePartition):
+                partition.restore(sent)
+        journal.kept = self._sent_batches
+        journal.rewrite()
+
+    def _sent_batches(self) -> Iterator[SentBatch]:
+        for topic in self.topics.values():
+            for partition in topic.partitions.values():
+                if isinstance(partition, QueuePartition):
+                    yield from partition.sent_batches()
+
+    def close(self) -> None:
+        """Stop cleanly."""
+        self.queues.journal.sync()
+        super().close()
+        self.queues.journal.close()
+
+    def abandon(self) -> None:
+        """Stop without a word to the disk."""
+        super().abandon()
+        self.queues.journal.close()
 
     # topics
 

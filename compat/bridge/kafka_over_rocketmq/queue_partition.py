@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.bridge.kafka_over_rocketmq.producer_journal import SentBatch
 from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import (
     RecordRunDraft,
     draft_records,
@@ -27,7 +28,10 @@ from logstore.segments.kafka.append_errors import (
     MessageTooLargeError,
 )
 from logstore.segments.kafka.partition import Appended, KafkaPartition
-from logstore.segments.kafka.producer_state import InvalidTransactionStateError
+from logstore.segments.kafka.producer_state import (
+    InvalidTransactionStateError,
+    OutOfOrderSequenceError,
+)
 from logstore.segments.kafka.readable_partition import CommittedRead
 from logstore.segments.kafka.record import CorruptRecordError, decode_records
 from logstore.segments.kafka.record_batch import NO_TIMESTAMP, RecordBatch
@@ -64,6 +68,8 @@ class QueuePartition(KafkaPartition):
     ) -> None:
         self.queues = queues
         self._flushing: FlushTask | None = None
+        #: producers whose state is one of before the last start
+        self._restored: set[int] = set()
         super().__init__(
             host,
             files,
@@ -155,17 +161,70 @@ class QueuePartition(KafkaPartition):
         except RejectedAppendError as error:
             raise InvalidRecordError(str(error)) from error
 
+    def _check_sequence(self, batch: RecordBatch, guard: Verification | None) -> Appended | None:
+        """
+        Return the offsets of the first time if the batch is a duplicate.
+
+        What a producer sent before the last start may be known in part only, if the power was
+        lost: a gap behind that is no fault of the producer's.
+        """
+        producer_id = batch.producer_id
+        try:
+            return super()._check_sequence(batch, guard)
+        except OutOfOrderSequenceError:
+            if producer_id not in self._restored:
+                raise
+            return None
+
     def _note(self, batch: RecordBatch, last_offset: int) -> None:
-        """Remember the batch, so that its repetition is known; until the next start."""
-        self.producers.append(
-            producer_id=batch.producer_id,
-            epoch=batch.producer_epoch,
-            first_sequence=batch.base_sequence,
-            last_sequence=batch.last_sequence,
-            last_offset=last_offset,
-            offset_delta=batch.last_offset_delta,
-            timestamp_ms=batch.max_timestamp_ms,
+        """Remember the batch, so that its repetition is known, after a restart too."""
+        self._restored.discard(batch.producer_id)
+        sent = SentBatch(
+            self.topic,
+            self.index,
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.last_sequence,
+            last_offset,
+            batch.last_offset_delta,
+            batch.max_timestamp_ms,
         )
+        self._add(sent)
+        self.queues.journal.note(sent)
+
+    def _add(self, sent: SentBatch) -> None:
+        self.producers.append(
+            producer_id=sent.producer_id,
+            epoch=sent.epoch,
+            first_sequence=sent.first_sequence,
+            last_sequence=sent.last_sequence,
+            last_offset=sent.last_offset,
+            offset_delta=sent.offset_delta,
+            timestamp_ms=sent.timestamp_ms,
+        )
+
+    def restore(self, sent: SentBatch) -> None:
+        """Remember a batch of before the last start, if the queue still has it."""
+        if sent.last_offset < self.end_offset:
+            self._restored.add(sent.producer_id)
+            self._add(sent)
+
+    def sent_batches(self) -> Iterable[SentBatch]:
+        """Yield the last batches of every producer, in an order in which they can be restored."""
+        for entry in self.producers:
+            for one in entry.batches:
+                yield SentBatch(
+                    self.topic,
+                    self.index,
+                    entry.producer_id,
+                    entry.epoch,
+                    one.first_sequence,
+                    one.last_sequence,
+                    one.last_offset,
+                    one.offset_delta,
+                    one.timestamp_ms,
+                )
 
     def append_marker(
         self,
@@ -203,8 +262,14 @@ class QueuePartition(KafkaPartition):
 
     def begin_flush(self) -> FlushTask:
         """Return what makes the commit log durable; its offset is the queue's."""
-        self._flushing = self.queues.store.commit_log.begin_flush()
-        return attrs.evolve(self._flushing, offset=self.end_offset)
+        self._flushing = flushing = self.queues.store.commit_log.begin_flush()
+
+        def first() -> None:
+            self.queues.journal.sync()
+            if flushing.first is not None:
+                flushing.first()
+
+        return attrs.evolve(flushing, offset=self.end_offset, first=first)
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that the task has run: what it covers can be read now."""

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 class Queues:
     """Puts into queues and reads them, and has the broker do what follows a put."""
 
-    def __init__(self, rocketmq: RocketMQBroker, noted: NotedTopics, starts: QueueStarts) -> None:
+    def __init__(
+        self,
+        rocketmq: RocketMQBroker,
+        noted: NotedTopics,
+        starts: QueueStarts,
+        journal: ProducerJournal,
+    ) -> None:
+        self.journal = journal
         self.noted = noted
         self.starts = starts
         self.rocketmq = rocketmq
@@ -49,6 +56,7 @@ class Queues:
         """Forget a topic that is gone. Raises OSError."""
         self.reads.forget(topic)
         self.starts.forget(topic)
+        self.journal.rewrite()
 
     def served(self) -> None:
         """Have what was put, or became durable, dispatched and told to whoever waits."""
