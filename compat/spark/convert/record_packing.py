@@ -124,10 +124,16 @@ class RecordBatches:
         return Pieces(scan.data, scan.column(place), scan.column(place + 1))
 
     def batches(
-        self, offsets: NDArray[np.int64], rests: Rests | None = None
+        self,
+        offsets: NDArray[np.int64],
+        rests: Rests | None = None,
+        cuts: NDArray[np.int64] | None = None,
     ) -> Iterator[PackedBatch]:
         """
         Yield batches of all messages; message i becomes the record of ``offsets[i]``.
+
+        They end before the messages of `cuts`, the last of which is their number; without it where
+        they are large enough.
 
         Raises:
             MappingError: a rest is damaged.
@@ -143,6 +149,8 @@ class RecordBatches:
         while first < count:
             before = int(ends[first - 1]) if first else 0
             last = max(first + 1, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
+            if cuts is not None:
+                last = int(cuts[np.searchsorted(cuts, first, side="right")])
             room = HEADER_BYTES + int(ends[last - 1]) - before
             if len(target) < room:
                 target = np.empty(max(room, HEADER_BYTES + BATCH_BYTES), dtype=np.uint8)
