@@ -24,6 +24,9 @@ Chunk = bytes | bytearray | memoryview | Extent
 BUFFER_BYTES_MIN = 16 * 1024
 BUFFER_BYTES_USUAL = 256 * 1024
 BUFFER_BYTES_KEPT = 2 * 1024 * 1024
+#: so much memory of its own a connection with shared memory gives back
+_OWN_BYTES_DROPPED = 64 * 1024
+_NO_MEMORY = memoryview(bytearray())
 
 
 class FrameError(LogStoreError):
@@ -36,11 +39,21 @@ class FrameBuffer:
 
     Grows to the frame at hand and shrinks when a large one is done. Views from
     :meth:`next_frame` are valid until the next :meth:`writable`.
+
+    With a `landing`, which all connections of one thread may share, bytes arrive there as long as
+    whole small frames come, and a connection has no memory of its own: hundreds of them stay in the
+    processor's cache. Then :meth:`settle` must follow once the frames that came are served, and
+    ends their views.
     """
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    __slots__ = ("_buffer", "_end", "_landing", "_own", "_start", "_was_filled", "frame_bytes_max")
+
+    def __init__(self, frame_bytes_max: int, landing: memoryview | None = None) -> None:
         self.frame_bytes_max = frame_bytes_max
-        self._buffer = memoryview(bytearray(BUFFER_BYTES_MIN))
+        self._landing = landing
+        self._own = _NO_MEMORY if landing is not None else memoryview(bytearray(BUFFER_BYTES_MIN))
+        #: one of the two, where the bytes from `_start` to `_end` stand
+        self._buffer = self._own
         self._start = 0
         self._end = 0
         self._was_filled = False
@@ -53,6 +66,11 @@ class FrameBuffer:
     def writable(self) -> memoryview:
         """Return the (never empty) memory into which the next bytes are to be received."""
         pending = self._end - self._start
+        if not pending and self._landing is not None and len(self._own) <= _OWN_BYTES_DROPPED:
+            self._own, self._buffer = _NO_MEMORY, self._landing
+            self._start = self._end = 0
+            self._was_filled = False
+            return self._landing
         needed = self._needed_bytes(pending)
         capacity = len(self._buffer)
         if needed > capacity or (self._was_filled and capacity < BUFFER_BYTES_USUAL):
@@ -79,13 +97,26 @@ class FrameBuffer:
         pending = self._end - self._start
         grown = memoryview(bytearray(capacity))
         grown[:pending] = self._buffer[self._start : self._end]
-        self._buffer = grown
+        self._own = self._buffer = grown
         self._start, self._end = 0, pending
 
     def received(self, count: int) -> None:
         """Say that `count` bytes now stand in the memory that :meth:`writable` returned."""
         self._end += count
         self._was_filled = self._end == len(self._buffer)
+
+    def settle(self) -> None:
+        """Take what is left over out of the shared memory: others will receive there."""
+        if self._buffer is not self._landing:
+            return
+        pending = self._end - self._start
+        if pending:
+            usual = BUFFER_BYTES_USUAL if self._was_filled else 0
+            self._move(max(self._needed_bytes(pending), usual))
+            self._was_filled = False
+        else:
+            self._buffer = self._own
+            self._start = self._end = 0
 
     def clear(self) -> None:
         """Forget what has arrived: nobody will take it any more."""

@@ -59,6 +59,20 @@ class Service(Protocol):
 class _Peer(asyncio.BufferedProtocol):
     """One socket and its connection."""
 
+    __slots__ = (
+        "__weakref__",
+        "_connect",
+        "_connection",
+        "_descriptor",
+        "_has_stirred",
+        "_is_blocked",
+        "_is_reading",
+        "_kept_bytes",
+        "_server",
+        "_transport",
+        "quiet_since_ms",
+    )
+
     def __init__(self, server: Server, connect: Callable[[str, int], Connection]) -> None:
         self._server = server
         self._connect = connect

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from logstore.compat.connection import BUFFER_BYTES_USUAL
 from logstore.compat.kafka.configs.dynamic import DynamicConfig
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import uuid
 
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+    from logstore.compat.kafka.produce_route import ProduceRoute
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
     from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
     from logstore.segments.kafka.compaction.cleaner import Cleaner
@@ -67,6 +69,10 @@ class Broker:
         self.request_bytes_max: int = config.socket_request_max_bytes
         #: how long a server lets connections be on which nothing moves; negative: for ever
         self.idle_ms_max: int = config.connections_max_idle_ms
+        #: where the bytes of all connections arrive; one thread serves them
+        self.landing = memoryview(bytearray(BUFFER_BYTES_USUAL))
+        #: how produce requests of a version that start with certain bytes are understood
+        self.produce_routes: dict[tuple[int, bytes], ProduceRoute] = {}
         self._producer_ids = range(0)
         #: why there are no transactions here; None where there are
         self.transactions_refusal: str | None = None

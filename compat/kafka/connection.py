@@ -51,6 +51,18 @@ class Client:
 class KafkaConnection:
     """Implements :class:`logstore.compat.connection.Connection` for the Kafka protocol."""
 
+    __slots__ = (
+        "__weakref__",
+        "_frames",
+        "_is_lost",
+        "broker",
+        "client",
+        "is_closing",
+        "is_waiting",
+        "on_output",
+        "output",
+    )
+
     def __init__(self, broker: Broker, peer_host: str) -> None:
         self.broker = broker
         self.client = Client(peer_host)
@@ -58,7 +70,7 @@ class KafkaConnection:
         self.is_closing = False
         self.is_waiting = False
         self.on_output: Callable[[], None] | None = None
-        self._frames = FrameBuffer(broker.request_bytes_max)
+        self._frames = FrameBuffer(broker.request_bytes_max, broker.landing)
         self._is_lost = False
 
     def writable(self) -> memoryview:
@@ -71,6 +83,7 @@ class KafkaConnection:
         self._serve()
         if self.is_closing:
             self._frames.clear()
+        self._frames.settle()
 
     def feed(self, data: bytes) -> list[Chunk]:
         """Receive `data` and take out what is to be sent: for tests, which have no socket."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _TAIL_V9 = b"\x01\x00\x00" + b"\x00" + b"\x00\x00\x00\x00" + b"\x00"
 _TAIL_V8 = struct.pack(">ihi", 0, -1, 0)
 _TAIL_V5 = struct.pack(">i", 0)
+#: how many routes are kept for others to share
+_ROUTES_MAX = 1000
 _unpack_i32 = I32.unpack_from
 
 
@@ -55,6 +57,16 @@ class ProduceRoute:
         start = b"\x00" + head if version >= 9 else head
         answer = struct.Struct(f">ii{len(start)}sihqqq{len(tail)}s")
         return cls(version, prefix, partitions, head, start, tail, answer, answer.size - 4)
+
+    def shared(self, routes: dict[tuple[int, bytes], ProduceRoute]) -> ProduceRoute:
+        """Return the one among `routes` that is the same, or itself, which is then among them."""
+        key = (self.version, self.prefix)
+        known = routes.get(key)
+        if known is None or known.partitions is not self.partitions or known.head != self.head:
+            if len(routes) >= _ROUTES_MAX:
+                routes.clear()
+            routes[key] = known = self
+        return known
 
     def split(
         self, data: memoryview, position: int

@@ -84,3 +84,61 @@ def test_memory_of_a_large_frame_is_given_back() -> None:
     assert [payload] == feed(frames, framed([payload]), 1_000_000)
 
     assert len(frames.writable()) < BUFFER_BYTES_KEPT
+
+
+# memory that connections share
+
+
+def feed_shared(
+    frames: FrameBuffer, landing: memoryview, data: bytes, step_bytes: int
+) -> list[bytes]:
+    """Receive as :func:`feed` does; after each step somebody else receives."""
+    found: list[bytes] = []
+    position = 0
+    while position < len(data):
+        target = frames.writable()
+        assert len(target) > 0
+        count = min(step_bytes, len(target), len(data) - position)
+        target[:count] = data[position : position + count]
+        frames.received(count)
+        position += count
+        while (frame := frames.next_frame()) is not None:
+            found.append(bytes(frame))
+        frames.settle()
+        landing[:] = b"\xff" * len(landing)
+    return found
+
+
+@given(
+    st.one_of(
+        st.tuples(st.lists(st.integers(0, 200), max_size=8), st.integers(1, 300)),
+        st.tuples(st.lists(st.integers(0, 400_000), max_size=8), st.integers(500, 500_000)),
+    )
+)
+def test_frames_survive_others_in_the_same_memory(stream: tuple[list[int], int]) -> None:
+    """What one connection has received stays its own, whatever arrives for another one."""
+    sizes, step_bytes = stream
+    payloads = [bytes([index % 251]) * size for index, size in enumerate(sizes)]
+    landing = memoryview(bytearray(20_000))
+    frames = FrameBuffer(1_000_000, landing)
+    assert payloads == feed_shared(frames, landing, framed(payloads), step_bytes)
+
+
+def test_connections_with_whole_small_frames_have_no_memory_of_their_own() -> None:
+    """They receive into the shared memory; only a part of a frame is taken out of it."""
+    landing = memoryview(bytearray(20_000))
+    frames = FrameBuffer(1_000_000, landing)
+    for _ in range(3):
+        assert frames.writable() is landing
+        feed_shared(frames, landing, framed([b"x" * 100] * 5), 10_000)
+    feed_shared(frames, landing, framed([b"y" * 100])[:50], 50)
+    assert frames.pending_bytes == 50
+    assert frames.writable() is not landing
+
+
+def test_connections_with_large_frames_keep_memory_of_their_own() -> None:
+    """Otherwise the start of each large frame would be copied."""
+    landing = memoryview(bytearray(20_000))
+    frames = FrameBuffer(10_000_000, landing)
+    assert feed_shared(frames, landing, framed([b"z" * 900_000]), 1 << 20) == [b"z" * 900_000]
+    assert len(frames.writable()) >= 900_000

@@ -148,7 +148,7 @@ def _by_parsing(
     if broker.flusher.due:
         return _after_flush(broker, request, reply)
     if not reply.worst and reply.has_appended:
-        client.produce_route = route
+        client.produce_route = route and route.shared(broker.produce_routes)
     return [reply.frame(request.correlation_id)]
 
 

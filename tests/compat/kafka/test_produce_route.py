@@ -212,3 +212,30 @@ def test_a_topic_that_is_to_be_flushed_leaves_the_way() -> None:
     twin.broker.store.change_settings(twin.broker.topics["plain"], {"flush.messages": "1"})
     assert twin.peer.produce([("plain", [(0, GOOD)])]).partition["error_code"] == 0
     assert partition.log.recovery_point == 4
+
+
+def test_connections_share_what_they_have_learned() -> None:
+    """Hundreds of clients of one topic have one route, also after the topic was made anew."""
+    broker = a_broker()
+    broker.create_topic("plain", 1)
+    peers = [Peer(broker), Peer(broker)]
+    for _ in range(2):
+        for peer in peers:
+            assert peer.produce([("plain", [(0, GOOD)])]).partition["error_code"] == 0
+        first, second = (peer.connection.client.produce_route for peer in peers)
+        assert first is not None
+        assert first is second
+        assert first.partitions is broker.topics["plain"].partitions
+        broker.delete_topic(broker.topics["plain"])
+        broker.create_topic("plain", 1)
+
+
+def test_routes_to_share_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that name topic after topic leave no more than so many behind."""
+    monkeypatch.setattr("logstore.compat.kafka.produce_route._ROUTES_MAX", 3)
+    broker = a_broker()
+    peer = Peer(broker)
+    for number in range(10):
+        broker.create_topic(f"t{number}", 1)
+        assert peer.produce([(f"t{number}", [(0, GOOD)])]).partition["error_code"] == 0
+        assert 1 <= len(broker.produce_routes) <= 3
