@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain
 from operator import mul
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,8 @@ _TAIL_BYTES = 8
 _HEADS_MAX = 4096
 #: fewer keys are hashed one by one
 _TOGETHER_MIN = 4
+#: more are hashed in pieces: masks are kept for every count
+_TOGETHER_MAX = 256
 
 #: 31 ** n; and by length what each character of a text counts
 _POWERS = [pow(31, exponent, 1 << 32) for exponent in range(_LENGTH_MAX + 1)]
@@ -237,6 +240,10 @@ def _tail_hashes(tails: bytes) -> tuple[int, ...]:
     time and that no sum overflows.
     """
     count = len(tails) // _TAIL_BYTES
+    if count > _TOGETHER_MAX:
+        step = _TOGETHER_MAX * _TAIL_BYTES
+        pieces = (tails[start : start + step] for start in range(0, len(tails), step))
+        return tuple(chain.from_iterable(map(_tail_hashes, pieces)))
     low_1, low_2, low_4, unpack = _lanes_of(count)
     lanes = int.from_bytes(tails, "big")
     lanes = ((lanes >> 8) & low_1) * 31 + (lanes & low_1)
@@ -245,7 +252,7 @@ def _tail_hashes(tails: bytes) -> tuple[int, ...]:
     return unpack(lanes.to_bytes(_TAIL_BYTES * count, "big"))
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=_TOGETHER_MAX)
 def _lanes_of(count: int) -> tuple[int, int, int, Callable[[bytes], tuple[int, ...]]]:
     """Return masks of the low halves of lanes for `count` keys, and what reads the last lanes."""
     masks = (

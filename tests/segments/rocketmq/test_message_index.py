@@ -10,13 +10,20 @@ from logstore.errors import WriteFailedError
 from logstore.host import read_file
 from logstore.os_host import system_host
 from logstore.segments.rocketmq.index.index_file import ENTRY, HEADER, IndexFile, IndexSizes
-from logstore.segments.rocketmq.index.index_keys import index_hash, index_hashes
+from logstore.segments.rocketmq.index.index_keys import (
+    batch_hashes,
+    draft_hashes,
+    index_hash,
+    index_hashes,
+)
 from logstore.segments.rocketmq.index.message_index import MessageIndex
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
 from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.segments.rocketmq.messages.properties_shape import take_apart
 from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.testing.simulated_host import SimulatedHost
+from tests.segments.rocketmq.drafts import draft
 from tests.segments.rocketmq.golden_case import GoldenCase, stored_cases
 from tests.segments.rocketmq.stored_requests import stored_requests
 
@@ -445,3 +452,24 @@ def test_the_number_without_an_opposite_hashes_to_zero() -> None:
     """The text whose hash is the most negative integer stands under 0, as in Java."""
     assert java_hash("polygenelubricants") == -(2**31)
     assert index_hash("polygenelubricants") == 0
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 255, 256, 257, 600])
+@pytest.mark.parametrize("tags", [b"", b"TAGS\x01t\x02"])
+def test_many_keys_are_hashed_as_each_by_itself(count: int, tags: bytes) -> None:
+    """However many messages come together, their entries are those of the single messages."""
+    texts = [tags + b"UNIQ_KEY\x010A00000518B4AAC2%016X\x02" % (n * 7919) for n in range(count)]
+    places = range(0, 300 * count, 300)
+    alone = [index_hashes("T", text, has_tag_entry=True) for text in texts]
+    sized = [len(text).to_bytes(2) + text for text in texts]
+    hashes, found = batch_hashes("T", sized, places, has_tag_entries=True)
+    assert list(hashes) == [value for values in alone for value in values]
+    assert list(found) == [
+        place for place, values in zip(places, alone, strict=True) for _ in values
+    ]
+    drafts = [draft("T") for _ in texts]
+    for one, text, place in zip(drafts, texts, places, strict=True):
+        one.replace_properties(text)
+        one.shape, one.key = take_apart(text)
+        one.physical_offset = place
+    assert draft_hashes(drafts, has_tag_entries=True) == (list(hashes), list(found))
