@@ -14,8 +14,15 @@ import attrs
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from logstore.tools.dev.kafka_peer import KafkaPeer, PeerUnavailable, java
+from logstore.tools.dev.kafka_peer import (
+    TOOL_JVM,
+    KafkaPeer,
+    PeerUnavailable,
+    class_archive,
+    java,
+)
 from tests.interop.clients import CLIENTS, Client, settings
+from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 
 VERSION = "4"
@@ -151,10 +158,21 @@ def topic_name(request: pytest.FixtureRequest) -> str:
 def new_topic(
     bootstrap: str, name: str, partitions: int = 1, config: dict[str, str] | None = None
 ) -> None:
-    """Create a topic and wait for the answer."""
+    """Create a topic and wait until the broker itself knows it."""
     admin = AdminClient(settings(bootstrap))
     asked = NewTopic(name, num_partitions=partitions, config=config or {})
     admin.create_topics([asked])[name].result(30)
+    eventually(lambda: led_partitions(admin, name) == list(range(partitions)), what=name)
+
+
+def led_partitions(admin: AdminClient, topic: str) -> list[int]:
+    """
+    Return the partitions of a topic that have a leader, as the broker tells by now.
+
+    The real controller answers first, and tells its broker a little later.
+    """
+    found = admin.list_topics(topic, timeout=30).topics[topic].partitions
+    return sorted(number for number, one in found.items() if one.error is None and one.leader >= 0)
 
 
 @pytest.fixture
@@ -175,11 +193,15 @@ def kafka_tool() -> RunTool:
     def run(
         name: str, *args: str, stdin: str | None = None, check: bool = True, version: str = VERSION
     ) -> Done:
+        archive = class_archive(version)
+        # What talks to a broker loads most of what the others load, too.
+        flags = archive.flags(may_write="--bootstrap-server" in args)
         try:
-            command = java(version, name, *args)
+            command = java(version, name, *args, jvm=f"{TOOL_JVM} {flags}")
         except PeerUnavailable as reason:
             missing(str(reason))
         done = subprocess.run(command, text=True, capture_output=True, input=stdin, timeout=90)
+        archive.settle()
         if check:
             assert done.returncode == 0, f"{name} {args}: {done.stdout}\n{done.stderr}"
         return Done(done.returncode, done.stdout, done.stderr)

@@ -35,7 +35,7 @@ from logstore.segments.kafka.internal_topics.schema import (
 from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
-from logstore.tools.dev.kafka_peer import PeerUnavailable, java
+from logstore.tools.dev.kafka_peer import TOOL_JVM, PeerUnavailable, class_archive, java
 from tests.interop.conftest import missing
 from tests.segments.kafka.golden_case import GOLDEN
 
@@ -56,7 +56,8 @@ class Printed:
 def kafkas(folder: Path, files: list[str], *options: str, version: str = "4") -> Printed:
     """Run Kafka's tool in `folder`."""
     try:
-        command = java(version, "DumpLogSegments", *options, "--files", ",".join(files))
+        jvm = f"{TOOL_JVM} {class_archive(version).flags(may_write=False)}"
+        command = java(version, "DumpLogSegments", *options, "--files", ",".join(files), jvm=jvm)
     except PeerUnavailable as reason:
         missing(str(reason))
     return printed(command, folder)

@@ -19,7 +19,8 @@ from confluent_kafka.admin import (
 
 from logstore.tools.dev.kafka_peer import VERSIONS, KafkaPeer, PeerUnavailable, fetch, java
 from tests.interop.clients import CLIENTS, read_all, settings
-from tests.interop.conftest import SETTINGS, RunTool, missing, new_topic
+from tests.interop.conftest import SETTINGS, RunTool, led_partitions, missing, new_topic
+from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.samples import Sample, numbered
 
@@ -95,6 +96,11 @@ def live_a_life(bootstrap: str) -> list[Sample]:
     set_config(bootstrap, "full", "max.message.bytes", None)
     set_config(bootstrap, "full", "segment.ms", "86400000")
     commit(bootstrap, "full", 7)
+    # The real controller answers first, and tells its broker a little later.
+    eventually(lambda: "gone" not in admin.list_topics(timeout=SECONDS_MAX).topics, what="no topic")
+    eventually(lambda: len(led_partitions(admin, "empty")) == 3, what="three partitions")
+    own = {"retention.ms": "-1", "segment.ms": "86400000"}
+    eventually(lambda: known(bootstrap)["full"].settings == own, what="settings")
     return records
 
 
@@ -143,7 +149,12 @@ def our_broker(directory: Path, data: Path, release: str | None = None) -> OurBr
 
 @pytest.mark.parametrize(
     ("version", "release", "is_killed"),
-    [("4", None, False), ("4", None, True), ("3.9", "3.9", False), ("3.9", "3.9", True)],
+    [
+        pytest.param("4", None, False, marks=pytest.mark.slow),
+        ("4", None, True),
+        ("3.9", "3.9", False),
+        pytest.param("3.9", "3.9", True, marks=pytest.mark.slow),
+    ],
 )
 def test_the_real_kafka_starts_on_our_directory(
     version: str, release: str | None, is_killed: bool, tmp_path: Path
@@ -172,7 +183,10 @@ def test_the_real_kafka_starts_on_our_directory(
     ours.stop()
 
 
-@pytest.mark.parametrize(("version", "is_killed"), [("4", False), ("4", True), ("3.9", False)])
+@pytest.mark.parametrize(
+    ("version", "is_killed"),
+    [pytest.param("4", False, marks=pytest.mark.slow), ("4", True), ("3.9", False)],
+)
 def test_we_open_a_directory_of_the_real_kafka(
     version: str, is_killed: bool, tmp_path: Path
 ) -> None:

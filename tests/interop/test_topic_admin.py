@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.interop.clients import CLIENTS, read_all, settings
-from tests.interop.conftest import Broker, CreateTopic
+from tests.interop.conftest import Broker, CreateTopic, led_partitions
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.samples import numbered
@@ -64,19 +64,20 @@ def alter(admin: AdminClient, topic: str, operation: AlterConfigOpType, **config
 
 
 def create(admin: AdminClient, name: str, **arguments: Any) -> None:
-    """Create one topic and wait for the answer."""
+    """Create one topic and wait until the broker itself knows it."""
     admin.create_topics([NewTopic(name, **arguments)])[name].result(30)
+    eventually_partitions(admin, name, arguments["num_partitions"])
 
 
-def partitions_of(admin: AdminClient, topic: str) -> list[int]:
-    """Return the partitions that have a leader."""
-    found = admin.list_topics(topic, timeout=30).topics[topic].partitions
-    return sorted(number for number, one in found.items() if one.error is None and one.leader >= 0)
+def delete(admin: AdminClient, name: str) -> None:
+    """Delete one topic and wait until the broker itself has forgotten it."""
+    admin.delete_topics([name])[name].result(30)
+    eventually(lambda: name not in admin.list_topics(timeout=30).topics, what="the topic is gone")
 
 
 def eventually_partitions(admin: AdminClient, topic: str, count: int) -> None:
     """Wait until `count` partitions, and no other, have a leader."""
-    eventually(lambda: partitions_of(admin, topic) == list(range(count)), what=f"{count} leaders")
+    eventually(lambda: led_partitions(admin, topic) == list(range(count)), what=f"{count} leaders")
 
 
 def eventually_config(admin: AdminClient, topic: str, name: str, value: str) -> None:
@@ -88,11 +89,9 @@ def test_topics_come_and_go(admin: AdminClient, topic_name: str) -> None:
     """A created topic is listed with its partitions; a deleted one is not, and may come again."""
     for count in (3, 2):
         create(admin, topic_name, num_partitions=count)
-        eventually_partitions(admin, topic_name, count)
-        admin.delete_topics([topic_name])[topic_name].result(30)
-        eventually(
-            lambda: topic_name not in admin.list_topics(timeout=30).topics, what="the topic is gone"
-        )
+        assert led_partitions(admin, topic_name) == list(range(count))
+        delete(admin, topic_name)
+        assert topic_name not in admin.list_topics(timeout=30).topics
 
 
 def test_a_topic_has_an_id_of_its_own(admin: AdminClient, topic_name: str) -> None:
@@ -102,7 +101,7 @@ def test_a_topic_has_an_id_of_its_own(admin: AdminClient, topic_name: str) -> No
         create(admin, topic_name, num_partitions=1)
         asked = admin.describe_topics(TopicCollection([topic_name]))[topic_name]
         ids.add(str(asked.result(30).topic_id))
-        admin.delete_topics([topic_name])[topic_name].result(30)
+        delete(admin, topic_name)
     assert len(ids) == 2
 
 

@@ -72,6 +72,23 @@ def values(bootstrap: str, topic: str, level: str = "read_committed") -> list[st
         consumer.close()
 
 
+def eventually_values(bootstrap: str, topic: str, expected: list[str]) -> list[str]:
+    """
+    Return what read_committed gets once it is what is expected, or at the end of all patience.
+
+    The coordinator answers once the decision is written; the markers come after it.
+    """
+    found: list[str] = []
+
+    def is_there() -> bool:
+        found[:] = values(bootstrap, topic)
+        return found == expected
+
+    with contextlib.suppress(AssertionError):
+        eventually(is_there, what=f"the markers in {topic}")
+    return found
+
+
 def librdkafka_producer(
     bootstrap: str, name: str, timeout_ms: int = 60_000
 ) -> confluent_kafka.Producer:
@@ -158,13 +175,18 @@ def test_committed_is_read_and_aborted_is_not(
     """read_committed gets what was committed, read_uncommitted all; each end takes one offset."""
     topic = create_topic(broker.bootstrap)
     carry_out(broker.bootstrap, f"id-of-{topic}", topic)
-    assert values(broker.bootstrap, topic) == KEPT
+    assert eventually_values(broker.bootstrap, topic, KEPT) == KEPT
     assert values(broker.bootstrap, topic, "read_uncommitted") == ALL
     consumer = confluent_kafka.Consumer(settings(broker.bootstrap) | {"group.id": "nobody"})
     partition = confluent_kafka.TopicPartition(topic, 0)
-    _, end = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_SECONDS, cached=False)
+
+    def end() -> int:
+        _, found = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_SECONDS, cached=False)
+        return int(found)
+
+    eventually(lambda: end() >= len(ALL) + len(PLAN), what="the last marker")
+    assert end() == len(ALL) + len(PLAN)
     consumer.close()
-    assert end == len(ALL) + len(PLAN)
 
 
 def test_the_java_producer_is_shut_out(broker: Broker, create_topic: CreateTopic) -> None:
@@ -172,7 +194,7 @@ def test_the_java_producer_is_shut_out(broker: Broker, create_topic: CreateTopic
     topic = create_topic(broker.bootstrap)
     told = run_java("fence", broker.bootstrap, f"id-of-{topic}", topic)
     assert told in ("InvalidProducerEpochException", "ProducerFencedException")
-    assert values(broker.bootstrap, topic) == ["new"]
+    assert eventually_values(broker.bootstrap, topic, ["new"]) == ["new"]
 
 
 def test_librdkafka_is_shut_out(broker: Broker, create_topic: CreateTopic) -> None:
@@ -189,7 +211,7 @@ def test_librdkafka_is_shut_out(broker: Broker, create_topic: CreateTopic) -> No
     new.begin_transaction()
     new.produce(topic, b"new", partition=0)
     new.commit_transaction(TIMEOUT_SECONDS)
-    assert values(broker.bootstrap, topic) == ["new"]
+    assert eventually_values(broker.bootstrap, topic, ["new"]) == ["new"]
 
 
 def test_kafka_python_is_shut_out(broker: Broker, create_topic: CreateTopic) -> None:
@@ -212,7 +234,7 @@ def test_kafka_python_is_shut_out(broker: Broker, create_topic: CreateTopic) -> 
     for producer in producers:
         with contextlib.suppress(KafkaError):
             producer.close(1)
-    assert values(broker.bootstrap, topic) == ["new"]
+    assert eventually_values(broker.bootstrap, topic, ["new"]) == ["new"]
 
 
 def test_a_transaction_that_is_open_for_too_long_is_aborted(
@@ -245,7 +267,8 @@ def test_java_copies_exactly_once(broker: Broker, create_topic: CreateTopic) -> 
     producer.flush(TIMEOUT_SECONDS)
     names = (f"id-of-{source}", source, target, f"group-of-{source}")
     assert run_java("copy", broker.bootstrap, *names, "12") == "12 12"
-    assert values(broker.bootstrap, target) == [str(number) for number in range(12)]
+    expected = [str(number) for number in range(12)]
+    assert eventually_values(broker.bootstrap, target, expected) == expected
 
 
 def test_kafka_python_copies_exactly_once(broker: Broker, create_topic: CreateTopic) -> None:
@@ -306,8 +329,7 @@ def test_kafka_transactions_lists_and_describes(
     (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith(producer_id)]
     assert row[-1] == "0"  # where the open transaction starts
     producer.abort_transaction(TIMEOUT_SECONDS)
-    (listed,) = rows("list")
-    assert listed[-1] == "CompleteAbort"
+    eventually(lambda: rows("list")[0][-1] == "CompleteAbort", what="the markers are written")
 
 
 @pytest.mark.slow
@@ -329,7 +351,7 @@ def test_an_open_transaction_changes_brokers(
     kept.flush(TIMEOUT_SECONDS)
     kept.commit_transaction(TIMEOUT_SECONDS)
     run_java("hang", first.bootstrap, "hanging", "t", "2")
-    assert values(first.bootstrap, "t") == ["kept"]
+    assert eventually_values(first.bootstrap, "t", ["kept"]) == ["kept"]
     first.stop(kill=is_killed)
     second: OurBroker | KafkaPeer
     if is_ours_first:
@@ -341,7 +363,8 @@ def test_an_open_transaction_changes_brokers(
         assert values(second.bootstrap, "t", "read_uncommitted") == ["kept", "open-0", "open-1"]
         run_java("run", second.bootstrap, "hanging", "t", "c:1")  # shuts the old one out
         with_librdkafka(second.bootstrap, "kept", "t")
-        assert values(second.bootstrap, "t") == ["kept", "0-0", *KEPT]
+        expected = ["kept", "0-0", *KEPT]
+        assert eventually_values(second.bootstrap, "t", expected) == expected
     finally:
         second.stop()
     third = OurBroker(tmp_path / "ours-3", data=data).start()
