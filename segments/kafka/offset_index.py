@@ -37,6 +37,7 @@ class OffsetIndex(SparseIndex):
     """Offset to byte position, for some batches of a segment."""
 
     ENTRY = _ENTRY
+    _RELATIVE_OFFSET_AT = 0
     EXTENSION = ".index"
 
     __slots__ = ("_last_offset",)
@@ -135,10 +136,6 @@ class OffsetIndex(SparseIndex):
 
     def _count_below(self, offset: int) -> int:
         return self._bisect_right(self.data(), offset - 1)
-
-    def _relative_offset_at(self, data: bytes, position: int) -> int:
-        relative: int = _FIELD.unpack_from(data, position)[0]
-        return relative
 
     def _loaded(self) -> None:
         self._last_offset = self.last_entry[0] if self._entries else self.base_offset - 1

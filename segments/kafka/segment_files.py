@@ -210,8 +210,8 @@ class SegmentFiles:
         """
         segment = self._segment(
             base_offset,
-            self._open_index(OffsetIndex, base_offset, INDEX),
-            self._open_index(TimeIndex, base_offset, TIME_INDEX),
+            self._open_index(OffsetIndex, base_offset, INDEX, is_active=is_active),
+            self._open_index(TimeIndex, base_offset, TIME_INDEX, is_active=is_active),
         )
         segment.end_position = self._found[offset_file_name(base_offset, LOG)]
         segment.created_ms = self.host.clock.wall_ms()
@@ -247,7 +247,12 @@ class SegmentFiles:
         else:
             segment.load_times()
 
-    def _open_index(self, kind: type[IndexT], base_offset: int, extension: str) -> IndexT:
+    def _open_index(
+        self, kind: type[IndexT], base_offset: int, extension: str, *, is_active: bool
+    ) -> IndexT:
+        # After a clean stop every sealed index is trimmed. Whoever only reads may be faced with a
+        # broker that has started since, whose active one has zeros behind it.
+        is_trimmed = self.is_clean and (self.is_writable or not is_active)
         return kind.open(
             self.fs,
             self.path(base_offset, extension),
@@ -255,7 +260,7 @@ class SegmentFiles:
             self.config.segment_index_bytes,
             cache=self._cache,
             size_bytes=self._found.get(offset_file_name(base_offset, extension), 0),
-            zero_tail=not (self.is_clean and self.is_writable),
+            zero_tail=not is_trimmed,
         )
 
     def _mend(self, segment: KafkaSegment) -> bool:

@@ -40,6 +40,7 @@ class TimeIndex(SparseIndex):
     """Timestamp to offset, for some batches of a segment."""
 
     ENTRY = _ENTRY
+    _RELATIVE_OFFSET_AT = 8
     EXTENSION = ".timeindex"
 
     __slots__ = ("_last_offset", "_last_timestamp_ms")
@@ -147,10 +148,6 @@ class TimeIndex(SparseIndex):
             offset - self.base_offset,
             key=lambda slot: unpack_from(data, slot * 12 + 8)[0],
         )
-
-    def _relative_offset_at(self, data: bytes, position: int) -> int:
-        relative: int = _OFFSET.unpack_from(data, position + 8)[0]
-        return relative
 
     def _loaded(self) -> None:
         self._last_timestamp_ms, self._last_offset = self._last_of(self.data())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import struct
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -19,6 +20,7 @@ from logstore.os_host import SystemFileSystem, system_host
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.segments.kafka.transaction_index import AbortedTransaction
+from logstore.tools.bench.counted_files import CountedFileSystem
 from logstore.tools.bench.spark_data import make_segments
 
 SEGMENTS = 12
@@ -54,6 +56,24 @@ def test_a_read_of_everything_is_planned_without_opening_a_file(tmp_path: Path) 
     store.close()
 
     assert (len(units), files.opened) == (SEGMENTS, [])
+
+
+def test_opening_for_a_plan_reads_the_ends_of_indexes_alone(tmp_path: Path) -> None:
+    """Of a closed store's sealed indexes, gigabytes altogether, only last entries are read."""
+    make_segments(str(tmp_path / "data"), SEGMENTS, 2)
+    entries = b"".join(struct.pack(">qi", 1_700_000_000_000 + at, at) for at in range(50_000))
+    for path in (tmp_path / "data").glob("bench-*/*.timeindex"):
+        path.write_bytes(entries)
+    files = CountedFileSystem()
+    host = attrs.evolve(system_host(), fs=files)
+
+    store = KafkaStore(host, str(tmp_path / "data"), StoreOptions(is_writable=False))
+    sealed = store.partitions()[0].log.segments.peekitem(0)[1]
+    newest_ms = sealed.largest_timestamp_ms()
+    store.close()
+
+    assert newest_ms == 1_700_000_049_999
+    assert files.read_bytes < len(entries) * 3  # the two active ones, and little more
 
 
 def test_a_plan_holds_no_descriptors(tmp_path: Path) -> None:
