@@ -62,6 +62,7 @@ class TransactionChecks:
         an answer of commit would bring them back.
         """
         self._broker.op_messages.write()
+        self._broker.requests_served()
         config = self._broker.topics.get(names.HALF_TOPIC)
         queue_count = 1 if config is None else config.read_queue_count
         results = [self._check_queue(queue_id) for queue_id in range(queue_count)]
