@@ -29,36 +29,40 @@ class SharedOffsets:
     """
     RocketMQ's side of the offsets, as far as the topics are those of both.
 
-    What comes before :meth:`bind` is kept, and counts only where RocketMQ's table says nothing:
-    it is what stood in Kafka's log.
+    What comes before :meth:`bind` is kept: it is what stood in Kafka's log. It counts where
+    RocketMQ's table says nothing, and where it was committed after that table was last written,
+    which a crash may have kept from being written again.
     """
 
     def __init__(self) -> None:
         self._table: ConsumerOffsetTable | None = None
         self._topics: SharedTopics | None = None
-        self._early: dict[OffsetCommitKey, int] = {}
-        #: while Kafka's log is read: what RocketMQ's table says already is not overwritten
+        self._early: dict[OffsetCommitKey, CommittedOffset] = {}
+        #: while Kafka's log is read: only what is older in RocketMQ's table is overwritten
         self.is_loading = False
+        self._written_ms = 0
 
     def bind(self, table: ConsumerOffsetTable, topics: SharedTopics) -> None:
-        """Say where RocketMQ's offsets are."""
+        """Say where RocketMQ's offsets are, before anything is written to them."""
         self._table, self._topics = table, topics
+        self._written_ms = _written_ms(table)
         early, self._early = self._early, {}
         self.is_loading = True
-        for key, offset in early.items():
-            self.commit(key, offset)
+        for key, committed in early.items():
+            self.commit(key, committed)
         self.is_loading = False
 
-    def commit(self, key: OffsetCommitKey, offset: int) -> None:
+    def commit(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
         """Take over what a group committed on Kafka's side."""
         if self._table is None or self._topics is None:
-            self._early[key] = offset
+            self._early[key] = committed
             return
         if not self._topics.is_shared(key.topic):
             return
         known = self._table.query(key.group_id, key.topic, key.partition)
-        if known != offset and not (self.is_loading and known != NO_QUEUE_OFFSET):
-            self._table.commit(key.group_id, key.topic, key.partition, offset)
+        is_older = self.is_loading and committed.commit_timestamp_ms < self._written_ms
+        if known != committed.offset and not (is_older and known != NO_QUEUE_OFFSET):
+            self._table.commit(key.group_id, key.topic, key.partition, committed.offset)
 
     def remove(self, key: OffsetCommitKey) -> None:
         """Forget what was forgotten on Kafka's side."""
@@ -81,6 +85,15 @@ class SharedOffsets:
         return found
 
 
+def _written_ms(table: ConsumerOffsetTable) -> int:
+    """Return when the file of a table was written, 0 if there is none."""
+    fs = table.host.fs
+    for path in (table.path, f"{table.path}.bak"):
+        if fs.exists(path):
+            return fs.modified_ms(path)
+    return 0
+
+
 class SharedOffsetTable(OffsetTable):
     """Kafka's table of offsets, written through to RocketMQ's."""
 
@@ -91,7 +104,7 @@ class SharedOffsetTable(OffsetTable):
     def put(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
         """Note an offset on both sides."""
         super().put(key, committed)
-        self._shared.commit(key, committed.offset)
+        self._shared.commit(key, committed)
 
     def remove(self, key: OffsetCommitKey) -> None:
         """Forget an offset on both sides."""

@@ -69,10 +69,17 @@ class Ledger:
             self.values[partition, offset] = value
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    """A broker of its own, with a topic of small segments."""
-    own = OurBroker(tmp_path, SETTINGS).start()
+@pytest.fixture(params=["kafka", pytest.param("rocketmq", marks=pytest.mark.slow)])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OurBroker]:
+    """A broker of its own on either layout, with a topic of small segments, or small files."""
+    over = ("--protocol", "kafka", "--layout", request.param)
+    files: dict[str, object] = {
+        "mappedFileSizeCommitLog": 4 << 20,
+        "mappedFileSizeConsumeQueue": 20_000,
+        "maxHashSlotNum": 1000,
+        "maxIndexNum": 4000,
+    }
+    own = OurBroker(tmp_path, SETTINGS | files, arguments=over).start()
     config = {"internal.segment.bytes": "100000", "index.interval.bytes": "2000"}
     new_topic(own.bootstrap, TOPIC, PARTITIONS, config)
     yield own

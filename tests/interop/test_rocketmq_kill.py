@@ -176,13 +176,21 @@ def verify(broker: OurRocketMQ, ledger: Ledger, starts: dict[int, int]) -> dict[
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
-def test_no_acknowledged_message_is_lost(tmp_path: Path, flush: str) -> None:
+@pytest.mark.parametrize(
+    ("flush", "layout"),
+    [
+        ("SYNC_FLUSH", "rocketmq"),
+        ("ASYNC_FLUSH", "rocketmq"),
+        pytest.param("SYNC_FLUSH", "kafka", marks=pytest.mark.slow),
+        pytest.param("ASYNC_FLUSH", "kafka", marks=pytest.mark.slow),
+    ],
+)
+def test_no_acknowledged_message_is_lost(tmp_path: Path, flush: str, layout: str) -> None:
     """After each of many kills at random times every acknowledged message is at its offset."""
     seed = int(os.environ.get("LOGSTORE_SEED", random.SystemRandom().randrange(1 << 32)))
     print(f"LOGSTORE_SEED={seed}")  # noqa: T201 - shown when the test fails
     chance = random.Random(seed)
-    broker = OurRocketMQ(tmp_path, SETTINGS | {"flushDiskType": flush}).start()
+    broker = OurRocketMQ(tmp_path, SETTINGS | {"flushDiskType": flush}, layout=layout).start()
     try:
         create_topic(broker, TOPIC, QUEUES)
         ledger = Ledger()

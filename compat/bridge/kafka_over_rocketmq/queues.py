@@ -10,6 +10,7 @@ from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 
 if TYPE_CHECKING:
     from logstore.compat.bridge.compiled.loops import CompiledRunDraft
+    from logstore.compat.bridge.kafka_over_rocketmq.producer_journal import ProducerJournal
     from logstore.compat.bridge.kafka_over_rocketmq.queue_starts import QueueStarts
     from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import RecordRunDraft
     from logstore.compat.bridge.noted_topics import NotedTopics

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from logstore.compat.bridge.bridge import Bridge
@@ -17,6 +19,7 @@ from logstore.compat.kafka.groups.offsets_log import CommittedOffset
 from logstore.segments.kafka.append_errors import OutOfOrderSequenceError
 from logstore.segments.kafka.partition import Appended
 from logstore.segments.kafka.record import Record, encode_batch
+from logstore.testing.manual_clock import ManualClock
 from logstore.testing.power_loss import PowerLoss
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.bridge.bridges import draft, fetched, open_bridge, partition_of, produce, pulled
@@ -124,7 +127,7 @@ def test_a_long_journal_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> None
     journal = ProducerJournal(host, "/beside")
     entries = [SentBatch("orders", 0, 7, 0, at, at, at, 0, NOW_MS) for at in range(100)]
     for at, entry in enumerate(entries):
-        journal.kept = lambda at=at: entries[max(at - 4, 0) : at]
+        journal.kept = partial(list, entries[max(at - 4, 0) : at])
         journal.note(entry)
     journal.close()
     file = host.fs.open(f"/beside/{FILE_NAME}")
@@ -160,3 +163,49 @@ def test_both_sides_open_after_a_power_loss(layout: str, seed: int) -> None:
     assert offset == len(values)
     assert fetched(bridge, "orders", offset)[0].value == b"0"
     bridge.close()
+
+
+@pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+def test_a_commit_of_kafkas_outlives_a_kill(layout: str) -> None:
+    """The last offset that a Kafka group committed counts, though RocketMQ's table is older."""
+    clock = ManualClock()
+    host = SimulatedHost(seed=1, clock=clock)
+    bridge = opened(layout, host)
+
+    def commit(offset: int) -> None:
+        news = {("orders", 0): CommittedOffset(offset, clock.wall_ms())}
+        bridge.kafka.groups.commit_offsets(Commit("readers", news))
+
+    table = bridge.standalone.broker.store.consumer_offsets
+    commit(3)
+    clock.advance(10)
+    table.persist()
+    clock.advance(10)
+    commit(7)
+    clock.advance(10)
+    bridge.abandon()
+    bridge = opened(layout, host)
+    assert bridge.standalone.broker.store.consumer_offsets.query("readers", "orders", 0) == 7
+    _, found = bridge.kafka.groups.fetch_offsets("readers", [("orders", 0)])
+    committed = found["orders", 0]
+    assert committed is not None
+    assert committed.offset == 7
+
+
+@pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+def test_a_later_commit_of_rocketmqs_outlives_a_stop(layout: str) -> None:
+    """What a RocketMQ group of the same name committed after Kafka's counts after a clean stop."""
+    clock = ManualClock()
+    host = SimulatedHost(seed=1, clock=clock)
+    bridge = opened(layout, host)
+    news = {("orders", 0): CommittedOffset(7, clock.wall_ms())}
+    bridge.kafka.groups.commit_offsets(Commit("readers", news))
+    clock.advance(10)
+    bridge.standalone.broker.store.consumer_offsets.commit("readers", "orders", 0, 4)
+    clock.advance(10)
+    bridge.close()
+    bridge = opened(layout, host)
+    _, found = bridge.kafka.groups.fetch_offsets("readers", [("orders", 0)])
+    committed = found["orders", 0]
+    assert committed is not None
+    assert committed.offset == 4
