@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("datasketches", reason="datasketches is missing: extra `stats`")
 
+from logstore.tools.inspection.stats import key_hash
 from logstore.tools.inspection.stats.key_hash import hash_of, key_hashes
 from logstore.tools.inspection.stats.partition_stats import PartitionStats
 from logstore.tools.inspection.stats.rate import BUCKETS_MAX, Rate
@@ -56,6 +57,9 @@ def test_the_compiled_hash_is_that_of_one_key(keys: list[bytes]) -> None:
     found = key_hashes(data, bounds).view(np.uint64).tolist()
 
     assert found == [hash_of(key) for key in keys]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_hash, "_njit", None)
+        assert key_hashes(data, bounds).view(np.uint64).tolist() == found
     assert hash_of(b"foobar") == 0x85944171F73967E8  # of the authors' own test suite
 
 
@@ -75,6 +79,24 @@ def test_sketches_travel_and_join() -> None:
     assert keys.count() == pytest.approx(100_000, rel=0.05)
     assert spread.quantile(0.5) == pytest.approx(500, rel=0.011)
     assert spread.largest == 999
+
+
+@pytest.mark.parametrize("count", [10, 300, 1_584, 5_000, 60_000])
+def test_keys_are_counted_alike_in_any_order(count: int) -> None:
+    """However the keys were cut and joined: the same figure."""
+    keys = np.arange(count, dtype=np.int64) * 7_919
+    found: set[int] = set()
+    for cut in (0, 1, count // 3, count - 1):
+        one, other = DistinctKeys(), DistinctKeys()
+        one.add(keys[cut:][::-1])
+        other.add(keys[: cut + count // 5])
+        other.merge(one)
+        found.add(pickle.loads(pickle.dumps(other)).count())  # noqa: S301 - our own
+    whole = DistinctKeys()
+    whole.add(keys)
+
+    assert found == {whole.count()}
+    assert whole.count() == pytest.approx(count, rel=0.05)
 
 
 def test_statistics_of_one_partition_stay_small() -> None:
