@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from logstore.compat.rocketmq.broker import Broker
@@ -24,11 +22,10 @@ TIMEOUT_MS, CHECK_MAX = 6000, 3
 class Stage:
     """A broker and a producer of transactions; the test lets time pass and calls the check."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self) -> None:
         self.clock = ManualClock()
         self.broker: Broker = a_broker(
-            SimulatedHost(clock=self.clock),
-            {"transactionCheckMax": str(CHECK_MAX), **(settings or {})},
+            SimulatedHost(clock=self.clock), {"transactionCheckMax": str(CHECK_MAX)}
         )
         self.peer = Peer(self.broker)
         self.peer.produce()  # makes the topic
@@ -142,16 +139,6 @@ def test_ended_transactions_are_noted_together() -> None:
     stage.broker.timers.run()
     (op,) = stage.peer.messages(OP)
     assert (op.body, op.tags) == (b"0,1,2,", "d")
-
-
-@pytest.mark.parametrize("outcome", [COMMIT, ROLLBACK])
-def test_nobody_is_asked_about_an_end_that_waits_to_be_noted(outcome: int) -> None:
-    """However short the timeout: the op messages of three seconds are not waited for."""
-    stage = Stage({"transactionTimeOut": "100"})
-    stage.begin()
-    stage.end(outcome)
-    assert stage.check(after_ms=101) == []
-    assert [op.body for op in stage.peer.messages(OP)] == [b"0,"]
 
 
 def test_a_clean_stop_notes_what_is_ended() -> None:
