@@ -10,7 +10,10 @@ import pytest
 from logstore.compat.spark.convert.convert import convert
 from logstore.compat.spark.convert.job import HereRunner
 from logstore.compat.spark.convert.options import ConvertOptions
+from logstore.compat.spark.convert.preserve.keep_log import KeepLogTask
+from logstore.compat.spark.convert.preserve.restore_log import RestoreLogTask
 from logstore.compat.spark.convert.topic_names import kafka_name
+from logstore.compat.spark.options import OptionError
 from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
@@ -159,3 +162,46 @@ def test_what_is_gone_leaves_a_place_and_what_is_new_is_taken(
     assert back["restored"]["queuesMadeAnew"] == [f"{anew[0]}-0"]
     gone = sum(len(found) for place, found in before.items() if place[0] in (deleted[0], anew[0]))
     assert back["restored"]["replacedMessages"] == gone + 3
+
+
+def test_a_way_back_that_fails_is_gone_on_with(
+    case: GoldenCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways: what was made is not made again, and in the end nothing differs."""
+    run_log, run_keep, seen = RestoreLogTask.run, KeepLogTask.run, list[int]()
+
+    def failing(task: Any, attempt: Any) -> Any:
+        seen.append(task.number)
+        if len(seen) == 2:
+            raise OSError("the disk is full")
+        return (run_keep if isinstance(task, KeepLogTask) else run_log)(task, attempt)
+
+    monkeypatch.setattr(KeepLogTask, "run", failing)
+    monkeypatch.setattr(RestoreLogTask, "run", failing)
+    ways = (
+        (case.store, tmp_path / "kafka", "kafka", {"topics": topics_of(case)}),
+        (tmp_path / "kafka", tmp_path / "rocketmq", "rocketmq", {"settings": case.settings}),
+    )
+    for source, target, layout, wishes in ways:
+        seen.clear()
+        with pytest.raises(OSError, match="full"):
+            made(source, target, layout, **wishes)
+        assert not target.exists()
+        made(source, target, layout, **wishes)
+        assert seen[0] not in seen[1:]
+        assert seen[2] == seen[1]
+    assert differing(files_of(case.store), files_of(tmp_path / "rocketmq")) == []
+
+
+def test_what_cannot_be_preserved_is_refused(case: GoldenCase, tmp_path: Path) -> None:
+    """Parts of batches, files of rows, and sizes of files that are not those of the old store."""
+    for wishes in ({"starting_timestamp_ms": 5}, {"ending_timestamp_ms": 5}):
+        with pytest.raises(OptionError, match="--preserve"):
+            made(case.store, tmp_path / "kafka", "kafka", **wishes)
+    with pytest.raises(OptionError, match="no way back"):
+        made(case.store, tmp_path / "rows", "parquet")
+    made(case.store, tmp_path / "kafka", "kafka", topics=topics_of(case)[:1])
+    for settings in ({"mappedFileSizeCommitLog": "123456"}, {"maxIndexNum": "77"}):
+        with pytest.raises(OptionError, match=next(iter(settings))):
+            made(tmp_path / "kafka", tmp_path / "rocketmq", "rocketmq", settings=settings)
+    assert not (tmp_path / "rocketmq").exists()
