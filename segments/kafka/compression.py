@@ -20,6 +20,8 @@ from __future__ import annotations
 import importlib
 import threading
 import zlib
+from collections.abc import Iterator
+from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,8 @@ _GZIP_MAGIC = b"\x1f\x8b\x08"
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + bytes.fromhex("0000000100000001")
 _XERIAL_BLOCK_BYTES = 32 * 1024
+#: of gzip data that are too much to be read whole, so much is
+_GZIP_READ_BYTES = 16 * 1024
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_LEVEL_FAST = 9
 _LZ4_CHUNK_BYTES = 128 * 1024  # the library takes memory for all that it is allowed to return
@@ -129,6 +133,32 @@ def looks_like(codec: Codec, data: Buffer) -> bool:
     return True
 
 
+def check_frames(codec: Codec, data: memoryview) -> None:
+    """
+    Walk what `data` is put together of, without decompressing all of it.
+
+    Frames, streams and blocks must be whole and no larger than they may be; what stands in a block
+    is not looked at. Of gzip, which has no blocks that could be walked, the beginning is read.
+
+    Raises:
+        CompressionError: bad, cut or foreign data, as far as this can tell.
+
+    """
+    if codec is Codec.GZIP:
+        with suppress(DecompressedTooLargeError):
+            _decompress_gzip(bytes(data), _GZIP_READ_BYTES)
+    elif codec is Codec.SNAPPY:
+        if bytes(data[: len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
+            for _ in _xerial_blocks(data):
+                pass
+    elif codec is Codec.LZ4:
+        _check_lz4_blocks(data)
+    elif codec is Codec.ZSTD:
+        position = 0
+        while position < len(data):
+            position = _zstd_end(data, position)
+
+
 # gzip
 
 
@@ -178,22 +208,28 @@ def _decompress_snappy(data: bytes, size_bytes_max: int) -> bytes:
     if not data.startswith(_XERIAL_MAGIC):
         return _decompress_snappy_block(data, size_bytes_max)
     pieces: list[bytes] = []
+    for start, end in _xerial_blocks(data):
+        piece = _decompress_snappy_block(data[start:end], size_bytes_max)
+        size_bytes_max -= len(piece)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _xerial_blocks(data: bytes | memoryview) -> Iterator[tuple[int, int]]:
+    """Yield where each block starts and ends. Raises CompressionError."""
     position = 0
     while position < len(data):
-        if data.startswith(_XERIAL_MAGIC, position):  # streams may follow each other
-            position += len(_XERIAL_HEADER)
+        if data[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)  # streams may follow each other
             if position > len(data):
                 raise CompressionError("snappy: the stream header is cut short")
             continue
-        size_bytes = int.from_bytes(data[position : position + 4], "big")
-        block = data[position + 4 : position + 4 + size_bytes]
-        if len(block) < size_bytes or len(data) - position < 4:
+        start = position + 4
+        end = start + int.from_bytes(data[position:start], "big")
+        if end > len(data) or start > len(data):
             raise CompressionError(f"snappy: the block at {position} is cut short")
-        piece = _decompress_snappy_block(block, size_bytes_max)
-        size_bytes_max -= len(piece)
-        pieces.append(piece)
-        position += 4 + size_bytes
-    return b"".join(pieces)
+        yield start, end
+        position = end
 
 
 def _decompress_snappy_block(block: bytes, size_bytes_max: int) -> bytes:
@@ -239,13 +275,7 @@ def _decompress_lz4(data: bytes, size_bytes_max: int) -> bytes:
     """Read the first frame, as Java does; what follows it does not count."""
     frame_of_lz4: Any = importlib.import_module("lz4.frame")  # has no types
 
-    if not data.startswith(_LZ4_MAGIC) or len(data) < 7:
-        raise CompressionError("lz4: no frame")
-    flags = data[4]
-    if flags >> 6 != 1 or flags & 0x03 or data[5] & 0x8F or data[5] < 0x40:
-        raise CompressionError(f"lz4: frame descriptor {data[4:6].hex()} is not supported")
-    if not flags & 0x20:  # Java's reader refuses it, so it must not enter a log
-        raise CompressionError("lz4: dependent blocks are not supported")
+    _check_lz4_descriptor(data)
     frame = frame_of_lz4.LZ4FrameDecompressor()
     pieces: list[bytes] = []
     size_bytes = 0
@@ -264,6 +294,34 @@ def _decompress_lz4(data: bytes, size_bytes_max: int) -> bytes:
     except (RuntimeError, EOFError) as error:
         raise CompressionError(f"lz4: {error}") from None
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _check_lz4_descriptor(data: bytes | memoryview) -> None:
+    if data[:4] != _LZ4_MAGIC or len(data) < 7:
+        raise CompressionError("lz4: no frame")
+    flags = data[4]
+    if flags >> 6 != 1 or flags & 0x03 or data[5] & 0x8F or data[5] < 0x40:
+        raise CompressionError(f"lz4: frame descriptor {data[4:6].hex()} is not supported")
+    if not flags & 0x20:  # Java's reader refuses it, so it must not enter a log
+        raise CompressionError("lz4: dependent blocks are not supported")
+
+
+def _check_lz4_blocks(data: memoryview) -> None:
+    """Walk the first frame's blocks up to the mark that ends them."""
+    _check_lz4_descriptor(data)
+    flags = data[4]
+    block_bytes_max = 1 << (2 * (data[5] >> 4) + 8)  # 4: 64 KiB, 5: 256 KiB, ...
+    checksum_bytes = 4 if flags & 0x10 else 0
+    position = 15 if flags & 0x08 else 7  # behind a content size
+    while True:
+        size_bytes = int.from_bytes(data[position : position + 4], "little") & 0x7FFFFFFF
+        if position + 4 > len(data):
+            raise CompressionError("lz4: the data are cut short")
+        if size_bytes == 0:
+            return
+        if size_bytes > block_bytes_max:
+            raise CompressionError(f"lz4: a block of {size_bytes} bytes at {position} is too large")
+        position += 4 + size_bytes + checksum_bytes
 
 
 # zstd
@@ -310,9 +368,7 @@ def _decompress_zstd(data: bytes, size_bytes_max: int) -> bytes:
         _zstd_contexts.decompressor = decompressor
     while position < len(data):
         if _is_skippable(data[position : position + 4]):
-            position += 8 + int.from_bytes(data[position + 4 : position + 8], "little")
-            if position > len(data):
-                raise CompressionError("zstd: a skippable frame is cut short")
+            position = _zstd_skipped(data, position)
             continue
         end, bound_bytes, content_bytes = _zstd_frame(data, position)
         if content_bytes > size_bytes_max - size_bytes:
@@ -333,7 +389,21 @@ def _decompress_zstd(data: bytes, size_bytes_max: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _zstd_frame(data: bytes, position: int) -> tuple[int, int, int]:
+def _zstd_end(data: memoryview, position: int) -> int:
+    """Return where the frame at `position` ends, whatever its kind. Raises CompressionError."""
+    if _is_skippable(bytes(data[position : position + 4])):
+        return _zstd_skipped(data, position)
+    return _zstd_frame(data, position)[0]
+
+
+def _zstd_skipped(data: bytes | memoryview, position: int) -> int:
+    position += 8 + int.from_bytes(data[position + 4 : position + 8], "little")
+    if position > len(data):
+        raise CompressionError("zstd: a skippable frame is cut short")
+    return position
+
+
+def _zstd_frame(data: bytes | memoryview, position: int) -> tuple[int, int, int]:
     """
     Return (end of the frame at `position`, what its blocks can hold, what its header claims).
 
@@ -342,7 +412,7 @@ def _zstd_frame(data: bytes, position: int) -> tuple[int, int, int]:
     """
     import zstandard
 
-    head = data[position : position + 18]
+    head = bytes(data[position : position + 18])
     if not head.startswith(_ZSTD_MAGIC):
         raise CompressionError(f"zstd: no frame at {position}")
     try:

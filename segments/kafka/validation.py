@@ -27,6 +27,7 @@ from logstore.segments.kafka.compression import (
     Codec,
     CompressionError,
     DecompressedTooLargeError,
+    check_frames,
     decompress,
     looks_like,
 )
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.config import LogConfig
 
 RECORDS_WALKED_MAX = 16
-#: compressed batches up to this size are decompressed to be checked
+#: compressed batches up to this size are decompressed to be checked, of larger ones the frames
 DECOMPRESSED_BATCH_BYTES_MAX = 16 * 1024
 _CHECKED_BYTES_MAX = 1024 * 1024
 _MESSAGE_BYTES_MIN = PREFIX_BYTES + 14  # the smallest message, one of magic 0
@@ -221,13 +222,14 @@ def _check_records(batch: RecordBatch) -> None:
 
 
 def _check_compressed(batch: RecordBatch, codec: Codec) -> None:
-    """Check a small batch as if it were not compressed, a larger one by how its data begins."""
-    body = batch.data[HEADER_BYTES:]
+    """Check a small batch as if it were not compressed, a larger one by its frames."""
+    body = memoryview(batch.data)[HEADER_BYTES:]
     if not looks_like(codec, body):
         raise InvalidRecordError(f"the records are not {codec.name.lower()} data")
-    if batch.size_bytes > DECOMPRESSED_BATCH_BYTES_MAX:
-        return
     try:
+        if batch.size_bytes > DECOMPRESSED_BATCH_BYTES_MAX:
+            check_frames(codec, body)
+            return
         plain = decompress(codec, body, _CHECKED_BYTES_MAX)
         check_structure(bytes(batch.data[:HEADER_BYTES]) + plain, records_max=RECORDS_WALKED_MAX)
     except DecompressedTooLargeError:
