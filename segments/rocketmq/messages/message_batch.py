@@ -22,6 +22,7 @@ import attrs
 from logstore.errors import RejectedAppendError
 from logstore.segments.rocketmq.messages.batch_columns import (
     NO_COLUMNS,
+    BatchColumns,
     MalformedBatchError,
     lengthened,
     split_batch_body,
@@ -166,6 +167,17 @@ class MessageBatchDraft:
         self.physical_offsets: Sequence[int] = ()
         self.columns = NO_COLUMNS
         self._tags_codes: list[int] | None = None
+
+    def take_columns(self, columns: BatchColumns, record_bytes: int, crc_bytes: int) -> None:
+        """Hold these messages; `record_bytes` is the size of every record if they are alike."""
+        self.columns, self.record_bytes = columns, record_bytes
+        self.message_count = len(columns.sizes)
+        if record_bytes:
+            self.size_bytes = record_bytes * self.message_count
+            self.properties_size_bytes = len(columns.texts[0]) - 2
+        else:
+            self.size_bytes = sum(columns.sizes)
+            self.properties_size_bytes = max(map(len, columns.texts), default=2) - 2 + crc_bytes
 
     @property
     def offset_count(self) -> int:
@@ -404,14 +416,7 @@ def draft_batch(
     columns, record_bytes = split_batch_body(bytes(body), fixed_bytes)
     if shared_properties or has_property_crc:
         columns, record_bytes = lengthened(columns, shared_properties, crc_bytes), 0
-    batch.columns, batch.record_bytes = columns, record_bytes
-    batch.message_count = count = len(columns.sizes)
-    if record_bytes:
-        batch.size_bytes = record_bytes * count
-        batch.properties_size_bytes = len(columns.texts[0]) - 2
-    else:
-        batch.size_bytes = sum(columns.sizes)
-        batch.properties_size_bytes = max(map(len, columns.texts), default=2) - 2 + crc_bytes
+    batch.take_columns(columns, record_bytes, crc_bytes)
     return batch
 
 
