@@ -8,11 +8,8 @@ long as you like, with new ones each time. A failure names the seed and the inpu
 from __future__ import annotations
 
 import json
-import os
-import random
-import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +23,6 @@ from logstore.compat.kafka.groups.offsets_log import (
     decode_offset_commit_value,
 )
 from logstore.compat.kafka.groups.subscription import subscribed_topics
-from logstore.errors import LogStoreError
 from logstore.host import FileSystem
 from logstore.segments.kafka.batch_walk import iterate_entries
 from logstore.segments.kafka.checkpoints import read_offset_checkpoint
@@ -44,13 +40,11 @@ from logstore.segments.kafka.record_batch import RecordBatch, iterate_batches
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.testing.simulated_host import SimulatedHost
 from tests.damage import damaged
+from tests.fuzzing import complaint, rounds
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 DATA = GOLDEN / "kafka-4.3" / "data"
 LEGACY_DATA = GOLDEN / "legacy-3.9" / "data"
-ASKED_SECONDS = float(os.environ.get("LOGSTORE_FUZZ_SECONDS", "0"))
-USUAL_SECONDS = 0.3
-STEP_SECONDS_MAX = 5.0
 OUTPUT_BYTES_MAX = 16 << 20
 DIRECTORY = "/data"
 
@@ -247,30 +241,6 @@ DECODERS = (
 )
 
 
-def rounds(share: int = 1) -> Iterator[tuple[int, random.Random]]:
-    """Yield a seed and its chance until this test's share of the time is over."""
-    seconds = ASKED_SECONDS / (len(DECODERS) + 2) if ASKED_SECONDS else USUAL_SECONDS
-    first = random.SystemRandom().randrange(1 << 48) if ASKED_SECONDS else 0
-    deadline = time.monotonic() + seconds * share
-    seed = first
-    while time.monotonic() < deadline or seed == first:
-        yield seed, random.Random(seed)
-        seed += 1
-
-
-def attempt(seed: int, data: bytes, work: Callable[[], object]) -> None:
-    """Do the work; anything but an answer or an error of ours, in time, fails the test."""
-    began = time.monotonic()
-    try:
-        work()
-    except LogStoreError:
-        pass
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {error!r} over {data[:2000].hex()}") from error
-    seconds = time.monotonic() - began
-    assert seconds < STEP_SECONDS_MAX, f"seed {seed}: {seconds} s over {data[:2000].hex()}"
-
-
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("decoder", DECODERS, ids=lambda decoder: decoder.name)
 def test_decoders_survive_damage(decoder: Decoder) -> None:
@@ -279,9 +249,9 @@ def test_decoders_survive_damage(decoder: Decoder) -> None:
     assert examples
     for example in examples:
         decoder.read(example)
-    for seed, chance in rounds():
+    for seed, chance in rounds(len(DECODERS) + 2):
         data = damaged(chance.choice(examples), chance)
-        attempt(seed, data, partial(decoder.read, data))
+        assert complaint(seed, data, partial(decoder.read, data)) == ""
 
 
 def recorded_frames() -> list[bytes]:
@@ -299,12 +269,12 @@ def test_the_broker_survives_damaged_requests(caplog: pytest.LogCaptureFixture) 
     frames = recorded_frames()
     broker = Broker.open(SimulatedHost(), DIRECTORY, {"offsets.topic.num.partitions": "1"})
     connection = broker.connect("127.0.0.1")
-    for seed, chance in rounds(share=4):
+    for seed, chance in rounds(len(DECODERS) + 2, share=4):
         frame = chance.choice(frames)
         if chance.random() < 0.8:
             frame = damaged(frame, chance, first=chance.choice((0, 8)))
         sent = len(frame).to_bytes(4, "big") + frame
-        attempt(seed, frame, partial(connection.feed, sent))
+        assert complaint(seed, frame, partial(connection.feed, sent)) == ""
         broken = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
         assert broken == [], f"seed {seed}: {frame[:2000].hex()}\n{caplog.text}"
         if connection.is_closing or connection.is_waiting:
@@ -347,7 +317,7 @@ def test_a_store_survives_damaged_files() -> None:
     directories = [stored(partition) for partition in PARTITIONS]
     for files in directories:
         read_everything(files)
-    for seed, chance in rounds(share=4):
+    for seed, chance in rounds(len(DECODERS) + 2, share=4):
         files = dict(chance.choice(directories))
         if chance.random() < 0.5:
             del files[".kafka_cleanshutdown"]
@@ -357,4 +327,4 @@ def test_a_store_survives_damaged_files() -> None:
         else:
             files[name] = damaged(files[name], chance)
         about = f"{name}: {sorted(files)}".encode()
-        attempt(seed, about, partial(read_everything, files))
+        assert complaint(seed, about, partial(read_everything, files)) == ""

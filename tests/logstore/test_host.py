@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import attrs
 import pytest
 
 from logstore.host import FileSystem, Host, read_file, write_file
-from logstore.os_host import SystemClock, system_host
+from logstore.os_host import system_host
 from logstore.testing import SimulatedHost
 
 
@@ -433,12 +430,6 @@ def test_the_monotonic_clock_never_goes_back(world: World) -> None:
     assert world.host.clock.monotonic_ms() >= first
 
 
-def test_the_system_clocks_run_in_milliseconds() -> None:
-    """The real clocks agree with Python's, in ms."""
-    assert abs(SystemClock().wall_ms() - time.time() * 1000) < 5_000
-    assert abs(SystemClock().monotonic_ms() - time.monotonic() * 1000) < 5_000
-
-
 def test_a_system_file_has_a_descriptor_and_a_simulated_one_has_none(world: World) -> None:
     """Zero-copy sends need a descriptor of the kernel."""
     file = world.fs.open(world.make("a", b"0123"))
@@ -448,56 +439,3 @@ def test_a_system_file_has_a_descriptor_and_a_simulated_one_has_none(world: Worl
     else:
         assert number is not None
         assert os.pread(number, 2, 1) == b"12"
-
-
-def other_process_locks(path: str) -> bool:
-    """Tell whether another process gets the lock on `path`."""
-    code = f"import fcntl; fcntl.lockf(open({path!r}, 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB, 1)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 0 or "BlockingIOError" in run.stderr, run.stderr
-    return run.returncode == 0
-
-
-def test_a_system_volume_is_that_of_df(tmp_path: Path) -> None:
-    """Total and usable bytes are the numbers that people are shown."""
-    done = subprocess.run(
-        ["df", "--block-size=1", "--output=size,avail", str(tmp_path)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    total_bytes, usable_bytes = map(int, done.stdout.splitlines()[1].split())
-    space = system_host().fs.volume_space(str(tmp_path))
-    assert space.total_bytes == total_bytes
-    assert abs(space.usable_bytes - usable_bytes) < total_bytes // 10  # others write meanwhile
-
-
-def test_a_system_lock_keeps_other_processes_out(tmp_path: Path) -> None:
-    """Another process cannot lock byte 0, as RocketMQ does, until the lock is released."""
-    fs = system_host().fs
-    path = str(tmp_path / "lock")
-    lock = fs.lock(path)
-    assert not other_process_locks(path)
-    with pytest.raises(BlockingIOError):
-        fs.lock(path)
-    assert not other_process_locks(path), "a second try of our own dropped the lock"
-    lock.release()
-    assert other_process_locks(path)
-
-
-def test_a_file_whose_lock_this_process_holds_is_not_opened(tmp_path: Path) -> None:
-    """Closing any descriptor of it would give the lock up: under no name is it opened meanwhile."""
-    fs = system_host().fs
-    path = tmp_path / "lock"
-    path.write_bytes(b"lock")
-    (tmp_path / "other-name").hardlink_to(path)
-    (tmp_path / "link").symlink_to(path)
-    lock = fs.lock(str(path))
-    for name in ("lock", "other-name", "link"):
-        with pytest.raises(BlockingIOError, match="would lose it"):
-            fs.open(str(tmp_path / name), writable=False)
-        with pytest.raises(BlockingIOError):
-            fs.lock(str(tmp_path / name))
-    script = f"import fcntl; fcntl.lockf(open({str(path)!r}, 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
-    asked = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
-    assert b"BlockingIOError" in asked.stderr
-    lock.release()
-    fs.open(str(path), writable=False).close()

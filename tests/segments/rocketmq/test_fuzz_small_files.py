@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
-import time
-from collections.abc import Callable, Iterator
 from functools import cache, partial
 
 import pytest
 
-from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.index.index_file import IndexFile, IndexSizes
 from logstore.segments.rocketmq.index.index_keys import index_hashes
 from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
@@ -23,10 +19,9 @@ from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGr
 from logstore.segments.rocketmq.tables.topics import TopicTable
 from logstore.testing.simulated_host import SimulatedHost
 from tests.damage import damaged
+from tests.fuzzing import complaint, rounds
 from tests.segments.rocketmq.golden_case import golden_cases
 
-ASKED_SECONDS = float(os.environ.get("LOGSTORE_FUZZ_SECONDS", "0"))
-STEP_SECONDS_MAX = 5.0
 DIRECTORY = "/store/config"
 PATH = f"{DIRECTORY}/file"
 KINDS: tuple[type[JsonTable], ...] = (
@@ -95,45 +90,23 @@ def world_with(data: bytes, path: str = PATH) -> SimulatedHost:
     return host
 
 
-def rounds(share: int) -> Iterator[tuple[int, random.Random]]:
-    """Yield seeds and dice until the time is over; the same ones unless time was asked for."""
-    first = random.randrange(2**40) if ASKED_SECONDS else 0
-    until = time.monotonic() + max(ASKED_SECONDS / share, 0.3)
-    seed = first
-    while time.monotonic() < until or seed < first + 20:
-        yield seed, random.Random(seed)
-        seed += 1
-
-
-def attempt(seed: int, data: bytes, read: Callable[[], object]) -> None:
-    """Read; fail with the input for anything but one of our own errors, or for taking too long."""
-    start = time.monotonic()
-    try:
-        read()
-    except LogStoreError:
-        pass
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {data[:2000].hex()}") from error
-    assert time.monotonic() - start < STEP_SECONDS_MAX, f"seed {seed}: {data[:2000].hex()}"
-
-
 @pytest.mark.timeout(0)
 def test_fuzz_of_index_files() -> None:
     """A damaged index file, read with right or wrong sizes, answers and can go on."""
     files = golden_files("index/*")
     assert len(files) > 10
-    for seed, chance in rounds(share=12):
+    for seed, chance in rounds(parts=12):
         data = damaged(chance.choice(files)[1], chance)
-        attempt(seed, data, partial(read_index, data, chance))
+        assert complaint(seed, data, partial(read_index, data, chance)) == ""
 
 
 @pytest.mark.timeout(0)
 def test_fuzz_of_checkpoints() -> None:
     """A damaged checkpoint has values, and can be written."""
     files = golden_files("checkpoint")
-    for seed, chance in rounds(share=12):
+    for seed, chance in rounds(parts=12):
         data = damaged(chance.choice(files)[1][:64], chance)
-        attempt(seed, data, partial(read_checkpoint, data, chance))
+        assert complaint(seed, data, partial(read_checkpoint, data, chance)) == ""
 
 
 @pytest.mark.timeout(0)
@@ -141,10 +114,10 @@ def test_fuzz_of_tables() -> None:
     """A damaged table is refused with an error that names it, or reads again as it was written."""
     files = [(name, data) for name, data in golden_files("config/*.json") if name in TABLES]
     assert {name for name, _ in files} >= set(TABLES) - {"lmqConsumerOffset.json"}
-    for seed, chance in rounds(share=12):
+    for seed, chance in rounds(parts=12):
         name, data = chance.choice(files)
         data = damaged(data, chance)
-        attempt(seed, data, partial(read_table, name, data))
+        assert complaint(seed, data, partial(read_table, name, data)) == ""
 
 
 @pytest.mark.timeout(0)
@@ -152,10 +125,10 @@ def test_fuzz_of_settings_and_keys() -> None:
     """Any text is a setting's value or refused; any properties have hashes that fit an entry."""
     names = sorted(BrokerSettings().keys)
     text = "KEYS\x01a b \x02UNIQ_KEY\x01FD00000000\x02TAGS\x01标签\x02".encode()
-    for seed, chance in rounds(share=12):
+    for seed, chance in rounds(parts=12):
         value = damaged(b"1073741824", chance).decode("latin-1")
         name = chance.choice(names)
-        attempt(seed, value.encode(), partial(BrokerSettings, {name: value}))
+        assert complaint(seed, value.encode(), partial(BrokerSettings, {name: value})) == ""
         data = damaged(text, chance)
         found = index_hashes("topic", data, has_tag_entry=True)
         assert all(0 <= one < 2**31 for one in found), f"seed {seed}: {data.hex()}"
