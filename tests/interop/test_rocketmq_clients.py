@@ -38,39 +38,48 @@ def broker(request: pytest.FixtureRequest) -> str:
     return found
 
 
-def compare(session: Session, broker: str, program: str, section: str) -> None:
-    """Check that the real broker did as the program wants, and ours the same."""
-    real = session("real")[program]
-    assert section in real, real.get("stderr")
-    assert [line for line in real[section] if line.startswith("!!")] == []
-    ours = session(broker)[program]
-    assert section in ours, ours.get("stderr")
-    assert ours[section] == real[section]
+def printed(session: Session, broker: str, program: str, section: str) -> list[str]:
+    """Return what a program printed in a section, for one that failed what it left behind."""
+    sections = session(broker)[program]
+    return sections.get(section, ["!! the section is missing", *sections.get("stderr", [])])
+
+
+def complaints(lines: list[str]) -> list[str]:
+    """Return what the program itself says went wrong."""
+    return [line for line in lines if line.startswith("!!")]
 
 
 @pytest.mark.parametrize("section", JAVA)
 @pytest.mark.parametrize("version", ["5", "4"])
 def test_java(session: Session, broker: str, version: str, section: str) -> None:
     """A scenario of the official Java client, 5.5.0 and 4.9.8."""
-    compare(session, broker, f"java-{version}", section)
+    real = printed(session, "real", f"java-{version}", section)
+    assert complaints(real) == []
+    assert printed(session, broker, f"java-{version}", section) == real
 
 
 @pytest.mark.parametrize("section", CPP)
 def test_cpp(session: Session, broker: str, section: str) -> None:
     """The C++ client that PyPI's `rocketmq` brings along."""
-    compare(session, broker, "cpp", section)
+    real = printed(session, "real", "cpp", section)
+    assert complaints(real) == []
+    assert printed(session, broker, "cpp", section) == real
 
 
 @pytest.mark.parametrize("section", ALI_ONS)
 def test_ali_ons(session: Session, broker: str, section: str) -> None:
     """Npm's ali-ons, a client in JavaScript."""
-    compare(session, broker, "ali-ons", section)
+    real = printed(session, "real", "ali-ons", section)
+    assert complaints(real) == []
+    assert printed(session, broker, "ali-ons", section) == real
 
 
 @pytest.mark.parametrize("section", [command.words[0] for command in ADMIN])
 def test_mqadmin(session: Session, broker: str, section: str) -> None:
     """A command of mqadmin 5.5.0, as far as its answer has no figures of the moment."""
-    compare(session, broker, "mqadmin", section)
+    real = printed(session, "real", "mqadmin", section)
+    assert complaints(real) == []
+    assert printed(session, broker, "mqadmin", section) == real
 
 
 def test_the_programs_see_much(session: Session) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from logstore.tools.dev.kafka_peer import PeerUnavailable
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.conftest import missing
+from tests.interop.eventually import eventually
 from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_programs import create_topic
 from tests.interop.rocketmq_wire import (
@@ -70,15 +70,7 @@ class Sender:
 
     def send_until_safe(self) -> None:
         """Send one by one until a slave takes part again."""
-        wait_until(lambda: self.send(1)[SUCCESS] == 1, "a slave takes part")
-
-
-def wait_until(question: Callable[[], bool], what: str) -> None:
-    """Return as soon as it is so."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while not question():
-        assert time.monotonic() < deadline, f"not within {SECONDS_MAX} s: {what}"
-        time.sleep(0.1)
+        eventually(lambda: self.send(1)[SUCCESS] == 1, SECONDS_MAX, what="a slave takes part")
 
 
 def read(broker: Broker) -> list[bytes]:
@@ -105,7 +97,7 @@ def check_all_have(sender: Sender, brokers: Sequence[Broker]) -> None:
         def has_all(asked: Broker = broker) -> bool:
             return len(read(asked)) >= len(wanted)
 
-        wait_until(has_all, f"{broker.data} has all")
+        eventually(has_all, SECONDS_MAX, what=f"{broker.data} has all")
         assert read(broker) == wanted
 
 
@@ -254,12 +246,14 @@ def test_a_killed_master_loses_nothing_that_two_have(tmp_path: Path) -> None:
     clients = [threading.Thread(target=load, args=(number,)) for number in range(3)]
     for client in clients:
         client.start()
-    wait_until(lambda: len(acknowledged) > 2000, "the load has begun")
+    eventually(lambda: len(acknowledged) > 2000, SECONDS_MAX, what="the load has begun")
     master.stop(kill=True)
     for client in clients:
         client.join(SECONDS_MAX)
     # What was sent to the slave before the kill may be dispatched there just now.
-    wait_until(lambda: set(acknowledged) <= set(read(slave)), "the slave has all of it")
+    eventually(
+        lambda: set(acknowledged) <= set(read(slave)), SECONDS_MAX, what="the slave has all of it"
+    )
     stored = Counter(read(slave))
     assert all(stored[body] == 1 for body in acknowledged)
     master.start()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from logstore.tools.dev.rocketmq_peer import RocketMQPeer
+from tests.interop.eventually import eventually
 from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_sessions import start_real
 from tests.interop.rocketmq_wire import (
@@ -60,10 +60,13 @@ def delivered(broker: Broker) -> list[bytes]:
 
 def wait_for(broker: Broker, bodies: set[bytes], seconds: float) -> list[bytes]:
     """Return what has come as soon as all of these have."""
-    deadline = time.monotonic() + seconds
-    while not bodies <= set(found := delivered(broker)):
-        assert time.monotonic() < deadline, f"{found} and no more after {seconds} s"
-        time.sleep(0.2)
+    found: list[bytes] = []
+
+    def have_come() -> bool:
+        found[:] = delivered(broker)
+        return bodies <= set(found)
+
+    eventually(have_come, seconds, what=f"{len(bodies)} messages")
     return found
 
 

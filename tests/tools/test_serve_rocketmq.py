@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from logstore.tools.dev.free_ports import free_port
 from tests.compat.rocketmq.frames import Answer, answers, request
+from tests.interop.eventually import eventually
 from tests.tools.command_line import CommandLine
 from tests.tools.serving import SECONDS_MAX, Serving, refused
 
@@ -307,12 +307,13 @@ class TestReplication:
                 *LAYOUT, "--json", "--broker-port", slave_port, "--data", tmp_path / "slave",
                 *as_slave, "--set", "slaveReadEnable=true", "-n", master.bootstrap, port=None,
             ) as slave:  # fmt: skip
-                deadline = time.monotonic() + SECONDS_MAX
                 fields = pull_fields()
-                while (answer := ask(slave.ready["broker"], 11, fields)).code != 0:
-                    assert time.monotonic() < deadline, answer
-                    time.sleep(0.05)
-                assert b"hello" in answer.body
+
+                def pulled() -> bytes:
+                    answer = ask(slave.ready["broker"], 11, fields)
+                    return bytes(answer.body) if answer.code == 0 else b""
+
+                assert b"hello" in eventually(pulled, SECONDS_MAX, what="the message")
                 status = json.loads(ask(master.ready["broker"], 907).body)
                 assert (status["inSyncSlaveNums"], status["master"]) == (1, True)
                 assert ask(slave.ready["broker"], 310, {}, b"x").code == 2
