@@ -255,6 +255,32 @@ class MessageIndex:
         )
         self._put_hashes(hashes, places, batch.store_timestamp_ms)
 
+    def put_alike(
+        self,
+        topic: str,
+        texts: Sequence[bytes],
+        physical_offsets: Sequence[int],
+        store_timestamp_ms: int,
+    ) -> bool:
+        """
+        Add the keys of messages of one topic and time, none rolled back; False where not possible.
+
+        `texts` are their properties, each behind the two bytes of its length.
+
+        Raises:
+            WriteFailedError: as for :meth:`put`.
+
+        """
+        if not self._goes_on_from(physical_offsets[0]):
+            return False
+        hashes, places = batch_hashes(
+            topic, texts, physical_offsets, has_tag_entries=self._has_tag_entries
+        )
+        if not places or places[-1] != physical_offsets[-1]:
+            return False  # a message without keys behind a full file makes the next one
+        self._put_hashes(hashes, places, store_timestamp_ms)
+        return True
+
     def put_drafts(self, drafts: Sequence[MessageDraft]) -> bool:
         """
         Add the keys of messages that follow one another; False where that is not possible.

@@ -38,6 +38,7 @@ from logstore.segments.rocketmq.messages.dispatch_request import (
     DispatchRequest,
     read_dispatch_request,
 )
+from logstore.segments.rocketmq.plain_dispatch import PlainDispatch
 
 if TYPE_CHECKING:
     from logstore.recovery import Recovery
@@ -102,7 +103,11 @@ class StoreRecoverer:
     _count: int = 0
     _unwritten_bytes: int = 0
     _bulk: BulkDispatch | None = None
+    _plain: PlainDispatch = attrs.field(init=False)
     _first_dispatched: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self._plain = PlainDispatch(self.dispatching, self.index)
 
     def run(self) -> StoreRecovery:
         """Recover; afterwards all up to the end of the log is dispatched."""
@@ -219,6 +224,8 @@ class StoreRecoverer:
         records = records[skipped:]
         if self._bulk is not None:
             self._count += self._bulk.take(records)
+        elif self._plain.is_possible:
+            self._count += self._plain.take(records)
         else:
             self._take_one_by_one(records)
         # What waits in memory is bounded, however long the log is.
