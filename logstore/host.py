@@ -87,10 +87,15 @@ class DirectoryEntry:
 
 @attrs.frozen
 class VolumeSpace:
-    """The size of a volume, and how much of it this process may still fill."""
+    """
+    The size of a volume, and how much of it this process may still fill.
+
+    `reserved_bytes` are free as well, and for others: root's share, what a quota withholds.
+    """
 
     total_bytes: int
     usable_bytes: int
+    reserved_bytes: int = 0
 
 
 class FileSystem(Protocol):

@@ -218,6 +218,7 @@ class SystemFileSystem:
         return VolumeSpace(
             total_bytes=volume.f_blocks * volume.f_frsize,
             usable_bytes=volume.f_bavail * volume.f_frsize,
+            reserved_bytes=max(0, volume.f_bfree - volume.f_bavail) * volume.f_frsize,
         )
 
     def lock(self, path: str) -> SystemLock:

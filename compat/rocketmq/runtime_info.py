@@ -56,7 +56,8 @@ def _store_rows(broker: Broker) -> dict[str, str]:
     store = broker.store
     log = store.commit_log
     space = broker.host.fs.volume_space(store.directory)
-    total, free = _readable(space.total_bytes), _readable(space.usable_bytes)
+    total = _readable(space.total_bytes)
+    free = _readable(space.usable_bytes + space.reserved_bytes)
     return {
         "commitLogDirCapacity": f"Total : {total}, Free : {free}.",
         "earliestMessageTimeStamp": str(store.earliest_store_timestamp_ms()),

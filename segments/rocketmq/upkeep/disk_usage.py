@@ -45,14 +45,21 @@ class DiskRule:
 
 
 def used_ratio(fs: FileSystem, path: str) -> float:
-    """Return the part of the volume at `path` that is in use, -1 where that cannot be said."""
+    """
+    Return the part of the volume at `path` that is in use, -1 where that cannot be said.
+
+    Free space that is not ours is left out of both, the rest rounded up to a whole percent.
+    Source: ``UtilAll.getDiskPartitionSpaceUsedPercent``.
+    """
     try:
         space = fs.volume_space(path)
     except OSError:
         return -1.0
-    if space.total_bytes <= 0:
+    used_bytes = space.total_bytes - space.reserved_bytes - space.usable_bytes
+    entire_bytes = used_bytes + space.usable_bytes
+    if entire_bytes <= 0:
         return -1.0
-    return 1 - space.usable_bytes / space.total_bytes
+    return -(-used_bytes * 100 // entire_bytes) / 100
 
 
 def smallest_ratio(fs: FileSystem, paths: Iterable[str]) -> float:

@@ -14,7 +14,7 @@ from logstore.host import Host, VolumeSpace
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.upkeep.cleaning import MANUAL_ROUNDS, CleaningRule
-from logstore.segments.rocketmq.upkeep.disk_usage import DiskRule, DiskState
+from logstore.segments.rocketmq.upkeep.disk_usage import DiskRule, DiskState, used_ratio
 from logstore.segments.rocketmq.upkeep.running_flags import RunningFlag
 from logstore.testing import ManualClock, SimulatedDisk, SimulatedHost
 from tests.segments.rocketmq.drafts import draft
@@ -27,11 +27,13 @@ class MeasuredDisk(SimulatedDisk):
     """A volume that is as full as a test says."""
 
     used_percent = 10.0
+    reserved_bytes = 0
 
     def volume_space(self, path: str) -> VolumeSpace:
         """Return a space of which that part is in use."""
         del path
-        return VolumeSpace(100_000, int(1000 * (100 - self.used_percent)))
+        usable_bytes = int(1000 * (100 - self.used_percent))
+        return VolumeSpace(100_000 + self.reserved_bytes, usable_bytes, self.reserved_bytes)
 
 
 class MeasuredHost(SimulatedHost):
@@ -45,6 +47,18 @@ class MeasuredHost(SimulatedHost):
         """Let that part of the volume be in use."""
         assert isinstance(self.fs, MeasuredDisk)
         self.fs.used_percent = percent
+
+
+@pytest.mark.parametrize(
+    ("percent", "ratio"), [(0, 0.0), (50, 0.5), (50.001, 0.51), (99.5, 1.0), (100, 1.0)]
+)
+def test_space_that_others_may_fill_is_neither_used_nor_free(percent: float, ratio: float) -> None:
+    """Of a volume with a share for root or a quota Java counts what this process can have."""
+    disk = MeasuredDisk(ManualClock())
+    disk.used_percent = percent
+    assert used_ratio(disk, "/store") == ratio
+    disk.reserved_bytes = 900_000
+    assert used_ratio(disk, "/store") == ratio
 
 
 @pytest.fixture
