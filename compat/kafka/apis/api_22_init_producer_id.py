@@ -81,7 +81,8 @@ def _transactional(
 
     if broker.transactions_refusal is not None:
         _log.warning("%s", broker.transactions_refusal)
-        return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, _NONE, _NONE
+        # Of the codes there are, every client takes this one for final; librdkafka retries others.
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _NONE, _NONE
     name = transactional_id.decode(errors="surrogateescape")
     given = broker.transactions.init_producer_id(Initialising(name, timeout_ms, expected))
     return given.error_code, given.producer_id, given.producer_epoch
