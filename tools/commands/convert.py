@@ -87,6 +87,14 @@ _OPTIONS = (
         "mappedFileSizeCommitLog=67108864; can be given again.",
     ),
     click.option(
+        "--mode",
+        default="failfast",
+        show_default=True,
+        type=click.Choice(["failfast", "dropmalformed", "permissive"]),
+        help="What becomes of damage in SRC: an error, left out and written down in "
+        "logstore-damage-*.parquet, or (parquet, jsonl) a row that tells of it.",
+    ),
+    click.option(
         "--master",
         default="local[*]",
         show_default=True,
@@ -123,6 +131,7 @@ def convert(
     until_ms: int | None,
     codec: str | None,
     settings: tuple[str, ...],
+    mode: str,
     master: str,
     *,
     is_preserving: bool,
@@ -141,24 +150,23 @@ def convert(
       logstore convert /var/lib/kafka ./store --to rocketmq
       logstore convert ./store ./kafka --to kafka --codec zstd
       logstore convert ./kafka ./rows --to parquet --topics orders --from 2024-05-01T00:00:00Z
-      logstore convert ./kafka ./store --to rocketmq --dry-run
-      logstore convert ./kafka ./store --to rocketmq --preserve
+      logstore convert ./kafka ./store --to rocketmq --preserve --dry-run
       logstore convert ./kafka ./store --to rocketmq --master spark://host:7077
     """
     _check_extras(is_spark=master != HERE and not is_dry)
     from logstore.compat.spark.convert.options import ConvertOptions
 
-    chosen = _names(topics)
     options = ConvertOptions(
         source,
         target,
         layout,
-        chosen,
+        _names(topics),
         from_ms,
         until_ms,
         codec,
         _settings(settings, layout),
         preserve=is_preserving,
+        mode=mode,
     )
     if is_dry:
         _tell_outlook(options, is_json=is_json)
@@ -247,7 +255,9 @@ def _summary(report: Mapping[str, Any], seconds: float) -> str:
 
 
 def _preserved_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is to be said of ``--preserve``."""
+    """Yield what is to be said of damage and of ``--preserve``."""
+    if report.get("damaged"):
+        yield f"passed over {report['damaged']} damages: see logstore-damage-*.parquet in it"
     kept, restored = report.get("kept"), report.get("restored")
     if kept is not None:
         yield f"kept {kept['bytesBeside']:,} bytes beside for the way back of {kept['files']} files"

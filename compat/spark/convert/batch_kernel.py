@@ -192,6 +192,19 @@ def _put_bytes(target: Bytes, at: Number, source: Bytes, start: Number, size: Nu
 
 
 @compiled
+def _put_headers(target: Bytes, at: Number, texts: Bytes, start: Number, end: Number) -> Number:
+    """Write all properties but KEYS; return the position behind them."""
+    place = start
+    while True:
+        name, separator, value_end, place = _next_property(texts, place, end)
+        if name < 0:
+            return at
+        if not _is_keys(texts, name, separator):
+            at = _put_bytes(target, at, texts, name, separator - name)
+            at = _put_bytes(target, at, texts, separator + 1, value_end - separator - 1)
+
+
+@compiled
 def pack_records(
     first: Number,
     last: Number,
@@ -225,26 +238,19 @@ def pack_records(
         at = _put_zigzag(target, at, offset_delta)
         rest = rest_rows[row]
         if rest >= 0:
-            head = rest_bounds[rest]
+            head, end = rest_bounds[rest], rest_bounds[rest + 1]
             at = _put_bytes(target, at, rests, head + 7, key_sizes[row])
             value_bytes = np.int64(-1) if rests[head + 2] else body_sizes[row]
             at = _put_bytes(target, at, bodies, body_starts[row], value_bytes)
             at = _put_zigzag(target, at, header_counts[row])
             head += 7 + max(key_sizes[row], np.int64(0))
-            at = _put_headers_of_rest(target, at, rests, head, rest_bounds[rest + 1])
+            at = _put_headers_of_rest(target, at, rests, head, end)
             continue
         at = _put_bytes(target, at, texts, key_starts[row], key_sizes[row])
         at = _put_bytes(target, at, bodies, body_starts[row], body_sizes[row])
         at = _put_zigzag(target, at, header_counts[row])
-        place: Number = text_starts[row]
-        end = place + text_sizes[row]
-        while True:
-            name, separator, value_end, place = _next_property(texts, place, end)
-            if name < 0:
-                break
-            if not _is_keys(texts, name, separator):
-                at = _put_bytes(target, at, texts, name, separator - name)
-                at = _put_bytes(target, at, texts, separator + 1, value_end - separator - 1)
+        end = text_starts[row] + text_sizes[row]
+        at = _put_headers(target, at, texts, text_starts[row], end)
     return at
 
 

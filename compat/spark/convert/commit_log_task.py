@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from logstore.compat.spark.convert.commit_log_plan import FileSpan, Measured, PlacedUnit
 from logstore.compat.spark.convert.committed_columns import committed_columns, taken
+from logstore.compat.spark.convert.damage import FAILFAST, Damage, DamageWriter
 from logstore.compat.spark.convert.derived_parts import Derived, DerivedWriter
 from logstore.compat.spark.convert.kept_fields import KeptFields
 from logstore.compat.spark.convert.message_packing import MessageBatch
@@ -38,6 +39,7 @@ class MeasureTask:
 
     source: str
     units: tuple[WorkUnit, ...]
+    mode: str = FAILFAST
 
     def run(self) -> list[Measured]:
         """Return the measure of every unit; nothing is written."""
@@ -48,7 +50,8 @@ class MeasureTask:
         count = size_bytes = longest = 0
         newest_ms = -1
         fs = file_system_of(self.source)
-        for columns in committed_columns(fs, unit, is_measured=True):
+        pass_over = None if self.mode == FAILFAST else _pass_over
+        for columns in committed_columns(fs, unit, is_measured=True, on_damage=pass_over):
             for batch in _messages(unit, columns, kept):
                 count += len(batch)
                 size_bytes += int(batch.sizes.sum())
@@ -65,6 +68,7 @@ class CommitLogTask:
     source: str
     span: FileSpan
     settings: Mapping[str, str]
+    mode: str = FAILFAST
 
     @property
     def file_bytes(self) -> int:
@@ -85,19 +89,27 @@ class CommitLogTask:
         with (
             OffsetMapWriter(attempt.beside, self.number) as offset_map,
             DerivedWriter(attempt.derived, self.number, deliver_time) as writer,
+            DamageWriter(attempt.beside, self.number) as damage,
         ):
             files = _Files(directory, self.span.physical_offset, self.file_bytes, writer)
             for placed in self.span.units:
-                self._write_unit(placed, files, offset_map, kept)
+                self._write_unit(placed, files, offset_map, kept, damage)
             files.close(self.span.file_count, is_last=self.span.is_last)
         return writer.derived()
 
     def _write_unit(
-        self, placed: PlacedUnit, files: _Files, offset_map: OffsetMapWriter, kept: KeptFields
+        self,
+        placed: PlacedUnit,
+        files: _Files,
+        offset_map: OffsetMapWriter,
+        kept: KeptFields,
+        damage: DamageWriter,
     ) -> None:
         unit = placed.unit
         queue_offset, floor_ms = placed.first_queue_offset, placed.store_timestamp_ms_min
-        for whole in committed_columns(file_system_of(self.source), unit):
+        fs, on_damage = file_system_of(self.source), damage.add
+        pass_over = None if self.mode == FAILFAST else on_damage
+        for whole in committed_columns(fs, unit, on_damage=pass_over):
             for batch in _messages(unit, whole, kept):
                 columns = batch.columns
                 queue_offsets = np.arange(queue_offset, queue_offset + len(batch), dtype=np.int64)
@@ -114,6 +126,10 @@ class CommitLogTask:
                 )
                 queue_offset += len(batch)
                 floor_ms = int(store_ms[-1])
+
+
+def _pass_over(damage: Damage) -> None:
+    """Say nothing: whoever writes does."""
 
 
 def _messages(

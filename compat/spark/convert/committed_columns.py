@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.compat.spark.convert.damage import Damage
 from logstore.compat.spark.kafka_rows import rows_to_keep
+from logstore.compat.spark.salvage import next_batch_position
 from logstore.compat.spark.work_unit import WorkUnit
-from logstore.host import FileSystem
+from logstore.errors import CorruptEntryError
+from logstore.host import File, FileSystem
 from logstore.segments.kafka.columns import (
     BytesColumn,
     HeaderColumns,
@@ -21,16 +24,21 @@ from logstore.segments.kafka.columns import (
 
 
 def committed_columns(
-    fs: FileSystem, unit: WorkUnit, *, is_measured: bool = False
+    fs: FileSystem,
+    unit: WorkUnit,
+    *,
+    is_measured: bool = False,
+    on_damage: Callable[[Damage], None] | None = None,
 ) -> Iterator[RecordColumns]:
     """
     Yield the wanted records of a unit, step by step.
 
-    With `is_measured` only sizes are to be known: CRCs are not checked, and values have bounds
-    without data.
+    With `is_measured` only sizes are to be known: values have bounds without data, and CRCs are
+    not checked unless damage is to be passed over. That is so where there is `on_damage`, which is
+    told of it.
 
     Raises:
-        CorruptEntryError: a batch is damaged; it names file and position.
+        CorruptEntryError: a batch is damaged, without `on_damage`; it names file and position.
 
     """
     selection = Selection(
@@ -38,18 +46,57 @@ def committed_columns(
         unit.end_offset,
         has_control=False,
         is_run=True,
-        is_checked=not is_measured,
+        is_checked=not is_measured or on_damage is not None,
         has_value_data=not is_measured,
     )
     file = fs.open(unit.path, writable=False)
     try:
-        for columns in iterate_columns(
-            file, unit.path, unit.position, unit.end_position, selection=selection
-        ):
+        for columns in _sound_columns(file, unit, selection, on_damage):
             rows = rows_to_keep(columns, unit.aborted)
             yield columns if rows is None else taken(columns, rows)
     finally:
         file.close()
+
+
+def _sound_columns(
+    file: File,
+    unit: WorkUnit,
+    selection: Selection,
+    on_damage: Callable[[Damage], None] | None,
+) -> Iterator[RecordColumns]:
+    """Yield what is sound of a unit; damage is raised, or told and passed over."""
+    position, end = unit.position, unit.end_position
+    next_offset = unit.start_offset
+    while position < end:
+        try:
+            for columns in iterate_columns(file, unit.path, position, end, selection=selection):
+                position = columns.next_position
+                next_offset = max(next_offset, _end_offset(columns))
+                yield columns
+            return
+        except CorruptEntryError as error:
+            if on_damage is None:
+                raise
+            if position < error.position:  # what is whole in the step in front of it
+                for columns in iterate_columns(
+                    file, unit.path, position, error.position, selection=selection
+                ):
+                    next_offset = max(next_offset, _end_offset(columns))
+                    yield columns
+            position = next_batch_position(file, error.position, end)
+            last = _base_offset(file, position) - 1 if position < end else unit.end_offset - 1
+            size_bytes = position - error.position
+            known = (next_offset, last) if next_offset <= last else ()
+            on_damage(Damage(unit.topic, unit.partition, error, size_bytes, *known))
+
+
+def _end_offset(columns: RecordColumns) -> int:
+    batches = columns.batches
+    return int((batches.base_offset + batches.last_offset_delta).max() + 1) if len(batches) else 0
+
+
+def _base_offset(file: File, position: int) -> int:
+    return int.from_bytes(file.read(position, 8), "big", signed=True)
 
 
 def taken(columns: RecordColumns, rows: NDArray[np.intp]) -> RecordColumns:

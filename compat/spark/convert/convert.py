@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from logstore.compat.spark.convert.damage import DROP, FAILFAST, damage_count
 from logstore.compat.spark.convert.job import Progress, Runner
 from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.preserve.restore_rocketmq import kept_for, restore_rocketmq
@@ -21,8 +22,9 @@ from logstore.compat.spark.convert.work_folder import (
 )
 from logstore.compat.spark.options import OptionError
 from logstore.compat.spark.stores import open_for_reading
-from logstore.errors import ForeignDirectoryError
+from logstore.errors import CorruptEntryError, ForeignDirectoryError
 from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.rocketmq.store import RocketMQStore
 
 
 def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
@@ -33,9 +35,11 @@ def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
         TargetError: something else stands there, or the target lies in the source.
         OptionError: what is wished cannot be preserved.
         ForeignDirectoryError: the source is no store, or of the target's own layout.
+        CorruptEntryError: a RocketMQ source was closed cleanly, and its log ends in damage.
 
     """
     folder = WorkFolder(options.target)
+    _check_mode(options)
     _check_preservable(options)
     report = folder.finished_report()
     if report is None:
@@ -85,6 +89,8 @@ def convert(
         else:
             made, name = convert_to_rocketmq(runner, options, progress), REPORT_NAME
         report = options.wishes() | made
+        if options.mode != FAILFAST and folder.beside.is_dir():
+            report["damaged"] = damage_count(folder.beside)
         folder.finish(report, name)
     return report
 
@@ -96,9 +102,17 @@ def _absolute(options: ConvertOptions) -> ConvertOptions:
     return attrs.evolve(options, source=os.path.abspath(options.source))
 
 
+def _check_mode(options: ConvertOptions) -> None:
+    modes = (FAILFAST, DROP, *(("permissive",) if options.layout in FILE_LAYOUTS else ()))
+    if options.mode not in modes:
+        raise OptionError("mode", options.mode, f"must be one of: {', '.join(modes)}")
+
+
 def _check_preservable(options: ConvertOptions) -> None:
     if not options.preserve:
         return
+    if options.mode != FAILFAST:
+        raise OptionError("mode", options.mode, "loses records; do without, or --preserve")
     if options.layout in FILE_LAYOUTS:
         raise OptionError("preserve", options.layout, "is for stores: there is no way back")
     for name, value in (
@@ -118,5 +132,27 @@ def _check_apart(options: ConvertOptions) -> None:
 def _check_source(options: ConvertOptions) -> None:
     with open_for_reading(options.source) as store:
         layout = "kafka" if isinstance(store, KafkaStore) else "rocketmq"
+        if isinstance(store, RocketMQStore):
+            _check_end(store)
     if options.layout == layout:
         raise ForeignDirectoryError(f"{options.source}: is a {layout} store already")
+
+
+def _check_end(store: RocketMQStore) -> None:
+    """
+    Raise if damage hides what a broker has shown: it ends the log in front of it.
+
+    What a crash has left half written is no such damage.
+    """
+    found = store.recovery.log
+    if found is None or found.reason is None or not store.was_clean:
+        return
+    file_bytes = store.commit_log.file_size_bytes
+    position = found.next_offset % file_bytes
+    path = f"{store.directory}/commitlog/{found.next_offset - position:020d}"
+    reason = found.reason.removeprefix(f"{path}: position {position}: ")
+    raise CorruptEntryError(
+        path,
+        position,
+        f"{reason}; what stands behind it would be lost: convert what 'logstore salvage' makes",
+    )

@@ -12,6 +12,7 @@ from typing import IO, Any
 import attrs
 
 from logstore.compat.spark.columns import arrow_schema
+from logstore.compat.spark.convert.damage import FAILFAST
 from logstore.compat.spark.convert.json_lines import json_lines
 from logstore.compat.spark.convert.work_folder import Attempt
 from logstore.compat.spark.kafka_rows import RowReader
@@ -38,6 +39,7 @@ class FileTask:
     columns: tuple[str, ...]
     layout: str
     codec: str
+    mode: str = FAILFAST
 
     @property
     def size_bytes(self) -> int:
@@ -60,8 +62,8 @@ class FileTask:
     def _batches(self) -> Iterator[Any]:
         fs, schema = file_system_of(self.source), arrow_schema(self.columns)
         rows, messages = (
-            RowReader(fs, schema, Where(), "failfast", -1),
-            MessageReader(fs, schema, "failfast"),
+            RowReader(fs, schema, Where(), self.mode, -1),
+            MessageReader(fs, schema, self.mode),
         )
         for unit in self.units:
             yield from rows.read(unit) if isinstance(unit, WorkUnit) else messages.read(unit)

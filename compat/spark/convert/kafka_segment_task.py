@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.convert import batch_kernel
+from logstore.compat.spark.convert.damage import FAILFAST, Damage, DamageWriter
 from logstore.compat.spark.convert.message_fields import MessageFieldsWriter
 from logstore.compat.spark.convert.offset_map import OffsetMapWriter
 from logstore.compat.spark.convert.queue_units import QueueUnits, UnitArrays
@@ -19,7 +20,7 @@ from logstore.compat.spark.convert.segment_writing import SegmentWriter
 from logstore.compat.spark.convert.topic_names import kafka_name
 from logstore.compat.spark.convert.unwrapping import unwrapped
 from logstore.compat.spark.convert.work_folder import Attempt
-from logstore.errors import CorruptFileError
+from logstore.errors import CorruptEntryError, CorruptFileError
 from logstore.os_host import system_host
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.config import LogConfig
@@ -49,6 +50,7 @@ class KafkaSegmentTask:
     #: added to queue offsets, and what the batches say, where a way back goes on behind the old log
     offset_shift: int = 0
     leader_epoch: int = 0
+    mode: str = FAILFAST
 
     def of_queue(self, topic: str, queue_id: int) -> KafkaSegmentTask:
         """Return the same for another queue."""
@@ -72,8 +74,9 @@ class KafkaSegmentTask:
         with (
             OffsetMapWriter(attempt.beside, self.number) as offset_map,
             MessageFieldsWriter(attempt.beside, self.number) as fields,
+            DamageWriter(attempt.beside, self.number) as damage,
         ):
-            for columns, queue_offsets in self.steps(units):
+            for columns, queue_offsets in self.steps(units, damage):
                 offsets = queue_offsets + self.offset_shift
                 positions = np.empty(len(columns), dtype=np.int64)
                 batches = RecordBatches(columns, self.codec, self.leader_epoch)
@@ -93,20 +96,63 @@ class KafkaSegmentTask:
         segments.close()
         return count
 
-    def steps(self, units: UnitArrays) -> Iterator[tuple[MessageColumns, NDArray[np.int64]]]:
-        """Yield messages as columns with their offsets, some megabytes at a time."""
+    def steps(
+        self, units: UnitArrays, damage: DamageWriter | None = None
+    ) -> Iterator[tuple[MessageColumns, NDArray[np.int64]]]:
+        """
+        Yield messages as columns with their offsets, some megabytes at a time.
+
+        Raises:
+            CorruptEntryError: a message is damaged, or not where its unit says, unless the mode
+                is to pass over it and tell `damage`; it names file and position.
+
+        """
         ends = np.cumsum(units.size_bytes)
         first = 0
         while first < len(units):
             before = int(ends[first - 1]) if first else 0
             last = max(first + 1, int(np.searchsorted(ends, before + _STEP_BYTES, side="right")))
-            data = self._gathered(units, first, last)
-            columns = decode_columns(data.data, self.commit_log)
-            if self.units.is_batch:
-                yield from unwrapped(columns)
-            else:
-                yield columns, units.queue_offset[first:last]
+            for columns, offsets in self._sound(units, first, last, damage):
+                if self.units.is_batch:
+                    yield from unwrapped(columns)
+                else:
+                    yield columns, offsets
             first = last
+
+    def _sound(
+        self, units: UnitArrays, first: int, last: int, damage: DamageWriter | None
+    ) -> Iterator[tuple[MessageColumns, NDArray[np.int64]]]:
+        """Yield what is sound of the messages of units ``[first, last)``."""
+        while first < last:
+            stop, error = last, None
+            data = self._gathered(units, first, last).data
+            try:
+                columns = decode_columns(data, self.commit_log)
+                stop = first + len(columns)
+                if stop < last:
+                    error = self._placed(units, stop, "no message stands there")
+            except CorruptEntryError as found:
+                ends = np.cumsum(units.size_bytes[first:last])
+                stop = first + int(np.searchsorted(ends, found.position, side="right"))
+                error = self._placed(units, stop, found.reason)
+                sound_bytes = int(ends[stop - first - 1]) if stop > first else 0
+                columns = decode_columns(data[:sound_bytes], self.commit_log)
+            if error is not None and (damage is None or self.mode == FAILFAST):
+                raise error
+            if stop > first:
+                yield columns, units.queue_offset[first:stop]
+            if error is not None and damage is not None:
+                size_bytes, offset = int(units.size_bytes[stop]), int(units.queue_offset[stop])
+                known = () if self.units.is_batch else (offset, offset)
+                damage.add(Damage(self.source_topic, self.partition, error, size_bytes, *known))
+            first = stop if error is None else stop + 1
+
+    def _placed(self, units: UnitArrays, row: int, reason: str) -> CorruptEntryError:
+        """Return what is wrong with a unit's message, with its place in the commit log."""
+        position = int(units.physical_offset[row]) % self.commit_log_file_bytes
+        base = int(units.physical_offset[row]) - position
+        path = f"{self.commit_log}/{base:0{_NAME_DIGITS}d}"
+        return CorruptEntryError(path, position, reason)
 
     def _gathered(self, units: UnitArrays, first: int, last: int) -> NDArray[np.uint8]:
         """Return the records of units ``[first, last)`` back to back, from wherever they stand."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from logstore.compat.spark.convert.damage import FAILFAST
+
 #: how much of the source a task reads at most
 TASK_BYTES = 256 * 1024 * 1024
 
@@ -20,7 +22,9 @@ class ConvertOptions:
     settings, or keys of RocketMQ's ``MessageStoreConfig``. `codec` None is what the target's kind
     has by default: none for new batches and for lines, zstd for Parquet. `preserve` keeps what a
     way back needs to write the source's files byte for byte; where something was kept of the
-    target's layout it is that way back.
+    target's layout it is that way back. `mode` is what becomes of damage in the source:
+    ``failfast`` raises, ``dropmalformed`` passes over it (:mod:`~logstore.compat.spark.convert.
+    damage`), ``permissive`` puts a row there that tells of it, in files of rows alone.
     """
 
     source: str
@@ -33,6 +37,7 @@ class ConvertOptions:
     settings: Mapping[str, str] = attrs.field(factory=dict[str, str])
     task_bytes: int = TASK_BYTES
     preserve: bool = False
+    mode: str = FAILFAST
 
     def wishes(self) -> dict[str, Any]:
         """Return what decides on the target's content, as it stands in its report."""
@@ -45,11 +50,12 @@ class ConvertOptions:
             "codec": self.codec,
             "settings": dict(self.settings),
             "preserve": self.preserve or None,
+            "mode": None if self.mode == FAILFAST else self.mode,
         }
 
     def read_options(self) -> dict[str, str]:
         """Return the choice of records as the data source's options have it."""
-        options = {"path": self.source}
+        options = {"path": self.source, "mode": self.mode}
         if self.topics is not None:
             options["subscribe"] = ",".join(self.topics)
         if self.starting_timestamp_ms is not None:

@@ -55,6 +55,11 @@ class Pieces:
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
+    @property
+    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """All of it, as the compiled loops want it."""
+        return self.data, self.starts, self.sizes
+
 
 @attrs.frozen(eq=False)
 class Rests:
@@ -67,6 +72,11 @@ class Rests:
     data: NDArray[np.uint8]
     bounds: NDArray[np.int64]
     rows: NDArray[np.int64]
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """All of it, as the compiled loops want it."""
+        return self.data, self.bounds, self.rows
 
     @classmethod
     def none(cls, count: int) -> Rests:
@@ -82,6 +92,11 @@ class _Measures:
     key_sizes: NDArray[np.int64]
     header_counts: NDArray[np.int64]
     sizes: NDArray[np.int64]
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], ...]:
+        """All of it, as the compiled loops want it."""
+        return self.key_starts, self.key_sizes, self.header_counts, self.sizes
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -159,19 +174,10 @@ class RecordBatches:
                 last,
                 offsets,
                 self.columns.born_timestamp_ms,
-                texts.data,
-                texts.starts,
-                texts.sizes,
-                bodies.data,
-                bodies.starts,
-                bodies.sizes,
-                rests.data,
-                rests.bounds,
-                rests.rows,
-                found.key_starts,
-                found.key_sizes,
-                found.header_counts,
-                found.sizes,
+                *texts.arrays,
+                *bodies.arrays,
+                *rests.arrays,
+                *found.arrays,
                 target,
                 HEADER_BYTES,
             )
@@ -184,19 +190,12 @@ class RecordBatches:
         count = len(self.columns)
         found = _Measures(*(np.zeros(count, np.int64) for _ in range(4)))
         batch_kernel.measure_records(
-            texts.data,
-            texts.starts,
-            texts.sizes,
+            *texts.arrays,
             bodies.sizes,
-            found.key_starts,
-            found.key_sizes,
-            found.header_counts,
-            found.sizes,
+            *found.arrays,
         )
         bad = batch_kernel.measure_rests(
-            rests.data,
-            rests.bounds,
-            rests.rows,
+            *rests.arrays,
             bodies.sizes,
             found.key_sizes,
             found.header_counts,

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from logstore.compat.spark.columns import DEFAULT_COLUMNS, HEADERS
+from logstore.compat.spark.columns import CORRUPT, DEFAULT_COLUMNS, HEADERS
 from logstore.compat.spark.convert.file_task import LINE_SUFFIXES, PARQUET_CODECS, FileTask
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
 from logstore.compat.spark.convert.options import ConvertOptions
@@ -56,9 +56,11 @@ def plan_to_files(options: ConvertOptions) -> list[FileTask]:
         columns: tuple[str, ...] = (*DEFAULT_COLUMNS, HEADERS)
         if not isinstance(store, KafkaStore):
             columns += _MESSAGE_COLUMNS
+        if options.mode == "permissive":
+            columns += (CORRUPT,)
         units: list[Unit] = plan(store, attrs.evolve(read_options, columns=columns), Where())
     groups = gathered(units, options.task_bytes, 0)
     return [
-        FileTask(number, options.source, tuple(group), columns, options.layout, codec)
+        FileTask(number, options.source, tuple(group), columns, options.layout, codec, options.mode)
         for number, group in enumerate(groups)
     ]

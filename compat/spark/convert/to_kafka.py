@@ -109,6 +109,7 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
             codec,
             config,
             0,
+            mode=options.mode,
         )
         tasks: list[KafkaTask] = []
         begins: dict[tuple[str, int], int] = {}

@@ -22,6 +22,7 @@ from logstore.compat.spark.convert.committed_offsets import (
     CommittedOffsets,
     read_committed_offsets,
 )
+from logstore.compat.spark.convert.damage import FAILFAST, Damage
 from logstore.compat.spark.convert.derived_parts import Derived
 from logstore.compat.spark.convert.derived_store import put_together
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
@@ -146,7 +147,7 @@ def measured_units(
 ) -> list[Measured]:
     """Return the measure of every unit as messages."""
     groups = gathered(units, options.task_bytes, runner.parallelism)
-    tasks = [MeasureTask(options.source, tuple(group)) for group in groups]
+    tasks = [MeasureTask(options.source, tuple(group), options.mode) for group in groups]
     return [one for found in runner.map(_measure, tasks) for one in found]
 
 
@@ -170,7 +171,7 @@ def convert_to_rocketmq(
         plan = plan_to_rocketmq(runner, options, progress)
         folder.save_plan(options, plan)
     tasks = [
-        CommitLogTask(number, options.source, span, options.settings)
+        CommitLogTask(number, options.source, span, options.settings, options.mode)
         for number, span in enumerate(plan.spans)
     ]
     derived: list[Derived | None] = run_tasks(runner, folder, tasks, progress)
@@ -249,7 +250,8 @@ def _count_below(options: ConvertOptions, unit: WorkUnit, count: int, offset: in
     if offset >= unit.end_offset:
         return count
     below = 0
-    for columns in committed_columns(file_system_of(options.source), unit):
+    pass_over = None if options.mode == FAILFAST else list[Damage]().append
+    for columns in committed_columns(file_system_of(options.source), unit, on_damage=pass_over):
         below += int((columns.offset < offset).sum())
         if len(columns) and int(columns.offset[-1]) >= offset:
             break
