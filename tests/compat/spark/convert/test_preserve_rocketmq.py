@@ -195,7 +195,11 @@ def test_a_way_back_that_fails_is_gone_on_with(
 
 def test_what_cannot_be_preserved_is_refused(case: GoldenCase, tmp_path: Path) -> None:
     """Parts of batches, files of rows, and sizes of files that are not those of the old store."""
-    for wishes in ({"starting_timestamp_ms": 5}, {"ending_timestamp_ms": 5}):
+    for wishes in (
+        {"starting_timestamp_ms": 5},
+        {"ending_timestamp_ms": 5},
+        {"mode": "dropmalformed"},
+    ):
         with pytest.raises(OptionError, match="--preserve"):
             made(case.store, tmp_path / "kafka", "kafka", **wishes)
     with pytest.raises(OptionError, match="no way back"):
