@@ -251,9 +251,7 @@ def test_a_killed_master_loses_nothing_that_two_have(tmp_path: Path) -> None:
     for client in clients:
         client.join(SECONDS_MAX)
     # What was sent to the slave before the kill may be dispatched there just now.
-    eventually(
-        lambda: set(acknowledged) <= set(read(slave)), SECONDS_MAX, what="the slave has all of it"
-    )
+    eventually(lambda: set(acknowledged) <= set(read(slave)), SECONDS_MAX, what="all of it")
     stored = Counter(read(slave))
     assert all(stored[body] == 1 for body in acknowledged)
     master.start()
