@@ -87,7 +87,7 @@ class PlainDispatch:
         _, queue_id, queue_offset, physical_offset, sys_flag, stored_ms, prepared, body_bytes = (
             fields.unpack_from(records, position)
         )
-        body_end = position + fields.size + body_bytes
+        body_end = position + fields.size + int(body_bytes)
         text_at = body_end + 3 + records[body_end]
         raw_topic = bytes(records[body_end + 1 : text_at - 2])
         topic = self._topics.get(raw_topic)

@@ -60,7 +60,8 @@ class QueueStarts(JsonTable):
 
     def take_json(self, content: dict[Any, Any]) -> None:
         """Replace the content by that of a file."""
+        found: dict[str, dict[str, int]] = content.get("starts") or {}
         self._starts = {
             str(topic): {int(queue_id): int(start) for queue_id, start in starts.items()}
-            for topic, starts in (content.get("starts") or {}).items()
+            for topic, starts in found.items()
         }

@@ -140,7 +140,8 @@ def measure_rests(
         rest = rest_rows[row]
         if rest < 0:
             continue
-        at, end = bounds[rest], bounds[rest + 1]
+        at: Number = int(bounds[rest])
+        end = int(bounds[rest + 1])
         if end - at < 7 or rests[at] != 75 or rests[at + 1] != 49:
             return row
         value_bytes = np.int64(-1) if rests[at + 2] else body_sizes[row]
@@ -238,7 +239,8 @@ def pack_records(
         at = _put_zigzag(target, at, offset_delta)
         rest = rest_rows[row]
         if rest >= 0:
-            head, end = rest_bounds[rest], rest_bounds[rest + 1]
+            head: Number = int(rest_bounds[rest])
+            end = int(rest_bounds[rest + 1])
             at = _put_bytes(target, at, rests, head + 7, key_sizes[row])
             value_bytes = np.int64(-1) if rests[head + 2] else body_sizes[row]
             at = _put_bytes(target, at, bodies, body_starts[row], value_bytes)

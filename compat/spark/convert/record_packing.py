@@ -94,7 +94,9 @@ class _Measures:
     sizes: NDArray[np.int64]
 
     @property
-    def arrays(self) -> tuple[NDArray[np.int64], ...]:
+    def arrays(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """All of it, as the compiled loops want it."""
         return self.key_starts, self.key_sizes, self.header_counts, self.sizes
 

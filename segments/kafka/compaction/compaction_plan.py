@@ -93,9 +93,12 @@ class CompactionPlan:
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
         """Return the plan that :meth:`content` was made of."""
+        given: dict[str, Any] = content["config"]
         config: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in content["config"].items()
+            name: tuple(value)  # pyright: ignore[reportUnknownArgumentType]
+            if isinstance(value, list)
+            else value
+            for name, value in given.items()
         }
         fields: dict[str, Any] = {
             **content,

@@ -251,11 +251,12 @@ def index_keys(
         if table[row, SYS_FLAG] & 0xC == 0xC:
             continue
         first = count
-        count = _hash_keys(source, table, row, prefixes[topics[row]], hashes, count)
+        topic = int(topics[row])
+        count = _hash_keys(source, table, row, int(prefixes[topic]), hashes, count)
         size = table[row, TAGS_BYTES]
         if has_tag_keys and size >= 0:
             at = table[row, TAGS]
-            hashes[count] = hash_text(source, at, at + size, tag_prefixes[topics[row]])
+            hashes[count] = hash_text(source, at, at + size, int(tag_prefixes[topic]))
             count += 1
         for entry in range(first, count):
             rows[entry] = row

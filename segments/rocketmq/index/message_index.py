@@ -230,7 +230,7 @@ class MessageIndex:
         """
         if self._goes_on_from(run.physical_offset):
             hashes, places = run_hashes(run, has_tag_entries=self._has_tag_entries)
-            self._put_hashes(hashes, places, run.store_timestamp_ms)
+            self._put_hashes(hashes, places, run.store_timestamp_ms, places[-1])
             return
         for place in range(len(run)):
             self.put(run.dispatch_request(place))
@@ -253,7 +253,7 @@ class MessageIndex:
             batch.physical_offsets,
             has_tag_entries=self._has_tag_entries,
         )
-        self._put_hashes(hashes, places, batch.store_timestamp_ms)
+        self._put_hashes(hashes, places, batch.store_timestamp_ms, batch.physical_offsets[-1])
 
     def put_alike(
         self,
@@ -276,9 +276,7 @@ class MessageIndex:
         hashes, places = batch_hashes(
             topic, texts, physical_offsets, has_tag_entries=self._has_tag_entries
         )
-        if not places or places[-1] != physical_offsets[-1]:
-            return False  # a message without keys behind a full file makes the next one
-        self._put_hashes(hashes, places, store_timestamp_ms)
+        self._put_hashes(hashes, places, store_timestamp_ms, physical_offsets[-1])
         return True
 
     def put_drafts(self, drafts: Sequence[MessageDraft]) -> bool:
@@ -305,7 +303,7 @@ class MessageIndex:
             and places[-1] == last.physical_offset
         ):
             return False
-        self._put_hashes(hashes, places, last_ms)
+        self._put_hashes(hashes, places, last_ms, last.physical_offset)
         return True
 
     def _goes_on_from(self, physical_offset: int) -> bool:
@@ -318,16 +316,28 @@ class MessageIndex:
         )
 
     def _put_hashes(
-        self, hashes: list[int], physical_offsets: Sequence[int], store_timestamp_ms: int
+        self,
+        hashes: list[int],
+        physical_offsets: Sequence[int],
+        store_timestamp_ms: int,
+        last_physical_offset: int,
     ) -> None:
-        """Add entries to the last file and, where it is full, to the next."""
+        """
+        Add entries to the last file and, where it is full, to the next.
+
+        `last_physical_offset` is the last message's: behind a full file one without keys makes the
+        next file as well, as in Java.
+        """
         file = self._files[-1]
+        ends_keyless = not physical_offsets or physical_offsets[-1] != last_physical_offset
         while count := file.put_run(hashes, physical_offsets, store_timestamp_ms):
             hashes, physical_offsets = hashes[-count:], physical_offsets[-count:]
             file = self._roll()
             # The first entry of a file says when it begins.
             file.put(hashes[:1], physical_offsets[0], store_timestamp_ms)
             hashes, physical_offsets = hashes[1:], physical_offsets[1:]
+        if ends_keyless and file.is_full:
+            file = self._roll()
         if file.pending_count >= PENDING_COUNT_MAX:
             file.write()
 

@@ -11,8 +11,6 @@ import struct
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import repeat
-from operator import and_
 from typing import NamedTuple
 
 from logstore.errors import RejectedAppendError
@@ -95,7 +93,7 @@ def _split_alike(data: bytes, fixed_bytes: int) -> BatchColumns | None:
         if data[place::item_bytes].count(data[place]) != count:
             return None
     flags, bodies, texts = zip(*_item_of(body_bytes, text_bytes).iter_unpack(data), strict=True)
-    crcs = list(map(and_, map(_crc32, bodies), repeat(0x7FFF_FFFF)))
+    crcs = [_crc32(body) & 0x7FFF_FFFF for body in bodies]
     return BatchColumns([fixed_bytes - 16 + item_bytes] * count, crcs, flags, bodies, texts)
 
 

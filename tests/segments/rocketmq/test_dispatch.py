@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from logstore.host import read_file
@@ -205,7 +205,13 @@ def derived(store: RocketMQStore) -> dict[str, bytes]:
     return {path: read_file(store.host.fs, path) for path in found}
 
 
+#: eight entries fill a file; the message behind them has none and makes the next
+_FULL = [(0, False, 0, b"UNIQ_KEY\x010A000005%024X\x02" % n, False) for n in range(8)]
+
+
 @given(puts, st.booleans())
+@example(_FULL, False)
+@example([*_FULL, (0, False, 0, b"", True), (0, False, 0, b"", False)], False)
 def test_drafts_are_dispatched_as_if_they_were_read(
     rows: list[tuple[int, bool, int, bytes, bool]], has_ext: bool
 ) -> None:

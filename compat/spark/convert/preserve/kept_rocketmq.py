@@ -101,10 +101,10 @@ def load_kept_rocketmq(directory: str) -> KeptRocketMQ | None:
     content = load_manifest(directory, "rocketmq")
     if content is None:
         return None
-    log_files = tuple(
-        KeptLogFile(**{**one, "ranges": tuple(tuple(span) for span in one["ranges"])})
-        for one in content["logFiles"]
-    )
+    listed: list[dict[str, Any]] = content["logFiles"]
+    for one in listed:
+        one["ranges"] = tuple(tuple(span) for span in one["ranges"])
+    log_files = tuple(KeptLogFile(**one) for one in listed)
     return KeptRocketMQ(
         content["fileBytes"],
         content["logEnd"],

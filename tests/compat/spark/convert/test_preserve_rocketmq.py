@@ -174,7 +174,7 @@ def test_a_way_back_that_fails_is_gone_on_with(
         seen.append(task.number)
         if len(seen) == 2:
             raise OSError("the disk is full")
-        return (run_keep if isinstance(task, KeepLogTask) else run_log)(task, attempt)
+        return run_keep(task, attempt) if isinstance(task, KeepLogTask) else run_log(task, attempt)
 
     monkeypatch.setattr(KeepLogTask, "run", failing)
     monkeypatch.setattr(RestoreLogTask, "run", failing)

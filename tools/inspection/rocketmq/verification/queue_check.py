@@ -106,7 +106,7 @@ class QueueCheck:
         done, byte = 0, queue_offset * self.size
         while done < len(units):
             stored = self.queue.files.read(byte + done, len(units) - done)
-            if not stored or stored != units[done : done + len(stored)]:
+            if not stored or stored != bytes(units[done : done + len(stored)]):
                 return False
             done += len(stored)
         start = queue_offset - self.first
