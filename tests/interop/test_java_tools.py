@@ -154,10 +154,11 @@ def test_config_command(broker: Broker, create_topic: CreateTopic, kafka_tool: R
         *("--entity-type", "topics", "--entity-name", topic),
     )
     kafka_tool(*where, "--alter", "--add-config", "max.message.bytes=54321")
-    eventually(
+    shown = eventually(
         lambda: having("max.message.bytes=54321", kafka_tool(*where, "--describe").stdout),
         what="the config is there",
     )
+    assert "max.message.bytes=54321" in shown
     kafka_tool(*where, "--alter", "--delete-config", "max.message.bytes")
     eventually(
         lambda: "54321" not in kafka_tool(*where, "--describe").stdout, what="the config is gone"
