@@ -23,9 +23,9 @@ class KafkaOver(targets.OursInstance):
         super().__init__(directory)
         self._options = options
 
-    def command(self) -> list[str]:
-        """Return the command line, but for settings."""
-        return [*super().command(), *self._options]
+    def options(self) -> list[str]:
+        """Return what `serve` is told, but for settings."""
+        return [*super().options(), *self._options]
 
 
 class RocketMQOver(rocketmq_targets.OursInstance):
@@ -35,9 +35,9 @@ class RocketMQOver(rocketmq_targets.OursInstance):
         super().__init__(directory)
         self._options = options
 
-    def command(self) -> list[str]:
-        """Return the command line; the last one of an option that comes twice counts."""
-        return [*super().command(), *self._options]
+    def options(self) -> list[str]:
+        """Return what `serve` is told; the last one of an option that comes twice counts."""
+        return [*super().options(), *self._options]
 
 
 def options_of(kind: str, protocol: str) -> list[str]:

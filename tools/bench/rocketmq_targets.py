@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import compileall
 import contextlib
-import signal
-import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-import logstore
 from logstore.tools.bench.frames import BenchError
 from logstore.tools.bench.processes import anonymous_mib, resident_mib
-from logstore.tools.bench.targets import OURS, START_SECONDS_MAX, Instance, Target
+from logstore.tools.bench.serve_process import START_SECONDS_MAX, ServeProcess
+from logstore.tools.bench.targets import OURS, Instance, Target
 from logstore.tools.dev.free_ports import free_port
 from logstore.tools.dev.remoting_request import ask, broker_address, lists_broker
 from logstore.tools.dev.rocketmq_jars import VERSION_4, VERSION_5
@@ -80,53 +76,29 @@ class OursInstance(RocketMQInstance):
         self.address = ("127.0.0.1", _port())
         self.broker = ("127.0.0.1", _port(-2, 1))
         self.pid = 0
-        self._process: subprocess.Popen[bytes] | None = None
-        # As an installer does: a checkout that was never compiled would start slower.
-        compileall.compile_dir(str(Path(logstore.__file__).parent), quiet=2)
+        self._process = ServeProcess(directory / "serve.log")
 
     @property
     def pids(self) -> list[int]:
         """The one process."""
         return [self.pid] if self.pid else []
 
-    def command(self) -> list[str]:
-        """Return the command line."""
-        command = [sys.executable, "-m", "logstore.tools.cli", "serve", "--layout", "rocketmq"]
-        command += ["--data", str(self._directory / "store"), "--port", str(self.address[1])]
-        return [*command, "--broker-port", str(self.broker[1])]
+    def options(self) -> list[str]:
+        """Return what `serve` is told."""
+        options = ["--layout", "rocketmq", "--data", str(self._directory / "store")]
+        options += ["--port", str(self.address[1]), "--broker-port", str(self.broker[1])]
+        return options
 
     def start(self) -> None:
         """Start it; BenchError with what it said where it ends or does not answer."""
-        command = self.command()
-        log = self._directory / "serve.log"
-        with open(log, "ab") as output:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,  # Ctrl-C ends the benchmark, which ends the broker
-            )
-        self.pid = self._process.pid
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not lists_broker(self.address):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop(kill=True)
-                said = log.read_text(errors="replace")[-2000:]
-                raise BenchError(f"`logstore serve` did not start; it said:\n{said}")
-            time.sleep(0.002)
+        self.pid = self._process.start(
+            self.options(), lambda: lists_broker(self.address), look_every_s=0.002
+        )
 
     def stop(self, *, kill: bool = False) -> None:
         """End it with SIGTERM or SIGKILL and wait."""
-        process, self._process, self.pid = self._process, None, 0
-        if process is None:
-            return
-        process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        self.pid = 0
+        self._process.stop(kill=kill)
 
 
 class RealInstance(RocketMQInstance):

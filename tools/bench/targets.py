@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import compileall
 import contextlib
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-import logstore
 from logstore.tools.bench.frames import BenchError
 from logstore.tools.bench.processes import cpu_seconds
+from logstore.tools.bench.serve_process import ServeProcess
 from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, answers, free_port_pair
 
 OURS = "ours"
@@ -31,7 +27,6 @@ KAFKA_JVM = (
 #: The only setting that is not the default: deleted topics go at once and not after a minute, so
 #: that what one cell wrote does not fill the disk under the next one.
 SETTINGS = {"log.segment.delete.delay.ms": 1000}
-START_SECONDS_MAX = 60
 
 
 class Instance(ABC):
@@ -61,49 +56,25 @@ class OursInstance(Instance):
         self._directory = directory
         self.address = ("127.0.0.1", free_port_pair())
         self.pid = 0
-        self._process: subprocess.Popen[bytes] | None = None
-        # As an installer does: a checkout that was never compiled would start slower.
-        compileall.compile_dir(str(Path(logstore.__file__).parent), quiet=2)
+        self._process = ServeProcess(directory / "serve.log")
 
-    def command(self) -> list[str]:
-        """Return the command line, but for settings."""
-        command = [sys.executable, "-m", "logstore.tools.cli", "serve"]
-        return [*command, "--data", str(self._directory / "data"), "--port", str(self.address[1])]
+    def options(self) -> list[str]:
+        """Return what `serve` is told, but for settings."""
+        return ["--data", str(self._directory / "data"), "--port", str(self.address[1])]
 
     def start(self) -> None:
         """Start it; BenchError with what it said where it ends or does not answer."""
-        command = self.command()
+        options = self.options()
         for key, value in SETTINGS.items():
-            command += ["--set", f"{key}={value}"]
-        log = self._directory / "serve.log"
-        with open(log, "ab") as output:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,  # Ctrl-C ends the benchmark, which ends the broker
-            )
-        self.pid = self._process.pid
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not answers(self.address[1]):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop(kill=True)
-                said = log.read_text(errors="replace")[-2000:]
-                raise BenchError(f"`logstore serve` did not start; it said:\n{said}")
-            time.sleep(0.001)
+            options += ["--set", f"{key}={value}"]
+        self.pid = self._process.start(
+            options, lambda: answers(self.address[1]), look_every_s=0.001
+        )
 
     def stop(self, *, kill: bool = False) -> None:
         """End it with SIGTERM or SIGKILL and wait."""
-        process, self._process, self.pid = self._process, None, 0
-        if process is None:
-            return
-        process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        self.pid = 0
+        self._process.stop(kill=kill)
 
 
 class KafkaInstance(Instance):

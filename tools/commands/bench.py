@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import IO
-
 import click
 
 from logstore.tools.bench.suite import SCENARIOS, chosen
 from logstore.tools.bench.targets import KAFKA, OURS
 from logstore.tools.commands.bench_bridge import bridge
 from logstore.tools.commands.bench_layout import layout
+from logstore.tools.commands.bench_options import TurnOptions, turn_options
 from logstore.tools.commands.bench_rocketmq import rocketmq
-from logstore.tools.commands.bench_run import (
-    QUICK_SECONDS,
-    ROUNDS,
-    SECONDS,
-    carry_out,
-    plan_of,
-    print_bars,
-)
 from logstore.tools.commands.bench_spark import make, spark
 
 
@@ -64,39 +55,8 @@ Examples:
     show_default="ours and kafka",
     help="ours, kafka (the real one, through Maven) or HOST:PORT[,PID]; several take turns.",
 )
-@click.option(
-    "-s",
-    "--scenario",
-    "scenarios",
-    multiple=True,
-    metavar="NAME",
-    help=f"Only these; repeatable, or with commas. There are: {', '.join(SCENARIOS)}.",
-)
-@click.option("-c", "--cell", metavar="TEXT", help="Only cells whose name contains this text.")
-@click.option("--rounds", type=click.IntRange(1), help=f"Rounds.  [default: {ROUNDS}; quick: 1]")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0.1),
-    help=f"Length of one cell.  [default: {SECONDS}; quick: {QUICK_SECONDS}]",
-)
-@click.option("--quick", is_flag=True, help="One short round: a first look, in some minutes.")
-@click.option("--json", "json_file", type=click.File("wb"), help="Write every sample there too.")
-@click.option("--dir", "directory", type=click.Path(exists=True), help="Where data goes meanwhile.")
-@click.option("--check", is_flag=True, help="Exit with 1 where a bar is missed.")
-@click.option("--list", "is_list", is_flag=True, help="Show what would be measured, and the bars.")
-def kafka(
-    targets: tuple[str, ...],
-    scenarios: tuple[str, ...],
-    cell: str | None,
-    rounds: int | None,
-    seconds: float | None,
-    json_file: IO[bytes] | None,
-    directory: str | None,
-    *,
-    quick: bool,
-    check: bool,
-    is_list: bool,
-) -> None:
+@turn_options(SCENARIOS)
+def kafka(targets: tuple[str, ...], options: TurnOptions) -> None:
     """
     Drive Kafka brokers with librdkafka and with a raw client, and compare them.
 
@@ -105,9 +65,4 @@ def kafka(
     bar that it must meet and whether it does. Everything started is ended, everything written is
     removed.
     """
-    plan = plan_of(targets, rounds=rounds, seconds=seconds, directory=directory, is_quick=quick)
-    names = [name for text in scenarios for name in text.split(",")]
-    if is_list:
-        print_bars(chosen(names, cell))
-        return
-    carry_out(plan, lambda: chosen(names, cell), json_file, check=check)
+    options.run(targets, chosen)

@@ -23,31 +23,6 @@ from logstore.tools.bench.report import as_json, machine, table
 from logstore.tools.bench.runner import Outcome, Run, Turn
 from logstore.tools.bench.targets import Target
 
-ROUNDS = 3
-SECONDS = 2.0
-QUICK_SECONDS = 0.6
-
-
-def plan_of(
-    targets: tuple[str, ...],
-    *,
-    rounds: int | None,
-    seconds: float | None,
-    directory: str | None,
-    is_quick: bool,
-    kind: type[Target] = Target,
-    warm: Callable[[Target, float], object] | None = None,
-) -> Plan:
-    """Return the plan that these options of a command line ask for."""
-    return Plan(
-        targets=targets,
-        rounds=rounds or (1 if is_quick else ROUNDS),
-        seconds=seconds or (QUICK_SECONDS if is_quick else SECONDS),
-        directory=directory,
-        kind=kind,
-        warm=warm,
-    )
-
 
 def carry_out(
     plan: Plan, cells: Callable[[], Sequence[Cell]], json_file: IO[bytes] | None, *, check: bool
