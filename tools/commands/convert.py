@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,39 +10,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import orjson
 
-from logstore.errors import LogStoreError
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
 from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS
 from logstore.tools.commands.convert_progress import ConvertProgress
+from logstore.tools.commands.extras import require
+from logstore.tools.commands.record_choice import moment, topic_names
+from logstore.tools.commands.spark_master import HERE
 from logstore.tools.inspection.columns import aligned
-from logstore.tools.inspection.times import parse_time
 
 if TYPE_CHECKING:
     from logstore.compat.spark.convert.job import Runner
     from logstore.compat.spark.convert.options import ConvertOptions
     from logstore.compat.spark.convert.outlook import Outlook
 
-#: value of --master that does without Spark
-HERE = "none"
 #: modules of the extra `columns`
 _NEEDED = ("numpy", "numba", "pyarrow")
 _MB = 1_000_000
-
-
-class MissingExtraError(LogStoreError):
-    """What a command needs is not installed."""
-
-
-def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Return ms since the epoch for the text of ``--from`` and ``--until``."""
-    if value is None:
-        return None
-    try:
-        return parse_time(value)
-    except ValueError:
-        raise click.BadParameter(
-            f"{value!r} is neither an ISO 8601 time nor ms since 1970", ctx=ctx, param=param
-        ) from None
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -66,11 +48,11 @@ _OPTIONS = (
         "--from",
         "from_ms",
         metavar="TIME",
-        callback=_moment,
+        callback=moment,
         help="Only records from then on: ISO 8601, or ms since 1970.",
     ),
     click.option(
-        "--until", "until_ms", metavar="TIME", callback=_moment, help="Only records before."
+        "--until", "until_ms", metavar="TIME", callback=moment, help="Only records before."
     ),
     click.option(
         "--codec",
@@ -153,14 +135,14 @@ def convert(
       logstore convert ./kafka ./store --to rocketmq --preserve --dry-run
       logstore convert ./kafka ./store --to rocketmq --master spark://host:7077
     """
-    _check_extras(is_spark=master != HERE and not is_dry)
+    _require_extras(is_spark=master != HERE and not is_dry)
     from logstore.compat.spark.convert.options import ConvertOptions
 
     options = ConvertOptions(
         source,
         target,
         layout,
-        _names(topics),
+        topic_names(topics),
         from_ms,
         until_ms,
         codec,
@@ -174,8 +156,11 @@ def convert(
         _carry_out(options, master, is_json=is_json)
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else None
+def _require_extras(*, is_spark: bool) -> None:
+    if is_spark:
+        require("convert", (*_NEEDED, "pyspark"), "spark", f"; without Spark, --master {HERE}")
+    else:
+        require("convert", _NEEDED, "columns")
 
 
 def _carry_out(options: ConvertOptions, master: str, *, is_json: bool) -> None:
@@ -218,17 +203,6 @@ def _runner(master: str) -> Generator[Runner]:
         return
     with quiet_session(master) as spark:
         yield SparkRunner(spark)
-
-
-def _check_extras(*, is_spark: bool) -> None:
-    """Raise MissingExtraError if what reads columns, or Spark, is not installed."""
-    extra = "spark" if is_spark else "columns"
-    without = f"; without Spark, --master {HERE}" if is_spark else ""
-    for module in (*_NEEDED, "pyspark") if is_spark else _NEEDED:
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtraError(
-                f"convert needs {module}: pip install 'logstore-segments[{extra}]'{without}"
-            )
 
 
 def _settings(texts: tuple[str, ...], layout: str) -> dict[str, str]:

@@ -13,31 +13,18 @@ from logstore.errors import MissingSegmentError
 from logstore.host import FileSystem
 from logstore.os_host import system_host
 from logstore.segments.kafka.directory_name import DirectoryNameError, parse_directory_name
+from logstore.tools.commands.record_choice import moment
 from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.explanation import explain_offset, explain_time
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.road import Explanation
 from logstore.tools.inspection.stored_partition import StoredPartition
 from logstore.tools.inspection.survey import is_partition, listed, log_starts
-from logstore.tools.inspection.times import iso_time, parse_time
+from logstore.tools.inspection.times import iso_time
 
 _NAMES_SHOWN = 10
 #: outcomes that answer the question
 _ANSWERED = {"found", "marker", "hole"}
-
-
-def time_ms(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Return ms since the epoch for the text of ``--time``."""
-    if value is None:
-        return None
-    try:
-        return parse_time(value)
-    except (ValueError, OverflowError):
-        raise click.BadParameter(
-            f"{value!r} is neither ISO-8601, as 2023-11-14T22:13:20Z, nor ms since the epoch",
-            ctx=ctx,
-            param=param,
-        ) from None
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,7 +34,7 @@ def time_ms(ctx: click.Context, param: click.Parameter, value: str | None) -> in
               help="Its partition, or its queue.")  # fmt: skip
 @click.option("--offset", metavar="N", type=click.IntRange(0),
               help="Look for this offset, of a RocketMQ queue the queue offset.")  # fmt: skip
-@click.option("--time", "asked_ms", metavar="TIME", callback=time_ms,
+@click.option("--time", "asked_ms", metavar="TIME", callback=moment,
               help="Look for the first record that is at least that young: ISO-8601 (UTC unless it "
               "names a zone) or ms since the epoch.")  # fmt: skip
 @click.option("--physical-offset", metavar="N", type=click.IntRange(0),

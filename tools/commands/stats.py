@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from typing import TYPE_CHECKING
 
 import click
 import orjson
 
-from logstore.errors import LogStoreError
+from logstore.tools.commands.extras import require
+from logstore.tools.commands.record_choice import moment, topic_names
 from logstore.tools.commands.spark_master import HERE, spark_at
 from logstore.tools.inspection.late_progress import LateProgress
-from logstore.tools.inspection.times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,23 +19,7 @@ if TYPE_CHECKING:
     from logstore.tools.inspection.stats.store_stats import StoreStats
     from logstore.tools.inspection.stats.topic_stats import TopicStats
 
-_NEEDED = {"numpy": "stats", "pyarrow": "stats", "datasketches": "stats"}
-
-
-class MissingExtraError(LogStoreError):
-    """What the command needs is not installed."""
-
-
-def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Return ms since the epoch for the text of ``--from`` and ``--until``."""
-    if value is None:
-        return None
-    try:
-        return parse_time(value)
-    except ValueError:
-        raise click.BadParameter(
-            f"{value!r} is neither an ISO 8601 time nor ms since 1970", ctx=ctx, param=param
-        ) from None
+_NEEDED = ("numpy", "pyarrow", "datasketches")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,9 +27,9 @@ def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> in
 @click.option("--topics", metavar="NAMES",
               help="Only these, with commas in between.  "
               "[default: all but internal ones]")  # fmt: skip
-@click.option("--from", "from_ms", metavar="TIME", callback=_moment,
+@click.option("--from", "from_ms", metavar="TIME", callback=moment,
               help="Only records from then on: ISO 8601, or ms since 1970.")  # fmt: skip
-@click.option("--until", "until_ms", metavar="TIME", callback=_moment,
+@click.option("--until", "until_ms", metavar="TIME", callback=moment,
               help="Only records before.")  # fmt: skip
 @click.option("--partitions", "has_partitions", is_flag=True,
               help="Show every partition or queue, too.")  # fmt: skip
@@ -81,12 +64,12 @@ def stats(
       logstore stats /var/lib/kafka --master local[*] --plot rate.png
       logstore stats /var/lib/kafka --json | jq '.topics[] | {topic, distinctKeys, skew}'
     """
-    _check_extras(has_plot=picture is not None)
+    require("stats", _NEEDED if picture is None else (*_NEEDED, "matplotlib"), "stats")
     from logstore.segments.kafka.remote.fsspec_files import is_url
     from logstore.tools.inspection.stats.store_stats import StatsOptions, measure_store
 
     path = directory if is_url(directory) else os.path.abspath(directory)
-    options = StatsOptions(path, _names(topics), from_ms, until_ms)
+    options = StatsOptions(path, topic_names(topics), from_ms, until_ms)
     with spark_at(master, "stats") as spark, LateProgress("measuring", 0) as progress:
 
         def tell(done: int, total: int) -> None:
@@ -130,17 +113,3 @@ def _say_lines(found: StoreStats, measured: Sequence[TopicStats], *, has_partiti
         click.echo(f"{found.path}: no topic")
     if found.damaged_count:
         click.echo(f"{found.damaged_count:,} damaged places were passed over: logstore verify")
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else None
-
-
-def _check_extras(*, has_plot: bool) -> None:
-    """Raise MissingExtraError if what measures is not installed."""
-    needed = {**_NEEDED, **({"matplotlib": "stats"} if has_plot else {})}
-    for module, extra in needed.items():
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtraError(
-                f"stats needs {module}: pip install 'logstore-segments[{extra}]'"
-            )
