@@ -14,13 +14,8 @@ import attrs
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from logstore.tools.dev.kafka_peer import (
-    TOOL_JVM,
-    KafkaPeer,
-    PeerUnavailable,
-    class_archive,
-    java,
-)
+from logstore.tools.dev.kafka_peer import TOOL_JVM, KafkaPeer, class_archive, java
+from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.clients import CLIENTS, Client, settings
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker

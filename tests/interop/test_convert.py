@@ -19,7 +19,8 @@ from logstore.segments.kafka.store import StoreOptions as KafkaOptions
 from logstore.segments.rocketmq.messages.message import Message
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.store import StoreOptions as RocketMQOptions
-from logstore.tools.dev.kafka_peer import KafkaPeer, PeerUnavailable
+from logstore.tools.dev.kafka_peer import KafkaPeer
+from logstore.tools.dev.maven import PeerUnavailable
 from logstore.tools.dev.rocketmq_jars import compiled, java
 from tests.interop.clients import settings
 from tests.interop.conftest import missing

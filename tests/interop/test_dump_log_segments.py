@@ -35,7 +35,8 @@ from logstore.segments.kafka.internal_topics.schema import (
 from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
-from logstore.tools.dev.kafka_peer import TOOL_JVM, PeerUnavailable, class_archive, java
+from logstore.tools.dev.kafka_peer import TOOL_JVM, class_archive, java
+from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.conftest import missing
 from tests.segments.kafka.golden_case import GOLDEN
 

@@ -17,7 +17,8 @@ from confluent_kafka.admin import (
     NewPartitions,
 )
 
-from logstore.tools.dev.kafka_peer import VERSIONS, KafkaPeer, PeerUnavailable, fetch, java
+from logstore.tools.dev.kafka_peer import VERSIONS, KafkaPeer, fetch, java
+from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.clients import CLIENTS, read_all, settings
 from tests.interop.conftest import SETTINGS, RunTool, led_partitions, missing, new_topic
 from tests.interop.eventually import eventually

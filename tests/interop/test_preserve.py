@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from logstore.tools.dev.kafka_peer import KafkaPeer, PeerUnavailable
+from logstore.tools.dev.kafka_peer import KafkaPeer
+from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.conftest import missing
 from tests.interop.rocketmq_sessions import start_real
 from tests.interop.test_convert import consumed, convert, kafka_records, messages_of, pulled

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from logstore.tools.dev.kafka_peer import PeerUnavailable
+from logstore.tools.dev.maven import PeerUnavailable
 from logstore.tools.dev.rocketmq_jars import compiled, java
 from logstore.tools.dev.rocketmq_peer import RocketMQPeer
 from tests.interop.conftest import missing

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.tools.dev.kafka_peer import PeerUnavailable
+from logstore.tools.dev.maven import PeerUnavailable
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.conftest import missing
 from tests.interop.eventually import eventually

@@ -17,7 +17,8 @@ from aiokafka import AIOKafkaProducer
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, PeerUnavailable, java
+from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, java
+from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.clients import settings
 from tests.interop.conftest import Broker, CreateTopic, RunTool, missing, new_topic
 from tests.interop.eventually import eventually

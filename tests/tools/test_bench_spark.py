@@ -13,7 +13,7 @@ from logstore.tools.bench import spark_peer
 from logstore.tools.bench.layout_data import TOPIC, BatchShape
 from logstore.tools.bench.spark_cells import CELLS, Plan, SparkPlace, read_window
 from logstore.tools.bench.spark_data import make_day
-from logstore.tools.dev.kafka_peer import PeerUnavailable
+from logstore.tools.dev.maven import PeerUnavailable
 from tests.tools.command_line import CommandLine
 
 WANTED = {

@@ -8,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.tools.dev.kafka_peer import (
-    VERSION_4,
-    KafkaPeer,
-    PeerUnavailable,
-    answers,
-    fetch,
-    free_port_pair,
-    java,
-)
+from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, answers, fetch, free_port_pair, java
+from logstore.tools.dev.maven import PeerUnavailable
 
 
 def test_two_neighbouring_ports_are_free() -> None:

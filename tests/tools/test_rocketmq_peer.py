@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from logstore.tools.dev.free_ports import are_free, free_port
-from logstore.tools.dev.kafka_peer import PeerUnavailable
+from logstore.tools.dev.maven import PeerUnavailable
 from logstore.tools.dev.remoting_request import ask, broker_address, lists_broker
 from logstore.tools.dev.rocketmq_jars import VERSION_4, VERSION_5, compiled, fetch, java
 from logstore.tools.dev.rocketmq_peer import RocketMQPeer

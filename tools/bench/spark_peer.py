@@ -18,7 +18,8 @@ from pathlib import Path
 import orjson
 
 from logstore.tools.bench.layout_data import TOPIC
-from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, PeerUnavailable
+from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer
+from logstore.tools.dev.maven import PeerUnavailable
 
 SPARK_VERSION = "4.2.0"
 #: shortens the error of a tool that failed

@@ -108,7 +108,8 @@ def spark(
 def _reason_without_peer(*, is_alone: bool) -> str | None:
     """Return why Spark's own Kafka source is not measured; None if it can be."""
     from logstore.tools.bench.spark_peer import kafka_jars, spark_packages
-    from logstore.tools.dev.kafka_peer import VERSION_4, PeerUnavailable, fetch
+    from logstore.tools.dev.kafka_peer import VERSION_4, fetch
+    from logstore.tools.dev.maven import PeerUnavailable
 
     if is_alone:
         return "--no-kafka-source"

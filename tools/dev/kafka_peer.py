@@ -23,7 +23,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import time
 import uuid
 import zipfile
@@ -33,9 +32,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from logstore.errors import LogStoreError
 from logstore.tools.dev.class_archive import ClassArchive
 from logstore.tools.dev.free_ports import free_port
+from logstore.tools.dev.maven import PeerToolError, PeerUnavailable, class_path
 
 #: The newest 4.x and 3.9.x whose artifacts are complete (4.4.0 lacks its tools jars).
 VERSION_4 = "4.3.1"
@@ -65,14 +64,6 @@ log4j.appender.out.layout.ConversionPattern=[%d{ISO8601}] %p %m (%c)%n
 """
 
 
-class PeerUnavailable(LogStoreError):  # noqa: N818 - a state of the world, and the tests skip on it
-    """The real Kafka cannot be had here: no Java, no Maven, no artifacts, or it did not start."""
-
-
-class PeerToolError(LogStoreError):
-    """One of Kafka's own tools ended with an error."""
-
-
 def fetch(version: str) -> str:
     """
     Return the class path of that Kafka; Maven is asked only while a jar is not on disk.
@@ -80,29 +71,9 @@ def fetch(version: str) -> str:
     Raises :class:`PeerUnavailable` where Maven is missing or cannot reach the artifacts.
     """
     version = VERSIONS.get(version, version)
-    saved = _cache_directory(version) / "classpath.txt"
-    if saved.exists() and all(os.path.exists(jar) for jar in saved.read_text().split(":")):
-        return saved.read_text()
-    if shutil.which("mvn") is None:
-        raise PeerUnavailable(f"Kafka {version}: no `mvn` on the PATH; install Apache Maven")
-    saved.parent.mkdir(parents=True, exist_ok=True)
-    fresh = saved.with_name(f"classpath.{os.getpid()}.new")  # several test processes may be at it
-    print(f"fetching Apache Kafka {version} through Maven (once)", file=sys.stderr, flush=True)
-    done = subprocess.run(
-        [
-            *("mvn", "-q", "-B", "-f", str(_POM), f"-Dkafka.version={version}"),
-            *("-P", "log4j2" if _logs_with_log4j2(version) else "reload4j"),
-            *("dependency:build-classpath", f"-Dmdep.outputFile={fresh}"),
-        ],
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    if done.returncode:
-        raise PeerUnavailable(f"Kafka {version}: Maven failed:\n{done.stdout[-2000:].strip()}")
-    os.replace(fresh, saved)
-    return saved.read_text()
+    profile = "log4j2" if _logs_with_log4j2(version) else "reload4j"
+    options = [f"-Dkafka.version={version}", "-P", profile]
+    return class_path(f"Kafka {version}", _POM, options, _cache_directory(version))
 
 
 def free_port_pair() -> int:

@@ -13,11 +13,10 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from logstore.tools.dev.kafka_peer import PeerToolError, PeerUnavailable
+from logstore.tools.dev.maven import PeerToolError, PeerUnavailable, class_path
 
 #: The newest 5.x whose artifacts are complete (5.5.1 lacks its servers), and the last 4.x.
 VERSION_5 = "5.5.0"
@@ -61,31 +60,11 @@ def fetch(version: str) -> str:
     Raises :class:`PeerUnavailable` where Maven is missing or cannot reach the artifacts.
     """
     version = VERSIONS.get(version, version)
-    saved = _cache_directory(version) / "classpath.txt"
-    if saved.exists() and all(os.path.exists(jar) for jar in saved.read_text().split(":")):
-        return saved.read_text()
-    if shutil.which("mvn") is None:
-        raise PeerUnavailable(f"RocketMQ {version}: no `mvn` on the PATH; install Apache Maven")
-    saved.parent.mkdir(parents=True, exist_ok=True)
-    fresh = saved.with_name(f"classpath.{os.getpid()}.new")  # several test processes may be at it
-    print(f"fetching Apache RocketMQ {version} through Maven (once)", file=sys.stderr, flush=True)
     here = Path(__file__).parent
     own = here / f"rocketmq_peer_{version}.xml"
-    done = subprocess.run(
-        [
-            *("mvn", "-q", "-B", "-f", str(own if own.exists() else here / "rocketmq_peer.xml")),
-            *(f"-Drocketmq.version={version}", "dependency:build-classpath"),
-            f"-Dmdep.outputFile={fresh}",
-        ],
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    if done.returncode:
-        raise PeerUnavailable(f"RocketMQ {version}: Maven failed:\n{done.stdout[-2000:].strip()}")
-    os.replace(fresh, saved)
-    return saved.read_text()
+    pom = own if own.exists() else here / "rocketmq_peer.xml"
+    options = [f"-Drocketmq.version={version}"]
+    return class_path(f"RocketMQ {version}", pom, options, _cache_directory(version))
 
 
 def java(

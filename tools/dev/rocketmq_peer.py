@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Self
 
 from logstore.tools.dev.free_ports import free_port
-from logstore.tools.dev.kafka_peer import PeerToolError, PeerUnavailable
+from logstore.tools.dev.maven import PeerToolError, PeerUnavailable
 from logstore.tools.dev.remoting_request import (
     UPDATE_BROKER_CONFIG,
     ask,

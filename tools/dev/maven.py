@@ -1,0 +1,50 @@
+"""The real brokers' jars, through Maven, once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from logstore.errors import LogStoreError
+
+
+class PeerUnavailable(LogStoreError):  # noqa: N818 - a state of the world, and the tests skip on it
+    """A real broker cannot be had here: no Java, no Maven, no artifacts, or it did not start."""
+
+
+class PeerToolError(LogStoreError):
+    """One of a real broker's own tools ended with an error."""
+
+
+def class_path(what: str, pom: Path, options: Sequence[str], cache: Path) -> str:
+    """
+    Return the class path of a pom; Maven is asked only while a jar is not on disk.
+
+    `cache` is the directory where it is kept.
+
+    Raises :class:`PeerUnavailable` where Maven is missing or cannot reach the artifacts.
+    """
+    saved = cache / "classpath.txt"
+    if saved.exists() and all(os.path.exists(jar) for jar in saved.read_text().split(":")):
+        return saved.read_text()
+    if shutil.which("mvn") is None:
+        raise PeerUnavailable(f"{what}: no `mvn` on the PATH; install Apache Maven")
+    saved.parent.mkdir(parents=True, exist_ok=True)
+    fresh = saved.with_name(f"classpath.{os.getpid()}.new")  # several test processes may be at it
+    print(f"fetching Apache {what} through Maven (once)", file=sys.stderr, flush=True)
+    command = ["mvn", "-q", "-B", "-f", str(pom), *options, "dependency:build-classpath"]
+    done = subprocess.run(
+        [*command, f"-Dmdep.outputFile={fresh}"],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if done.returncode:
+        raise PeerUnavailable(f"{what}: Maven failed:\n{done.stdout[-2000:].strip()}")
+    os.replace(fresh, saved)
+    return saved.read_text()
