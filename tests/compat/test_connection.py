@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from logstore.compat.connection import BUFFER_BYTES_KEPT, FrameBuffer, FrameError
 
 
-def feed(frames: FrameBuffer, data: bytes, step_bytes: int) -> list[bytes]:
-    """Receive `data` in steps and return every frame that comes out."""
+def feed(
+    frames: FrameBuffer, data: bytes, step_bytes: int, landing: memoryview | None = None
+) -> list[bytes]:
+    """
+    Receive `data` in steps and return every frame that comes out.
+
+    After each step somebody else receives in the `landing`, where there is one.
+    """
     found: list[bytes] = []
     position = 0
     while position < len(data):
@@ -24,6 +30,9 @@ def feed(frames: FrameBuffer, data: bytes, step_bytes: int) -> list[bytes]:
         position += count
         while (frame := frames.next_frame()) is not None:
             found.append(bytes(frame))
+        if landing is not None:
+            frames.settle()
+            landing[:] = b"\xff" * len(landing)
     return found
 
 
@@ -89,26 +98,6 @@ def test_memory_of_a_large_frame_is_given_back() -> None:
 # memory that connections share
 
 
-def feed_shared(
-    frames: FrameBuffer, landing: memoryview, data: bytes, step_bytes: int
-) -> list[bytes]:
-    """Receive as :func:`feed` does; after each step somebody else receives."""
-    found: list[bytes] = []
-    position = 0
-    while position < len(data):
-        target = frames.writable()
-        assert len(target) > 0
-        count = min(step_bytes, len(target), len(data) - position)
-        target[:count] = data[position : position + count]
-        frames.received(count)
-        position += count
-        while (frame := frames.next_frame()) is not None:
-            found.append(bytes(frame))
-        frames.settle()
-        landing[:] = b"\xff" * len(landing)
-    return found
-
-
 @given(
     st.one_of(
         st.tuples(st.lists(st.integers(0, 200), max_size=8), st.integers(1, 300)),
@@ -121,7 +110,7 @@ def test_frames_survive_others_in_the_same_memory(stream: tuple[list[int], int])
     payloads = [bytes([index % 251]) * size for index, size in enumerate(sizes)]
     landing = memoryview(bytearray(20_000))
     frames = FrameBuffer(1_000_000, landing)
-    assert payloads == feed_shared(frames, landing, framed(payloads), step_bytes)
+    assert payloads == feed(frames, framed(payloads), step_bytes, landing)
 
 
 def test_connections_with_whole_small_frames_have_no_memory_of_their_own() -> None:
@@ -130,8 +119,8 @@ def test_connections_with_whole_small_frames_have_no_memory_of_their_own() -> No
     frames = FrameBuffer(1_000_000, landing)
     for _ in range(3):
         assert frames.writable() is landing
-        feed_shared(frames, landing, framed([b"x" * 100] * 5), 10_000)
-    feed_shared(frames, landing, framed([b"y" * 100])[:50], 50)
+        feed(frames, framed([b"x" * 100] * 5), 10_000, landing)
+    feed(frames, framed([b"y" * 100])[:50], 50, landing)
     assert frames.pending_bytes == 50
     assert frames.writable() is not landing
 
@@ -140,5 +129,5 @@ def test_connections_with_large_frames_keep_memory_of_their_own() -> None:
     """Otherwise the start of each large frame would be copied."""
     landing = memoryview(bytearray(20_000))
     frames = FrameBuffer(10_000_000, landing)
-    assert feed_shared(frames, landing, framed([b"z" * 900_000]), 1 << 20) == [b"z" * 900_000]
+    assert feed(frames, framed([b"z" * 900_000]), 1 << 20, landing) == [b"z" * 900_000]
     assert len(frames.writable()) >= 900_000
