@@ -34,8 +34,8 @@ STARTUP_SECONDS_MAX = 0.4
 
 
 def rounds_wanted() -> int:
-    """Return how often to kill: LOGSTORE_KILL_ROUNDS, else 50 (10 in CI, whose time is short)."""
-    return int(os.environ.get("LOGSTORE_KILL_ROUNDS", "10" if os.environ.get("CI") else "50"))
+    """Return how often to kill: LOGSTORE_KILL_ROUNDS, else 50 (5 in CI, whose time is short)."""
+    return int(os.environ.get("LOGSTORE_KILL_ROUNDS", "5" if os.environ.get("CI") else "50"))
 
 
 def payload(name: str) -> bytes:

@@ -51,8 +51,8 @@ SETTINGS: dict[str, object] = {
 
 
 def rounds_wanted() -> int:
-    """Return how often to kill: LOGSTORE_KILL_ROUNDS, else 30 (6 in CI, whose time is short)."""
-    return int(os.environ.get("LOGSTORE_KILL_ROUNDS", "6" if os.environ.get("CI") else "30"))
+    """Return how often to kill: LOGSTORE_KILL_ROUNDS, else 30 (3 in CI, whose time is short)."""
+    return int(os.environ.get("LOGSTORE_KILL_ROUNDS", "3" if os.environ.get("CI") else "30"))
 
 
 @attrs.define
