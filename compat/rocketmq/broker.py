@@ -58,6 +58,8 @@ _WATCHED_TOPICS = frozenset((names.SCHEDULE_TOPIC, names.TIMER_TOPIC))
 #: how often the store's services are looked at; each of them knows when it is due
 _TICK_INTERVAL_MS = 100
 _IDLE_MS_MAX = 120_000
+#: so long queues and index may stay behind the log that nobody asks for more than that
+_LINGER_MS = 3
 #: a check of half messages that was cut short goes on so soon
 _CHECK_PAUSE_MS = 10
 #: subscriptions that came with pulls are the same again and again
@@ -110,6 +112,9 @@ class Broker:
         #: set by whoever runs the timers as soon as they are due: what need not be done before an
         #: answer is done after it, and once for the requests of many connections
         self.defers_work = False
+        #: set where nobody but clients of this broker reads the store: queues and index, which all
+        #: of them see whole, then follow the log some messages at a time
+        self.lingers = False
         self._is_work_pending = False
         self._advertised = self.settings.ip1, 10911
         self.started_ms = host.clock.wall_ms()
@@ -295,11 +300,17 @@ class Broker:
         Whoever waits for what was just sent is answered before the sender: a sender that goes on
         takes the processor.
         """
-        if not self.defers_work or self.store.dispatching.has_awaited:
+        dispatching = self.store.dispatching
+        if not self.defers_work or dispatching.has_awaited:
             self.finish_requests()
-        elif not self._is_work_pending:
+        elif self._is_work_pending:
+            pass
+        elif not self.lingers or self.awaits_puts or self.replication.has_slaves:
             self._is_work_pending = True
             self.timers.soon(self._finish_later)
+        elif dispatching.has_pending or self.held_pulls.has_woken:
+            self._is_work_pending = True
+            self.timers.after(_LINGER_MS, self._finish_later)
 
     def _finish_later(self) -> None:
         self._is_work_pending = False

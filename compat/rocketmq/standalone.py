@@ -106,6 +106,7 @@ class Standalone:
         """
         _number(settings, "haListenPort", "0")
         broker = Broker.open(host, directory, settings, progress, machine=machine)
+        broker.lingers = not broker.settings.is_slave
         try:
             return cls.around(broker, directory, settings, name_servers=name_servers)
         except BaseException:

@@ -108,6 +108,7 @@ def _check(name: str, value: str, *, is_new: bool, is_set: bool) -> None:
 
 def delete_topic(broker: Broker, topic: str) -> None:
     """Delete a topic: its settings, what groups committed in it, and its queues."""
+    broker.catch_up()  # or what comes into a queue that is gone would make it anew
     broker.topics.remove(topic)
     broker.store.consumer_offsets.remove_topic(topic)
     queues = [(topic, queue_id) for queue_id in broker.store.topics().get(topic, {})]

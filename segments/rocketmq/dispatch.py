@@ -83,6 +83,11 @@ class Dispatch:
         return log.flushed_where if self.keeps_back_unflushed else log.max_physical_offset
 
     @property
+    def has_pending(self) -> bool:
+        """Tell whether something that was put here is not dispatched yet."""
+        return bool(self._pending)
+
+    @property
     def behind_bytes(self) -> int:
         """Bytes of the commit log that wait to be dispatched (``dispatchBehindBytes``)."""
         return self.end - self.reput_from
@@ -121,9 +126,9 @@ class Dispatch:
                 count += self._take_drafts(draft, end)  # and moves on itself
                 continue
             if isinstance(draft, MessageRun):
-                count += self._take_run(draft)
-            else:
-                count += self._take_batch(draft)
+                count += self._take_runs(draft, end)
+                continue
+            count += self._take_batch(draft)
             self.reput_from = draft.next_offset
         if self.reput_from < end and not pending:
             count += self._catch_up(end)
@@ -191,16 +196,34 @@ class Dispatch:
                 self._tell(request)
         return batch.message_count
 
-    def _take_run(self, run: MessageRun) -> int:
-        """Dispatch messages that were put here together."""
-        self.consume_queues.dispatch_run(run)
+    def _take_runs(self, first: MessageRun, end: int) -> int:
+        """Dispatch `first` and the runs that follow it in the log, of whatever time."""
+        pending = self._pending
+        runs, last = [first], first
+        while pending:
+            run = pending[0]
+            if (
+                not isinstance(run, MessageRun)
+                or run.physical_offset != last.next_offset
+                or run.store_timestamp_ms < last.store_timestamp_ms
+                or run.next_offset > end
+            ):
+                break
+            pending.popleft()
+            runs.append(run)
+            last = run
+        for run in runs:
+            self.consume_queues.dispatch_run(run)
         if self.index is not None:
-            self.index.put_run(run)
-        self.current_reput_timestamp_ms = run.store_timestamp_ms
-        for place, message in enumerate(run.stored):
-            if self._is_shown(message[0].queue_key):
-                self._tell(run.dispatch_request(place))
-        return len(run)
+            self.index.put_runs(runs)
+        self.current_reput_timestamp_ms = last.store_timestamp_ms
+        for run in runs if self.dispatchers or self.arrival_listeners else ():
+            shown = set(filter(self._is_shown, run.next_queue_offsets))
+            for place, message in enumerate(run.stored if shown else ()):
+                if message[0].queue_key in shown:
+                    self._tell(run.dispatch_request(place))
+        self.reput_from = last.next_offset
+        return sum(map(len, runs))
 
     def _is_shown(self, queue_key: tuple[str, int]) -> bool:
         """Tell whether anybody is to see the messages of a queue."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     fields = request.ext_fields
     topic, group = read_text(fields, "topic"), read_text(fields, "group")
     config = broker.topics.get(topic)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     is_order = read_flag(request.ext_fields, "isOrder", default=False)
     lag = in_flight = 0
     groups: list[bytes] = []

@@ -150,6 +150,11 @@ class MasterService:
         self._settle(self.master.receive(peer.connection, data, now_ms))
         peer.fill(now_ms)
 
+    @property
+    def has_slaves(self) -> bool:
+        """Tell whether anybody is to be sent what is put."""
+        return bool(self._peers)
+
     def log_grew(self) -> None:
         """Send what has come; to be called when something was put."""
         if self._peers:

@@ -29,7 +29,7 @@ from logstore.segments.rocketmq.messages.properties import (
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
-    from logstore.segments.rocketmq.messages.message_run import MessageRun
+    from logstore.segments.rocketmq.messages.message_run import StoredMessage
 
 _UNIQUE_KEY = property_needle(UNIQUE_KEY)
 _NEEDLE_BYTES = len(_UNIQUE_KEY)
@@ -88,9 +88,10 @@ def index_hashes(topic: str, properties_text: bytes, *, has_tag_entry: bool) -> 
     return hashes
 
 
-def run_hashes(run: MessageRun, *, has_tag_entries: bool) -> tuple[list[int], list[int]]:
-    """Return the hashes of a run's entries and, for each, its message's physical offset."""
-    stored = run.stored
+def run_hashes(
+    stored: Sequence[StoredMessage], *, has_tag_entries: bool
+) -> tuple[list[int], list[int]]:
+    """Return the hashes of the entries of runs and, for each, its message's physical offset."""
     unique = _unique_key_hashes([(kind.topic, key) for kind, _, _, _, key in stored])
     hashes: list[int] = []
     physical_offsets: list[int] = []

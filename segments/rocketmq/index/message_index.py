@@ -220,16 +220,31 @@ class MessageIndex:
         if file.pending_count >= PENDING_COUNT_MAX:
             file.write()
 
-    def put_run(self, run: MessageRun) -> None:
+    def put_runs(self, runs: Sequence[MessageRun]) -> None:
         """
-        Add the keys of messages that were put together, as :meth:`put` does of each.
+        Add the keys of runs that follow one another in the log, as :meth:`put` does of each.
 
         Raises:
             WriteFailedError: as for :meth:`put`.
 
         """
+        if len(runs) > 1 and self._goes_on_from(runs[0].physical_offset):
+            stored = [message for run in runs for message in run.stored]
+            hashes, places = run_hashes(stored, has_tag_entries=self._has_tag_entries)
+            first_ms, last_ms = runs[0].store_timestamp_ms, runs[-1].store_timestamp_ms
+            file = self._files[-1]
+            if first_ms == last_ms or (
+                file.is_one_time(first_ms, last_ms) and len(hashes) <= file.room_count
+            ):
+                self._put_hashes(hashes, places, last_ms, places[-1])
+                return
+        for run in runs:
+            self._put_run(run)
+
+    def _put_run(self, run: MessageRun) -> None:
+        """Add the keys of messages that were put together."""
         if self._goes_on_from(run.physical_offset):
-            hashes, places = run_hashes(run, has_tag_entries=self._has_tag_entries)
+            hashes, places = run_hashes(run.stored, has_tag_entries=self._has_tag_entries)
             self._put_hashes(hashes, places, run.store_timestamp_ms, places[-1])
             return
         for place in range(len(run)):

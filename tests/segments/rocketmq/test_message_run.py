@@ -11,6 +11,7 @@ from logstore.segments.rocketmq.messages.message_run import MessageKind, Message
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.upkeep.running_flags import RunningFlag
 from logstore.testing import SimulatedHost
+from logstore.testing.manual_clock import ManualClock
 from tests.segments.rocketmq.drafts import BORN, BORN_MS, STORED
 from tests.segments.rocketmq.small_store import DIRECTORY, bodies, small_store
 
@@ -94,6 +95,27 @@ def test_a_run_is_written_as_its_messages_one_by_one() -> None:
     assert len(store.index.files) > 1
     assert store.stats.put_times_by_topic == other.stats.put_times_by_topic == {"A": 42, "B": 21}
     assert store.stats.put_size_bytes_by_topic == other.stats.put_size_bytes_by_topic
+
+
+@pytest.mark.parametrize("step_ms", [0, 7, 300, 2500])
+def test_runs_are_dispatched_together_as_one_by_one(step_ms: int) -> None:
+    """Queues and index have the same bytes, whatever times lie between, full files among them."""
+    together, alone = (SimulatedHost(clock=ManualClock()) for _ in range(2))
+    store, other = opened(together), opened(alone)
+    for start in range(3, 63, 3):
+        for one, host in ((store, together), (other, alone)):
+            assert one.put_run(run_of(range(start, start + 3)))
+            host.clock.advance(step_ms)
+        other.dispatch()
+        if start % 5 == 0:
+            assert store.dispatch() == 15
+    for opened_store in (store, other):
+        opened_store.write_derived()
+    # Index files are named by the time when the one before was full.
+    assert list(files(together).values()) == list(files(alone).values())
+    assert len(store.index.files) > 1
+    now_ms = store.dispatching.current_reput_timestamp_ms
+    assert now_ms == other.dispatching.current_reput_timestamp_ms
 
 
 def test_a_run_goes_to_the_disk_with_one_write() -> None:
