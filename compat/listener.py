@@ -13,6 +13,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
+from typing import Any
 
 _log = logging.getLogger(__name__)
 
@@ -21,27 +22,25 @@ _BACKLOG = 1024
 _SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 _SHORTAGE_SECONDS = 1.0
 
+#: host and port, and with IPv6 two numbers more
+Address = tuple[Any, ...]
+Connect = Callable[[socket.socket, Address], None]
+
 
 class Listener:
-    """Accepts connections on every address of one host name and gives each a protocol."""
+    """Accepts connections on every address of one host name; `connect` gets each, not blocking."""
 
-    def __init__(
-        self, sockets: list[socket.socket], connect: Callable[[], asyncio.BufferedProtocol]
-    ) -> None:
+    def __init__(self, sockets: list[socket.socket], connect: Connect) -> None:
         self._sockets = sockets
         self._connect = connect
         #: what clients connect to
         self.port: int = sockets[0].getsockname()[1]
         self._loop = asyncio.get_running_loop()
-        #: handshakes under way; the loop itself keeps only weak references to them
-        self._greeting: set[asyncio.Task[None]] = set()
         for one in sockets:
             self._loop.add_reader(one.fileno(), self._accept, one)
 
     @classmethod
-    async def open(
-        cls, host: str, port: int, connect: Callable[[], asyncio.BufferedProtocol]
-    ) -> Listener:
+    async def open(cls, host: str, port: int, connect: Connect) -> Listener:
         """
         Listen; `port` 0 lets the system choose one, the same for every address.
 
@@ -71,7 +70,7 @@ class Listener:
         """Take everybody who waits."""
         for _ in range(_BACKLOG):
             try:
-                peer, _ = listening.accept()
+                peer, address = listening.accept()
             except (BlockingIOError, ConnectionAbortedError, InterruptedError):
                 return
             except OSError as error:
@@ -82,16 +81,7 @@ class Listener:
                 self._loop.call_later(_SHORTAGE_SECONDS, self._resume, listening)
                 return
             peer.setblocking(False)
-            task = self._loop.create_task(self._greet(peer))
-            self._greeting.add(task)
-            task.add_done_callback(self._greeting.discard)
-
-    async def _greet(self, peer: socket.socket) -> None:
-        try:
-            await self._loop.connect_accepted_socket(self._connect, peer)
-        except OSError as error:
-            _log.info("a peer left before it was served: %s", error)
-            peer.close()
+            self._connect(peer, address)
 
     def _resume(self, listening: socket.socket) -> None:
         if listening in self._sockets:

@@ -1,9 +1,8 @@
 """
 The driver: the only module of the protocols that opens sockets.
 
-It moves bytes between sockets and sans-IO connections, runs the timers and takes blocking work
-(fsync) off the loop. Answers are written to the socket at once, past the transport, as long as
-nothing queues there; runs of files go by ``sendfile`` and never enter this process.
+It brings sockets and sans-IO connections together, runs the timers and takes blocking work (fsync)
+off the loop.
 """
 
 from __future__ import annotations
@@ -11,29 +10,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from logstore.compat.idle_peers import IdleSweep
-from logstore.compat.listener import Listener
-from logstore.errors import LogStoreError
-from logstore.segment import Extent
+from logstore.compat.listener import Address, Listener
+from logstore.compat.turns import Turns
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-    from logstore.compat.connection import Chunk, Connection
+    from logstore.compat.connection import Connection
     from logstore.compat.waiting import Timers
 
 _log = logging.getLogger(__name__)
 
-#: the part of a file run that is read into memory when the kernel's buffer is full
-_CHUNK_BYTES = 256 * 1024
-#: a run of a file up to which a copy is cheaper than a system call more
-_SHORT_RUN_BYTES_MAX = 16 * 1024
 _SEND_BUFFER_BYTES = 1024 * 1024
 #: turns of the loop that a stop takes, so that nobody who is hung up on stays untold
 _GOODBYES_MAX = 5
@@ -56,206 +47,6 @@ class Service(Protocol):
         ...
 
 
-class _Peer(asyncio.BufferedProtocol):
-    """One socket and its connection."""
-
-    __slots__ = (
-        "__weakref__",
-        "_connect",
-        "_connection",
-        "_descriptor",
-        "_has_stirred",
-        "_is_blocked",
-        "_is_reading",
-        "_kept_bytes",
-        "_server",
-        "_transport",
-        "quiet_since_ms",
-    )
-
-    def __init__(self, server: Server, connect: Callable[[str, int], Connection]) -> None:
-        self._server = server
-        self._connect = connect
-        self._transport: asyncio.Transport
-        self._connection: Connection
-        self._descriptor = -1
-        self._is_blocked = False
-        self._is_reading = True
-        self.quiet_since_ms = server.service.timers.clock.monotonic_ms()
-        self._has_stirred = False
-        self._kept_bytes: int = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ready the socket and meet the service."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=0)
-        plain = transport.get_extra_info("socket")
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
-        self._descriptor = plain.fileno()
-        peer = transport.get_extra_info("peername")
-        host, port = peer[:2] if peer else ("", 0)
-        self._connection = self._connect(host, port)
-        self._connection.on_output = self._on_output
-        self._server.peers.add(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
-        """Tell the service; whatever waited for this peer is dropped."""
-        self._descriptor = -1
-        self._server.peers.discard(self)
-        self._connection.lost()
-
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's name
-        """Receive straight into the connection's memory."""
-        return self._connection.writable()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Handle what came; send what came of it."""
-        self._has_stirred = True
-        connection = self._connection
-        connection.received(nbytes)
-        if connection.output:
-            self._send()
-        if connection.is_closing or connection.is_waiting:
-            self._steer()
-
-    def has_stirred(self) -> bool:
-        """Tell whether bytes came or went since this was last asked."""
-        kept_bytes: int = self._transport.get_write_buffer_size()
-        has_stirred = self._has_stirred or kept_bytes != self._kept_bytes
-        self._has_stirred, self._kept_bytes = False, kept_bytes
-        return has_stirred
-
-    def hang_up(self) -> None:
-        """Drop the peer at once."""
-        self._descriptor = -1  # the number may soon be that of another file
-        self._connection.output.clear()
-        self._transport.abort()
-
-    def _on_output(self) -> None:
-        if self._descriptor >= 0:
-            self._send()
-            self._steer()
-
-    def _steer(self) -> None:
-        """Read only while the connection can take more; hang up when it is done."""
-        connection = self._connection
-        if self._descriptor < 0:
-            return
-        if connection.is_closing and not connection.output:
-            self._descriptor = -1
-            self._transport.close()
-            return
-        wanted = not (connection.is_waiting or connection.is_closing or self._is_blocked)
-        if wanted != self._is_reading:
-            self._is_reading = wanted
-            if wanted:
-                self._transport.resume_reading()
-            else:
-                self._transport.pause_reading()
-
-    def pause_writing(self) -> None:
-        """The transport keeps what the kernel would not take: send and read no more for now."""
-        self._is_blocked = True
-
-    def resume_writing(self) -> None:
-        """All that the transport kept has gone; go on."""
-        self._is_blocked = False
-        if self._descriptor >= 0:
-            self._send()
-            self._steer()
-
-    def _send(self) -> None:
-        """Send chunks in order until all are gone or the kernel takes no more."""
-        output = self._connection.output
-        try:
-            while output and not self._is_blocked:
-                self._has_stirred = True
-                data = _taken(output)
-                if data is not None:
-                    self._send_bytes(data)
-                    continue
-                rest = self._send_extent(cast("Extent", output[0]))
-                if rest is None:
-                    del output[0]
-                else:
-                    output[0] = rest
-        except (OSError, EOFError, LogStoreError) as error:
-            # The peer is gone, or the file cannot be read: what was promised cannot be kept.
-            _log.info("hanging up on a peer: %s", error)
-            self.hang_up()
-        if self._is_blocked:
-            self._steer()
-
-    def _send_bytes(self, data: Buffer) -> None:
-        """Write what the kernel takes at once; the transport keeps the rest."""
-        view = memoryview(data)
-        try:
-            sent = os.write(self._descriptor, view)
-        except BlockingIOError:
-            sent = 0
-        if sent < len(view):
-            self._transport.write(view[sent:])
-
-    def _send_extent(self, extent: Extent) -> Extent | None:
-        """Send by the kernel alone if it can; return what is left to send, None for nothing."""
-        position, size_bytes = extent.position, extent.size_bytes
-        source = extent.file.fileno()
-        if source is not None:
-            try:
-                while size_bytes:
-                    sent = os.sendfile(self._descriptor, source, position, size_bytes)
-                    if sent == 0:
-                        break
-                    position += sent
-                    size_bytes -= sent
-            except BlockingIOError:
-                pass
-        if size_bytes == 0:
-            return None
-        data = extent.file.read(position, min(size_bytes, _CHUNK_BYTES))
-        if not data:
-            raise EOFError(f"the file ends {size_bytes} bytes before what was promised")
-        self._transport.write(data)
-        left = size_bytes - len(data)
-        return Extent(extent.file, position + len(data), left) if left else None
-
-
-def _taken(output: list[Chunk]) -> Buffer | None:
-    """
-    Take from the front of `output` what goes out in one write; None if a long run comes first.
-
-    Short runs of files are read and go with the bytes around them: a write costs more than a read,
-    and every write wakes the peer.
-    """
-    first = output[0]
-    if len(output) == 1 and not isinstance(first, Extent):
-        output.clear()
-        return first
-    pieces: list[Buffer] = []
-    size_bytes = 0
-    for chunk in output:
-        if isinstance(chunk, Extent):
-            if chunk.size_bytes > _SHORT_RUN_BYTES_MAX:
-                break
-            pieces.append(_read_whole(chunk))
-            size_bytes += chunk.size_bytes
-        else:
-            pieces.append(chunk)
-            size_bytes += len(chunk)
-        if size_bytes > _CHUNK_BYTES:
-            break
-    del output[: len(pieces)]
-    return b"".join(pieces) if pieces else None
-
-
-def _read_whole(extent: Extent) -> bytes:
-    data = extent.read()
-    if len(data) < extent.size_bytes:
-        raise EOFError(f"{extent.file.path} ends before what was promised of it")
-    return data
-
-
 class Server:
     """
     Listens, and drives every connection of one service on one event loop.
@@ -265,7 +56,7 @@ class Server:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.peers: set[_Peer] = set()
+        self._turns: Turns
         self._listener: Listener | None = None
         self._is_driving = False
         self._wake: asyncio.TimerHandle | None = None
@@ -274,11 +65,13 @@ class Server:
         self._offload_before: Offload
         #: connections to others under way; the loop itself keeps only weak references to them
         self._reaching: set[asyncio.Task[None]] = set()
-        self._idle_sweep = IdleSweep(service.timers, self.peers, service.idle_ms_max)
+        self._idle_sweep: IdleSweep
 
     async def start(self, host: str, port: int) -> int:
         """Listen; return the port (chosen by the system where `port` is 0)."""
-        listener = await Listener.open(host, port, lambda: _Peer(self, self.service.connect))
+        listener = await Listener.open(
+            host, port, lambda plain, address: self._meet(plain, address, self.service.connect)
+        )
         self.drive()
         self._listener = listener
         return listener.port
@@ -290,6 +83,10 @@ class Server:
         self._offload_before, self.service.offload = self.service.offload, self._offload
         self.service.timers.on_earlier = lambda _: self._sleep()
         self.service.timers.on_soon = self._loop.call_soon
+        self._turns = Turns(self._loop)
+        self._idle_sweep = IdleSweep(
+            self.service.timers, self._turns.peers, self.service.idle_ms_max
+        )
         self._idle_sweep.start()
         self._sleep()
 
@@ -308,13 +105,29 @@ class Server:
 
         async def run() -> None:
             try:
-                await self._loop.create_connection(lambda: _Peer(self, connect), host, port)
+                plain = await _reached(host, port)
             except OSError as error:
                 failed(error)
+                return
+            self._meet(plain, plain.getpeername(), connect)
 
         task = self._loop.create_task(run())
         self._reaching.add(task)
         task.add_done_callback(self._reaching.discard)
+
+    def _meet(
+        self, plain: socket.socket, address: Address, connect: Callable[[str, int], Connection]
+    ) -> None:
+        """Ready the socket of somebody who is connected and serve him."""
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        except OSError as error:
+            _log.info("a peer left before it was served: %s", error)
+            plain.close()
+            return
+        connection = connect(address[0], address[1])
+        self._turns.join(plain, connection, self.service.timers.clock.monotonic_ms())
 
     def _sleep(self) -> None:
         """Wake when the next timer is due."""
@@ -366,6 +179,29 @@ class Server:
         self.service.offload = self._offload_before
         self._workers.shutdown(wait=True)
         for _ in range(_GOODBYES_MAX):  # some may just have been accepted
-            for peer in list(self.peers):
+            for peer in list(self._turns.peers):
                 peer.hang_up()
             await asyncio.sleep(0)
+        self._turns.close()
+
+
+async def _reached(host: str, port: int) -> socket.socket:
+    """Return a socket that is connected; the reason of the last address tried if none answers."""
+    loop = asyncio.get_running_loop()
+    failure = OSError(f"{host} has no address")
+    for family, kind, protocol, _, address in await loop.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    ):
+        plain = socket.socket(family, kind, protocol)
+        plain.setblocking(False)
+        try:
+            await loop.sock_connect(plain, address)
+        except OSError as error:
+            plain.close()
+            failure = error
+        except BaseException:
+            plain.close()
+            raise
+        else:
+            return plain
+    raise failure

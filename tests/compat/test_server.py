@@ -311,6 +311,58 @@ def test_a_peer_that_vanishes_while_it_waits_is_noticed_at_the_answer(
     assert all(connection.is_lost for connection in service.connections)
 
 
+def test_a_fault_in_one_connection_ends_that_one_only(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who made the server stumble is hung up on, and the log says why; the others are served on."""
+
+    def answer(connection: ScriptedConnection, frame: bytes) -> list[Chunk]:
+        if frame == b"stumble":
+            raise ArithmeticError("over a stone")
+        return echo(connection, frame)
+
+    service = stage.serve(answer)
+    other, client = stage.client(), stage.client()
+    client.send(b"stumble")
+    assert client.is_hung_up_on()
+    service.wait_for_loss()
+    other.send(b"still there?")
+    assert other.receive() == b"still there?"
+    assert "over a stone" in caplog.text
+    caplog.clear()
+
+
+def test_who_vanishes_while_it_waits_is_lost_at_once(stage: Stage) -> None:
+    """A reset is noticed although nothing is read: what was kept for the peer is let go of."""
+
+    def answer(connection: ScriptedConnection, frame: bytes) -> list[Chunk]:
+        connection.is_waiting = True
+        asked.set()
+        return []
+
+    asked = threading.Event()
+    service = stage.serve(answer)
+    client = stage.client()
+    client.send(b"wait", b"and more", b"and more")
+    assert asked.wait(SECONDS_MAX)
+    client.reset()
+    service.wait_for_loss()
+    assert service.connections[0].is_lost
+
+
+def test_more_at_once_than_a_turn_takes(stage: Stage) -> None:
+    """Two hundred peers that ask while the server is busy are all answered."""
+    stage.serve()
+    clients = [stage.client() for _ in range(200)]
+
+    def ask_all() -> None:
+        for number, client in enumerate(clients):
+            client.send(struct.pack(">I", number))
+
+    stage.thread.call(ask_all)
+    assert [int.from_bytes(client.receive(), "big") for client in clients] == list(range(200))
+
+
 def test_a_file_that_ends_too_early_ends_the_connection(stage: Stage, tmp_path: Path) -> None:
     """The promised length cannot be kept; nothing else is sent in its place."""
     data = pattern(100_000)

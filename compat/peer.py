@@ -1,0 +1,231 @@
+"""
+One socket and its connection: bytes in, chunks out, and reading only while more can be taken.
+
+Chunks that the kernel does not take stay where they are, in the connection's output, until it asks
+for more. Runs of files go by ``sendfile`` and never enter this process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+from typing import TYPE_CHECKING, cast
+
+from logstore.errors import LogStoreError
+from logstore.segment import Extent
+
+if TYPE_CHECKING:
+    import socket
+
+    from typing_extensions import Buffer
+
+    from logstore.compat.connection import Chunk, Connection
+    from logstore.compat.turns import Turns
+
+_log = logging.getLogger(__name__)
+
+#: the part of a file run without a descriptor that is read at a time; so much is joined at most
+_CHUNK_BYTES = 256 * 1024
+#: a run of a file up to which a copy is cheaper than a system call more
+_SHORT_RUN_BYTES_MAX = 16 * 1024
+_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+_GONE = select.EPOLLERR | select.EPOLLHUP
+
+
+class Peer:
+    """
+    Somebody who is connected. It is served in the turns that its `turns` take.
+
+    Implements :class:`logstore.compat.idle_peers.Peer`.
+    """
+
+    __slots__ = (
+        "_connection",
+        "_has_stirred",
+        "_is_blocked",
+        "_socket",
+        "_turns",
+        "_watched",
+        "descriptor",
+        "quiet_since_ms",
+    )
+
+    def __init__(
+        self, plain: socket.socket, connection: Connection, turns: Turns, now_ms: float
+    ) -> None:
+        self._socket = plain
+        self._connection = connection
+        self._turns = turns
+        #: -1 once the peer is gone; the number may soon be that of another file
+        self.descriptor = plain.fileno()
+        self.quiet_since_ms = now_ms
+        self._has_stirred = False
+        #: the kernel takes no more for now
+        self._is_blocked = False
+        #: what the kernel was asked to tell
+        self._watched = _IN
+        connection.on_output = self._on_output
+
+    def ready(self, events: int) -> None:
+        """Do what the socket is ready for; answers are left to the end of the turn."""
+        connection = self._connection
+        if events & _OUT:
+            self._is_blocked = False
+            self._turns.answered.append(self)
+            return  # what has come too is told once more
+        if connection.is_waiting or connection.is_closing or self._is_blocked:
+            if events & _GONE:
+                self.hang_up()
+            else:
+                self._watch(self._watched & ~_IN)  # only who sends while it waits costs this call
+            return
+        try:
+            count = self._socket.recv_into(connection.writable())
+            if not count:
+                self.hang_up()
+                return
+            self._has_stirred = True
+            connection.received(count)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            _log.info("a peer is gone: %s", error)
+            self.hang_up()
+            return
+        except Exception:  # noqa: BLE001 - logged with its traceback; the others are served on
+            _log.exception("hanging up on a peer")
+            self.hang_up()
+            return
+        if connection.output or connection.is_closing:
+            self._turns.answered.append(self)
+
+    def answer(self) -> None:
+        """Send what there is to be sent; then hang up, or see to it that more is read."""
+        if self.descriptor < 0:
+            return
+        connection = self._connection
+        if connection.output and not self._is_blocked:
+            self._send(connection.output)
+        if connection.is_closing and not connection.output:
+            self.hang_up()
+        elif self._is_blocked:
+            self._watch(_OUT)
+        elif self._watched != _IN and not (connection.is_waiting or connection.is_closing):
+            self._watch(_IN)
+
+    def has_stirred(self) -> bool:
+        """Tell whether bytes came or went since this was last asked."""
+        has_stirred, self._has_stirred = self._has_stirred, False
+        return has_stirred
+
+    def hang_up(self) -> None:
+        """Drop the peer at once."""
+        if self.descriptor < 0:
+            return
+        self._turns.leave(self)
+        self.descriptor = -1
+        self._connection.output.clear()
+        self._socket.close()
+
+    def lost(self) -> None:
+        """Tell the service; whatever waited for this peer is dropped."""
+        self._connection.lost()
+
+    def _on_output(self) -> None:
+        if self._turns.is_under_way:
+            self._turns.answered.append(self)
+        else:
+            self.answer()
+
+    def _watch(self, events: int) -> None:
+        if events != self._watched and self.descriptor >= 0:
+            self._watched = events
+            self._turns.watch(self.descriptor, events)
+
+    def _send(self, output: list[Chunk]) -> None:
+        """Send chunks in order until all are gone or the kernel takes no more."""
+        try:
+            while output and not self._is_blocked:
+                data = _taken(output)
+                if data is None:
+                    self._send_extent(output)
+                    continue
+                sent = self._sent(data)
+                if sent < len(data):
+                    output.insert(0, memoryview(data)[sent:])
+                    self._is_blocked = True
+        except BlockingIOError:
+            self._is_blocked = True
+        except (OSError, EOFError, LogStoreError) as error:
+            # The peer is gone, or the file cannot be read: what was promised cannot be kept.
+            _log.info("hanging up on a peer: %s", error)
+            self.hang_up()
+
+    def _sent(self, data: bytes | bytearray | memoryview) -> int:
+        """Return how much of `data` the kernel has taken."""
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        self._has_stirred = True
+        return sent
+
+    def _send_extent(self, output: list[Chunk]) -> None:
+        """Send what the kernel takes of the run of a file that comes first, by itself if it can."""
+        extent = cast("Extent", output[0])
+        file, position, size_bytes = extent.file, extent.position, extent.size_bytes
+        source = file.fileno()
+        if source is None:
+            data = file.read(position, min(size_bytes, _CHUNK_BYTES))
+            if not data:
+                raise _too_short(extent)
+            sent = self._socket.send(data)
+        else:
+            sent = os.sendfile(self.descriptor, source, position, size_bytes)
+            if not sent:
+                raise _too_short(extent)
+        self._has_stirred = True
+        if sent < size_bytes:
+            output[0] = Extent(file, position + sent, size_bytes - sent)
+        else:
+            del output[0]
+
+
+def _taken(output: list[Chunk]) -> bytes | bytearray | memoryview | None:
+    """
+    Take from the front of `output` what goes out in one write; None if a long run comes first.
+
+    Short runs of files are read and go with the bytes around them: a write costs more than a read,
+    and every write wakes the peer.
+    """
+    first = output[0]
+    if len(output) == 1 and not isinstance(first, Extent):
+        output.clear()
+        return first
+    pieces: list[Buffer] = []
+    size_bytes = 0
+    for chunk in output:
+        if isinstance(chunk, Extent):
+            if chunk.size_bytes > _SHORT_RUN_BYTES_MAX:
+                break
+            pieces.append(_read_whole(chunk))
+            size_bytes += chunk.size_bytes
+        else:
+            pieces.append(chunk)
+            size_bytes += len(chunk)
+        if size_bytes > _CHUNK_BYTES:
+            break
+    del output[: len(pieces)]
+    return b"".join(pieces) if pieces else None
+
+
+def _read_whole(extent: Extent) -> bytes:
+    data = extent.read()
+    if len(data) < extent.size_bytes:
+        raise _too_short(extent)
+    return data
+
+
+def _too_short(extent: Extent) -> EOFError:
+    return EOFError(f"{extent.file.path} ends before what was promised of it")
