@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -359,3 +361,25 @@ def test_a_failing_housekeeping_goes_on(caplog: pytest.LogCaptureFixture) -> Non
         while not written.exists() and time.monotonic() < deadline:
             assert is_listening(broker.port)
         assert written.exists()
+
+
+@pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+def test_the_first_broker_starts_as_fast_as_the_next(layout: str) -> None:
+    """What a broker needs to start is imported with `TestBroker`, nothing when it is used."""
+    code = (
+        "import sys\n"
+        "from logstore.compat import TestBroker\n"
+        "known = set(sys.modules)\n"
+        f"broker = TestBroker(layout={layout!r}).start()\n"
+        "late = sorted(set(sys.modules) - known)\n"
+        "broker.stop()\n"
+        "print(late)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=3 * SECONDS_MAX,
+        check=True,
+    )
+    assert ended.stdout == "[]\n"

@@ -41,11 +41,11 @@ _TOPIC = "bench"
 _TEST_BROKER = """
 import sys
 import time
-from logstore.compat import TestBroker
 from logstore.tools.dev.kafka_peer import answers
-if sys.argv[1] == "imported":
-    import logstore.compat.kafka.in_thread
 started = time.perf_counter()
+from logstore.compat import TestBroker
+if sys.argv[1] == "imported":
+    started = time.perf_counter()
 with TestBroker() as broker:
     while not answers(int(broker.bootstrap.rpartition(":")[2])):
         pass
@@ -75,7 +75,7 @@ def start_in_process(target: Target, seconds: float) -> Mapping[str, float]:
 
 
 def import_and_start(target: Target, seconds: float) -> Mapping[str, float]:
-    """Time from the first ``TestBroker()`` of a process, which imports the broker, to an answer."""
+    """Time from the import of the first ``TestBroker()`` of a process to an answer from it."""
     del seconds
     return _test_broker("cold") if target.name == OURS else {}
 
