@@ -58,8 +58,10 @@ _WATCHED_TOPICS = frozenset((names.SCHEDULE_TOPIC, names.TIMER_TOPIC))
 #: how often the store's services are looked at; each of them knows when it is due
 _TICK_INTERVAL_MS = 100
 _IDLE_MS_MAX = 120_000
-#: so long queues and index may stay behind the log that nobody asks for more than that
-_LINGER_MS = 3
+#: so far queues and index may stay behind the log while nobody asks, until the next tick at most;
+#: what so many messages take then, fewer than one sender in a hundred waits for
+_BEHIND_MESSAGES_MAX = 128
+_BEHIND_BYTES_MAX = 1024 * 1024
 #: a check of half messages that was cut short goes on so soon
 _CHECK_PAUSE_MS = 10
 #: subscriptions that came with pulls are the same again and again
@@ -113,7 +115,7 @@ class Broker:
         #: answer is done after it, and once for the requests of many connections
         self.defers_work = False
         #: set where nobody but clients of this broker reads the store: queues and index, which all
-        #: of them see whole, then follow the log some messages at a time
+        #: of them see whole, then follow the log many messages at a time
         self.lingers = False
         self._is_work_pending = False
         self._advertised = self.settings.ip1, 10911
@@ -303,14 +305,16 @@ class Broker:
         dispatching = self.store.dispatching
         if not self.defers_work or dispatching.has_awaited:
             self.finish_requests()
-        elif self._is_work_pending:
-            pass
-        elif not self.lingers or self.awaits_puts or self.replication.has_slaves:
+        elif not self._is_work_pending and (
+            not self.lingers
+            or dispatching.pending_messages >= _BEHIND_MESSAGES_MAX
+            or dispatching.pending_bytes >= _BEHIND_BYTES_MAX
+            or self.held_pulls.has_woken
+            or self.awaits_puts
+            or self.replication.has_slaves
+        ):
             self._is_work_pending = True
             self.timers.soon(self._finish_later)
-        elif dispatching.has_pending or self.held_pulls.has_woken:
-            self._is_work_pending = True
-            self.timers.after(_LINGER_MS, self._finish_later)
 
     def _finish_later(self) -> None:
         self._is_work_pending = False
@@ -319,7 +323,7 @@ class Broker:
 
     def catch_up(self) -> None:
         """Have everything that was put so far in its queue, for whoever asks about queues now."""
-        if self._is_work_pending:
+        if self._is_work_pending or self.store.dispatching.pending_messages:
             self.store.dispatch()
 
     def finish_requests(self) -> None:

@@ -27,6 +27,7 @@ class RocketMQInThread:
 
     def __init__(self, host: Host, directory: str, settings: Mapping[str, str]) -> None:
         self.standalone = Standalone.open(host, directory, {**TEST_SETTINGS, **settings})
+        self.standalone.broker.lingers = False  # tests look into the store themselves
         self.thread: ServerThread | None = None
         #: the name server's, which clients are given
         self.port = 0

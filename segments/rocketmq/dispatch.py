@@ -66,6 +66,9 @@ class Dispatch:
         self.is_awaited: Callable[[tuple[str, int]], bool] = _always
         #: something was put into a queue that is awaited, and is not dispatched yet
         self.has_awaited = False
+        #: messages that were put here and not dispatched yet, and their bytes
+        self.pending_messages = 0
+        self.pending_bytes = 0
         self.reput_from = 0
         self.keeps_back_unflushed = False
         #: a slave waits for the rest of a message that is cut short, a master passes it over
@@ -83,11 +86,6 @@ class Dispatch:
         return log.flushed_where if self.keeps_back_unflushed else log.max_physical_offset
 
     @property
-    def has_pending(self) -> bool:
-        """Tell whether something that was put here is not dispatched yet."""
-        return bool(self._pending)
-
-    @property
     def behind_bytes(self) -> int:
         """Bytes of the commit log that wait to be dispatched (``dispatchBehindBytes``)."""
         return self.end - self.reput_from
@@ -100,10 +98,14 @@ class Dispatch:
         if len(pending) >= PENDING_COUNT_MAX:
             pending.clear()
         pending.append(draft)
-        if not self.has_awaited and self.arrival_listeners:
-            if isinstance(draft, MessageRun):
+        self.pending_bytes += draft.size_bytes
+        if isinstance(draft, MessageRun):
+            self.pending_messages += len(draft.stored)
+            if not self.has_awaited and self.arrival_listeners:
                 self.has_awaited = any(map(self.is_awaited, draft.next_queue_offsets))
-            else:
+        else:
+            self.pending_messages += draft.message_count
+            if not self.has_awaited and self.arrival_listeners:
                 self.has_awaited = self.is_awaited((draft.topic, draft.queue_id))
 
     def run(self) -> int:
@@ -128,12 +130,12 @@ class Dispatch:
             if isinstance(draft, MessageRun):
                 count += self._take_runs(draft, end)
                 continue
-            count += self._take_batch(draft)
-            self.reput_from = draft.next_offset
+            count += self._take_batches(draft, end)
         if self.reput_from < end and not pending:
             count += self._catch_up(end)
         if not pending:
             self.has_awaited = False
+            self.pending_messages = self.pending_bytes = 0
         return count
 
     def _take_drafts(self, first: MessageDraft, end: int) -> int:
@@ -177,24 +179,56 @@ class Dispatch:
                 for draft in together:
                     index.put(request_of(draft, self.deliver_time))
 
-    def _take_batch(self, batch: MessageBatchDraft) -> int:
-        """Dispatch a batch that was put here."""
-        entries = batch.index_entries()
-        requests: list[DispatchRequest] | None = None
-        if not self.consume_queues.dispatch_batch(batch):
-            requests = batch.dispatch_requests()
-            for request in requests:
-                self.consume_queues.dispatch(request)
-        self.current_reput_timestamp_ms = batch.store_timestamp_ms
+    def _take_batches(self, first: MessageBatchDraft, end: int) -> int:
+        """Dispatch `first` and the batches of its topic that follow it in the log."""
+        pending = self._pending
+        batches, next_offset = [first], first.next_offset
+        stored_ms = first.store_timestamp_ms
+        while pending:
+            batch = pending[0]
+            if (
+                isinstance(batch, MessageDraft | MessageRun)
+                or batch.topic != first.topic
+                or batch.physical_offset != next_offset
+                or batch.store_timestamp_ms < stored_ms
+                or next_offset + batch.size_bytes > end
+            ):
+                break
+            pending.popleft()
+            next_offset += batch.size_bytes
+            stored_ms = batch.store_timestamp_ms
+            batches.append(batch)
+        told: list[DispatchRequest] = []
+        for batch in batches:
+            requests: list[DispatchRequest] | None = None
+            if not self.consume_queues.dispatch_batch(batch):
+                requests = batch.dispatch_requests()
+                for request in requests:
+                    self.consume_queues.dispatch(request)
+            if self._is_shown((batch.topic, batch.queue_id)):
+                told += requests or batch.dispatch_requests()
+        self.current_reput_timestamp_ms = stored_ms
         if self.index is not None:
-            if entries is not None:
-                self.index.put_many(entries)
-            else:
-                self.index.put_batch(batch)
-        if self._is_shown((batch.topic, batch.queue_id)):
-            for request in requests or batch.dispatch_requests():
-                self._tell(request)
-        return batch.message_count
+            self._index_batches(self.index, batches)
+        for request in told:
+            self._tell(request)
+        self.reput_from = next_offset
+        return sum(batch.message_count for batch in batches)
+
+    def _index_batches(self, index: MessageIndex, batches: list[MessageBatchDraft]) -> None:
+        """Add batches to the index, those without entries of their own all at once."""
+        alike: list[MessageBatchDraft] = []
+        for batch in batches:
+            entries = batch.index_entries()
+            if entries is None:
+                alike.append(batch)
+                continue
+            if alike:
+                index.put_batches(alike)
+                alike = []
+            index.put_many(entries)
+        if alike:
+            index.put_batches(alike)
 
     def _take_runs(self, first: MessageRun, end: int) -> int:
         """Dispatch `first` and the runs that follow it in the log, of whatever time."""
@@ -269,6 +303,7 @@ class Dispatch:
     def restart(self, physical_offset: int) -> None:
         """Go on at `physical_offset`: after a recovery, or a cut of the log."""
         self._pending.clear()
+        self.pending_messages = self.pending_bytes = 0
         self.reput_from = physical_offset
 
 

@@ -17,4 +17,5 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    broker.catch_up()
     return Response(ResponseCode.SUCCESS, body=object_body(table=runtime_info(broker)))

@@ -221,21 +221,12 @@ class MessageIndex:
             file.write()
 
     def put_runs(self, runs: Sequence[MessageRun]) -> None:
-        """
-        Add the keys of runs that follow one another in the log, as :meth:`put` does of each.
-
-        Raises:
-            WriteFailedError: as for :meth:`put`.
-
-        """
+        """Add the keys of runs that follow one another, as :meth:`put` of each."""
         if len(runs) > 1 and self._goes_on_from(runs[0].physical_offset):
             stored = [message for run in runs for message in run.stored]
             hashes, places = run_hashes(stored, has_tag_entries=self._has_tag_entries)
             first_ms, last_ms = runs[0].store_timestamp_ms, runs[-1].store_timestamp_ms
-            file = self._files[-1]
-            if first_ms == last_ms or (
-                file.is_one_time(first_ms, last_ms) and len(hashes) <= file.room_count
-            ):
+            if self._is_one_time(first_ms, last_ms, len(hashes)):
                 self._put_hashes(hashes, places, last_ms, places[-1])
                 return
         for run in runs:
@@ -250,25 +241,34 @@ class MessageIndex:
         for place in range(len(run)):
             self.put(run.dispatch_request(place))
 
-    def put_batch(self, batch: MessageBatchDraft) -> None:
-        """
-        Add the keys of the messages of a batch, as :meth:`put` does of each.
+    def put_batches(self, batches: Sequence[MessageBatchDraft]) -> None:
+        """Add the keys of batches of a topic that follow one another, as :meth:`put` of each."""
+        first, last = batches[0], batches[-1]
+        if (
+            len(batches) > 1
+            and self._goes_on_from(first.physical_offset)
+            and not any(batch.sys_flag & TRANSACTION_MASK for batch in batches)
+        ):
+            texts = [text for batch in batches for text in batch.columns.texts]
+            offsets = [offset for batch in batches for offset in batch.physical_offsets]
+            hashes, places = batch_hashes(
+                first.topic, texts, offsets, has_tag_entries=self._has_tag_entries
+            )
+            first_ms, last_ms = first.store_timestamp_ms, last.store_timestamp_ms
+            if self._is_one_time(first_ms, last_ms, len(hashes)):
+                self._put_hashes(hashes, places, last_ms, last.physical_offsets[-1])
+                return
+        for batch in batches:
+            self._put_batch(batch)
 
-        Raises:
-            WriteFailedError: as for :meth:`put`.
-
-        """
-        if batch.sys_flag & TRANSACTION_MASK or not self._goes_on_from(batch.physical_offset):
+    def _put_batch(self, batch: MessageBatchDraft) -> None:
+        """Add the keys of the messages of a batch."""
+        texts, places = batch.columns.texts, batch.physical_offsets
+        if batch.sys_flag & TRANSACTION_MASK or not self.put_alike(
+            batch.topic, texts, places, batch.store_timestamp_ms
+        ):
             for request in batch.dispatch_requests():
                 self.put(request)
-            return
-        hashes, places = batch_hashes(
-            batch.topic,
-            batch.columns.texts,
-            batch.physical_offsets,
-            has_tag_entries=self._has_tag_entries,
-        )
-        self._put_hashes(hashes, places, batch.store_timestamp_ms, batch.physical_offsets[-1])
 
     def put_alike(
         self,
@@ -309,17 +309,23 @@ class MessageIndex:
         if not drafts or not self._goes_on_from(drafts[0].physical_offset):
             return not drafts
         hashes, places = draft_hashes(drafts, has_tag_entries=self._has_tag_entries)
-        last, file = drafts[-1], self._files[-1]
+        last = drafts[-1]
         first_ms, last_ms = drafts[0].store_timestamp_ms, last.store_timestamp_ms
         if first_ms != last_ms and not (
-            file.is_one_time(first_ms, last_ms)
-            and len(hashes) <= file.room_count
+            self._is_one_time(first_ms, last_ms, len(hashes))
             and places
             and places[-1] == last.physical_offset
         ):
             return False
         self._put_hashes(hashes, places, last_ms, last.physical_offset)
         return True
+
+    def _is_one_time(self, first_ms: int, last_ms: int, entry_count: int) -> bool:
+        """Tell whether all entries of messages stored between these times say the same time."""
+        file = self._files[-1]
+        return first_ms == last_ms or (
+            file.is_one_time(first_ms, last_ms) and entry_count <= file.room_count
+        )
 
     def _goes_on_from(self, physical_offset: int) -> bool:
         """Tell whether the last file has entries, and none of messages behind that place."""

@@ -1,4 +1,4 @@
-"""A broker whose queues and index follow the log some messages at a time: nobody sees it."""
+"""A broker whose queues and index follow the log many messages at a time: nobody sees it."""
 
 from __future__ import annotations
 
@@ -28,19 +28,33 @@ def a_lingering_broker(
     return broker, peer, clock
 
 
-def test_queues_follow_some_messages_at_a_time() -> None:
-    """What is put is dispatched together with what comes in the next milliseconds."""
+def test_queues_follow_many_messages_at_a_time() -> None:
+    """What is put waits for the next tick; the turn after many messages dispatches them."""
     broker, peer, clock = a_lingering_broker()
-    pending = len(broker.timers)
-    peer.produce(b"second")
-    clock.advance(2)
-    peer.produce(b"third")
+    for number in range(128 - 1):
+        peer.produce(b"%d" % number)
     broker.timers.run()
     assert broker.store.max_queue_offset(TOPIC, 0) == 1
-    assert len(broker.timers) == pending + 1
-    clock.advance(1)
+    peer.produce(b"one more")
+    assert broker.store.max_queue_offset(TOPIC, 0) == 1
     broker.timers.run()
-    assert broker.store.max_queue_offset(TOPIC, 0) == 3
+    assert broker.store.max_queue_offset(TOPIC, 0) == 129
+    peer.produce(b"a last one")
+    broker.start_housekeeping()
+    clock.advance(100)
+    broker.timers.run()
+    assert broker.store.max_queue_offset(TOPIC, 0) == 130
+
+
+def test_large_messages_are_not_kept_waiting() -> None:
+    """A megabyte of messages is dispatched in the turn behind it."""
+    broker, peer, _ = a_lingering_broker()
+    peer.produce(bytes(900_000))
+    broker.timers.run()
+    assert broker.store.max_queue_offset(TOPIC, 0) == 1
+    peer.produce(bytes(200_000), queue_id=1)
+    broker.timers.run()
+    assert broker.store.max_queue_offset(TOPIC, 0) == 2
 
 
 def test_who_has_put_nothing_leaves_nothing_to_do() -> None:
@@ -100,6 +114,7 @@ SPAN: Mapping[str, object] = {"topic": TOPIC, "maxNum": 10, "beginTimestamp": 0}
     ("code", "fields"),
     [
         (RequestCode.GET_MAX_OFFSET, QUEUE),
+        (RequestCode.GET_BROKER_RUNTIME_INFO, {}),
         (RequestCode.QUERY_MESSAGE, {**SPAN, "endTimestamp": 2**60, "key": "k2"}),
         (RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, {**QUEUE, "timestamp": 2**60}),
         (RequestCode.GET_TOPIC_STATS_INFO, {"topic": TOPIC}),

@@ -237,25 +237,39 @@ def test_drafts_are_dispatched_as_if_they_were_read(
     assert len(seen[0]) == len(rows) + 1
 
 
-@given(st.lists(st.lists(texts, min_size=1, max_size=9), max_size=5), st.integers(0, 2**40))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 1, 999, 1500]), st.booleans(), st.integers(0, 1),
+            st.lists(texts, min_size=1, max_size=9), st.booleans(),
+        ),
+        max_size=4,
+    ),
+    st.integers(0, 2**40),
+)  # fmt: skip
 def test_batches_are_dispatched_as_if_they_were_read(
-    batches: list[list[bytes]], first_key: int
+    rows: list[tuple[int, bool, int, list[bytes], bool]], first_key: int
 ) -> None:
-    """Whatever its properties, and where only the unique keys differ, a batch gives these bytes."""
+    """Whatever the properties, alone or together, and where only unique keys differ: same bytes."""
     alike = [b"UNIQ_KEY\x010A000005%024X\x02TAGS\x01t\x02" % (first_key + n) for n in range(8)]
     plain = [b"UNIQ_KEY\x010A000005%024X\x02" % (first_key + 9 + n) for n in range(8)]
-    stores = [small_store(SimulatedHost(), settings=ROOMY) for _ in range(2)]
-    for items in [plain, alike, *batches, plain]:
-        for store in stores:
-            body = encode_batch_body(BatchItem(b"x", text) for text in items)
+    hosts = SimulatedHost(), SimulatedHost()
+    stores = [small_store(host, settings=ROOMY) for host in hosts]
+    ends = [(1, False, 0, plain, False), (0, False, 1, plain, False), (2, False, 0, alike, True)]
+    for later_ms, is_other, queue_id, items, dispatches in [*ends, *rows]:
+        for store, host in zip(stores, hosts, strict=True):
+            host.clock.advance(later_ms)
             message = draft_batch(
-                topic="TopicTest", body=body, queue_id=0, born_timestamp_ms=1,
-                born_host=BORN, store_host=STORED,
+                topic="Other" if is_other else "TopicTest",
+                body=encode_batch_body(BatchItem(b"x", text) for text in items),
+                queue_id=queue_id, born_timestamp_ms=1, born_host=BORN, store_host=STORED,
             )  # fmt: skip
             assert store.put_batch(message).is_ok
             if store is stores[1]:
                 store.dispatching.restart(store.dispatching.reput_from)
-            store.dispatch()
+            if dispatches:
+                store.dispatch()
+    assert stores[0].dispatch() == stores[1].dispatch()
     assert derived(stores[0]) == derived(stores[1])
 
 
