@@ -70,7 +70,7 @@ class BulkDispatch:
             else:
                 for row in run.rows.tolist():
                     self.queues.dispatch(scan.request(row))
-        last = scan.table[-1]
+        last = scan.table[:, -1]
         self.queues.last_store_timestamp_ms = int(last[kernel.STORE_MS])
         self.queues.last_physical_offset = int(last[kernel.PHYSICAL_OFFSET])
         if self.index is not None:

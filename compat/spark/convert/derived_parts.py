@@ -75,12 +75,12 @@ class DerivedWriter:
             return
         for run in scan.queue_runs():
             last = int(run.rows[-1])
-            end = int(scan.table[last, PHYSICAL_OFFSET] + scan.table[last, SIZE])
+            end = int(scan.table[PHYSICAL_OFFSET, last] + scan.table[SIZE, last])
             first, count = int(run.queue_offsets[0]), len(run.queue_offsets)
             self._is_whole = self._is_whole and run.is_dense
             self._units.write(run.units)
             self._note(QueueRun(run.topic, run.queue_id, first, count, end))
-        self._last = int(scan.table[-1, STORE_MS]), int(scan.table[-1, PHYSICAL_OFFSET])
+        self._last = int(scan.table[STORE_MS, -1]), int(scan.table[PHYSICAL_OFFSET, -1])
         entries = scan.index_entries(has_tag_keys=Release.V5.has_tag_entries)
         rows = np.empty(len(entries), KEY)
         rows["hash"] = without_sign(entries.hashes)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 #: how much of a file one step reads; larger steps are slower: their arrays leave the caches
-STEP_BYTES = 1024 * 1024
+STEP_BYTES = 512 * 1024
 #: bounds of columns are 32-bit: more bytes than this cannot be decoded at once
 SOURCE_BYTES_MAX = 2**31 - 1
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.segments.machine_words import copy, put_32, put_64, word
 from logstore.segments.rocketmq.columns.kernel import (
     KEYS,
     KEYS_BYTES,
@@ -29,37 +30,42 @@ from logstore.segments.rocketmq.columns.kernel import (
     Int32s,
     Int64s,
     Number,
-    compiled,
     hash_text,
+    inlined,
+    uncounted,
 )
 
 
-@compiled
+@inlined
 def _is_same(source: Bytes, one: Number, other: Number, size: Number) -> bool:
-    # Without slices and signs, which cost more than to compare some letters.
-    left, right = np.uint64(one), np.uint64(other)
-    for index in range(np.uint64(size)):  # noqa: SIM110
-        if source[left + index] != source[right + index]:
+    for index in range(size >> 3):
+        if word(source, one + 8 * index) != word(source, other + 8 * index):
             return False
-    return True
+    rest = size & 7
+    if rest == 0:
+        return True
+    # Whatever is compared has more than eight bytes of its record in front of it.
+    shift = np.uint64(8 * (8 - rest))
+    left, right = word(source, one + size - 8), word(source, other + size - 8)
+    return bool(left >> shift == right >> shift)
 
 
-@compiled
+@uncounted
 def intern(
     source: Bytes, table: Int64s, place: Number, slots: Int32s, firsts: Int32s, codes: Int32s
 ) -> Number:
     """
     Number the different byte strings from 0 on, in the order in which they come.
 
-    `place` is the column of `table` with their positions, lengths are in the next one. `slots`:
+    `place` is the row of `table` with their positions, lengths are in the next one. `slots`:
     zeros, a power of two of them, more than strings. `firsts`: the row in which each number came
     first. `codes`: the number of each row. Returns how many there are.
     """
     count: Number = 0
     mask = len(slots) - 1
     before, size_before = np.int64(0), np.int64(-1)
-    for row in range(table.shape[0]):
-        at, size = np.int64(table[row, place]), np.int64(table[row, place + 1])
+    for row in range(table.shape[1]):
+        at, size = np.int64(table[place, row]), np.int64(table[place + 1, row])
         if size_before == size and _is_same(source, before, at, size):
             codes[row] = codes[row - 1]
             continue
@@ -70,8 +76,8 @@ def intern(
         slot = (value ^ value >> 15) & mask
         while slots[slot] > 0:
             first = firsts[slots[slot] - 1]
-            if table[first, place + 1] == size and _is_same(
-                source, np.int64(table[first, place]), at, size
+            if table[place + 1, first] == size and _is_same(
+                source, np.int64(table[place, first]), at, size
             ):
                 break
             slot = (slot + 1) & mask
@@ -83,7 +89,7 @@ def intern(
     return count
 
 
-@compiled
+@uncounted
 def number_queues(
     topics: Int32s, table: Int64s, slots: Int32s, firsts: Int32s, queues: Int32s
 ) -> Number:
@@ -94,17 +100,17 @@ def number_queues(
     """
     count: Number = 0
     mask = len(slots) - 1
-    for row in range(table.shape[0]):
-        kind = table[row, SYS_FLAG] & 0xC
+    for row in range(table.shape[1]):
+        kind = table[SYS_FLAG, row] & 0xC
         if kind == 0x4 or kind == 0xC:
             queues[row] = -1
             continue
-        queue_id = table[row, QUEUE_ID]
+        queue_id = table[QUEUE_ID, row]
         value = topics[row] * 1000003 + queue_id
         slot = (value ^ value >> 15) & mask
         while slots[slot] > 0:
             first = firsts[slots[slot] - 1]
-            if topics[first] == topics[row] and table[first, QUEUE_ID] == queue_id:
+            if topics[first] == topics[row] and table[QUEUE_ID, first] == queue_id:
                 break
             slot = (slot + 1) & mask
         if slots[slot] == 0:
@@ -115,21 +121,7 @@ def number_queues(
     return count
 
 
-@compiled
-def put_32(target: Bytes, at: Number, value: Number) -> None:
-    """Write four bytes, the highest first."""
-    for index in range(4):
-        target[at + index] = (value >> (24 - 8 * index)) & 255
-
-
-@compiled
-def put_64(target: Bytes, at: Number, value: Number) -> None:
-    """Write eight bytes, the highest first."""
-    for index in range(8):
-        target[at + index] = (value >> (56 - 8 * index)) & 255
-
-
-@compiled
+@uncounted
 def fill_units(
     table: Int64s,
     firsts: Int32s,
@@ -152,28 +144,28 @@ def fill_units(
             continue
         place = np.int64(nexts[queue])
         nexts[queue] = place + 1
-        queue_offset = np.int64(table[row, QUEUE_OFFSET])
+        queue_offset = np.int64(table[QUEUE_OFFSET, row])
         if place > 0 and firsts[queue] != row and queue_offsets[place - 1] + 1 != queue_offset:
             gaps[queue] += 1
         at = 20 * place
-        put_64(units, at, table[row, PHYSICAL_OFFSET])
-        put_32(units, at + 8, table[row, SIZE])
-        put_64(units, at + 12, table[row, TAGS_CODE])
+        put_64(units, at, table[PHYSICAL_OFFSET, row])
+        put_32(units, at + 8, table[SIZE, row])
+        put_64(units, at + 12, table[TAGS_CODE, row])
         queue_offsets[place] = queue_offset
         rows[place] = row
 
 
-@compiled
+@uncounted
 def find_bounds(table: Int64s, place: Number, bounds: Int32s, is_null: NDArray[np.bool_]) -> Number:
     """
     Say where each string begins and ends if they stand back to back; return how many are null.
 
-    `place` is the column of `table` with the strings' positions, as for :func:`intern`.
+    `place` is the row of `table` with the strings' positions, as for :func:`intern`.
     """
     end, null_count = np.int64(0), np.int64(0)
     bounds[0] = 0
-    for row in range(table.shape[0]):
-        size = np.int64(table[row, place + 1])
+    for row in range(table.shape[1]):
+        size = np.int64(table[place + 1, row])
         is_null[row] = size < 0
         if size < 0:
             null_count += 1
@@ -183,37 +175,35 @@ def find_bounds(table: Int64s, place: Number, bounds: Int32s, is_null: NDArray[n
     return null_count
 
 
-@compiled
+@uncounted
 def gather(source: Bytes, table: Int64s, place: Number, bounds: Int32s, target: Bytes) -> None:
     """Copy strings back to back; `bounds` says where each one begins and ends in `target`."""
-    for row in range(table.shape[0]):
-        # Without slices and signs, which cost as much as a short copy itself.
-        at, begin = np.uint64(table[row, place]), np.uint64(bounds[row])
-        for index in range(np.uint64(bounds[row + 1]) - begin):
-            target[begin + index] = source[at + index]
+    for row in range(table.shape[1]):
+        begin = np.int64(bounds[row])
+        copy(source, table[place, row], bounds[row + 1] - begin, target, begin)
 
 
-@compiled
+@uncounted
 def key_room(table: Int64s) -> Number:
     """Return how many entries the keys of all rows can have at most."""
     room = np.int64(0)
-    for row in range(table.shape[0]):
-        room += 2 + max(np.int64(table[row, KEYS_BYTES]), np.int64(-1)) // 2 + 1
+    for row in range(table.shape[1]):
+        room += 2 + max(np.int64(table[KEYS_BYTES, row]), np.int64(-1)) // 2 + 1
     return room
 
 
-@compiled
+@inlined
 def _hash_keys(
     source: Bytes, table: Int64s, row: int, prefix: Number, hashes: Int64s, count: Number
 ) -> Number:
     """Hash the unique key and the keys of a row; return how many hashes there are then."""
-    size = table[row, UNIQUE_KEY_BYTES]
+    size = table[UNIQUE_KEY_BYTES, row]
     if size >= 0:
-        at = table[row, UNIQUE_KEY]
+        at = table[UNIQUE_KEY, row]
         hashes[count] = hash_text(source, at, at + size, prefix)
         count += 1
-    at = table[row, KEYS]
-    end = at + table[row, KEYS_BYTES]
+    at = table[KEYS, row]
+    end = at + table[KEYS_BYTES, row]
     begin = at
     while at <= end:
         if at == end or source[at] == 32:
@@ -225,7 +215,7 @@ def _hash_keys(
     return count
 
 
-@compiled
+@uncounted
 def index_keys(
     source: Bytes,
     table: Int64s,
@@ -247,21 +237,21 @@ def index_keys(
     """
     count: Number = 0
     odd_count: Number = 0
-    for row in range(table.shape[0]):
-        if table[row, SYS_FLAG] & 0xC == 0xC:
+    for row in range(table.shape[1]):
+        if table[SYS_FLAG, row] & 0xC == 0xC:
             continue
         first = count
         topic = int(topics[row])
         count = _hash_keys(source, table, row, int(prefixes[topic]), hashes, count)
-        size = table[row, TAGS_BYTES]
+        size = table[TAGS_BYTES, row]
         if has_tag_keys and size >= 0:
-            at = table[row, TAGS]
+            at = table[TAGS, row]
             hashes[count] = hash_text(source, at, at + size, int(tag_prefixes[topic]))
             count += 1
         for entry in range(first, count):
             rows[entry] = row
-            physical_offsets[entry] = table[row, PHYSICAL_OFFSET]
-            store_timestamps_ms[entry] = table[row, STORE_MS]
+            physical_offsets[entry] = table[PHYSICAL_OFFSET, row]
+            store_timestamps_ms[entry] = table[STORE_MS, row]
             if hashes[entry] == NO_UTF8:
                 odd_count += 1
     return count, odd_count

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.segments.rocketmq.columns.kernel import Bytes, Int32s, Int64s, Number, compiled
+from logstore.segments.machine_words import put_32, put_64
+from logstore.segments.rocketmq.columns.kernel import Bytes, Int32s, Int64s, Number, uncounted
 
 _SECONDS_MAX = 2**31 - 1
 
 
-@compiled
-def _put_big_endian(target: Bytes, at: Number, value: Number, size: Number) -> None:
-    for index in range(size):
-        target[at + index] = (value >> (8 * (size - 1 - index))) & 255
-
-
-@compiled
+@uncounted
 def fill_entries(
     hashes: Int64s,
     physical_offsets: Int64s,
@@ -48,10 +43,10 @@ def fill_entries(
         if 0 < begin_ms < stored_ms:
             seconds = min((stored_ms - begin_ms) // 1000, np.int64(_SECONDS_MAX))
         at = 20 * index
-        _put_big_endian(target, at, hashes[index], 4)
-        _put_big_endian(target, at + 4, physical_offsets[index], 8)
-        _put_big_endian(target, at + 12, seconds, 4)
-        _put_big_endian(target, at + 16, previous, 4)
+        put_32(target, at, hashes[index])
+        put_64(target, at + 4, physical_offsets[index])
+        put_32(target, at + 12, seconds)
+        put_32(target, at + 16, previous)
         slots[slot] = number
         dirty_blocks[slot >> block_shift] = 1
         if number <= 1:

@@ -167,7 +167,8 @@ class MessageColumns:
         return self._bytes(kernel.UNIQUE_KEY)
 
     def _small(self, place: int) -> NDArray[np.int32]:
-        return self.scan.table[:, place].astype(np.int32)
+        found: NDArray[np.int32] = self.scan.table[place].astype(np.int32)
+        return found
 
     def _hosts(self, place: int) -> NumberedColumn:
         numbers, found = self.scan.intern(place)

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from logstore.segments.rocketmq.columns import grouping, kernel
+from logstore.segments.rocketmq.columns import grouping, kernel, scan_loops
 from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.messages.dispatch_request import SCHEDULE_TOPIC, DispatchRequest
 from logstore.segments.rocketmq.messages.java_strings import java_hash
@@ -95,7 +95,7 @@ class RecordScan:
     """
     The messages found one behind the other in `data`, a row each.
 
-    `table` is int64 of (n, kernel.ROWS). `end_position` is where in `data` the scan ended, and
+    `table` is int64 of (kernel.ROWS, n). `end_position` is where in `data` the scan ended, and
     `stop` why: read on there one by one, and scan again behind what was odd.
     """
 
@@ -107,11 +107,12 @@ class RecordScan:
     memory: ReusedMemory = attrs.field(factory=ReusedMemory)
 
     def __len__(self) -> int:
-        return len(self.table)
+        return int(self.table.shape[1])
 
     def column(self, number: int) -> NDArray[np.int64]:
-        """Return one column of the table: ``kernel.QUEUE_ID`` and the like."""
-        return np.ascontiguousarray(self.table[:, number])
+        """Return one row of the table, copied: ``kernel.QUEUE_ID`` and the like."""
+        found: NDArray[np.int64] = self.table[number].copy()
+        return found
 
     @cached_property
     def topic_numbers(self) -> NDArray[np.int32]:
@@ -138,31 +139,31 @@ class RecordScan:
 
     def text(self, row: int, place: int) -> bytes | None:
         """Return one byte string: ``kernel.TAGS`` and the like; None if the row has none."""
-        start, size = int(self.table[row, place]), int(self.table[row, place + 1])
+        start, size = int(self.table[place, row]), int(self.table[place + 1, row])
         return None if size < 0 else self.data[start : start + size].tobytes()
 
     @cached_property
     def is_queued(self) -> NDArray[np.bool_]:
         """Which rows get a consume queue unit: not what is prepared or rolled back."""
-        kind = self.table[:, kernel.SYS_FLAG] & TRANSACTION_MASK
+        kind = self.table[kernel.SYS_FLAG] & TRANSACTION_MASK
         queued: NDArray[np.bool_] = (kind == TRANSACTION_NONE) | (kind == TRANSACTION_COMMIT)
         return queued
 
     @cached_property
     def is_inner_batch(self) -> NDArray[np.bool_]:
         """Which rows hold several messages."""
-        found: NDArray[np.bool_] = self.table[:, kernel.SYS_FLAG] & INNER_BATCH != 0
+        found: NDArray[np.bool_] = self.table[kernel.SYS_FLAG] & INNER_BATCH != 0
         return found
 
     @cached_property
     def is_multi_dispatch(self) -> NDArray[np.bool_]:
         """Which rows go to light queues besides their own."""
-        found: NDArray[np.bool_] = self.table[:, kernel.MULTI_DISPATCH_BYTES] >= 0
+        found: NDArray[np.bool_] = self.table[kernel.MULTI_DISPATCH_BYTES] >= 0
         return found
 
     def request(self, row: int) -> DispatchRequest:
         """Return one row as a request, for those who want it so."""
-        values = self.table[row].tolist()
+        values = self.table[:, row].tolist()
         text = values[kernel.TEXT]
         return DispatchRequest(
             self.topics[int(self.topic_numbers[row])],
@@ -197,7 +198,7 @@ class RecordScan:
         for first, (start, end), gap_count in spans:
             yield QueueRun(
                 self.topics[int(topics[first])],
-                int(self.table[first, kernel.QUEUE_ID]),
+                int(self.table[kernel.QUEUE_ID, first]),
                 queue_offsets[start:end],
                 rows[start:end],
                 whole[UNIT_BYTES * start : UNIT_BYTES * end],
@@ -268,21 +269,23 @@ def scan_records(
     source = np.frombuffer(memoryview(data).cast("B"), np.uint8)
     count, _, stop = kernel.count_records(source, position, len(source))
     memory = memory or ReusedMemory()
-    table = memory.array(int(count) * kernel.ROWS, np.int64).reshape(-1, kernel.ROWS)
-    sound, end, fault = kernel.scan(source, position, table, verify_crc)
-    scan = RecordScan(source, table[: int(sound)], int(end), ScanStop(int(fault or stop)), memory)
+    table = memory.array(int(count) * kernel.ROWS, np.int64).reshape(kernel.ROWS, int(count))
+    sound, end, fault = scan_loops.scan(source, position, table, verify_crc)
+    if sound < count:
+        table = np.ascontiguousarray(table[:, : int(sound)])
+    scan = RecordScan(source, table, int(end), ScanStop(int(fault or stop)), memory)
     _mend_tags_codes(scan, deliver_time)
     return scan
 
 
 def _mend_tags_codes(scan: RecordScan, deliver_time: DeliverTime | None) -> None:
     """Fill in what the compiled loop cannot know: odd tags, and when delayed messages are due."""
-    codes: NDArray[Any] = scan.table[:, kernel.TAGS_CODE]
+    codes: NDArray[Any] = scan.table[kernel.TAGS_CODE]
     for row in np.flatnonzero(codes == kernel.NO_UTF8).tolist():
         codes[row] = tags_code(scan.text(row, kernel.TAGS) or b"")
     if deliver_time is None:
         return
-    delayed = np.flatnonzero(scan.table[:, kernel.DELAY_BYTES] >= 0)
+    delayed = np.flatnonzero(scan.table[kernel.DELAY_BYTES] >= 0)
     for row in delayed.tolist():
         if scan.topics[int(scan.topic_numbers[row])] == SCHEDULE_TOPIC:
             try:
@@ -290,4 +293,4 @@ def _mend_tags_codes(scan: RecordScan, deliver_time: DeliverTime | None) -> None
             except ValueError:
                 continue
             if level > 0:
-                codes[row] = deliver_time(level, int(scan.table[row, kernel.STORE_MS]))
+                codes[row] = deliver_time(level, int(scan.table[kernel.STORE_MS, row]))

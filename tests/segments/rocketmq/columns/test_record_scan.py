@@ -9,7 +9,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ def check_index(scan: RecordScan, expected: list[DispatchRequest], has_tag_keys:
     columns = (entries.hashes, entries.physical_offsets, entries.store_timestamps_ms)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == found
     assert len(entries) == len(found)
-    assert scan.table[entries.rows, kernel.PHYSICAL_OFFSET].tolist() == [one[1] for one in found]
+    assert scan.table[kernel.PHYSICAL_OFFSET, entries.rows].tolist() == [one[1] for one in found]
 
 
 @pytest.mark.parametrize(("case", "store"), STORES, ids=ids_of(STORES))
@@ -227,12 +227,20 @@ def test_messages_of_the_schedule_topic_get_when_they_are_due() -> None:
 
 
 def test_the_checksum_is_that_of_zlib() -> None:
-    """At every length around the steps of eight bytes."""
-    data = random.Random(5).randbytes(100)
+    """At every length around the steps of eight, of sixteen and of 64 bytes."""
+    data = random.Random(5).randbytes(1100)
     source = np.frombuffer(data, np.uint8)
     for start in range(9):
-        for end in range(start, 100):
+        for end in (*range(start, 210), *range(1020, 1100)):
             assert kernel.crc32(source, start, end) == zlib.crc32(data[start:end])
+
+
+def test_the_checksum_without_the_processors_help_is_the_same(uncompiled: SimpleNamespace) -> None:
+    """Where it cannot multiply without carries, tables do."""
+    data = random.Random(6).randbytes(150)
+    source = np.frombuffer(data, np.uint8)
+    for end in range(3, 150):
+        assert uncompiled.kernel.crc32(source, 3, end) == zlib.crc32(data[3:end])
 
 
 class Guarded(np.ndarray[Any, Any]):
@@ -253,21 +261,34 @@ class Guarded(np.ndarray[Any, Any]):
             assert 0 <= first <= last <= size, f"{part} of {size}"
 
 
+UNCOMPILED = (
+    "logstore.segments.machine_words",
+    "logstore.segments.rocketmq.columns.kernel",
+    "logstore.segments.rocketmq.columns.property_loops",
+    "logstore.segments.rocketmq.columns.scan_loops",
+)
+
+
 @pytest.fixture
-def uncompiled(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module as it is without numba."""
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The modules of a scan as they are without numba."""
     monkeypatch.setitem(sys.modules, "numba", None)
-    assert kernel.__file__ is not None
-    spec = importlib.util.spec_from_file_location("rocketmq_kernel_without_numba", kernel.__file__)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert not module.is_available()
-    return module
+    monkeypatch.setitem(sys.modules, "logstore.segments.machine_code", None)
+    found = SimpleNamespace()
+    for name in UNCOMPILED:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        setattr(found, name.rpartition(".")[2], module)
+    assert not found.kernel.is_available()
+    assert not found.machine_words.CAN_FOLD
+    return found
 
 
-def test_the_loops_never_leave_their_arrays(uncompiled: ModuleType) -> None:
+def test_the_loops_never_leave_their_arrays(uncompiled: SimpleNamespace) -> None:
     """Over damaged records every index lies inside, and compiled code finds the same."""
     chance = random.Random(1)
     text = "TAGS\x01标签\x02KEYS\x01k1 k2\x02UNIQ_KEY\x01u1\x02".encode()
@@ -275,23 +296,25 @@ def test_the_loops_never_leave_their_arrays(uncompiled: ModuleType) -> None:
     for _ in range(120):
         data = damaged(honest, chance)
         source = np.frombuffer(data, np.uint8).view(Guarded)
-        count, end, stop = uncompiled.count_records(source, 0, len(source))
-        table = np.zeros((int(count), kernel.ROWS), np.int64).view(Guarded)
-        sound, at, fault = uncompiled.scan(source, 0, table, False)
+        count, end, stop = uncompiled.kernel.count_records(source, 0, len(source))
+        table = np.zeros((kernel.ROWS, int(count)), np.int64).view(Guarded)
+        sound, at, fault = uncompiled.scan_loops.scan(source, 0, table, False)
         scan = scan_records(data)
         assert (int(sound), int(at)) == (len(scan), scan.end_position)
         assert int(fault or stop) == scan.stop.value
         assert end >= at
         for row in range(int(sound)):
-            assert scan.request(row).size_bytes == table[row, kernel.SIZE]
+            assert scan.request(row).size_bytes == table[kernel.SIZE, row]
 
 
 def test_a_scan_without_numba_says_the_same(
-    uncompiled: ModuleType, monkeypatch: pytest.MonkeyPatch
+    uncompiled: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loops are plain Python, too: slow, and right."""
     text = b"TAGS\x01TagA\x02KEYS\x01k1 k2\x02UNIQ_KEY\x01u1\x02"
     data = b"".join(record(text=text, queue_id=index) for index in (0, 1, 0, 2))
     compiled = scan_records(data, verify_crc=True)
-    monkeypatch.setattr("logstore.segments.rocketmq.columns.record_scan.kernel", uncompiled)
+    for name in ("kernel", "scan_loops"):
+        place = f"logstore.segments.rocketmq.columns.record_scan.{name}"
+        monkeypatch.setattr(place, getattr(uncompiled, name))
     check(scan_records(data, verify_crc=True), [compiled.request(row) for row in range(4)])
