@@ -17,6 +17,11 @@ REQUEST_HEADER = struct.Struct(">hhi")
 RESPONSE_PREFIX = struct.Struct(">ii")
 I16 = struct.Struct(">h")
 I32 = struct.Struct(">i")
+#: in front of most compact batches (128 bytes to 16 KiB): partition number, two bytes of length
+_unpack_usual = struct.Struct(">iBB").unpack_from
+_USUAL_BYTES = 6
+#: of a batch, whose header has so many bytes, the low byte of its attributes
+_ATTRIBUTES_AT, _BATCH_HEADER_BYTES = 22, 61
 
 
 class MalformedRequestError(LogStoreError):
@@ -70,12 +75,14 @@ def framed(correlation_id: int, body: bytes, *, has_tags: bool) -> bytes:
 class Reader:
     """Reads a request field by field, in the compact encoding where the version is flexible."""
 
-    __slots__ = ("data", "is_flexible", "position")
+    __slots__ = ("attributes", "data", "is_flexible", "position")
 
     def __init__(self, data: memoryview, position: int, *, is_flexible: bool) -> None:
         self.data = data
         self.position = position
         self.is_flexible = is_flexible
+        #: bits (of the low byte) that are set in the attributes of any batch that was read
+        self.attributes = 0
 
     def i8(self) -> int:
         """Read a signed byte."""
@@ -134,15 +141,19 @@ class Reader:
         """
         data, position, size_max = self.data, self.position, len(self.data)
         is_flexible = self.is_flexible
+        usual_max = size_max - _USUAL_BYTES if is_flexible else -1
+        index: int
         for _ in range(count):
-            index: int = I32.unpack_from(data, position)[0]
-            if is_flexible:
-                low, high = data[position + 4], data[position + 5]
-                if low >= 0x80 > high:  # most batches are between 127 bytes and 16 KiB
-                    size_bytes, position = (high << 7) + low - 0x81, position + 6
-                else:
-                    size_bytes, position = read_uvarint(data, position + 4)
-                    size_bytes -= 1
+            low = high = 0
+            if position <= usual_max:
+                index, low, high = _unpack_usual(data, position)
+            else:
+                index = I32.unpack_from(data, position)[0]
+            if low >= 0x80 > high:
+                size_bytes, position = (high << 7) + low - 0x81, position + 6
+            elif is_flexible:
+                size_bytes, position = read_uvarint(data, position + 4)
+                size_bytes -= 1
             else:
                 size_bytes, position = I32.unpack_from(data, position + 4)[0], position + 8
             end = position + size_bytes if size_bytes > 0 else position
@@ -150,6 +161,8 @@ class Reader:
                 raise MalformedRequestError(
                     f"{size_bytes} record bytes at {position} are cut short"
                 )
+            if size_bytes >= _BATCH_HEADER_BYTES:
+                self.attributes |= data[position + _ATTRIBUTES_AT]
             records, position = data[position:end], end
             if is_flexible:
                 position = position + 1 if data[position] == 0 else skip_tags(data, position)

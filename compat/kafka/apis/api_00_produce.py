@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.transactions.producing import ProduceAdmission
     from logstore.segments.kafka.partition import KafkaPartition
     from logstore.segments.kafka.transaction_verification import Verification
 
@@ -110,18 +111,14 @@ def _by_parsing(
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Read all of the request, and only then append: a malformed one leaves nothing behind."""
     version = request.version
-    transactional_id, acks, topics, prefix = _read(request)
+    transactional_id, acks, topics, prefix, attributes = _read(request)
     error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     now_ms = broker.host.clock.wall_ms()
     reply = ProduceReply(version, len(topics))
     route: ProduceRoute | None = None
     by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
     admission = NOTHING_SPECIAL
-    if not error and any(
-        len(records) >= HEADER_BYTES and records[_CODEC_POSITION] & TRANSACTIONAL_BIT
-        for _, batches in topics
-        for _, records in batches
-    ):
+    if not error and attributes & TRANSACTIONAL_BIT:
         admission = admit_produced(broker, version, transactional_id, _existing(by_key, topics))
     for key, batches in topics:
         partitions = by_key.get(key)
@@ -130,17 +127,7 @@ def _by_parsing(
         if is_routable and partitions is not None:
             route = ProduceRoute.learn(version, prefix, partitions, reply.head())
         topic_error = error or _topic_error(client, partitions)
-        for index, records in batches:
-            partition = None if partitions is None else partitions.get(index)
-            if partition is None:
-                _refuse_unknown(reply, index, is_topic_known=partitions is not None)
-            elif topic_error:
-                reply.fail(index, topic_error)
-            elif partition in admission.refusals:
-                refusal = admission.refusals[partition]
-                reply.fail(index, refusal.code, refusal if refusal.message else None)
-            else:
-                _append(partition, records, reply, now_ms, admission.guards.get(partition))
+        _append_all(partitions, batches, reply, now_ms, admission, topic_error)
         reply.close_topic()
     if acks == 0:
         _finish_unanswered(broker, reply.worst)
@@ -152,8 +139,13 @@ def _by_parsing(
     return [reply.frame(request.correlation_id)]
 
 
-def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], bytes]:
-    """Return transactional id, acks, batches by topic, what stands before the first partition."""
+def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], bytes, int]:
+    """
+    Read it to its end.
+
+    Returns transactional id, acks, batches by topic, what stands before the first partition, and
+    the attributes of all batches together.
+    """
     reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
     transactional_id = reader.string()
     acks = reader.i16()
@@ -167,7 +159,7 @@ def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], 
         topics.append((key, list(reader.batches(partition_count))))
         reader.tags()
     reader.tags()
-    return transactional_id, acks, topics, prefix
+    return transactional_id, acks, topics, prefix, reader.attributes
 
 
 def _existing(
@@ -188,6 +180,36 @@ def _refuse_unknown(reply: ProduceReply, index: int, *, is_topic_known: bool) ->
     )
 
 
+def _append_all(
+    partitions: dict[int, KafkaPartition] | None,
+    batches: list[tuple[int, memoryview]],
+    reply: ProduceReply,
+    now_ms: int,
+    admission: ProduceAdmission,
+    topic_error: int,
+) -> None:
+    """Append the batches of one topic and add the results to the reply."""
+    refusals = admission.refusals
+    for index, records in batches:
+        partition = None if partitions is None else partitions.get(index)
+        if partition is None:
+            _refuse_unknown(reply, index, is_topic_known=partitions is not None)
+        elif topic_error:
+            reply.fail(index, topic_error)
+        elif refusals and partition in refusals:
+            refusal = refusals[partition]
+            reply.fail(index, refusal.code, refusal if refusal.message else None)
+        else:
+            try:
+                start = partition.append_usual(records, now_ms)
+                if start >= 0:
+                    reply.succeed_at_once(partition, start)
+                else:
+                    _append(partition, records, reply, now_ms, admission.guards.get(partition))
+            except (LogStoreError, OSError) as error:
+                _refuse(reply, partition, index, error)
+
+
 def _append(
     partition: KafkaPartition,
     records: memoryview,
@@ -195,23 +217,11 @@ def _append(
     now_ms: int,
     guard: Verification | None,
 ) -> None:
-    """Append one partition's batch and add the result to the reply."""
-    try:
-        start = partition.append_usual(records, now_ms)
-    except (LogStoreError, OSError) as error:
-        _refuse(reply, partition, partition.index, error)
-        return
-    if start >= 0:
-        reply.succeed_at_once(partition, start)
-        return
+    """Append one partition's batch that may be special and add the result to the reply."""
     if reply.version < _ZSTD_SINCE and _is_zstd(records):
         reply.fail(partition.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         return
-    try:
-        done = partition.append_produced(records, now_ms, guard)
-    except (LogStoreError, OSError) as error:
-        _refuse(reply, partition, partition.index, error)
-        return
+    done = partition.append_produced(records, now_ms, guard)
     reply.succeed(partition, done.base_offset, done.log_append_time_ms)
 
 
