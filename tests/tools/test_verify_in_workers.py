@@ -14,7 +14,7 @@ from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.kafka.store import KafkaStore
 from logstore.tools.inspection.verification.directory_check import DirectoryCheck
 from logstore.tools.inspection.verification.segment_task import ScannedSegment, SegmentTask
-from tests.segments.kafka.golden_case import GOLDEN, copy_of_data
+from tests.segments.kafka.golden_case import GOLDEN
 from tests.segments.rocketmq.golden_case import GoldenCase
 from tests.tools.command_line import CommandLine
 
@@ -78,22 +78,13 @@ def test_what_a_scan_returns_does_not_grow_with_its_indexes(tmp_path: Path) -> N
     assert max(sizes) < SMALL_BYTES
 
 
-def test_a_master_without_spark_is_this_process(tmp_path: Path, logstore: CommandLine) -> None:
+@pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+def test_a_master_without_spark_is_this_process(layout: str, logstore: CommandLine) -> None:
     """``--master none`` is verify as it is without, for scripts that always name one."""
-    directory = copy_of_data("kafka-4.3", tmp_path)
+    is_kafka = layout == "kafka"
+    directory = GOLDEN / "kafka-4.3" / "data" if is_kafka else GoldenCase("plain", "5.5.0").store
 
     plain = logstore("verify", directory, "--json")
     named = logstore("verify", directory, "--json", "--master", "none")
 
     assert (named.out, named.exit_code) == (plain.out, plain.exit_code)
-
-
-def test_of_a_rocketmq_store_a_master_is_said_to_change_nothing(logstore: CommandLine) -> None:
-    """The findings are the same ones, and that Spark was not asked is told on stderr."""
-    directory = GoldenCase("plain", "5.5.0").store
-
-    plain = logstore("verify", directory, "--json")
-    named = logstore("verify", directory, "--json", "--master", "local[2]")
-
-    assert (named.out, named.exit_code) == (plain.out, plain.exit_code)
-    assert "--master local[2] changes nothing" in named.err

@@ -11,7 +11,7 @@ import click
 import orjson
 
 from logstore.os_host import system_host
-from logstore.tools.commands.spark_master import HERE, spark_at
+from logstore.tools.commands.spark_master import spark_at
 from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
               help="Decode every record too, not only check its batch's CRC.")  # fmt: skip
 @store_settings
 @click.option("--master", metavar="URL",
-              help="Scan Kafka's segments in Spark's workers there, as in local[*]: for big "
-              "stores.  [default: threads of this process]")  # fmt: skip
+              help="Read the log in Spark's workers there, as in local[*]: for big stores.  "
+              "[default: this process]")  # fmt: skip
 @click.option("--json", "is_json", is_flag=True, help="Print one finding a line, as JSON.")
 def verify(
     directory: str,
@@ -52,21 +52,17 @@ def verify(
       logstore verify /var/lib/kafka
       logstore verify /var/lib/kafka/orders-0
       logstore verify /var/lib/rocketmq/store --set maxHashSlotNum=500 --set maxIndexNum=2000
-      logstore verify /var/lib/kafka --master local[*]
+      logstore verify /var/lib/rocketmq/store --master local[*]
       logstore verify --json /var/lib/kafka | jq -r 'select(.severity == "damage") | .file'
     """
     path = os.path.abspath(directory)
     damage_count = note_count = 0
     is_rocketmq = layout_of(path) == ROCKETMQ
-    if is_rocketmq and master not in (None, HERE):
-        said = "a RocketMQ store is verified in this process: all in it hangs on one log"
-        click.echo(f"logstore: --master {master} changes nothing: {said}", err=True)
-        master = None
     with spark_at(master, "verify") as spark, LateProgress("verifying", 0) as progress:
         if is_rocketmq:
             from logstore.tools.commands.verify_rocketmq import store_findings
 
-            findings = store_findings(path, settings, progress)
+            findings = store_findings(path, settings, progress, spark)
         else:
             findings = _kafka_findings(path, progress, spark, has_records=has_records)
         for finding in findings:

@@ -16,6 +16,7 @@ from logstore.tools.inspection.rocketmq.verification.queues_check import QueuesC
 from logstore.tools.inspection.rocketmq.verification.store_check import StoreCheck
 from logstore.tools.inspection.verification.finding import Finding
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
+from tests.tools.rocketmq.damaged_store import damage
 
 pytest.importorskip("numba")
 
@@ -25,7 +26,6 @@ TRIED = [
     pytest.param(case, id=case.id)
     for case in golden_cases("plain", "delay", "filters", "batch-queue", "ipv6", "transactions")
 ]
-FOLDERS = ("commitlog", "consumequeue", "consumequeue_ext", "batchconsumequeue", "index")
 LONG = 1 << 60
 
 
@@ -33,35 +33,6 @@ def findings(store: Path, bulk_bytes_min: int, monkeypatch: pytest.MonkeyPatch) 
     """Return what a verification finds; in bulk where the log is as long as that."""
     monkeypatch.setattr(store_check, "BULK_BYTES_MIN", bulk_bytes_min)
     return list(StoreCheck(system_host().fs, str(store), {}).findings())
-
-
-def files_in(store: Path) -> list[Path]:
-    """Return the files that hold log, units, index entries."""
-    paths = (path for folder in FOLDERS for path in sorted((store / folder).rglob("*")))
-    return [path for path in paths if path.is_file()]
-
-
-def damage(store: Path, chance: random.Random) -> None:
-    """Change some bytes where something stands, or take a file away, or its end."""
-    path = chance.choice(files_in(store))
-    data = bytearray(path.read_bytes())
-    kind = chance.randrange(12)
-    if kind == 0:
-        path.unlink()
-        return
-    used = [at for at in range(0, len(data), 4) if any(data[at : at + 4])] or [0]
-    at = chance.choice(used) + chance.randrange(4)
-    if kind == 1:
-        data = data[:at]
-    elif kind < 7:
-        data[at : at + 1] = bytes([chance.randrange(256)])
-    elif kind < 9:
-        size = chance.choice((4, 20, 300))
-        data[at : at + size] = bytes(min(size, len(data) - at))
-    else:  # what stands elsewhere, as a misdirected write leaves it
-        start, size = chance.choice(used), chance.choice((4, 8, 20, 40))
-        data[at : at + size] = data[start : start + size]
-    path.write_bytes(data)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -42,6 +42,18 @@ class Run:
     position: int
     data: memoryview
 
+    @property
+    def end_position(self) -> int:
+        """Where the last of them ends."""
+        return self.position + len(self.data)
+
+    def until(self, position: int) -> Run:
+        """Return the records that start before `position`; all of them are whole."""
+        end = 0
+        while end < len(self.data) and self.position + end < position:
+            end += int.from_bytes(self.data[end : end + 4])
+        return Run(self.position, self.data[:end])
+
 
 @attrs.frozen
 class Stretch:
@@ -82,9 +94,12 @@ class LogScan:
         self.checks = checks or RecordChecks()
         self.check: RunChecker = FastChecker(0) if is_long else FastChecker()
 
-    def pieces(self, file: File, path: str, base: int) -> Iterator[Piece]:
-        """Yield the runs and stretches of a file that begins at physical offset `base`."""
-        position = 0
+    def pieces(self, file: File, path: str, base: int, position: int = 0) -> Iterator[Piece]:
+        """
+        Yield the runs and stretches of a file that begins at physical offset `base`.
+
+        `position` is where a record starts, or must.
+        """
         while True:
             walk = RecordWalk(file, path, base, position, self.checks, check=self.check)
             reason = "zeros stand where records go on behind them"

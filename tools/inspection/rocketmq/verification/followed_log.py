@@ -15,9 +15,10 @@ from logstore.segments.rocketmq.messages.dispatch_request import (
     read_dispatch_request,
 )
 from logstore.segments.rocketmq.messages.message import check_property_crc
-from logstore.tools.inspection.rocketmq.log_scan import LogScan, Run, Stretch
+from logstore.tools.inspection.rocketmq.log_scan import LogScan, Piece, Run, Stretch
 from logstore.tools.inspection.rocketmq.stored_files import StoredFile
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
+from logstore.tools.inspection.rocketmq.verification.log_range import WalkedPart
 from logstore.tools.inspection.verification.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -55,15 +56,15 @@ class FollowedLog:
         log = self.store.commit_log
         for oddity in log.oddities:
             yield Finding(oddity.kind, oddity.relative, oddity.reason)
-        scan = LogScan(is_long=self.scan_followers is not None)
+        scan = self._scan()
         self.end = log.start
         for number, file in enumerate(log.files):
             is_last = number + 1 == len(log.files)
-            for piece in scan.pieces(log.open(file), file.path, file.base):
-                if isinstance(piece, Run):
-                    yield from self._take(piece, file)
-                    note(len(piece.data))
-                    self.end = file.base + piece.position + len(piece.data)
+            for piece in self._pieces(scan, file):
+                if isinstance(piece, (Run, WalkedPart)):
+                    yield from self.take(piece, file)
+                    note(piece.end_position - piece.position)
+                    self.end = file.base + piece.end_position
                 elif isinstance(piece, Stretch):
                     if self._is_remains(piece, file, is_last=is_last):
                         yield self._remains(piece, file)
@@ -83,11 +84,19 @@ class FollowedLog:
                     )
         log.close()
 
+    def _scan(self) -> LogScan:
+        return LogScan(is_long=self.scan_followers is not None)
+
+    def _pieces(self, scan: LogScan, file: StoredFile) -> Iterator[Piece | WalkedPart]:
+        return scan.pieces(self.store.commit_log.open(file), file.path, file.base)
+
     def _goes_on(self, number: int) -> bool:
         log = self.store.commit_log
         return any(any(log.read(file.base, 8)) for file in log.files[number + 1 :])
 
-    def _take(self, run: Run, file: StoredFile) -> Iterator[Finding]:
+    def take(self, run: Run | WalkedPart, file: StoredFile) -> Iterator[Finding]:
+        """Hand the messages of a run to those who follow; yield what is wrong with them."""
+        assert isinstance(run, Run), "nobody else has walked this log"
         has_crc = _CRC_NEEDLE in bytes(run.data)
         position, size_bytes = 0, len(run.data)
         while position < size_bytes:
@@ -123,7 +132,7 @@ class FollowedLog:
         scan = scan_records(data, position, deliver_time=self.deliver_time)
         if len(scan):
             self.message_count += len(scan)
-            self.newest_ms = max(self.newest_ms, int(scan.table[kernel.STORE_MS].max()))
+            self.newest_ms = max(self.newest_ms, int(scan.table[:, kernel.STORE_MS].max()))
             for follow in self.scan_followers or ():
                 follow(scan)
         return scan.end_position

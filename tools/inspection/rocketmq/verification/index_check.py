@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator
 from itertools import groupby
 from sys import byteorder
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
@@ -18,8 +18,10 @@ from logstore.segments.rocketmq.messages.system_flags import (
     TRANSACTION_ROLLBACK,
 )
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
-from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog
 from logstore.tools.inspection.verification.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog
 
 _STEP_COUNT = 50_000
 _FAR = 2**63 - 1
@@ -188,9 +190,7 @@ class IndexCheck:
         if request.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
             return
         place = request.physical_offset
-        while self._group and (self._group[0].physical_offset < place or self._is_astray()):
-            self._dangles(self._group)
-            self._advance()
+        self._dangles_before(place)
         hashes = index_hashes(request.topic, request.properties_text, has_tag_entry=True)
         if self._group and self._group[0].physical_offset == place:
             self._compare(request, hashes)
@@ -199,6 +199,12 @@ class IndexCheck:
             if not self._missing:
                 self._missing.append(request)
             self._missing_count += 1
+
+    def _dangles_before(self, place: int) -> None:
+        """Judge the entries that lead to no message before `place`, or not in order."""
+        while self._group and (self._group[0].physical_offset < place or self._is_astray()):
+            self._dangles(self._group)
+            self._advance()
 
     def _has_keys(self, request: DispatchRequest, hashes: list[int]) -> bool:
         """Tell whether the store's release makes an entry of the message: 4.x has none of tags."""

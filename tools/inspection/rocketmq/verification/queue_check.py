@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.messages.dispatch_request import (
@@ -22,8 +23,11 @@ from logstore.segments.rocketmq.queues.consume_queues import batch_unit
 from logstore.tools.inspection.rocketmq.log_scan import last_set_byte
 from logstore.tools.inspection.rocketmq.queue_span import Unit, decoded, is_unit
 from logstore.tools.inspection.rocketmq.stored_store import StoredQueue, StoredStore
-from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog
+from logstore.tools.inspection.rocketmq.verification.log_range import MessagePlace
 from logstore.tools.inspection.verification.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog
 
 _BLOCK_UNITS = 256
 _EXT_UNIT_BYTES_MAX = 2**15
@@ -45,8 +49,8 @@ class QueueCheck:
         self.end = self._find_end()
         self._seen = bytearray(max(self.end - self.first, 0))
         #: number -> the message whose unit is not there, or another one
-        self._missing: dict[int, DispatchRequest] = {}
-        self._wrong: dict[int, DispatchRequest] = {}
+        self.missing: dict[int, MessagePlace] = {}
+        self.wrong: dict[int, MessagePlace] = {}
         self._block = b""
         self._block_first = -1
         self._by_place: dict[int, int] | None = None
@@ -88,11 +92,15 @@ class QueueCheck:
             return
         data = self.unit(queue_offset)
         if len(data) < self.size or not any(data):  # short where the file was cut
-            self._missing[queue_offset] = request
+            self.missing[queue_offset] = MessagePlace.of(request)
         elif self._is_right(data, request):
-            self._seen[queue_offset - self.first] = 1
+            self.see(queue_offset, queue_offset + 1)
         else:
-            self._wrong[queue_offset] = request
+            self.wrong[queue_offset] = MessagePlace.of(request)
+
+    def see(self, start: int, end: int) -> None:
+        """Note that these units are those of messages: numbers [start, end)."""
+        self._seen[start - self.first : end - self.first] = b"\1" * (end - start)
 
     def take_run(self, units: memoryview, queue_offset: int) -> bool:
         """
@@ -109,8 +117,7 @@ class QueueCheck:
             if not stored or stored != bytes(units[done : done + len(stored)]):
                 return False
             done += len(stored)
-        start = queue_offset - self.first
-        self._seen[start : start + count] = b"\1" * count
+        self.see(queue_offset, queue_offset + count)
         return True
 
     def _is_right(self, data: bytes, request: DispatchRequest) -> bool:
@@ -139,11 +146,11 @@ class QueueCheck:
             self._by_place = {u.physical_offset: n for n, u in units if u is not None}
         number = self._by_place.get(request.physical_offset)
         if number is None:
-            self._missing[expected.queue_offset] = request
+            self.missing[expected.queue_offset] = MessagePlace.of(request)
         elif self._decoded(number) == expected:
-            self._seen[number - self.first] = 1
+            self.see(number, number + 1)
         else:
-            self._wrong[number] = request
+            self.wrong[number] = MessagePlace.of(request)
 
     # what is wrong
 
@@ -152,9 +159,9 @@ class QueueCheck:
         for oddity in self.queue.files.oddities:
             yield Finding(oddity.kind, oddity.relative, oddity.reason)
         yield from self._missing_units()
-        wrong = {n: request for n, request in self._wrong.items() if not self._is_seen(n)}
-        for number, request in sorted(wrong.items()):
-            yield self._finding("unit", number, self._said(number, request))
+        wrong = {n: place for n, place in self.wrong.items() if not self._is_seen(n)}
+        for number, place in sorted(wrong.items()):
+            yield self._finding("unit", number, self._said(number, place))
         ahead: list[int] = []
         number = self._seen.find(0)
         while number >= 0:
@@ -162,6 +169,10 @@ class QueueCheck:
             number = self._seen.find(0, number + 1)
         if ahead:
             yield self._ahead(ahead, log)
+        self.close()
+
+    def close(self) -> None:
+        """Give the handles back; what is asked for later opens them again."""
         self.queue.files.close()
         if self.queue.ext is not None:
             self.queue.ext.close()
@@ -171,17 +182,17 @@ class QueueCheck:
         return 0 <= index < len(self._seen) and bool(self._seen[index])
 
     def _missing_units(self) -> Iterator[Finding]:
-        numbers = sorted(n for n in self._missing if self.queue.is_batch or not self._is_seen(n))
+        numbers = sorted(n for n in self.missing if self.queue.is_batch or not self._is_seen(n))
         if not numbers:
             return
         starts = [0, *(i + 1 for i, (a, b) in enumerate(pairwise(numbers)) if b != a + 1)]
         for start, end in pairwise([*starts, len(numbers)]):
             first, last = numbers[start], numbers[end - 1]
-            request = self._missing[first]
+            message = self.missing[first]
             is_late = not self.queue.is_batch and first >= self.end and not self.store.was_clean
             said = (
                 f"no unit for queue offset{_range(first, last)}: the message is at physical offset "
-                f"{request.physical_offset}; "
+                f"{message.physical_offset}; "
             )
             yield self._finding(
                 "unit-missing",
@@ -190,27 +201,27 @@ class QueueCheck:
                 Severity.NOTE if is_late else Severity.DAMAGE,
             )
 
-    def _said(self, number: int, request: DispatchRequest) -> str:
+    def _said(self, number: int, message: MessagePlace) -> str:
         unit = self._decoded(number)
         assert unit is not None, "it was compared"
         what = "batch" if isinstance(unit, BatchUnit) else f"queue offset {number}"
         return (
             f"the unit of {what} says physical offset {unit.physical_offset}, {unit.size_bytes} "
-            f"bytes, tags code {unit.tags_code}; the message has {request.physical_offset}, "
-            f"{request.size_bytes}, {request.tags_code}; {_REMEDY}"
+            f"bytes, tags code {unit.tags_code}; the message has {message.physical_offset}, "
+            f"{message.size_bytes}, {message.tags_code}; {_REMEDY}"
         )
 
     def _unclaimed(
         self,
         number: int,
         log: FollowedLog,
-        wrong: dict[int, DispatchRequest],
+        wrong: dict[int, MessagePlace],
         ahead: list[int],
     ) -> Iterator[Finding]:
         """Judge a unit that no message of the log asked for."""
         unit = self._decoded(number)
         if number in wrong or unit is None or not is_unit(unit):
-            if number not in wrong and number not in self._missing:
+            if number not in wrong and number not in self.missing:
                 yield self._finding("unit", number, f"these bytes are no unit; {_REMEDY}")
             return
         if isinstance(unit, ConsumeQueueUnit) and unit.is_pre_blank:

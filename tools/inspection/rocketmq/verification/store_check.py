@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from logstore.host import FileSystem
 from logstore.segments.rocketmq.bulk_dispatch import BULK_BYTES_MIN
@@ -23,6 +24,9 @@ from logstore.tools.inspection.rocketmq.verification.small_files import (
 )
 from logstore.tools.inspection.verification.finding import Finding, Severity
 
+if TYPE_CHECKING:
+    from logstore.tools.inspection.rocketmq.verification.walked_log import Walks
+
 Progress = Callable[[int, int], None]
 
 
@@ -37,27 +41,24 @@ class StoreCheck:
 
     def __init__(self, fs: FileSystem, directory: str, settings: Mapping[str, str]) -> None:
         self.store = StoredStore(fs, directory, settings)
+        self._settings = settings
 
-    def findings(self, progress: Progress | None = None) -> Iterator[Finding]:
-        """Yield every finding; `progress` is told (done, all) bytes of the commit log."""
+    def findings(
+        self, progress: Progress | None = None, walks: Walks | None = None
+    ) -> Iterator[Finding]:
+        """
+        Yield every finding; `progress` is told (done, all) bytes.
+
+        `walks` says where pieces of the store are walked, if not one after the other here.
+        """
         store = self.store
         queues = QueuesCheck(store)
-        followers: list[Follower] = [queues.take]
-        in_bulk: list[ScanFollower] | None = None
-        if queues.takes_scans and is_long(store.commit_log, BULK_BYTES_MIN) and _has_loops():
-            in_bulk = [queues.take_scan]
-        index = self._index_check(followers, in_bulk)
-        log = FollowedLog(
-            store, deliver_time_of(store), followers, queues.known_end, scan_followers=in_bulk
-        )
-        done, total = 0, sum(file.size_bytes for file in store.commit_log.files)
-
-        def note(size_bytes: int) -> None:
-            nonlocal done
-            done += size_bytes
-            if progress is not None:
-                progress(done, total)
-
+        if walks is None:
+            log, index = self._log(queues)
+            note = self._meter(progress)
+        else:
+            log, index = self._walked_log(queues, walks, progress)
+            note = _ignore
         yield from self._state()
         yield from log.findings(note)
         yield from queues.findings(log)
@@ -68,6 +69,59 @@ class StoreCheck:
         yield from checkpoint_findings(store, log)
         yield from table_findings(store)
         yield from timer_findings(store, log)
+
+    def _log(self, queues: QueuesCheck) -> tuple[FollowedLog, IndexCheck | None]:
+        """Return the commit log and the check of the index, which follows it."""
+        store = self.store
+        followers: list[Follower] = [queues.take]
+        in_bulk: list[ScanFollower] | None = None
+        if queues.takes_scans and is_long(store.commit_log, BULK_BYTES_MIN) and _has_loops():
+            in_bulk = [queues.take_scan]
+        index = self._index_check(followers, in_bulk)
+        delays = deliver_time_of(store)
+        log = FollowedLog(store, delays, followers, queues.known_end, scan_followers=in_bulk)
+        return log, index
+
+    def _walked_log(
+        self, queues: QueuesCheck, walks: Walks, progress: Progress | None
+    ) -> tuple[FollowedLog, IndexCheck | None]:
+        """Return the same, of pieces that `walks` walks."""
+        from logstore.tools.inspection.rocketmq.verification.compiled import resumed_index_check
+        from logstore.tools.inspection.rocketmq.verification.walked_log import (
+            WalkedLog,
+            walk_pieces,
+        )
+
+        store, sizes = self.store, self.store.index_sizes
+        followers: list[Follower] = [queues.take]
+        in_bulk: list[ScanFollower] = [queues.take_scan]
+        index = None
+        if sizes is not None:
+            index = resumed_index_check.ResumedIndexCheck(store, sizes)
+            followers.append(index.take)
+            in_bulk.append(index.take_scan)
+        log = WalkedLog(
+            store,
+            deliver_time_of(store),
+            followers,
+            queues.known_end,
+            scan_followers=in_bulk if queues.takes_scans else None,
+            queues=queues,
+            index=index,
+            walked=walk_pieces(store, self._settings, index, walks, progress),
+        )
+        return log, index
+
+    def _meter(self, progress: Progress | None) -> Callable[[int], None]:
+        done, total = 0, sum(file.size_bytes for file in self.store.commit_log.files)
+
+        def note(size_bytes: int) -> None:
+            nonlocal done
+            done += size_bytes
+            if progress is not None:
+                progress(done, total)
+
+        return note
 
     def _index_check(
         self, followers: list[Follower], in_bulk: list[ScanFollower] | None
@@ -106,6 +160,10 @@ class StoreCheck:
             "--set maxHashSlotNum=N --set maxIndexNum=N"
         )
         return Finding("index-sizes", "index", said, severity=Severity.NOTE)
+
+
+def _ignore(size_bytes: int) -> None:
+    del size_bytes
 
 
 def _has_loops() -> bool:

@@ -32,7 +32,8 @@ class BulkIndexCheck(IndexCheck):
 
     def __init__(self, store: StoredStore, sizes: IndexSizes) -> None:
         self._table: Int64s = np.empty((0, loops.ENTRY_COLUMNS), np.int64)
-        #: the first row that is not in a group yet
+        #: which entry of all is the first one in the table, and the first that is in no group yet
+        self._table_row = 0
         self._next_row = 0
         self._blocks = self._read_blocks()
         self._group: list[Entry] = []
@@ -48,18 +49,22 @@ class BulkIndexCheck(IndexCheck):
 
     def _read_blocks(self) -> Iterator[Int64s]:
         """Yield the entries of all files, and check each file by itself on the way."""
-        for number, path in enumerate(self.paths):
-            file = self.store.fs.open(path, writable=False)
-            try:
-                newest = np.zeros(self.sizes.slot_count, np.int32)
-                last_offset: int | None = None
-                for block in self._read_file(number, file, newest):
-                    last_offset = int(block[-1, loops.PHYSICAL_OFFSET])
-                    yield block
-                self._check_header(number, int(np.count_nonzero(newest)), last_offset)
-                self._check_newest(number, newest, file.read(HEADER.size, SLOT_BYTES * len(newest)))
-            finally:
-                file.close()
+        for number in range(len(self.paths)):
+            yield from self._checked_blocks(number)
+
+    def _checked_blocks(self, number: int) -> Iterator[Int64s]:
+        """Yield the entries of one file, and check it by itself on the way."""
+        file = self.store.fs.open(self.paths[number], writable=False)
+        try:
+            newest = np.zeros(self.sizes.slot_count, np.int32)
+            last_offset: int | None = None
+            for block in self._read_file(number, file, newest):
+                last_offset = int(block[-1, loops.PHYSICAL_OFFSET])
+                yield block
+            self._check_header(number, int(np.count_nonzero(newest)), last_offset)
+            self._check_newest(number, newest, file.read(HEADER.size, SLOT_BYTES * len(newest)))
+        finally:
+            file.close()
 
     def _read_file(self, number: int, file: File, newest: Int32s) -> Iterator[Int64s]:
         count = min(max(self.headers[number].next_number, 1), self.sizes.entry_count)
@@ -91,6 +96,7 @@ class BulkIndexCheck(IndexCheck):
                 return False
             kept = self._next_row - len(self._group) - len(self._following)
             self._table = np.concatenate((self._table[kept:], block))
+            self._table_row += kept
             self._next_row -= kept
         return True
 
@@ -113,7 +119,7 @@ class BulkIndexCheck(IndexCheck):
         if not self.paths:
             return
         entries = scan.index_entries(has_tag_keys=self.store.release.has_tag_entries)
-        if self._is_alike(entries, int(scan.table[kernel.PHYSICAL_OFFSET, -1])):
+        if self._is_alike(entries, int(scan.table[-1, kernel.PHYSICAL_OFFSET])):
             return
         for row in range(len(scan)):
             self.take(scan.request(row))
