@@ -132,7 +132,7 @@ class FollowedLog:
         scan = scan_records(data, position, deliver_time=self.deliver_time)
         if len(scan):
             self.message_count += len(scan)
-            self.newest_ms = max(self.newest_ms, int(scan.table[:, kernel.STORE_MS].max()))
+            self.newest_ms = max(self.newest_ms, int(scan.table[kernel.STORE_MS].max()))
             for follow in self.scan_followers or ():
                 follow(scan)
         return scan.end_position

@@ -119,7 +119,7 @@ class BulkIndexCheck(IndexCheck):
         if not self.paths:
             return
         entries = scan.index_entries(has_tag_keys=self.store.release.has_tag_entries)
-        if self._is_alike(entries, int(scan.table[-1, kernel.PHYSICAL_OFFSET])):
+        if self._is_alike(entries, int(scan.table[kernel.PHYSICAL_OFFSET, -1])):
             return
         for row in range(len(scan)):
             self.take(scan.request(row))

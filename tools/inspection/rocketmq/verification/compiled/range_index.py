@@ -50,7 +50,7 @@ class RangeIndex:
 
     def take_scan(self, scan: RecordScan) -> None:
         """Hold the entries of many messages against them."""
-        self._last_place = int(scan.table[-1, kernel.PHYSICAL_OFFSET])
+        self._last_place = int(scan.table[kernel.PHYSICAL_OFFSET, -1])
         if self._is_alike:
             found = scan.index_entries(has_tag_keys=self._has_tags)
             places, stored_ms = found.physical_offsets, found.store_timestamps_ms
