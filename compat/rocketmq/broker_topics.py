@@ -38,6 +38,8 @@ class SendRoute:
 
     queue_count: int
     sys_flag: int
+    #: a batch stays one message in its queues
+    keeps_batches: bool
 
 
 class BrokerTopics:
@@ -164,11 +166,15 @@ class BrokerTopics:
         return known
 
     def learn_route(self, config: TopicConfig) -> None:
-        """Remember that a topic can be sent to as it is."""
-        if self._settings.permission & PERM_WRITE:
+        """Remember that a topic can be sent to as it is, if that is so."""
+        attributes = config.attributes
+        is_plain = attributes.get("cleanup.policy") != "COMPACTION"
+        if is_plain and self._settings.permission & PERM_WRITE:
             queue_count = max(config.read_queue_count, config.write_queue_count)
             sys_flag = MULTI_TAGS if config.topic_filter_type == "MULTI_TAG" else 0
-            self.routes[config.topic_name] = SendRoute(queue_count, sys_flag)
+            self.routes[config.topic_name] = SendRoute(
+                queue_count, sys_flag, attributes.get("queue.type") == "BatchCQ"
+            )
 
     def put(self, config: TopicConfig) -> None:
         """Add or change a topic, on the disk too, and tell whoever wants to know."""

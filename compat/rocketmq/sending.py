@@ -38,7 +38,9 @@ from logstore.segments.rocketmq.messages.properties import (
     UNIQUE_KEY,
     WAIT,
     encode_properties,
+    find_property,
     parse_properties,
+    property_needle,
 )
 from logstore.segments.rocketmq.messages.system_flags import (
     INNER_BATCH,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
 #: the version from which on clients say how often a message may be consumed again (V3_4_9)
 SAYS_RECONSUME_MAX_SINCE = 121
 _TOPIC_LENGTH_MAX = 127
+_UNIQUE_KEY, _WAIT = property_needle(UNIQUE_KEY), property_needle(WAIT)
 #: what is no batch, whatever a client means by it
 _FALSE = frozenset({"false", "0", "1"})
 _PUT_OK = PutMessageStatus.PUT_OK
@@ -76,8 +79,11 @@ def answer_send(
     """Store what a client sends; return the answer, or a promise of it that waits for the disk."""
     try:
         return _send(broker, channel, request, fields)
-    except RefusedError as refusal:
-        return broker.send_answers.refused(request, refusal)
+    except MalformedBatchError as error:
+        refusal = RefusedError(ResponseCode.SYSTEM_ERROR, str(error))
+    except RefusedError as error:
+        refusal = error
+    return broker.send_answers.refused(request, refusal)
 
 
 def _send(
@@ -88,10 +94,12 @@ def _send(
         topic = fields["b"]
         queue_id = int(fields["e"])
         route = broker.topics.routes.get(topic)
-        if route is None or fields.get("m", "false") not in _FALSE:
+        if route is None or not 0 <= queue_id < route.queue_count or not request.body:
             return _send_carefully(broker, channel, request, fields)
-        if not 0 <= queue_id < route.queue_count or not request.body:
-            return _send_carefully(broker, channel, request, fields)
+        if (batch := fields.get("m", "false")) not in _FALSE:
+            if batch != "true" or route.keeps_batches:
+                return _send_carefully(broker, channel, request, fields)
+            return _put_batch(broker, channel, request, fields, topic, queue_id, route.sys_flag)
         sent = broker.property_rewriter.rewrite(fields.get("i", ""))
         if sent.is_half:
             return _send_carefully(broker, channel, request, fields)
@@ -278,36 +286,64 @@ def _send_batch(
         raise RefusedError(
             ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {topic}"
         )
-    outer = parse_properties((fields.get("i") or "").encode("utf-8", "surrogatepass"))
-    body = bytes(request.body)
-    batch_key: str | None = None
-    try:
-        if config.attributes.get("queue.type") == "BatchCQ" and UNIQUE_KEY in outer:
-            batch_key = outer[UNIQUE_KEY]
-            result = broker.store.put_message(
-                _inner_batch(broker, channel, fields, config, queue_id, outer, body)
-            )
-        else:
-            draft = draft_batch(
-                topic=topic,
-                body=body,
-                queue_id=queue_id,
-                born_timestamp_ms=read_long(fields, "g"),
-                born_host=broker.born_hosts[channel],
-                store_host=broker.store_host,
-                sys_flag=read_int(fields, "f") | _filter_flag(config),
-                reconsume_times=read_int(fields, "j", 0),
-                has_property_crc=broker.store.putting.rules.has_property_crc,
-            )
-            result = broker.store.put_batch(draft)
-    except MalformedBatchError as error:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+    broker.topics.learn_route(config)
+    if config.attributes.get("queue.type") == "BatchCQ":
+        outer = parse_properties((fields.get("i") or "").encode("utf-8", "surrogatepass"))
+        if UNIQUE_KEY in outer:
+            draft = _inner_batch(broker, channel, request, fields, config, queue_id, outer)
+            result = broker.store.put_message(draft)
+            return _answer_batch(broker, request, fields, queue_id, result, outer[UNIQUE_KEY])
+    sys_flag = _filter_flag(config)
+    return _put_batch(broker, channel, request, fields, topic, queue_id, sys_flag)
+
+
+def _put_batch(
+    broker: Broker,
+    channel: Channel,
+    request: Command,
+    fields: Mapping[str, str],
+    topic: str,
+    queue_id: int,
+    sys_flag: int,
+) -> list[Chunk] | Later[list[Chunk]] | None:
+    """
+    Put every message of a batch as one of its own; `sys_flag` is the topic's.
+
+    Raises:
+        MalformedBatchError: the body is no batch.
+
+    """
+    draft = draft_batch(
+        topic=topic,
+        body=bytes(request.body),
+        queue_id=queue_id,
+        born_timestamp_ms=read_long(fields, "g"),
+        born_host=broker.born_hosts[channel],
+        store_host=broker.store_host,
+        sys_flag=read_int(fields, "f") | sys_flag,
+        reconsume_times=read_int(fields, "j", 0),
+        has_property_crc=broker.store.putting.rules.has_property_crc,
+    )
+    result = broker.store.put_batch(draft)
+    return _answer_batch(broker, request, fields, queue_id, result)
+
+
+def _answer_batch(
+    broker: Broker,
+    request: Command,
+    fields: Mapping[str, str],
+    queue_id: int,
+    result: PutResult,
+    batch_key: str | None = None,
+) -> list[Chunk] | Later[list[Chunk]] | None:
     if result.status is not _PUT_OK:
         raise RefusedError(*refusal_of(broker, result.status))
     if request.flag & ONEWAY_FLAG:
         return None
-    unique_key = outer.get(UNIQUE_KEY)
-    if broker.awaits_puts and outer.get(WAIT, "true").lower() == "true":
+    text = (fields.get("i") or "").encode("utf-8", "surrogatepass")
+    found = find_property(text, _UNIQUE_KEY)
+    unique_key = None if found is None else found.decode("utf-8", "replace")
+    if broker.awaits_puts and (find_property(text, _WAIT) or b"true").lower() == b"true":
         return _when_stored(broker, request, result, queue_id, unique_key, None, batch_key)
     return broker.send_answers.stored(request, result, queue_id, unique_key, None, batch_key)
 
@@ -315,13 +351,14 @@ def _send_batch(
 def _inner_batch(
     broker: Broker,
     channel: Channel,
+    request: Command,
     fields: Mapping[str, str],
     config: TopicConfig,
     queue_id: int,
     outer: dict[str, str],
-    body: bytes,
 ) -> MessageDraft:
     """Return one message that holds a whole batch, for a topic whose queues keep batches."""
+    body = bytes(request.body)
     stored = {
         **outer,
         CLUSTER: broker.settings.cluster_name,

@@ -22,4 +22,7 @@ def handle_raw(
     broker: Broker, channel: Channel, request: Command
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Serve one request."""
-    return answer_send(broker, channel, request, {**request.ext_fields, "m": "true"})
+    fields = request.ext_fields
+    if fields.get("m") != "true":
+        fields = {**fields, "m": "true"}
+    return answer_send(broker, channel, request, fields)

@@ -130,6 +130,53 @@ def test_a_batch_that_is_cut_off_stores_nothing() -> None:
     assert peer.messages() == []
 
 
+@pytest.mark.parametrize(
+    ("attributes", "flush", "changes"),
+    [
+        ("", "ASYNC_FLUSH", {}),
+        ("", "SYNC_FLUSH", {}),
+        ("", "SYNC_FLUSH", {"i": "WAIT\x01false\x02"}),
+        ("", "ASYNC_FLUSH", {"i": ""}),
+        ("", "ASYNC_FLUSH", {"f": 2**31}),
+        ("", "ASYNC_FLUSH", {"j": "x"}),
+        ("", "ASYNC_FLUSH", {"g": 2**63}),
+        ("", "ASYNC_FLUSH", {"e": 99}),
+        ("", "ASYNC_FLUSH", {"e": -1, "queues": 1}),
+        ("", "ASYNC_FLUSH", {"body": b"no batch"}),
+        ("", "ASYNC_FLUSH", {"body": b""}),
+        ("+queue.type=BatchCQ", "ASYNC_FLUSH", {}),
+        ("+cleanup.policy=COMPACTION", "ASYNC_FLUSH", {}),
+    ],
+)
+def test_a_batch_is_the_same_behind_others(
+    attributes: str, flush: str, changes: dict[str, object]
+) -> None:
+    """What a topic is known for changes nothing of what is stored, answered or refused."""
+    seen: list[object] = []
+    for is_known in (False, True):
+        broker = a_broker(settings={"flushDiskType": flush})
+        peer = Peer(broker)
+        asked = {
+            "topic": TOPIC, "readQueueNums": 4, "writeQueueNums": changes.get("queues", 4),
+            "perm": 6, "topicFilterType": "MULTI_TAG", "order": "false", "attributes": attributes,
+        }  # fmt: skip
+        peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, asked)
+        text = f"UNIQ_KEY\x01{KEY}\x02WAIT\x01true\x02"
+        fields = sent_fields(TOPIC, 1, text, m="true", g=7)
+        body = encode_batch_body([BatchItem(b"one", b"KEYS\x01k\x02", 3), BatchItem(b"two", b"")])
+        peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body)
+        assert (TOPIC in broker.topics.routes) is ("COMPACTION" not in attributes)
+        if not is_known:
+            broker.topics.routes.clear()
+        fields = {**fields, **{name: changes[name] for name in changes.keys() & fields.keys()}}
+        answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, changes.get("body", body))  # type: ignore[arg-type]
+        log = broker.store.commit_log
+        seen.append((answer.code, answer.remark, answer.fields, log.read(0, log.wrote_where)))
+        peer.produce(b"single", queue_id=1)  # a topic that is compacted goes on wanting keys
+        seen[-1] = seen[-1], log.wrote_where
+    assert seen[0] == seen[1]
+
+
 def test_a_batch_does_not_go_to_a_retry_topic() -> None:
     """The refusal is Java's."""
     peer = Peer(a_broker())
