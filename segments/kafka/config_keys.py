@@ -21,6 +21,7 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_REPLICA = re.compile(r"[0-9]+:[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -72,7 +73,8 @@ class ConfigKey:
     One setting. `default` is text, None where Kafka has null.
 
     `choices` bounds strings, and the members of lists; `minimum` and `maximum` are inclusive, with
-    the numbers in `excluded` not allowed although they lie between.
+    the numbers in `excluded` not allowed although they lie between. Where `names_replicas`, a list
+    has replicas as ``partition:broker``, or is ``*`` for all of them.
     """
 
     name: str
@@ -85,6 +87,7 @@ class ConfigKey:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     excluded: tuple[int, ...] = ()
+    names_replicas: bool = False
 
     @property
     def allowed(self) -> str:
@@ -92,6 +95,8 @@ class ConfigKey:
         if self.choices:
             one = "any of" if self.type is ConfigType.LIST else "one of"
             return f"must be {one} {', '.join(self.choices)}"
+        if self.names_replicas:
+            return "must be * or a list of partition:broker, in numbers"
         if self.minimum is not None and self.maximum is not None:
             but = "".join(f", but not {number}" for number in self.excluded)
             return f"must be a number in [{self.minimum}, {self.maximum}]{but}"
@@ -121,6 +126,8 @@ class ConfigKey:
             members = tuple(re.split(r"\s*,\s*", text)) if text else ()
             if self.choices and not set(members) <= set(self.choices):
                 raise ConfigError(self.name, text, self.allowed)
+            if self.names_replicas and not _name_replicas(members):
+                raise ConfigError(self.name, text, self.allowed)
             return members
         if self.choices and text not in self.choices:
             raise ConfigError(self.name, text, self.allowed)
@@ -142,6 +149,11 @@ class ConfigKey:
         return value
 
 
+def _name_replicas(members: tuple[str, ...]) -> bool:
+    """Tell whether a list names replicas; Kafka overlooks empty members, as after a last comma."""
+    return members == ("*",) or all(_REPLICA.fullmatch(one) for one in members if one)
+
+
 def config_key(
     name: str,
     kind: ConfigType,
@@ -154,7 +166,10 @@ def config_key(
     excluded: tuple[int, ...] = (),
     effect: Effect = Effect.USED,
     scope: Scope = Scope.BROKER,
+    names_replicas: bool = False,
 ) -> ConfigKey:
     """Return a key; for the tables, which give what differs. `default` None is Kafka's null."""
     text = None if default is None else str(default)
-    return ConfigKey(name, kind, text, doc, scope, effect, minimum, maximum, choices, excluded)
+    return ConfigKey(
+        name, kind, text, doc, scope, effect, minimum, maximum, choices, excluded, names_replicas
+    )

@@ -18,12 +18,12 @@ import attrs
 
 from logstore.compat.kafka.configs.loggers import change_levels
 from logstore.compat.kafka.configs.resources import ResourceType
+from logstore.compat.kafka.configs.topic_settings import check_topic_settings
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.topics.names import flaw_of
 from logstore.errors import LogStoreError
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
-from logstore.segments.kafka.config import parse_topic_configs
 from logstore.segments.kafka.config_keys import ConfigKey, ConfigType
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
 
@@ -145,7 +145,7 @@ def _alter_topic(
     topic = broker.topics.get(name)
     own: Mapping[str, str] = {} if topic is None or is_replacing else topic.settings
     settings = _changed(own, changes, TOPIC_CONFIG_KEYS)
-    parse_topic_configs({**broker.store.log_defaults, **settings})
+    check_topic_settings(broker, settings)
     if topic is None:
         raise RefusedRequestError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'"

@@ -40,6 +40,8 @@ _ASKED_FOR = frozenset({"producer.id.expiration.ms"})
 _WITHOUT_EFFECT = frozenset(
     {
         "background.threads",
+        "group.consumer.assignment.interval.ms",
+        "group.coordinator.cached.buffer.max.bytes",
         "log.cleaner.backoff.ms",
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.io.buffer.load.factor",
@@ -50,6 +52,7 @@ _WITHOUT_EFFECT = frozenset(
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
+        "metric.reporters",
         "num.io.threads",
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
@@ -65,8 +68,17 @@ _CHANGEABLE = _LOG_DEFAULTS | _ASKED_FOR | _WITHOUT_EFFECT
 _FIXED_FAMILIES = tuple(
     sorted(
         set(ACCEPTED_FAMILIES)
-        - {"listener.name.", "principal.builder.class", "remote.", "sasl.", "ssl.", "zookeeper."}
+        - {"config.providers", "follower.fetch.", "listener.name.", "principal.builder.class"}
+        - {"remote.", "sasl.", "ssl.", "zookeeper."}
     )
+)
+#: the dynamic ones of families that are fixed otherwise
+_TAKEN = frozenset(
+    {
+        "group.share.assignment.interval.ms",
+        "group.streams.assignment.interval.ms",
+        "share.coordinator.cached.buffer.max.bytes",
+    }
 )
 _PER_LISTENER = "ssl."
 
@@ -196,7 +208,8 @@ class DynamicConfig:
             raise _refused(
                 f"{name} can be changed for one listener only: listener.name.NAME.{name}"
             )
-        if name.startswith(_FIXED_FAMILIES) or (key is not None and not self.is_dynamic(name)):
+        is_fixed = key is None and name not in _TAKEN and name.startswith(_FIXED_FAMILIES)
+        if is_fixed or (key is not None and not self.is_dynamic(name)):
             raise _refused(f"{name} cannot be changed while the broker runs")
         if key is None:
             return

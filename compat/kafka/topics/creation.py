@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.kafka.configs.topic_settings import check_topic_settings
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.topics.names import (
@@ -24,7 +25,6 @@ from logstore.compat.kafka.topics.names import (
     clash_of,
     flaw_of,
 )
-from logstore.segments.kafka.config import parse_topic_configs
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
@@ -165,7 +165,7 @@ def _check_settings(broker: Broker, plan: TopicPlan) -> dict[str, str]:
             ErrorCode.INVALID_CONFIG, f"settings must have values: {', '.join(empty)}"
         )
     settings = {key: value for key, value in plan.settings.items() if value is not None}
-    parse_topic_configs({**broker.store.log_defaults, **settings})
+    check_topic_settings(broker, settings)
     return settings
 
 

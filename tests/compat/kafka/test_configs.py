@@ -266,6 +266,8 @@ def test_lists_grow_and_shrink() -> None:
             [("min.compaction.lag.ms", SET, "2"), ("max.compaction.lag.ms", SET, "1")],
             40,
         ),
+        (TOPIC, "a", [("leader.replication.throttled.replicas", SET, "foo")], 40),
+        (TOPIC, "a", [("remote.storage.enable", SET, "true")], 40),
         (TOPIC, "a", [("segment.ms", SET, None)], 42),
         (TOPIC, "a", [("segment.ms", 4, "1")], 42),
         (TOPIC, "a", [("segment.ms", SET, "1"), ("segment.ms", DELETE, None)], 42),
@@ -276,6 +278,9 @@ def test_lists_grow_and_shrink() -> None:
         (BROKER, "1", [("num.partitions", SET, "2")], 42),
         (BROKER, "1", [("metrics.num.samples", SET, "3")], 42),
         (BROKER, "1", [("ssl.keystore.type", SET, "JKS")], 42),
+        (BROKER, "1", [("group.consumer.max.size", SET, "9")], 42),
+        (BROKER, "1", [("group.consumer.assignment.interval.ms", SET, "-1")], 42),
+        (BROKER, "1", [("cordoned.log.dirs", SET, "/a")], 42),
         (BROKER, "1", [("log.retention.ms", SET, "-5")], 42),
         (BROKER, "1", [("log.segment.bytes", SET, "1")], 42),
         (GROUP, "g", [("x", SET, "1")], 42),
@@ -292,6 +297,14 @@ def test_a_bad_change_changes_nothing(
     assert alter(conversation, kind, name, (good, SET, "1000"), *changes) == code
     assert conversation.broker.topics["a"].settings == {"retention.ms": "5000"}
     assert conversation.broker.dynamic_config.of_broker == {}
+
+
+def test_a_topic_is_tiered_where_the_broker_is() -> None:
+    """``remote.storage.enable`` is taken by a broker that was told to have tiered storage."""
+    conversation = Conversation({"remote.log.storage.system.enable": "true"})
+    conversation.create("a")
+    assert alter(conversation, TOPIC, "a", ("remote.storage.enable", SET, "true")) == 0
+    assert shown(conversation, TOPIC, "a", "remote.storage.enable") == ("true", 1)
 
 
 def test_a_rehearsal_changes_nothing() -> None:
@@ -365,6 +378,30 @@ def test_a_default_that_would_break_a_topic_is_refused() -> None:
     change = ("log.cleaner.max.compaction.lag.ms", SET, "1000")
     assert alter(conversation, BROKER, "1", change) == 42
     assert conversation.broker.dynamic_config.of_broker == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("group.consumer.assignment.interval.ms", "1500"),
+        ("group.coordinator.cached.buffer.max.bytes", "2000000"),
+        ("group.share.assignment.interval.ms", "1500"),
+        ("group.streams.assignment.interval.ms", "1500"),
+        ("share.coordinator.cached.buffer.max.bytes", "2000000"),
+        ("metric.reporters", ""),
+        ("config.providers", ""),
+        ("follower.fetch.last.tiered.offset.enable", "true"),
+        ("remote.fetch.max.wait.ms", "600"),
+    ],
+)
+def test_what_kafka_lets_change_changes(name: str, value: str) -> None:
+    """Settings that 4.3 takes while it runs are taken here, although nothing depends on them."""
+    conversation = Conversation()
+    assert alter(conversation, BROKER, "1", (name, SET, value)) == 0
+    assert conversation.broker.dynamic_config.of_broker == {name: value}
+    assert alter(conversation, BROKER, "1", (name, DELETE, None)) == 0
+    if name in BROKER_CONFIG_KEYS:
+        assert not describe(conversation, BROKER, "1", [name])["configs"][name]["read_only"]
 
 
 def test_a_broker_setting_that_nobody_knows_is_kept_and_not_shown() -> None:

@@ -118,6 +118,7 @@ def test_a_rehearsal_changes_nothing() -> None:
         (wanted("new", configs=[{"name": "segment.ms", "value": "soon"}]), 40),
         (wanted("new", configs=[{"name": "segment.ms", "value": "0"}]), 40),
         (wanted("new", configs=[{"name": "segment.ms", "value": None}]), 40),
+        (wanted("new", configs=[{"name": "remote.storage.enable", "value": "true"}]), 40),
         (wanted("new", assignments=assigned([1])), 42),
         (wanted("new", -1, 1, assignments=assigned([1])), 42),
         (wanted("new", 1, -1, assignments=assigned([1])), 42),

@@ -65,6 +65,10 @@ def test_values_are_parsed() -> None:
         ("compression.lz4.level", "18", r"\[1, 17\]"),
         ("message.timestamp.type", "createtime", "one of CreateTime, LogAppendTime"),
         ("preallocate", "yes", "true or false"),
+        *(
+            ("leader.replication.throttled.replicas", text, r"\* or a list of partition:broker")
+            for text in ("foo", "*,1:1", "**", "1:-1", "0:1:2", "1")
+        ),
         ("no.such.thing", "1", "no such topic setting"),
     ],
 )
@@ -74,6 +78,14 @@ def test_bad_values(name: str, value: str, allowed: str) -> None:
         parse_topic_configs({name: value})
     assert caught.value.name == name
     assert repr(value) in str(caught.value)
+
+
+def test_throttled_replicas() -> None:
+    """Replicas are named by partition and broker, or all of them by a star."""
+    for text in ("", "*", " * ", "1:1", " 1:1 , 2:3", "1:1,"):
+        parse_topic_configs({"follower.replication.throttled.replicas": text})
+    names = parse_topic_configs({"leader.replication.throttled.replicas": "0:1,1:1"})
+    assert names.leader_replication_throttled_replicas == ("0:1", "1:1")
 
 
 def test_compaction_lags_must_fit() -> None:
