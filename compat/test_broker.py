@@ -44,6 +44,8 @@ class TestBroker:
     `port` is the one that clients are given, the name server's with RocketMQ, whose broker listens
     on `broker_port`; 0 is any free one.
 
+    With `emulate`, as in ``TestBroker(emulate="0.10.2")``, clients find that Kafka release's APIs.
+
     `protocols` says who is served, on either layout: ``("kafka", "rocketmq")`` for both. Then
     `port` is Kafka's if Kafka is among them, and :attr:`name_server` the other address.
     """
@@ -59,6 +61,7 @@ class TestBroker:
         port: int = 0,
         broker_port: int = 0,
         settings: Mapping[str, str] | None = None,
+        emulate: str | None = None,
         host: Host | None = None,
     ) -> None:
         self.directory = directory or ""
@@ -67,6 +70,10 @@ class TestBroker:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._ports = port, broker_port
         self._settings = settings or {}
+        self._emulate = emulate
+        assert emulate is None or self.protocols == ("kafka",) == (layout,), (
+            "for Kafka's own layout"
+        )
         self._host = system_host() if host is None else host
         self._served: KafkaInThread | RocketMQInThread | BridgeInThread | None = None
 
@@ -145,7 +152,7 @@ class TestBroker:
                 self._host, directory, self._settings, self.layout, self.protocols
             )
         if self.layout == "kafka":
-            return KafkaInThread(self._host, self.directory, self._settings)
+            return KafkaInThread(self._host, self.directory, self._settings, self._emulate)
         return RocketMQInThread(self._host, self.directory, self._settings)
 
     def stop(self) -> None:

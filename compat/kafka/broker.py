@@ -26,6 +26,7 @@ from logstore.segments.kafka.topic import Topic
 if TYPE_CHECKING:
     import uuid
 
+    from logstore.compat.kafka.emulation.release import Emulation
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
     from logstore.compat.kafka.produce_route import ProduceRoute
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
@@ -43,6 +44,12 @@ def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None],
     except Exception as failure:  # noqa: BLE001 - handed to `done`, whatever it is
         error = failure
     done(error)
+
+
+def _emulation_of(release: str) -> Emulation:
+    from logstore.compat.kafka.emulation.release import Emulation
+
+    return Emulation.of(release)
 
 
 class Broker:
@@ -74,6 +81,8 @@ class Broker:
         #: how produce requests of a version that start with certain bytes are understood
         self.produce_routes: dict[tuple[int, bytes], ProduceRoute] = {}
         self._producer_ids = range(0)
+        #: the release whose clients are served, if it is not the newest
+        self.emulation: Emulation | None = None
         #: why there are no transactions here; None where there are
         self.transactions_refusal: str | None = None
         #: a client's transactional records need a transaction that the coordinator knows of
@@ -101,6 +110,7 @@ class Broker:
         *,
         is_parallel: bool = False,
         release: MetadataVersion | None = None,
+        emulated_release: str | None = None,
     ) -> Broker:
         """
         Open (or create, or recover) the store in `directory` and return a broker over it.
@@ -108,14 +118,16 @@ class Broker:
         `settings` are those of ``server.properties``. With `is_parallel` as many partitions are
         recovered at a time as they say; without, one after the other, every time the same.
         `release` is the metadata version of a new directory, and must be that of an old one.
+        `emulated_release`, as "3.9", is the one whose APIs clients find here.
 
         Raises:
-            ConfigError: a setting has a value that is not allowed.
+            ConfigError: a setting has a value that is not allowed, or nobody knows the release.
             StorageError: the directory cannot be served; the text says why and what to do.
 
         """
         given = BrokerConfig(settings)
         config = BrokerSettings.of(given)
+        emulation = None if emulated_release is None else _emulation_of(emulated_release)
         options = StoreOptions(
             node_id=config.node_id,
             log_defaults=given.topic_defaults(),
@@ -125,7 +137,9 @@ class Broker:
         )
         store = KafkaStore(host, directory, options)
         try:
-            return cls(host, store, config)
+            broker = cls(host, store, config)
+            broker.emulation = emulation
+            return broker
         except BaseException:
             store.abandon()  # lets go of the lock
             raise

@@ -119,7 +119,8 @@ class KafkaConnection:
 
     def _handle(self, frame: memoryview) -> None:
         key, version, correlation_id = _unpack_header(frame)
-        api = APIS.get(key)
+        emulation = self.broker.emulation
+        api = APIS.get(key) if emulation is None else emulation.api(key, version)
         if api is None or not api.version_min <= version <= api.version_max:
             self._refuse_version(key, version, correlation_id)
             return

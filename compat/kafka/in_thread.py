@@ -18,8 +18,12 @@ TEST_SETTINGS: Mapping[str, str] = {
 class KafkaInThread:
     """Opened by the constructor, served between :meth:`start` and :meth:`stop`."""
 
-    def __init__(self, host: Host, directory: str, settings: Mapping[str, str]) -> None:
-        self.broker = Broker.open(host, directory, {**TEST_SETTINGS, **settings})
+    def __init__(
+        self, host: Host, directory: str, settings: Mapping[str, str], emulate: str | None = None
+    ) -> None:
+        self.broker = Broker.open(
+            host, directory, {**TEST_SETTINGS, **settings}, emulated_release=emulate
+        )
         self.thread = ServerThread(self.broker, self._advertise)
 
     @property

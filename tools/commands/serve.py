@@ -52,6 +52,9 @@ _PORT_RANGE = click.IntRange(0, 65535)
 @click.option("--release-version", metavar="X.Y[-IVn]",
               help="Kafka release whose metadata version a new directory gets, so that a broker "
                    "of that release can start on it too; without it 4.3.")  # fmt: skip
+@click.option("--emulate", "emulated_release", metavar="X.Y",
+              help="Kafka: serve the APIs of this older release, as 3.9 or 0.10.2, and what its "
+                   "clients send and expect.")  # fmt: skip
 @click.option("--json", "is_json", is_flag=True, help="Print the ready line as JSON.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; twice for debugging.")
 def serve(
@@ -61,6 +64,7 @@ def serve(
     broker_port: int | None,
     name_servers: str | None,
     release_version: str | None,
+    emulated_release: str | None,
     verbose: int,
     **given: Any,
 ) -> None:
@@ -76,6 +80,7 @@ def serve(
       logstore serve --set num.partitions=6 --set log.segment.bytes=1048576
       logstore serve -c server.properties --port 0
       logstore serve --data DIR --release-version 3.9
+      logstore serve --emulate 0.10.2
       logstore serve --layout rocketmq --data DIR
       logstore serve --layout rocketmq --port 0 --broker-port 0 --json
       logstore serve --layout rocketmq -c broker.conf -n namesrv.example:9876
@@ -86,19 +91,18 @@ def serve(
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
     request = _request(**given)
     protocols = _protocols(layout, protocol_names)
-    if release_version is not None and (layout, protocols) != ("kafka", {"kafka"}):
-        raise click.UsageError("--release-version is for Kafka's layout, served to Kafka alone")
+    if (layout, protocols) != ("kafka", {"kafka"}):
+        releases = {"--release-version": release_version, "--emulate": emulated_release}
+        _refuse(releases, "is for Kafka's layout, served to Kafka alone")
     if "rocketmq" not in protocols:
-        for value, option in (
-            (broker_port, "--broker-port"), (namesrv_port, "--namesrv-port"), (name_servers, "-n"),
-        ):  # fmt: skip
-            if value is not None:
-                raise click.UsageError(
-                    f"{option} is for RocketMQ's layout or protocol: --layout, --protocol"
-                )
+        places = {"--broker-port": broker_port, "--namesrv-port": namesrv_port, "-n": name_servers}
+        _refuse(places, "is for RocketMQ's layout or protocol: --layout, --protocol")
     raise_file_limit()
     ports = {"namesrv": namesrv_port, "broker": broker_port}
-    _serve(request, layout, protocols, ports, name_servers, release_version)
+    request = attrs.evolve(
+        request, release_version=release_version, emulated_release=emulated_release
+    )
+    _serve(request, layout, protocols, ports, name_servers)
 
 
 def _request(
@@ -111,6 +115,13 @@ def _request(
 ) -> ServeRequest:
     settings = read_settings(properties_path, assignments)
     return ServeRequest(directory, host, port, settings, is_json)
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    """Raise a usage error if one of the options was given."""
+    for option, value in options.items():
+        if value is not None:
+            raise click.UsageError(f"{option} {why}")
 
 
 def _protocols(layout: str, names: str | None) -> set[str]:
@@ -127,7 +138,6 @@ def _serve(
     protocols: set[str],
     ports: Mapping[str, int | None],
     name_servers: str | None,
-    release_version: str | None,
 ) -> None:
     """Hand on to what serves just this: importing the other protocol takes time."""
     if is_bridged(layout, protocols, request.directory):
@@ -143,4 +153,4 @@ def _serve(
     else:
         from logstore.tools.commands.serve_kafka import serve_kafka
 
-        serve_kafka(request, release_version)
+        serve_kafka(request)

@@ -27,7 +27,7 @@ from logstore.tools.listeners import Listener, find_listener
 PORT = 9092
 
 
-def serve_kafka(request: ServeRequest, release_version: str | None) -> None:
+def serve_kafka(request: ServeRequest) -> None:
     """
     Serve until told to stop.
 
@@ -38,7 +38,7 @@ def serve_kafka(request: ServeRequest, release_version: str | None) -> None:
     settings = request.settings
     for key in BrokerConfig(settings).unknown():
         click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
-    release = None if release_version is None else parse_release(release_version)
+    release = None if request.release_version is None else parse_release(request.release_version)
     addresses = kafka_addresses(settings, request.host, request.port)
     with data_directory(request.directory or kafka_directory(settings)) as directory:
         broker = Broker.open(
@@ -47,6 +47,7 @@ def serve_kafka(request: ServeRequest, release_version: str | None) -> None:
             settings,
             is_parallel=not directory.is_temporary,
             release=release,
+            emulated_release=request.emulated_release,
         )
         try:
             run_in_loop(_run(broker, *addresses, is_json=request.is_json))

@@ -31,6 +31,9 @@ class ServeRequest:
     port: int | None
     settings: Mapping[str, str]
     is_json: bool
+    #: Kafka: whose metadata version a new directory gets, and whose APIs are served
+    release_version: str | None = None
+    emulated_release: str | None = None
 
 
 @attrs.frozen

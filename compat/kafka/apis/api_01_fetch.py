@@ -14,12 +14,14 @@ Fetch (1): versions 4-18.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.fetch_reply import Found, encode
+from logstore.compat.kafka.fetch_reply import Found
+from logstore.compat.kafka.fetch_reply import encode as encode_found
 from logstore.compat.kafka.fetch_sessions import FetchPartition, FetchSession, PartitionKey
 from logstore.compat.kafka.framing import Reader
 from logstore.compat.kafka.refusals import code_of
@@ -63,22 +65,32 @@ class Query:
         return self.session is not None and self.session_epoch > 0
 
 
+#: (query, what was found) -> the whole answer
+Encode = Callable[[Query, list[Found]], "list[Chunk]"]
+
+
 def handle(
     broker: Broker, client: Client, request: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Read what is there; if that is too little, wait for more."""
     del client
-    query = parse(request)
+    return answer(broker, parse(request))
+
+
+def answer(
+    broker: Broker, query: Query, encode: Encode = encode_found
+) -> list[Chunk] | Later[list[Chunk]]:
+    """Answer a request that is read; `encode` writes what was found."""
     error = _enter_session(broker, query)
     if error:
-        return encode(query, [], error)
+        return encode_found(query, [], error)
     wanted = query.wanted
     if query.session is not None:
         wanted = list(query.session.partitions.values())
     found, is_final = _look(broker, query, wanted)
     if is_final or query.max_wait_ms <= 0 or not wanted:
         return encode(query, found)
-    return _wait(broker, query, wanted)
+    return _wait(broker, query, wanted, encode)
 
 
 def parse(request: RawRequest) -> Query:
@@ -212,7 +224,9 @@ def _out_of_range(partition: KafkaPartition, wanted: FetchPartition) -> Found:
     return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, partition.start_offset)
 
 
-def _wait(broker: Broker, query: Query, wanted: list[FetchPartition]) -> Later[list[Chunk]]:
+def _wait(
+    broker: Broker, query: Query, wanted: list[FetchPartition], encode: Encode
+) -> Later[list[Chunk]]:
     """Answer when appends have brought enough, or when the maximal wait is over."""
     later: Later[list[Chunk]] = Later()
     table = broker.by_id if query.version >= 13 else broker.by_name

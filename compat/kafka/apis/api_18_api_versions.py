@@ -1,7 +1,8 @@
 """
 ApiVersions (18): versions 0-4. What every client asks first.
 
-* lists the registry, and so exactly what is dispatched; Produce from 0 on (KAFKA-18659)
+* lists the registry, and so exactly what is dispatched; Produce from 0 on (KAFKA-18659); or what
+  a release served that is emulated
 * the response header is always version 0, so that a client can read it before it knows anything
 * a version of the future is answered in version 0 with 35 and this API's own range (KIP-511)
 * v1: throttle time
@@ -17,13 +18,13 @@ import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.features import FINALIZED_EPOCH, features_of
+from logstore.compat.kafka.features import FINALIZED_EPOCH, TRANSACTION_VERSION, features_of
 from logstore.compat.kafka.framing import MalformedRequestError, Reader, framed
-from logstore.compat.kafka.registry import APIS, Api, RawRequest
+from logstore.compat.kafka.registry import APIS, RawRequest
 from logstore.compat.kafka.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
@@ -56,7 +57,7 @@ def unsupported(correlation_id: int) -> bytes:
     """Return the answer to a version that is not served: version 0, only this API's range."""
     writer = Writer(is_flexible=False)
     writer.i16(ErrorCode.UNSUPPORTED_VERSION)
-    _write_ranges(writer, [APIS[_KEY]])
+    _write_ranges(writer, {_KEY: (APIS[_KEY].advertised_min, APIS[_KEY].version_max)})
     return writer.frame(correlation_id)
 
 
@@ -65,25 +66,34 @@ def _body(broker: Broker, version: int, error: ErrorCode) -> bytes:
     writer = Writer(is_flexible=version >= _FLEXIBLE_FROM)
     is_good = error is ErrorCode.NONE
     writer.i16(error)
-    _write_ranges(writer, [APIS[key] for key in sorted(APIS)] if is_good else [])
+    _write_ranges(writer, _ranges(broker) if is_good else {})
     if version >= 1:
         writer.i32(0)
     writer.tags(_features(broker, version) if is_good else None)
     return writer.body()
 
 
-def _write_ranges(writer: Writer, apis: Sequence[Api]) -> None:
-    writer.count(len(apis))
-    for api in apis:
-        writer.i16(api.key)
-        writer.i16(api.advertised_min)
-        writer.i16(api.version_max)
+def _ranges(broker: Broker) -> Mapping[int, tuple[int, int]]:
+    """Return the lowest and highest version by API, in the order of the keys."""
+    if broker.emulation is not None:
+        return broker.emulation.ranges
+    return {key: (APIS[key].advertised_min, APIS[key].version_max) for key in sorted(APIS)}
+
+
+def _write_ranges(writer: Writer, ranges: Mapping[int, tuple[int, int]]) -> None:
+    writer.count(len(ranges))
+    for key, (lowest, highest) in ranges.items():
+        writer.i16(key)
+        writer.i16(lowest)
+        writer.i16(highest)
         writer.tags()
 
 
 def _features(broker: Broker, version: int) -> dict[int, bytes]:
     """Return the tagged fields: what is supported, which levels are in force, since when."""
     features = features_of(broker.store.metadata.image.features)
+    if broker.emulation is not None and not broker.emulation.has_transaction_version:
+        features = [one for one in features if one.name != TRANSACTION_VERSION]
     told = [one for one in features if one.level_min > 0 or version >= _FIRST_WITH_LEVEL_0]
     supported = Writer(is_flexible=True)
     supported.count(len(told))

@@ -1,0 +1,86 @@
+"""What a release served: the ranges that its clients are told, and who answers what is no more."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+
+import attrs
+from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
+
+from logstore.compat.kafka.registry import APIS, Api, RawHandler
+from logstore.segments.kafka.config_keys import ConfigError
+
+_FIRST_WITH_TRANSACTION_VERSION = (4, 0)
+#: the highest of the versions from 0 on that a broker of today has no more, and who has them
+_OLD: Mapping[int, tuple[int, str]] = {
+    0: (2, "old_produce"),
+    1: (3, "old_fetch"),
+    2: (0, "old_list_offsets"),
+    8: (1, "old_offset_commit"),
+    9: (0, "old_offset_fetch"),
+    19: (1, "old_create_topics"),
+    20: (0, "old_delete_topics"),
+}
+
+
+@attrs.frozen
+class Emulation:
+    """
+    A release by its number, as ``(3, 9)``.
+
+    `ranges` are what clients are told of each API: what the release served and we can.
+    """
+
+    release: tuple[int, ...]
+    ranges: Mapping[int, tuple[int, int]]
+    _old: Mapping[int, Api]
+
+    @classmethod
+    def of(cls, text: str) -> Emulation:
+        """
+        Return the emulation of a release, as in "3.9" or "0.10.2".
+
+        Raises:
+            ConfigError: nothing is known of it.
+
+        """
+        known = {".".join(map(str, release)): release for release in BROKER_API_VERSIONS}
+        release = known.get(text)
+        if release is None:
+            raise ConfigError("emulated release", text, f"there are {', '.join(known)}")
+        told = BROKER_API_VERSIONS[release]
+        ranges = {key: _served(key, *told[key]) for key in sorted(told) if key in APIS}
+        old = {key: _old_api(key) for key in _OLD}
+        return cls(release, {key: it for key, it in ranges.items() if it[0] <= it[1]}, old)
+
+    @property
+    def has_transaction_version(self) -> bool:
+        """Tell whether clients may be told of ``transaction.version``."""
+        return self.release >= _FIRST_WITH_TRANSACTION_VERSION
+
+    def api(self, key: int, version: int) -> Api | None:
+        """Return who serves a request; None if the release did not."""
+        lowest, highest = self.ranges.get(key, (0, -1))
+        if not lowest <= version <= highest:
+            return None
+        api = APIS[key]
+        return api if version >= api.version_min else self._old[key]
+
+
+def _served(key: int, lowest: int, highest: int) -> tuple[int, int]:
+    """Return the part of a range that is served here."""
+    here = 0 if key in _OLD else APIS[key].version_min
+    return max(lowest, here), min(highest, APIS[key].version_max)
+
+
+def _old_api(key: int) -> Api:
+    """Return the entry of the old versions, whose file is imported at first use."""
+    highest, file = _OLD[key]
+
+    def handle(*question: object) -> object:
+        handler: Callable[..., object] = importlib.import_module(f"{__package__}.{file}").handle
+        return handler(*question)
+
+    raw: RawHandler = handle  # type: ignore[assignment] # as the files have it
+    return Api(key, APIS[key].name, 0, highest, flexible_from=highest + 1, handle_raw=raw)
