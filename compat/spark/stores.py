@@ -14,7 +14,7 @@ from logstore.compat.spark.columns import check_layout
 from logstore.compat.spark.kafka_plan import partition_bounds, plan_units
 from logstore.compat.spark.rocketmq_plan import plan_messages, queue_bounds
 from logstore.errors import ForeignDirectoryError
-from logstore.host import FileSystem
+from logstore.host import FileSystem, Host
 from logstore.os_host import system_host
 from logstore.partition import Store
 from logstore.segments import recognise_layout
@@ -33,6 +33,26 @@ def file_system_of(location: str) -> FileSystem:
     return open_url(location)[0] if is_url(location) else system_host().fs
 
 
+def layout_of(location: str) -> str:
+    """
+    Return the name of the layout of what is there, without opening it.
+
+    Raises:
+        ForeignDirectoryError: no store of a known layout is there.
+
+    """
+    return recognise_layout(*_place(location)).name
+
+
+def _place(location: str) -> tuple[Host, str]:
+    """Return what the files are read by, and their directory in it."""
+    host = system_host()
+    if not is_url(location):
+        return host, str(Path(location).absolute())
+    files, directory = open_url(location)
+    return attrs.evolve(host, fs=files, rng=random.Random(0)), directory
+
+
 @contextmanager
 def open_for_reading(location: str) -> Generator[Store]:
     """
@@ -42,11 +62,7 @@ def open_for_reading(location: str) -> Generator[Store]:
         ForeignDirectoryError: no store of a known layout is there.
 
     """
-    host = system_host()
-    directory = str(Path(location).absolute())
-    if is_url(location):
-        files, directory = open_url(location)
-        host = attrs.evolve(host, fs=files, rng=random.Random(0))
+    host, directory = _place(location)
     store = recognise_layout(host, directory).open(host, directory, writable=False)
     try:
         yield store

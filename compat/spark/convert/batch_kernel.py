@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from logstore.compat.spark.convert.message_kernel import copied
 from logstore.segments.rocketmq.columns.kernel import Bytes, Int64s, Number, compiled
 
 _NAME, _VALUE = 1, 2
@@ -186,10 +187,7 @@ def _put_headers_of_rest(
 @compiled
 def _put_bytes(target: Bytes, at: Number, source: Bytes, start: Number, size: Number) -> Number:
     at = _put_zigzag(target, at, size)
-    if size > 0:
-        target[at : at + size] = source[start : start + size]
-        return at + size
-    return at
+    return copied(source, start, size, target, at) if size > 0 else at
 
 
 @compiled
@@ -263,6 +261,5 @@ def gather_records(
     """Copy records that stand anywhere in `source` back to back; return how many bytes."""
     at: Number = 0
     for row in range(first, last):
-        target[at : at + sizes[row]] = source[starts[row] : starts[row] + sizes[row]]
-        at += sizes[row]
+        at = copied(source, starts[row], sizes[row], target, at)
     return at

@@ -17,6 +17,8 @@ from logstore.errors import LogStoreError
 
 #: a BLANK at the end of every file but the last
 BLANK_BYTES = 8
+#: less is not worth a file of its own
+_SHARE_BYTES_MIN = 64 * 1024 * 1024
 
 
 class UnfitMessageError(LogStoreError):
@@ -61,6 +63,7 @@ def lay_out(
     *,
     begin: int | None = None,
     store_timestamp_ms_min: int = 1,
+    parallelism: int = 1,
 ) -> list[FileSpan]:
     """
     Return which task writes which files with which units, in the order of `measured`.
@@ -69,6 +72,7 @@ def lay_out(
     does not begin at 0 either, as if its first file had been removed: the places in front of it in
     the queue's first file lead to physical offset 0, and a broker takes those below the commit
     log's start for removed ones. `begin` is where the first file begins if there are others.
+    Files are not filled where that would leave some of `parallelism` workers idle at the end.
 
     Raises:
         UnfitMessageError: a message does not fit into a file.
@@ -85,7 +89,7 @@ def lay_out(
     if begin is not None:
         physical_offset = begin
     placed = list(_placed(measured, first_queue_offsets, store_timestamp_ms_min))
-    for group in _groups(measured, max(file_bytes, task_bytes)):
+    for group in _groups(measured, max(file_bytes, task_bytes) - BLANK_BYTES, parallelism):
         # Where a message does not fit any more a file ends: that much of each may stay empty.
         room = file_bytes - BLANK_BYTES - max(measured[index].message_bytes_max for index in group)
         size_bytes = sum(measured[index].size_bytes for index in group)
@@ -113,17 +117,35 @@ def _placed(
         newest[key] = max(floor, one.timestamp_ms_max)
 
 
-def _groups(measured: Sequence[Measured], size_bytes_max: int) -> Iterator[list[int]]:
-    """Yield runs of units that one task takes together."""
+def _groups(
+    measured: Sequence[Measured], size_bytes_max: int, parallelism: int
+) -> Iterator[list[int]]:
+    """Yield runs of units that one task takes together; if there are many workers, even ones."""
+    share = _share([one.size_bytes for one in measured], size_bytes_max, parallelism)
     group: list[int] = []
-    filled_bytes = 0
+    filled_bytes = passed_bytes = 0
+    limit = share
     for index, one in enumerate(measured):
         if one.message_count == 0:
             continue
-        if group and filled_bytes + one.size_bytes > size_bytes_max - BLANK_BYTES:
+        is_even = passed_bytes + one.size_bytes // 2 >= limit
+        if group and (is_even or filled_bytes + one.size_bytes > size_bytes_max):
             yield group
             group, filled_bytes = [], 0
+            limit += share if is_even else 0
         group.append(index)
         filled_bytes += one.size_bytes
+        passed_bytes += one.size_bytes
     if group:
         yield group
+
+
+def _share(sizes_bytes: Sequence[int], size_bytes_max: int, parallelism: int) -> int:
+    """Return how much each of as many tasks gets that no worker has one more than another."""
+    size_bytes = sum(sizes_bytes)
+    if parallelism == 1:
+        return size_bytes + size_bytes_max
+    # A unit is not cut, so a task may have that much more than its share.
+    count = -(-size_bytes // max(1, size_bytes_max - max(sizes_bytes, default=0)))
+    count = -(-count // parallelism) * parallelism
+    return max(_SHARE_BYTES_MIN, -(-size_bytes // max(1, count)))

@@ -21,6 +21,7 @@ from logstore.compat.spark.convert.offset_map import OffsetMapWriter
 from logstore.compat.spark.convert.restored_messages import RestoredBatch
 from logstore.compat.spark.convert.topic_names import rocketmq_name
 from logstore.compat.spark.convert.work_folder import Attempt
+from logstore.compat.spark.convert.write_behind import WriteBehind
 from logstore.compat.spark.stores import file_system_of
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.host import File
@@ -180,6 +181,7 @@ class _Files:
         self._file_bytes = file_bytes
         self._position = 0
         self._count = 1
+        self._behind = WriteBehind()
         self._file = self._open()
 
     def _open(self) -> File:
@@ -207,6 +209,7 @@ class _Files:
                 physical_offsets,
             )
             self._file.write(self._position, data.data)
+            self._behind.wrote(self._file, len(data))
             self._derived.add(data)
             self._position += len(data)
         return physical_offsets
@@ -229,12 +232,17 @@ class _Files:
         """End the file with a BLANK and begin the next one."""
         blank = BLANK.pack(self._file_bytes - self._position, BLANK_MAGIC)
         self._file.write(self._position, blank)
-        self._file.sync()
-        self._file.close()
+        self._seal()
         self._base += self._file_bytes
         self._position = 0
         self._count += 1
         self._file = self._open()
+
+    def _seal(self) -> None:
+        """Make the file at hand durable."""
+        self._behind.finish()
+        self._file.sync()
+        self._file.close()
 
     def close(self, file_count: int, *, is_last: bool) -> None:
         """End the span; files that were not needed are a BLANK each, as none may be missing."""
@@ -244,6 +252,6 @@ class _Files:
                 self._roll()
             blank = BLANK.pack(self._file_bytes - self._position, BLANK_MAGIC)
             self._file.write(self._position, blank)
-        self._file.sync()
-        self._file.close()
+        self._seal()
+        self._behind.close()
         self._fs.sync_directory(str(self._directory))

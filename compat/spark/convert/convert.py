@@ -21,10 +21,8 @@ from logstore.compat.spark.convert.work_folder import (
     WorkFolder,
 )
 from logstore.compat.spark.options import OptionError
-from logstore.compat.spark.stores import open_for_reading
-from logstore.errors import CorruptEntryError, ForeignDirectoryError
-from logstore.segments.kafka.store import KafkaStore
-from logstore.segments.rocketmq.store import RocketMQStore
+from logstore.compat.spark.stores import layout_of
+from logstore.errors import ForeignDirectoryError
 
 
 def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
@@ -35,7 +33,6 @@ def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
         TargetError: something else stands there, or the target lies in the source.
         OptionError: what is wished cannot be preserved.
         ForeignDirectoryError: the source is no store, or of the target's own layout.
-        CorruptEntryError: a RocketMQ source was closed cleanly, and its log ends in damage.
 
     """
     folder = WorkFolder(options.target)
@@ -130,29 +127,6 @@ def _check_apart(options: ConvertOptions) -> None:
 
 
 def _check_source(options: ConvertOptions) -> None:
-    with open_for_reading(options.source) as store:
-        layout = "kafka" if isinstance(store, KafkaStore) else "rocketmq"
-        if isinstance(store, RocketMQStore):
-            _check_end(store)
+    layout = layout_of(options.source)
     if options.layout == layout:
         raise ForeignDirectoryError(f"{options.source}: is a {layout} store already")
-
-
-def _check_end(store: RocketMQStore) -> None:
-    """
-    Raise if damage hides what a broker has shown: it ends the log in front of it.
-
-    What a crash has left half written is no such damage.
-    """
-    found = store.recovery.log
-    if found is None or found.reason is None or not store.was_clean:
-        return
-    file_bytes = store.commit_log.file_size_bytes
-    position = found.next_offset % file_bytes
-    path = f"{store.directory}/commitlog/{found.next_offset - position:020d}"
-    reason = found.reason.removeprefix(f"{path}: position {position}: ")
-    raise CorruptEntryError(
-        path,
-        position,
-        f"{reason}; what stands behind it would be lost: convert what 'logstore salvage' makes",
-    )

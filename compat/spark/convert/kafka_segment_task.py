@@ -157,12 +157,13 @@ class KafkaSegmentTask:
     def _gathered(self, units: UnitArrays, first: int, last: int) -> NDArray[np.uint8]:
         """Return the records of units ``[first, last)`` back to back, from wherever they stand."""
         target = np.empty(int(units.size_bytes[first:last].sum()), dtype=np.uint8)
-        bases = units.physical_offset - units.physical_offset % self.commit_log_file_bytes
         at = 0
         while first < last:
-            base = int(bases[first])
-            differ = np.flatnonzero(bases[first:last] != base)
-            stop = first + int(differ[0]) if len(differ) else last
+            start = int(units.physical_offset[first])
+            base = start - start % self.commit_log_file_bytes
+            places = units.physical_offset[first:last] - base
+            elsewhere = np.flatnonzero((places < 0) | (places >= self.commit_log_file_bytes))
+            stop = first + int(elsewhere[0]) if len(elsewhere) else last
             at += self._read(base, units, first, stop, target[at:])
             first = stop
         return target

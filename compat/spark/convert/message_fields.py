@@ -8,7 +8,6 @@ Kafka's names. With it the way back restores every message.
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.compat.spark.convert.row_groups import RowGroupWriter
 from logstore.segments.rocketmq.columns import MessageColumns, to_arrow
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED
 
@@ -39,9 +39,13 @@ class MessageFieldsWriter:
 
     def __init__(self, directory: Path, number: int) -> None:
         self._pa: Any = importlib.import_module("pyarrow")
-        self._parquet: Any = importlib.import_module("pyarrow.parquet")
-        self._path = directory / FIELDS_PATTERN.replace("*", f"{number:06d}")
-        self._writer: Any = None
+        self._rows = RowGroupWriter(
+            directory / FIELDS_PATTERN.replace("*", f"{number:06d}"),
+            ("offset", *_FIELDS, "stored_body"),
+            rising=("offset", "born_timestamp", "store_timestamp"),
+            odd=("body_crc", "properties", "stored_body"),
+            statistics=("topic", "partition", "offset"),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -54,23 +58,9 @@ class MessageFieldsWriter:
         columns: MessageColumns,
     ) -> None:
         """Add messages of one partition, a row each."""
-        pa, count = self._pa, len(columns)
-        zeros = pa.array(np.zeros(count, dtype=np.int32))
-        found = to_arrow(columns, _FIELDS)
-        arrays = [
-            pa.DictionaryArray.from_arrays(zeros, pa.array([topic], pa.string())),
-            pa.array(np.full(count, partition, dtype=np.int32)),
-            pa.array(offsets),
-            *found.columns,
-            _compressed_bodies(pa, columns),
-        ]
-        names = ["topic", "partition", "offset", *_FIELDS, "stored_body"]
-        batch = pa.RecordBatch.from_arrays(arrays, names=names)
-        if self._writer is None:
-            self._writer = self._parquet.ParquetWriter(
-                str(self._path), batch.schema, compression="zstd"
-            )
-        self._writer.write_batch(batch)
+        found = to_arrow(columns, _FIELDS).columns
+        stored = _compressed_bodies(self._pa, columns)
+        self._rows.add(topic, partition, (offsets, *found, stored))
 
     def __exit__(
         self,
@@ -78,10 +68,7 @@ class MessageFieldsWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            with self._path.open("rb") as file:
-                os.fsync(file.fileno())
+        self._rows.__exit__(kind, error, trace)
 
 
 def _compressed_bodies(pa: Any, columns: MessageColumns) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.compat.spark.convert.message_kernel import copied
 from logstore.segments.rocketmq.columns.kernel import Bytes, Int32s, Int64s, Number, compiled
 
 Table = NDArray[np.uint8]
@@ -16,12 +17,6 @@ def _put(target: Bytes, at: Number, value: Number, size: Number) -> Number:
     for index in range(size):
         target[at + index] = (value >> (8 * (size - 1 - index))) & 255
     return at + size
-
-
-@compiled
-def _put_bytes(target: Bytes, at: Number, source: Bytes, start: Number, end: Number) -> Number:
-    target[at : at + (end - start)] = source[start:end]
-    return at + (end - start)
 
 
 @compiled
@@ -63,15 +58,15 @@ def pack_restored(
         for time, host in ((3, 7), (4, 8)):
             at = _put(target, at, numbers[time, row], 8)
             code = numbers[host, row]
-            at = _put_bytes(target, at, hosts[code], 0, np.int64(host_sizes[code]))
+            at = copied(hosts[code], 0, np.int64(host_sizes[code]), target, at)
         at = _put(target, at, numbers[5, row], 4)
         at = _put(target, at, numbers[6, row], 8)
         start, end = np.int64(body_bounds[row]), np.int64(body_bounds[row + 1])
         at = _put(target, at, end - start, 4)
-        at = _put_bytes(target, at, bodies, start, end)
+        at = copied(bodies, start, end - start, target, at)
         at = _put(target, at, len(topic), topic_length_bytes)
-        at = _put_bytes(target, at, topic, 0, len(topic))
+        at = copied(topic, 0, len(topic), target, at)
         start, end = np.int64(text_bounds[row]), np.int64(text_bounds[row + 1])
         at = _put(target, at, end - start, 2)
-        at = _put_bytes(target, at, texts, start, end)
+        at = copied(texts, start, end - start, target, at)
     return at

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import attrs
 
+from logstore.compat.spark.convert.write_behind import WriteBehind
 from logstore.os_host import system_host
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.record_batch import RecordBatch
@@ -31,6 +32,7 @@ class SegmentWriter:
         )
         self._files = SegmentFiles(self._host, self._directory, config, is_new=True)
         self._segment: KafkaSegment | None = None
+        self._behind = WriteBehind()
 
     def append(self, data: memoryview) -> int:
         """Write a batch; return its position in its segment."""
@@ -39,11 +41,14 @@ class SegmentWriter:
         if segment is None or not segment.has_room_for(batch):
             self._seal()
             self._segment = segment = self._files.create(batch.base_offset)
-        return segment.append(batch)
+        position = segment.append(batch)
+        self._behind.wrote(segment.file, batch.size_bytes)
+        return position
 
     def _seal(self) -> None:
         segment = self._segment
         if segment is not None:
+            self._behind.finish()
             segment.seal()
             segment.flush()
             segment.close()
@@ -51,4 +56,5 @@ class SegmentWriter:
     def close(self) -> None:
         """Make all segments durable."""
         self._seal()
+        self._behind.close()
         self._host.fs.sync_directory(self._directory)

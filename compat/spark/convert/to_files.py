@@ -9,6 +9,7 @@ import attrs
 from logstore.compat.spark.columns import CORRUPT, DEFAULT_COLUMNS, HEADERS
 from logstore.compat.spark.convert.file_task import LINE_SUFFIXES, PARQUET_CODECS, FileTask
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
+from logstore.compat.spark.convert.log_end import check_end
 from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.options import OptionError, parse_options
@@ -16,6 +17,7 @@ from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.stores import open_for_reading, plan
 from logstore.compat.spark.work_unit import Unit, gathered
 from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.rocketmq.store import RocketMQStore
 
 FILE_LAYOUTS = ("parquet", "jsonl")
 _MESSAGE_COLUMNS = ("tags", "storeTimestamp", "properties")
@@ -53,6 +55,8 @@ def plan_to_files(options: ConvertOptions) -> list[FileTask]:
         options.read_options() | {"splitBytes": str(options.task_bytes), "includeHeaders": "true"}
     )
     with open_for_reading(options.source) as store:
+        if isinstance(store, RocketMQStore):
+            check_end(store)
         columns: tuple[str, ...] = (*DEFAULT_COLUMNS, HEADERS)
         if not isinstance(store, KafkaStore):
             columns += _MESSAGE_COLUMNS

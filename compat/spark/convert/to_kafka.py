@@ -15,6 +15,7 @@ import numpy as np
 
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
 from logstore.compat.spark.convert.kafka_segment_task import KafkaSegmentTask
+from logstore.compat.spark.convert.log_end import check_end
 from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.preserve.keep_rocketmq import (
     RocketMQKeeping,
@@ -86,6 +87,7 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
     Raises:
         OptionError: a topic is not in the source.
         ForeignDirectoryError: the source is no RocketMQ store.
+        CorruptEntryError: it was closed cleanly, and its log ends in damage.
 
     """
     read_options = parse_options(options.read_options())
@@ -97,6 +99,7 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
             raise ForeignDirectoryError(
                 f"{options.source}: is no RocketMQ store: nothing to convert"
             )
+        check_end(store)
         plain = KafkaSegmentTask(
             0,
             f"{options.source}/commitlog",
@@ -122,13 +125,19 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
             if kept is not None:
                 task = going_on(task, kept, options)
             tasks.append(attrs.evolve(task, number=len(tasks), units=units, size_bytes=size_bytes))
-        counts: dict[str, int] = {}
-        for topic, queue_id in wanted_queues(store, read_options, Where()):
-            counts[kafka_name(topic)] = max(counts.get(kafka_name(topic), 0), queue_id + 1)
+        counts = _partition_counts(store, read_options)
         keeping = None
         if options.preserve and kept is None:
             keeping = plan_keeping_rocketmq(store, options, read_options)
         return KafkaPlan(tasks, counts, _committed(store), kept, keeping)
+
+
+def _partition_counts(store: RocketMQStore, options: ReadOptions) -> dict[str, int]:
+    """Return how many partitions every topic has that is made, as Kafka calls it."""
+    counts: dict[str, int] = {}
+    for topic, queue_id in wanted_queues(store, options, Where()):
+        counts[kafka_name(topic)] = max(counts.get(kafka_name(topic), 0), queue_id + 1)
+    return counts
 
 
 def _codec(options: ConvertOptions) -> Codec:

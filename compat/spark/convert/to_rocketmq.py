@@ -43,12 +43,17 @@ from logstore.compat.spark.work_unit import WorkUnit, gathered
 from logstore.errors import ForeignDirectoryError
 from logstore.os_host import system_host
 from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.rocketmq.opening.directory import CONFIG_FOLDER
+from logstore.segments.rocketmq.opening.loading import StoreTables
+from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 _log = logging.getLogger(__name__)
+#: tasks are put together of pieces of this size, so that all of them are about the same
+_UNIT_BYTES = 32 * 1024 * 1024
 #: what a store derives from its commit log; a run that was killed may have left a part
 DERIVED = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "abort", "config", "lock")
 
@@ -94,7 +99,13 @@ def plan_to_rocketmq(
     if progress is not None:
         progress("measuring", 0, sum(unit.size_bytes for unit in units))
     measured = measured_units(runner, options, units)
-    spans = lay_out(measured, firsts, commit_log_file_bytes(options), options.task_bytes)
+    spans = lay_out(
+        measured,
+        firsts,
+        commit_log_file_bytes(options),
+        options.task_bytes,
+        parallelism=runner.parallelism,
+    )
     keeping = plan_keeping(options, measured, firsts) if options.preserve else None
     return RocketMQPlan(spans, measured, firsts, source.partition_counts, source.committed, keeping)
 
@@ -123,7 +134,7 @@ def look_at(options: ConvertOptions) -> Source:
     """Look at the source's indexes; raises as :func:`plan_to_rocketmq`."""
     if options.codec not in (None, "none"):
         raise OptionError("codec", options.codec, "is for batches of Kafka; leave it out")
-    split_bytes = max(1, min(options.task_bytes, commit_log_file_bytes(options) // 4))
+    split_bytes = max(1, min(_UNIT_BYTES, options.task_bytes, commit_log_file_bytes(options) // 4))
     read_options = parse_options({**options.read_options(), "splitBytes": str(split_bytes)})
     with open_for_reading(options.source) as store:
         if not isinstance(store, KafkaStore):
@@ -177,8 +188,8 @@ def convert_to_rocketmq(
     derived: list[Derived | None] = run_tasks(runner, folder, tasks, progress)
     if progress is not None:
         progress("indexing", 0, 0)
-    _derive(folder, options, derived)
-    commits = _complete(folder, options, plan)
+    is_whole = _derive(folder, options, derived)
+    commits = _complete(folder, options, plan, is_whole=is_whole)
     report: dict[str, Any] = {
         "messages": plan.message_count,
         "bytes": plan.size_bytes,
@@ -189,38 +200,51 @@ def convert_to_rocketmq(
     return report
 
 
-def _derive(folder: WorkFolder, options: ConvertOptions, derived: Sequence[Derived | None]) -> None:
-    """Make what belongs to the log as far as the tasks know it, and nothing else."""
+def _derive(folder: WorkFolder, options: ConvertOptions, derived: Sequence[Derived | None]) -> bool:
+    """Make what belongs to the log as far as the tasks know it; tell whether that is all."""
     for name in DERIVED:
         path = folder.data / name
         if path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-    put_together(folder.data, folder.derived, options.settings, derived)
+    return put_together(folder.data, folder.derived, options.settings, derived)
 
 
-def _complete(folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan) -> list[KeptCommit]:
-    """Let the store derive what belongs to the log, and enter topics and groups' offsets."""
-    commits: list[KeptCommit] = []
-    store = RocketMQStore(
-        system_host(), str(folder.data), StoreOptions(settings=dict(options.settings))
-    )
+def _complete(
+    folder: WorkFolder, options: ConvertOptions, plan: RocketMQPlan, *, is_whole: bool
+) -> list[KeptCommit]:
+    """Enter topics and groups' offsets; where the store is not whole, let it derive the rest."""
+    host, data = system_host(), str(folder.data)
+    if is_whole:  # opening it would check the log once more, which costs a second a GiB
+        tables = StoreTables.load(host, f"{data}/{CONFIG_FOLDER}", Release.V5)
+        commits = _enter(tables, options, plan)
+        for table in tables.all():
+            table.persist_if_dirty()
+        return commits
+    store = RocketMQStore(host, data, StoreOptions(settings=dict(options.settings)))
     try:
-        for topic, count in sorted(plan.partition_counts.items()):
-            store.topic_table.put(TopicConfig(rocketmq_name(topic), count, count))
-        for (group, topic, index), offset in sorted(plan.committed.items()):
-            if topic in plan.partition_counts:
-                if store.subscription_groups.get(group) is None:
-                    store.subscription_groups.put(SubscriptionGroupConfig(group))
-                firsts = plan.first_queue_offsets
-                queue_offset = queue_offset_of(options, firsts, plan.measured, topic, index, offset)
-                store.consumer_offsets.commit(group, rocketmq_name(topic), index, queue_offset)
-                commits.append(KeptCommit(group, topic, index, offset, queue_offset))
+        commits = _enter(store.tables, options, plan)
     except BaseException:
         store.abandon()
         raise
     store.close()
+    return commits
+
+
+def _enter(tables: StoreTables, options: ConvertOptions, plan: RocketMQPlan) -> list[KeptCommit]:
+    """Enter topics, and what groups have committed."""
+    commits: list[KeptCommit] = []
+    for topic, count in sorted(plan.partition_counts.items()):
+        tables.topics.put(TopicConfig(rocketmq_name(topic), count, count))
+    for (group, topic, index), offset in sorted(plan.committed.items()):
+        if topic in plan.partition_counts:
+            if tables.subscription_groups.get(group) is None:
+                tables.subscription_groups.put(SubscriptionGroupConfig(group))
+            firsts = plan.first_queue_offsets
+            queue_offset = queue_offset_of(options, firsts, plan.measured, topic, index, offset)
+            tables.consumer_offsets.commit(group, rocketmq_name(topic), index, queue_offset)
+            commits.append(KeptCommit(group, topic, index, offset, queue_offset))
     return commits
 
 
