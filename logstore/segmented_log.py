@@ -135,7 +135,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
     @property
     def start_offset(self) -> int:
         """Base offset of the oldest segment."""
-        first: int = self.segments.keys()[0]
+        first: int = self.segments.peekitem(0)[0]
         return first
 
     @property

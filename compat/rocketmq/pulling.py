@@ -151,7 +151,7 @@ def _pull(
     message_filter = _filter_of(broker, group, pull)
     result = _read(broker, pull, message_filter)
     status = result.status
-    code = _CODES.get(status)
+    code = ResponseCode.SUCCESS if status is _Status.FOUND else _CODES.get(status)
     if code is None:  # nothing was ever there: who starts at 0 is right
         is_right = pull.queue_offset == 0
         code = ResponseCode.PULL_NOT_FOUND if is_right else ResponseCode.PULL_OFFSET_MOVED

@@ -11,7 +11,9 @@ near the end of the commit log.
 from __future__ import annotations
 
 import enum
+import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import repeat
 from operator import add, le
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
@@ -340,8 +342,10 @@ class _Scan:
         """
         if self.message_filter is not None or result.count or self.skip_below != _NEVER:
             return False
-        offsets, sizes, _ = zip(*UNIT.iter_unpack(units), strict=True)
-        ends = [*map(add, offsets, sizes)]
+        numbers = _units_of(len(units) // UNIT_BYTES).unpack(units)
+        offsets, sizes = numbers[::3], numbers[1::3]
+        ends = (*map(add, offsets, sizes),)
+        is_joined = ends[:-1] == offsets[1:]
         size_bytes_max, count_max = self.near
         first, last, total = offsets[0], ends[-1], sum(sizes)
         if (
@@ -351,11 +355,12 @@ class _Scan:
             or first < max(self.low, self.in_memory_from)
             or last > self.end
             or first // self.file_size != (last - 1) // self.file_size
-            or not all(map(le, ends, offsets[1:]))
+            or not (is_joined or all(map(le, ends, offsets[1:])))
         ):
             return False
         run_end = self.run_end
-        for physical_offset, end in zip(offsets, ends, strict=True):
+        joined = ((first, last),) if is_joined else zip(offsets, ends, strict=True)
+        for physical_offset, end in joined:
             if physical_offset != run_end:
                 self._end_run(result, run_end)
                 self.run_start = physical_offset
@@ -434,6 +439,12 @@ class _Scan:
         assert self.file is not None
         result.runs.append((self.file, position, run_end - start))
         self.run_start = -1
+
+
+@lru_cache(maxsize=64)
+def _units_of(count: int) -> struct.Struct:
+    """Return what reads so many queue units at once, three numbers each."""
+    return struct.Struct(">" + UNIT.format.lstrip(">") * count)
 
 
 def _numbered(units: memoryview, unit_size: int, begin: int, end: int) -> Iterable[_Numbered]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import attrs
 
@@ -51,7 +52,7 @@ class GetMessageLimits:
             corrects_queue_offset=not is_slave or checks_in_slave,
         )
 
-    @property
+    @cached_property
     def in_memory_bytes(self) -> int:
         """How far from the end of the commit log messages are taken to be in memory."""
         return int(self.memory_bytes * (self.in_memory_ratio_percent / 100.0))

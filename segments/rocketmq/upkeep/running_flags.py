@@ -31,32 +31,31 @@ class RunningFlags:
     """
     The flags of one store.
 
-    `is_writeable` is kept as a plain attribute: every put looks at it.
+    `is_readable` and `is_writeable` are kept as plain attributes: every pull or put looks at one.
     """
 
-    __slots__ = ("flags", "is_writeable")
+    __slots__ = ("flags", "is_readable", "is_writeable")
 
     def __init__(self) -> None:
         self.flags = RunningFlag(0)
-        self.is_writeable = True
+        self._settle()
 
-    @property
-    def is_readable(self) -> bool:
-        """Tell whether messages may be read."""
-        return not self.flags & RunningFlag.NOT_READABLE
+    def _settle(self) -> None:
+        self.is_readable = not self.flags & RunningFlag.NOT_READABLE
+        self.is_writeable = not self.flags & _PUTS_REFUSED
 
     def raise_flag(self, flag: RunningFlag) -> bool:
         """Set `flag`; tell whether that is news."""
         is_news = not self.flags & flag
         self.flags |= flag
-        self.is_writeable = not self.flags & _PUTS_REFUSED
+        self._settle()
         return is_news
 
     def lower_flag(self, flag: RunningFlag) -> bool:
         """Clear `flag`; tell whether that is news."""
         is_news = bool(self.flags & flag)
         self.flags &= ~flag
-        self.is_writeable = not self.flags & _PUTS_REFUSED
+        self._settle()
         return is_news
 
     def __str__(self) -> str:
