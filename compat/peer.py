@@ -147,11 +147,20 @@ class Peer:
         """Send chunks in order until all are gone or the kernel takes no more."""
         try:
             while output and not self._is_blocked:
-                data = _taken(output)
-                if data is None:
+                first = output[0]
+                if len(output) == 1 and not isinstance(first, Extent):
+                    data = first
+                    output.clear()
+                elif (joined := _taken(output)) is not None:
+                    data = joined
+                else:
                     self._send_extent(output)
                     continue
-                sent = self._sent(data)
+                try:
+                    sent = self._socket.send(data)
+                    self._has_stirred = True
+                except BlockingIOError:
+                    sent = 0
                 if sent < len(data):
                     output.insert(0, memoryview(data)[sent:])
                     self._is_blocked = True
@@ -161,15 +170,6 @@ class Peer:
             # The peer is gone, or the file cannot be read: what was promised cannot be kept.
             _log.info("hanging up on a peer: %s", error)
             self.hang_up()
-
-    def _sent(self, data: bytes | bytearray | memoryview) -> int:
-        """Return how much of `data` the kernel has taken."""
-        try:
-            sent = self._socket.send(data)
-        except BlockingIOError:
-            return 0
-        self._has_stirred = True
-        return sent
 
     def _send_extent(self, output: list[Chunk]) -> None:
         """Send what the kernel takes of the run of a file that comes first, by itself if it can."""
@@ -192,17 +192,13 @@ class Peer:
             del output[0]
 
 
-def _taken(output: list[Chunk]) -> bytes | bytearray | memoryview | None:
+def _taken(output: list[Chunk]) -> bytes | None:
     """
     Take from the front of `output` what goes out in one write; None if a long run comes first.
 
     Short runs of files are read and go with the bytes around them: a write costs more than a read,
     and every write wakes the peer.
     """
-    first = output[0]
-    if len(output) == 1 and not isinstance(first, Extent):
-        output.clear()
-        return first
     pieces: list[Buffer] = []
     size_bytes = 0
     for chunk in output:

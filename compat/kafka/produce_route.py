@@ -25,6 +25,10 @@ _TAIL_V5 = struct.pack(">i", 0)
 #: how many routes are kept for others to share
 _ROUTES_MAX = 1000
 _unpack_i32 = I32.unpack_from
+#: partition number and the two bytes of a usual compact length
+_unpack_usual = struct.Struct(">iBB").unpack_from
+_NO_TAGS = b"\x00\x00\x00"
+_unpack_tags = struct.Struct("3s").unpack_from
 
 
 @attrs.define(slots=True, eq=False)
@@ -75,19 +79,26 @@ class ProduceRoute:
         start = position + len(self.prefix)
         if bytes(data[position:start]) != self.prefix:
             return None
-        index: int = _unpack_i32(data, start)[0]
+        index: int
+        low: int
+        high: int
+        index, low, high = _unpack_usual(data, start)
         partition = self.partitions.get(index)
         if partition is None:
             return None
-        if self.version >= 9:
-            size_bytes, start = read_uvarint(data, start + 4)
-            end = start + size_bytes - 1
-            if end + 3 != len(data) or bytes(data[end:]) != b"\x00\x00\x00":
-                return None
-        else:
+        if self.version < 9:
             end = start + 8 + _unpack_i32(data, start + 4)[0]
             start += 8
             if end != len(data):
+                return None
+        else:
+            if low >= 0x80 > high:  # most batches are between 127 bytes and 16 KiB
+                start += 6
+                end = start + (high << 7) + low - 0x81
+            else:
+                size_bytes, start = read_uvarint(data, start + 4)
+                end = start + size_bytes - 1
+            if end + 3 != len(data) or _unpack_tags(data, end)[0] != _NO_TAGS:
                 return None
         return partition, index, data[start:end]
 

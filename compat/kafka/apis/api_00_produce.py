@@ -79,10 +79,6 @@ def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes
     if parts is None or broker.flusher.due:
         return None
     partition, index, records = parts
-    if partition.config.flush_messages != NEVER or (
-        request.version < _ZSTD_SINCE and _is_zstd(records)
-    ):
-        return None
     now_ms = broker.host.clock.wall_ms()
     try:
         start = partition.append_usual(records, now_ms)
@@ -90,6 +86,10 @@ def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes
             return route.succeeded(
                 request.correlation_id, index, start, NO_TIMESTAMP, partition.start_offset
             )
+        if partition.config.flush_messages != NEVER or (
+            request.version < _ZSTD_SINCE and _is_zstd(records)
+        ):
+            return None
         done = partition.append_produced(records, now_ms)
     except (LogStoreError, OSError) as error:
         # Told from here: the batch may be stamped by now, the long way would see another one.
