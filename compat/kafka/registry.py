@@ -148,6 +148,7 @@ _TABLE = (
     Api(48, "DescribeClientQuotas", 0, 1, flexible_from=1, module="admin.client_quotas"),
     Api(50, "DescribeUserScramCredentials", 0, 0, flexible_from=0, module="admin.users"),
     Api(55, "DescribeQuorum", 0, 2, flexible_from=0, module="admin.cluster"),
+    Api(57, "UpdateFeatures", 0, 2, flexible_from=0, module="admin.cluster"),
     Api(60, "DescribeCluster", 0, 2, flexible_from=0, module="admin.cluster"),
     Api(61, "DescribeProducers", 0, 0, flexible_from=0, module="admin.transactions"),
     Api(65, "DescribeTransactions", 0, 0, flexible_from=0, module="admin.transactions"),

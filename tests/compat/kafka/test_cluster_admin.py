@@ -50,6 +50,60 @@ def test_this_is_no_controller(kind: int, code: int) -> None:
     assert answer["error_message"]
 
 
+# UpdateFeatures
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+def update_features(version: int, *wanted: tuple[str, int, int]) -> dict[str, Any]:
+    """Return the answer to (feature, level, type of change)."""
+    updates: list[dict[str, Any]] = [
+        {
+            "feature": name,
+            "max_version_level": level,
+            **({"upgrade_type": change} if version else {"allow_downgrade": change != UPGRADE}),
+        }
+        for name, level, change in wanted
+    ]
+    return Conversation().ask("UpdateFeatures", version, feature_updates=updates)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_level_may_stay_as_it_is(version: int) -> None:
+    """What is so already is fine, with a message that is the text NONE; v2 has no results."""
+    answer = update_features(version, ("metadata.version", 30, UPGRADE))
+    assert (answer["error_code"], answer["error_message"]) == (0, None)
+    result = {"feature": "metadata.version", "error_code": 0, "error_message": "NONE"}
+    assert answer.get("results", []) == ([result] if version < 2 else [])
+    assert update_features(version)["error_code"] == 0
+
+
+@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize(
+    ("name", "level", "change", "code"),
+    [
+        ("none.such", 1, UPGRADE, 95),
+        ("metadata.version", 31, UPGRADE, 95),
+        ("metadata.version", 6, SAFE_DOWNGRADE, 95),
+        ("transaction.version", -1, SAFE_DOWNGRADE, 95),
+        ("transaction.version", 1, UPGRADE, 95),
+        ("transaction.version", 1, SAFE_DOWNGRADE, 96),
+    ],
+)
+def test_no_level_changes(version: int, name: str, level: int, change: int, code: int) -> None:
+    """What Kafka refuses too is 95, what it would do is 96, and one refusal is that of all."""
+    answer = update_features(version, ("transaction.version", 2, UPGRADE), (name, level, change))
+    assert answer["error_code"] == code
+    assert name in answer["error_message"]
+    assert answer.get("results", []) == []
+
+
+@pytest.mark.parametrize("change", [0, 4])
+def test_a_type_of_change_that_there_is_not(change: int) -> None:
+    """An unknown type of change is 95, even where nothing would change."""
+    assert update_features(1, ("transaction.version", 2, change))["error_code"] == 95
+
+
 # DescribeLogDirs
 
 

@@ -1,0 +1,96 @@
+"""
+UpdateFeatures (57): versions 0-2. Every level stays: it is that of the data directory.
+
+* to leave a level as it is: fine; the message of that is the text ``NONE``, as from Kafka
+* unknown feature, level out of its range, type of change unknown or not the one that it takes: 95
+* a change that Kafka would make: 96
+* one update that cannot be done lets all of them fail: the error is the answer's own
+* v1: upgrade (1), safe (2) or unsafe downgrade (3) in place of "may downgrade"; rehearsal
+* v2: no results, only the one error
+
+Source: ``FeatureControlManager.updateFeature``, ``QuorumController.updateFeatures``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.features import Feature, features_of
+from logstore.compat.kafka.refused_request import RefusedRequestError
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+
+_RESULTS_UNTIL = 1
+
+
+class _Change(IntEnum):
+    """What may be done to a level."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+def handle(
+    broker: Broker, client: Client, request: UpdateFeaturesRequest
+) -> UpdateFeaturesResponse:
+    """Answer whether every level may be as it is wanted."""
+    from kafka.protocol.admin.cluster import UpdateFeaturesResponse
+
+    del client
+    version = request.API_VERSION
+    served = {one.name: one for one in features_of(broker.store.metadata.image.features)}
+    try:
+        for wanted in request.feature_updates:
+            _check(served.get(wanted.feature), wanted, _type_of_change(version, wanted))
+    except RefusedRequestError as error:
+        return UpdateFeaturesResponse(
+            version=version, error_code=error.code, error_message=str(error), results=[]
+        )
+    result_class = UpdateFeaturesResponse.UpdatableFeatureResult
+    results = [
+        result_class(feature=wanted.feature, error_code=ErrorCode.NONE, error_message="NONE")
+        for wanted in request.feature_updates
+    ]
+    return UpdateFeaturesResponse(
+        version=version,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        results=results if version <= _RESULTS_UNTIL else [],
+    )
+
+
+def _type_of_change(version: int, wanted: Any) -> int:
+    if version == 0:
+        return _Change.SAFE_DOWNGRADE if wanted.allow_downgrade else _Change.UPGRADE
+    return int(wanted.upgrade_type)
+
+
+def _check(feature: Feature | None, wanted: Any, change: int) -> None:
+    """Refuse an update that is not what is so already."""
+    name, level = wanted.feature, wanted.max_version_level
+    if change not in set(_Change):
+        raise _invalid(f"{name}: there is no type of change {change}")
+    if feature is None:
+        raise _invalid(f"there is no feature {name}")
+    if not max(feature.level_min, 0) <= level <= feature.level_max:
+        raise _invalid(f"{name} has levels {feature.level_min} to {feature.level_max}, not {level}")
+    if level < feature.level and change == _Change.UPGRADE:
+        raise _invalid(f"{name} is at level {feature.level}; {level} would be a downgrade")
+    if level > feature.level and change != _Change.UPGRADE:
+        raise _invalid(f"{name} is at level {feature.level}; {level} would be an upgrade")
+    if level != feature.level:
+        raise RefusedRequestError(
+            ErrorCode.FEATURE_UPDATE_FAILED,
+            f"{name} stays at level {feature.level}, that of the data directory",
+        )
+
+
+def _invalid(message: str) -> RefusedRequestError:
+    return RefusedRequestError(ErrorCode.INVALID_UPDATE_VERSION, message)
