@@ -186,6 +186,7 @@ class Broker:
         self.waits_for_slaves = ha.waits_for_slaves
         #: whether an answer to a send may have to wait for anything
         self.awaits_puts = self.is_sync_flush or self.waits_for_slaves
+        self.answers_puts_at_once = not (self.awaits_puts or self.settings.is_slave)
 
     @classmethod
     def open(

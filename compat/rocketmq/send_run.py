@@ -54,6 +54,8 @@ class SendRun:
         self._broker = broker
         self._run = MessageRun()
         self._opaques: list[int] = []
+        #: sends wait for :meth:`finish`
+        self.is_filled = False
         #: by all that stands in a request but body, unique key, time and number; None: not plain
         self._kinds: dict[tuple[Any, ...], tuple[MessageKind, SendRoute] | None] = {}
         #: requests that were no known kind yet; who sends the like again makes it one
@@ -61,15 +63,10 @@ class SendRun:
         #: what the kinds hold of the broker
         self._rewriter: object = None
 
-    @property
-    def is_filled(self) -> bool:
-        """Tell whether sends wait for :meth:`finish`."""
-        return bool(self._opaques)
-
     def take(self, channel: Channel, header: bytes, body: memoryview) -> bool:
         """Gather a send; False if it is not of a known kind, or not to be answered at once."""
         broker = self._broker
-        if not self._opaques and not self._begin():
+        if not self.is_filled and not self._begin():
             return False
         try:
             request = orjson.loads(header)
@@ -105,12 +102,13 @@ class SendRun:
             return False
         self._run.add(kind, body, unique_key.encode(), born_ms)
         self._opaques.append(opaque)
+        self.is_filled = True
         return True
 
     def _begin(self) -> bool:
         """Tell whether sends are answered as soon as they are written; forget what has changed."""
         broker = self._broker
-        if broker.awaits_puts or broker.settings.is_slave:
+        if not broker.answers_puts_at_once:
             return False
         rewriter = broker.property_rewriter
         if rewriter is not self._rewriter:
@@ -173,7 +171,7 @@ class SendRun:
     def finish(self) -> list[Chunk]:
         """Put what was gathered; return the answers, in the order of the requests."""
         run, opaques = self._run, self._opaques
-        self._run, self._opaques = MessageRun(), []
+        self._run, self._opaques, self.is_filled = MessageRun(), [], False
         broker = self._broker
         if broker.store.put_run(run):
             return [broker.send_answers.stored_run(run, opaques)]

@@ -126,9 +126,9 @@ class PartitionStore(RocketMQStore):
 
     def put_run(self, run: MessageRun) -> bool:
         """Append plain messages, those of a partition as one batch; False where they go singly."""
-        queues = {message[0].queue_key for message in run.messages}
-        if any(topic not in self.windows for topic, _ in queues):
-            return not any(topic in self.windows for topic, _ in queues) and super().put_run(run)
+        topics = {topic for topic, _ in run.queue_keys}
+        if not topics <= self.windows.keys():
+            return not topics & self.windows.keys() and super().put_run(run)
         if self.putting.closed_reason:
             return False
         started_ms = self._now_ms()

@@ -128,7 +128,8 @@ class MessageRun:
     """
     Plain messages of any queues, appended in one piece: a draft of the core's log.
 
-    `size_bytes` is that of all records, `record_bytes_max` that of the largest. Once it is stamped,
+    `size_bytes` is that of all records, `record_bytes_max` that of the largest; `queue_keys` are
+    the queues that they go to. Once it is stamped,
     `stored` says where each message stands, and `next_queue_offsets` where each queue goes on. The
     bodies are views of what the sender owns and are let go of then.
     """
@@ -138,6 +139,7 @@ class MessageRun:
         "_queue_offsets",
         "next_queue_offsets",
         "physical_offset",
+        "queue_keys",
         "record_bytes_max",
         "size_bytes",
         "store_timestamp_ms",
@@ -149,6 +151,7 @@ class MessageRun:
         self._queue_offsets: Mapping[tuple[str, int], int] = {}
         self.next_queue_offsets: dict[tuple[str, int], int] = {}
         self.stored: list[StoredMessage] = []
+        self.queue_keys: set[tuple[str, int]] = set()
         self.size_bytes = 0
         self.record_bytes_max = 0
         self.physical_offset = 0
@@ -167,6 +170,7 @@ class MessageRun:
     ) -> None:
         """Add a message whose unique key has the kind's length, before the run is stamped."""
         self._messages.append((kind, body, unique_key, born_timestamp_ms))
+        self.queue_keys.add(kind.queue_key)
         size_bytes = kind.frame_bytes + len(body)
         self.size_bytes += size_bytes
         if size_bytes > self.record_bytes_max:
@@ -180,10 +184,6 @@ class MessageRun:
     def drafts(self) -> list[MessageDraft]:
         """Return the messages one by one, to be put one by one; only before they are stamped."""
         return [kind.draft(body, key, born_ms) for kind, body, key, born_ms in self._messages]
-
-    def goes_to_known_queues(self, queue_offsets: Mapping[tuple[str, int], int]) -> bool:
-        """Tell whether every queue has an offset to go on with."""
-        return {message[0].queue_key for message in self._messages} <= queue_offsets.keys()
 
     # as a draft of the core's log
 

@@ -248,7 +248,7 @@ class PutPath:
         if (
             run.record_bytes_max > self._usual_bytes_max
             or not commit_log.has_room_for(run)
-            or not run.goes_to_known_queues(offsets)
+            or not run.queue_keys <= offsets.keys()
             or not self.running_flags.is_writeable
             or self.begin_time_in_lock_ms
             or self.closed_reason
