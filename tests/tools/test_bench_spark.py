@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -86,6 +87,19 @@ def test_the_broker_is_given_a_copy_that_costs_no_disk(tmp_path: Path) -> None:
     assert len(inodes(f"{TOPIC}-1/{0:020d}.log")) == 1
     assert len(inodes(f"{TOPIC}-1/{0:020d}.index")) == 2
     assert len(inodes(f"__cluster_metadata-0/{0:020d}.log")) == 2
+
+
+def test_what_warms_up_is_a_part_of_what_is_measured(tmp_path: Path) -> None:
+    """A store of its own, or the first records of each partition; neither has more records."""
+    place = SparkPlace(str(tmp_path), 300_000)
+
+    warm_path, warm_count = place.warm("1 KiB")
+    path, count, _ = place.day("1 KiB")
+
+    assert warm_path != path
+    assert 0 < warm_count <= count
+    offsets = dict.fromkeys("0123", 7)
+    assert json.loads(spark_peer.first_offsets(path, 7)) == {TOPIC: offsets}
 
 
 def test_plans_and_windows_are_measured_without_spark(tmp_path: Path) -> None:

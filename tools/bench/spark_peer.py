@@ -29,11 +29,14 @@ _POM = Path(__file__).parents[1] / "dev" / "spark_peer.xml"
 _BROKER_JVM = "-Xmx1g -Xms512m -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20"
 
 
-def compare(directory: str, place: str, core_count: int = 2) -> Mapping[str, float]:
+def compare(
+    directory: str, place: str, warm_count: int, core_count: int = 2
+) -> Mapping[str, float]:
     """
     Return how many seconds our source and Spark's own need for all records of a data directory.
 
-    A broker serves a copy in `place`, of which the logs are the same files; no record is written.
+    Both read the first `warm_count` records of each partition before. A broker serves a copy in
+    `place`, of which the logs are the same files; no record is written.
 
     Raises:
         PeerUnavailable: no Java, no Maven, or something cannot be fetched; it says which.
@@ -45,6 +48,7 @@ def compare(directory: str, place: str, core_count: int = 2) -> Mapping[str, flo
         command = [
             *(sys.executable, "-m", "logstore.tools.bench.spark_versus"),
             *(directory, kafka.bootstrap, TOPIC, str(core_count), ",".join(jars)),
+            first_offsets(directory, warm_count),
         ]
         path = os.pathsep.join([packages, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         environment = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
@@ -56,6 +60,14 @@ def compare(directory: str, place: str, core_count: int = 2) -> Mapping[str, flo
         )
     found: dict[str, float] = orjson.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def first_offsets(directory: str, count: int) -> str:
+    """Return Spark's option `endingOffsets` for so many records of each partition."""
+    partitions = (
+        path.name.removeprefix(f"{TOPIC}-") for path in Path(directory).glob(f"{TOPIC}-*")
+    )
+    return orjson.dumps({TOPIC: dict.fromkeys(sorted(partitions), count)}).decode()
 
 
 def spark_packages() -> str:

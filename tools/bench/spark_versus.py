@@ -3,7 +3,9 @@ Our source and Spark's own Kafka source in one session, one after the other; pri
 
 Run by :mod:`logstore.tools.bench.spark_peer` with the pyspark that has such a source::
 
-    python -m logstore.tools.bench.spark_versus DIRECTORY BOOTSTRAP TOPIC CORES JAR,JAR
+    python -m logstore.tools.bench.spark_versus DIRECTORY BOOTSTRAP TOPIC CORES JAR,JAR WARM
+
+WARM is an `endingOffsets`: up to there both read once before they are measured.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ import orjson
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: so that each core takes part in it
+_WARM_TASKS = "8"
+
 
 def main() -> None:
     """Measure both, and check that both saw the same number of records."""
     from logstore.compat.spark import local_session, read
 
-    directory, bootstrap, topic, core_count, jars = sys.argv[1:]
+    directory, bootstrap, topic, core_count, jars, warm = sys.argv[1:]
     settings = {"spark.jars": jars, "spark.ui.showConsoleProgress": "false"}
     spark = local_session(f"local[{core_count}]", settings)
     spark.sparkContext.setLogLevel("ERROR")
@@ -30,6 +35,12 @@ def main() -> None:
     ours = read(spark, directory, includeHeaders="true")
     kafka = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
     theirs = kafka.options(subscribe=topic, includeHeaders="true").load()
+    for kind, options in (
+        ("logstore", {"path": directory}),
+        ("kafka", {"kafka.bootstrap.servers": bootstrap}),
+    ):
+        few = spark.read.format(kind).options(subscribe=topic, includeHeaders="true", **options)
+        _seconds(few.options(endingOffsets=warm, minPartitions=_WARM_TASKS).load())
     found = {"ours": _seconds(ours), "theirs": _seconds(theirs)}
     counts = {ours.count(), theirs.count()}
     spark.stop()
