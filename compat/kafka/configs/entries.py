@@ -79,6 +79,18 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+#: only shown where they were given: internal ones of 4.3, and those that it has no more
+_UNLISTED = frozenset(
+    {
+        "group.consumer.regex.refresh.interval.ms",
+        "group.share.max.groups",
+        "leader.imbalance.per.broker.percentage",
+        "log.initial.task.delay.ms",
+        "producer.id.expiration.check.interval.ms",
+    }
+)
+
+
 def topic_entries(broker: Broker, settings: Mapping[str, str]) -> list[ConfigEntry]:
     """Return every setting of a topic that has `settings` of its own, by name."""
     effective = {**broker.store.log_defaults, **settings}
@@ -104,11 +116,12 @@ def _topic_entry(
 
 
 def broker_entries(broker: Broker) -> list[ConfigEntry]:
-    """Return every setting of the broker, by name."""
+    """Return every setting of the broker that Kafka 4.3 shows, by name."""
     facts = _facts(broker)
     known = [
         _broker_entry(broker, key, facts.get(name))
         for name, key in sorted(BROKER_CONFIG_KEYS.items())
+        if name not in _UNLISTED or name in broker.dynamic_config.static
     ]
     of_broker = broker.dynamic_config.of_broker
     return known + [
