@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 _CHUNK_BYTES = 256 * 1024
 #: a run of a file up to which a copy is cheaper than a system call more
 _SHORT_RUN_BYTES_MAX = 16 * 1024
+#: who sends so much at a time keeps the others of a turn waiting: answers go out at once
+_MUCH_BYTES = 16 * 1024
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 _GONE = select.EPOLLERR | select.EPOLLHUP
 
@@ -99,6 +101,8 @@ class Peer:
             return
         if connection.output or connection.is_closing:
             self._turns.answered.append(self)
+        if count >= _MUCH_BYTES:
+            self._turns.send()
 
     def answer(self) -> None:
         """Send what there is to be sent; then hang up, or see to it that more is read."""

@@ -3,7 +3,7 @@ Turns: whoever has sent something is served, then all that came of it is sent.
 
 One ``epoll`` tells who is ready. Handling first and sending afterwards costs a busy server least:
 a peer that gets an answer wakes, and waking one after the other is cheaper than each by itself. So
-that nobody waits for long a turn has so many peers, and sends when it has read so much.
+that nobody waits for long a turn has so many peers, and sends early after one who brought much.
 
 No transport of asyncio stands in between: each would call into Python several times a request.
 """
@@ -57,7 +57,7 @@ class Turns:
 
     def _take(self) -> None:
         """Take a turn."""
-        peers, answered = self._by_descriptor, self.answered
+        peers = self._by_descriptor
         self.is_under_way = True
         try:
             for descriptor, events in self._epoll.poll(0, _PEERS_MAX):
@@ -66,9 +66,13 @@ class Turns:
                     peer.ready(events)
         finally:
             self.is_under_way = False
-        for peer in answered:
+        self.send()
+
+    def send(self) -> None:
+        """Send what has been answered so far."""
+        for peer in self.answered:
             peer.answer()
-        answered.clear()
+        self.answered.clear()
 
     def close(self) -> None:
         """Take no more turns; nobody is connected any more."""

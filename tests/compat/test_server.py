@@ -363,6 +363,31 @@ def test_more_at_once_than_a_turn_takes(stage: Stage) -> None:
     assert [int.from_bytes(client.receive(), "big") for client in clients] == list(range(200))
 
 
+def test_nobody_waits_for_those_behind_one_who_brings_much(stage: Stage) -> None:
+    """Answers to 16 KiB of requests go out before the next peer of the same turn is served."""
+
+    def answer(connection: ScriptedConnection, frame: bytes) -> list[Chunk]:
+        if frame == b"little":
+            unsent.append([len(other.output) for other in service.connections])
+        return echo(connection, frame)
+
+    unsent: list[list[int]] = []
+    service = stage.serve(answer)
+    much, little = stage.client(), stage.client()
+    for client in (much, little):
+        client.send(b"here")
+        assert client.receive() == b"here"
+
+    def ask_both() -> None:
+        much.send(*[b"much"] * 4096)
+        little.send(b"little")
+
+    stage.thread.call(ask_both)
+    assert little.receive() == b"little"
+    assert [much.receive() for _ in range(4096)] == [b"much"] * 4096
+    assert unsent == [[0, 0]]
+
+
 def test_a_file_that_ends_too_early_ends_the_connection(stage: Stage, tmp_path: Path) -> None:
     """The promised length cannot be kept; nothing else is sent in its place."""
     data = pattern(100_000)
