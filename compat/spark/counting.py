@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.work_unit import WorkUnit
+from logstore.compat.spark.worker_tasks import run_in_workers
 from logstore.segments.kafka.store import KafkaStore
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ COUNT_SCHEMA = (
     "topic STRING, partition INT, count BIGINT, firstOffset BIGINT, lastOffset BIGINT, "
     "sizeBytes BIGINT"
 )
+#: as the schema says
+Row = tuple[Any, ...]
 
 
 def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
@@ -25,10 +29,10 @@ def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
 
     The options are those of a read. Values are never read, only the headers of their batches; where
     an option cuts a batch in two, or legacy messages stand in it, that batch is decoded. Of a
-    RocketMQ store the consume queues tell, and the bytes are unknown.
+    RocketMQ store the consume queues tell, and the bytes are unknown. It is counted at once, and
+    the frame holds a row a partition.
     """
     from logstore.compat.spark.stores import bounds, open_for_reading, plan
-    from logstore.compat.spark.work_unit import gathered
 
     parsed = parse_options({**options, "path": path})
     with open_for_reading(path) as store:
@@ -36,30 +40,17 @@ def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
             start, end = bounds(store, parsed, parsed.start), bounds(store, parsed, parsed.end)
             return _frame_of(spark, _queue_rows(start, end))
         units = [unit for unit in plan(store, parsed, Where()) if isinstance(unit, WorkUnit)]
-    slots = spark.sparkContext.defaultParallelism * 4
-    tasks = gathered(units, parsed.split_bytes, slots)
-    rdd = spark.sparkContext.parallelize(tasks, max(1, len(tasks)))
-    rows = rdd.flatMap(lambda task: _count_all(path, task))
-    frame = _frame_of(spark, rows)
-    from pyspark.sql import functions
-
-    return frame.groupBy("topic", "partition").agg(
-        functions.sum("count").alias("count"),
-        functions.min("firstOffset").alias("firstOffset"),
-        functions.max("lastOffset").alias("lastOffset"),
-        functions.sum("sizeBytes").alias("sizeBytes"),
-    )
+    found = run_in_workers(spark, partial(_count_all, path), units)
+    return _frame_of(spark, partition_rows(found))
 
 
-def _frame_of(spark: Any, rows: Any) -> DataFrame:
-    """Return a frame of a list of rows, or of an RDD of them."""
-    frame: DataFrame = spark.createDataFrame(rows, COUNT_SCHEMA)
-    return frame
+def _frame_of(spark: SparkSession, rows: list[Row]) -> DataFrame:
+    return spark.createDataFrame(rows, COUNT_SCHEMA)
 
 
 def _queue_rows(
     start: Mapping[tuple[str, int], int], end: Mapping[tuple[str, int], int]
-) -> list[tuple[Any, ...]]:
+) -> list[Row]:
     return [
         (topic, index, end[topic, index] - first, first, end[topic, index] - 1, None)
         for (topic, index), first in sorted(start.items())
@@ -67,20 +58,35 @@ def _queue_rows(
     ]
 
 
-def _count_all(path: str, units: list[WorkUnit]) -> Iterator[tuple[Any, ...]]:
-    """Yield a row a unit that has records."""
+def _count_all(path: str, units: list[WorkUnit]) -> list[Row]:
+    """Return a row a unit that has records."""
     from logstore.compat.spark.header_count import count_unit
     from logstore.compat.spark.stores import file_system_of
 
     fs = file_system_of(path)
-    for unit in units:
-        found = count_unit(fs, unit)
-        if found.record_count:
-            yield (
-                unit.topic,
-                unit.partition,
-                found.record_count,
-                found.first_offset,
-                found.last_offset,
-                found.size_bytes,
-            )
+    counted = ((unit, count_unit(fs, unit)) for unit in units)
+    return [
+        (
+            unit.topic,
+            unit.partition,
+            found.record_count,
+            found.first_offset,
+            found.last_offset,
+            found.size_bytes,
+        )
+        for unit, found in counted
+        if found.record_count
+    ]
+
+
+def partition_rows(units: Iterable[Row]) -> list[Row]:
+    """Put the rows of units together to one a partition."""
+    found: dict[tuple[str, int], Row] = {}
+    for row in units:
+        topic, index, count, first, last, size_bytes = row
+        known = found.get((topic, index))
+        if known is not None:
+            count, first, last = count + known[2], min(first, known[3]), max(last, known[4])
+            size_bytes += known[5]
+        found[topic, index] = (topic, index, count, first, last, size_bytes)
+    return [row for _, row in sorted(found.items())]

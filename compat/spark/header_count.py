@@ -9,7 +9,6 @@ import attrs
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.errors import CorruptEntryError
 from logstore.host import File, FileSystem
-from logstore.segments.kafka.columns import Selection, iterate_columns
 from logstore.segments.kafka.legacy.message import is_legacy_magic
 from logstore.segments.kafka.record_batch import (
     CONTROL_BIT,
@@ -101,6 +100,9 @@ def _add_decoded(
     counted: Counted, file: File, unit: WorkUnit, position: int, end_position: int
 ) -> None:
     """Count by offsets where a header does not tell enough."""
+    # Here, as most workers never need it: the compiled loops take long to be loaded.
+    from logstore.segments.kafka.columns import Selection, iterate_columns
+
     selection = Selection(
         unit.start_offset,
         unit.end_offset,
