@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.compat.spark.convert.message_kernel import copied
+from logstore.compat.spark.convert.message_kernel import copied, put
 from logstore.segments.rocketmq.columns.kernel import Bytes, Int64s, Number, compiled
 
 _NAME, _VALUE = 1, 2
@@ -252,6 +252,58 @@ def pack_records(
         end = text_starts[row] + text_sizes[row]
         at = _put_headers(target, at, texts, text_starts[row], end)
     return at
+
+
+@compiled
+def pack_batches(
+    cuts: Int64s,
+    template: Bytes,
+    offsets: Int64s,
+    timestamps_ms: Int64s,
+    texts: Bytes,
+    text_starts: Int64s,
+    text_sizes: Int64s,
+    bodies: Bytes,
+    body_starts: Int64s,
+    body_sizes: Int64s,
+    rests: Bytes,
+    rest_bounds: Int64s,
+    rest_rows: Int64s,
+    key_starts: Int64s,
+    key_sizes: Int64s,
+    header_counts: Int64s,
+    sizes: Int64s,
+    target: Bytes,
+    bounds: Int64s,
+) -> None:
+    """
+    Write batches back to back: of the rows up to each of `cuts`, without CRC.
+
+    `template` is a header with all that is the same for every one of them. `bounds` become where
+    they stand, and where the last one ends.
+    """
+    at: Number = 0
+    first: Number = 0
+    for index in range(len(cuts)):
+        last = cuts[index]
+        bounds[index] = at
+        records = copied(template, 0, len(template), target, at)
+        end = pack_records(
+            first, last, offsets, timestamps_ms, texts, text_starts, text_sizes,
+            bodies, body_starts, body_sizes, rests, rest_bounds, rest_rows,
+            key_starts, key_sizes, header_counts, sizes, target, records,
+        )  # fmt: skip
+        newest_ms = timestamps_ms[first]
+        for row in range(first, last):
+            newest_ms = max(newest_ms, timestamps_ms[row])
+        put(target, at, offsets[first], 8)
+        put(target, at + 8, end - at - 12, 4)
+        put(target, at + 23, offsets[last - 1] - offsets[first], 4)
+        put(target, at + 27, timestamps_ms[first], 8)
+        put(target, at + 35, newest_ms, 8)
+        put(target, at + 57, last - first, 4)
+        at, first = end, last
+    bounds[len(cuts)] = at
 
 
 @compiled

@@ -77,7 +77,8 @@ def fill_texts(keys: Bytes, key_bounds: Int32s, odd: Flags, bounds: Int64s, text
 
 
 @compiled
-def _put(target: Bytes, at: Number, value: Number, size: Number) -> None:
+def put(target: Bytes, at: Number, value: Number, size: Number) -> None:
+    """Write a number of so many bytes, the highest first."""
     for index in range(size):
         target[at + index] = (value >> (8 * (size - 1 - index))) & 255
 
@@ -122,18 +123,18 @@ def pack_messages(
         text_start, text_end = text_bounds[row], text_bounds[row + 1]
         size = 88 + (end - start) + topic_length_bytes + len(topic) + 2 + (text_end - text_start)
         copied(template, 0, 88, target, at)
-        _put(target, at, size, 4)
-        _put(target, at + 8, crc32(bodies, start, end) & 0x7FFFFFFF, 4)
-        _put(target, at + 20, queue_offsets[row], 8)
-        _put(target, at + 28, physical_offset + at, 8)
-        _put(target, at + 40, born_ms[row], 8)
-        _put(target, at + 56, store_ms[row], 8)
-        _put(target, at + 84, end - start, 4)
+        put(target, at, size, 4)
+        put(target, at + 8, crc32(bodies, start, end) & 0x7FFFFFFF, 4)
+        put(target, at + 20, queue_offsets[row], 8)
+        put(target, at + 28, physical_offset + at, 8)
+        put(target, at + 40, born_ms[row], 8)
+        put(target, at + 56, store_ms[row], 8)
+        put(target, at + 84, end - start, 4)
         physical_offsets[row] = physical_offset + at
         place = copied(bodies, np.int64(start), np.int64(end - start), target, at + 88)
-        _put(target, place, len(topic), topic_length_bytes)
+        put(target, place, len(topic), topic_length_bytes)
         place = copied(topic, 0, len(topic), target, place + topic_length_bytes)
-        _put(target, place, text_end - text_start, 2)
+        put(target, place, text_end - text_start, 2)
         copied(texts, text_start, text_end - text_start, target, place + 2)
         at += size
     return at

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -32,7 +33,8 @@ BATCH_BYTES = 64 * 1024
 # timestamp, producer id, epoch and sequence, record count
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC_POSITION, _CRC_START = 17, 21
-_LENGTH_START = 12
+_LENGTH_START, _LENGTH_END = 8, 12
+_LENGTH, _ATTRIBUTES, _CRC = struct.Struct(">i"), struct.Struct(">h"), struct.Struct(">I")
 _MAGIC = 2
 #: varints of a record's length and of both deltas, at most
 _DELTAS_BYTES_MAX = 25
@@ -40,7 +42,7 @@ _DELTAS_BYTES_MAX = 25
 
 @attrs.frozen(eq=False)
 class PackedBatch:
-    """One record batch and the rows that it is made of; `data` is good until the next batch."""
+    """One record batch and the rows that it is made of."""
 
     first: int
     last: int
@@ -157,34 +159,37 @@ class RecordBatches:
 
         """
         count = len(self.columns)
+        if count == 0:
+            return
         rests = Rests.none(count) if rests is None else rests
         texts, bodies = self._pieces(kernel.TEXT), self._body_pieces()
         found = self._measured(texts, bodies, rests, offsets)
         ends = np.cumsum(found.sizes + _DELTAS_BYTES_MAX)
-        target = np.empty(0, dtype=np.uint8)
-        first = 0
-        while first < count:
-            before = int(ends[first - 1]) if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
-            if cuts is not None:
-                last = int(cuts[np.searchsorted(cuts, first, side="right")])
-            room = HEADER_BYTES + int(ends[last - 1]) - before
-            if len(target) < room:
-                target = np.empty(max(room, HEADER_BYTES + BATCH_BYTES), dtype=np.uint8)
-            end = batch_kernel.pack_records(
-                first,
-                last,
-                offsets,
-                self.columns.born_timestamp_ms,
-                *texts.arrays,
-                *bodies.arrays,
-                *rests.arrays,
-                *found.arrays,
-                target,
-                HEADER_BYTES,
-            )
-            yield PackedBatch(first, last, self._whole(first, last, offsets, target[: int(end)]))
+        lasts = _cuts(ends) if cuts is None else cuts
+        target = np.empty(int(ends[-1]) + HEADER_BYTES * len(lasts), dtype=np.uint8)
+        bounds = np.empty(len(lasts) + 1, dtype=np.int64)
+        batch_kernel.pack_batches(
+            lasts,
+            self._template,
+            offsets,
+            self.columns.born_timestamp_ms,
+            *texts.arrays,
+            *bodies.arrays,
+            *rests.arrays,
+            *found.arrays,
+            target,
+            bounds,
+        )
+        data, first = target.data, 0
+        for last, (start, end) in zip(lasts.tolist(), pairwise(bounds.tolist()), strict=True):
+            yield PackedBatch(first, last, self._whole(data[start:end]))
             first = last
+
+    @property
+    def _template(self) -> NDArray[np.uint8]:
+        """A header without what each batch says of its records."""
+        fields = (0, 0, self.leader_epoch, _MAGIC, 0, 0, 0, 0, 0, -1, -1, -1, 0)
+        return np.frombuffer(_HEADER.pack(*fields), dtype=np.uint8)
 
     def _measured(
         self, texts: Pieces, bodies: Pieces, rests: Rests, offsets: NDArray[np.int64]
@@ -210,31 +215,23 @@ class RecordBatches:
             )
         return found
 
-    def _whole(
-        self, first: int, last: int, offsets: NDArray[np.int64], data: NDArray[np.uint8]
-    ) -> memoryview:
-        """Return a batch of the records that stand behind the room for its header."""
-        times = self.columns.born_timestamp_ms[first:last]
-        batch = data.data
+    def _whole(self, batch: memoryview) -> memoryview:
+        """Return a batch with its CRC, and compressed if it is to be."""
         if self.codec is not Codec.NONE:
-            records = compress(self.codec, data[HEADER_BYTES:].tobytes())
-            batch = memoryview(bytearray(HEADER_BYTES) + records)
-        _HEADER.pack_into(
-            batch,
-            0,
-            int(offsets[first]),
-            len(batch) - _LENGTH_START,
-            self.leader_epoch,
-            _MAGIC,
-            0,
-            int(self.codec),
-            int(offsets[last - 1] - offsets[first]),
-            int(times[0]),
-            int(times.max()),
-            -1,
-            -1,
-            -1,
-            last - first,
-        )
-        struct.pack_into(">I", batch, _CRC_POSITION, crc32c(batch[_CRC_START:]))
+            records = compress(self.codec, batch[HEADER_BYTES:].tobytes())
+            batch = memoryview(bytearray(batch[:HEADER_BYTES]) + records)
+            _LENGTH.pack_into(batch, _LENGTH_START, len(batch) - _LENGTH_END)
+            _ATTRIBUTES.pack_into(batch, _CRC_START, int(self.codec))
+        _CRC.pack_into(batch, _CRC_POSITION, crc32c(batch[_CRC_START:]))
         return batch
+
+
+def _cuts(ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return before which messages batches end that are large enough, and how many there are."""
+    found: list[int] = []
+    before = 0
+    while not found or found[-1] < len(ends):
+        last = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
+        found.append(max(found[-1] + 1 if found else 1, last))
+        before = int(ends[found[-1] - 1])
+    return np.array(found, dtype=np.int64)
