@@ -61,10 +61,22 @@ _njit = _find_njit()
 
 
 def _compiled(function: FunctionT) -> FunctionT:
-    """Return `function` as numba compiles it at its first call, or as it is without numba."""
+    """
+    Return `function` as numba compiles it at its first call, or as it is without numba.
+
+    None makes arrays, so that none counts references to those that it is given: that costs as much
+    as a short loop at every call, and those of the caller live on anyway.
+    """
     if _njit is None:
         return function
-    return cast("FunctionT", _njit(cache=True, nogil=True)(function))
+    return cast("FunctionT", _njit(cache=True, nogil=True, _nrt=False)(function))
+
+
+def _inlined(function: FunctionT) -> FunctionT:
+    """Return the same for a step that every record takes: its code stands where it is called."""
+    if _njit is None:
+        return function
+    return cast("FunctionT", _njit(cache=True, nogil=True, forceinline=True, _nrt=False)(function))
 
 
 @_compiled
@@ -97,7 +109,7 @@ def _varlong(source: Bytes, position: Number, end: Number) -> tuple[Number, Numb
     return TOO_LONG, -1
 
 
-@_compiled
+@_inlined
 def _field(source: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """Return (size or -1 for null, start of the bytes), or (fault, -1)."""
     if position < end and source[position] < 128:  # most sizes have one byte
@@ -139,7 +151,7 @@ def _skip_headers(
     return total, position
 
 
-@_compiled
+@_inlined
 def _scan_record(
     source: Bytes, position: Number, end: Number, places: Int32s, row: int
 ) -> tuple[Number, Number, Number]:

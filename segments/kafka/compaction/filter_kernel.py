@@ -40,6 +40,7 @@ from logstore.segments.kafka.compaction.run_kernel import (
     plain_end,
     put_integer,
     put_varint,
+    uncounted,
     varint_bytes,
 )
 
@@ -106,7 +107,7 @@ def _judge(
     return count, tombstones
 
 
-@compiled
+@uncounted
 def _rebuild(
     source: Bytes, position: Number, kept: Int64s, count: Number, horizon: Number, target: Bytes,
     place: Number,

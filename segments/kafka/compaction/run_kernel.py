@@ -63,10 +63,28 @@ def compiled(function: FunctionT) -> FunctionT:
     return cast("FunctionT", _njit(cache=True, nogil=True)(function))
 
 
+def uncounted(function: FunctionT) -> FunctionT:
+    """
+    As :func:`compiled`, for what makes no arrays: it counts no references to those it is given.
+
+    That costs as much as a short loop at every call, and those of the caller live on anyway.
+    """
+    if _njit is None:
+        return function
+    return cast("FunctionT", _njit(cache=True, nogil=True, _nrt=False)(function))
+
+
+def inlined(function: FunctionT) -> FunctionT:
+    """As :func:`uncounted`, for a step of every record: its code stands where it is called."""
+    if _njit is None:
+        return function
+    return cast("FunctionT", _njit(cache=True, nogil=True, forceinline=True, _nrt=False)(function))
+
+
 # numbers
 
 
-@compiled
+@inlined
 def get_integer(source: Bytes, position: Number, size: int) -> Number:
     """Return the signed big-endian integer of `size` bytes."""
     value = np.int64(np.int8(source[position]))
@@ -75,14 +93,14 @@ def get_integer(source: Bytes, position: Number, size: int) -> Number:
     return value
 
 
-@compiled
+@inlined
 def put_integer(target: Bytes, position: Number, size: int, value: Number) -> None:
     """Write a signed big-endian integer of `size` bytes."""
     for index in range(size):
         target[position + index] = (value >> (8 * (size - 1 - index))) & 255
 
 
-@compiled
+@inlined
 def _varint(source: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """Return (signed value of at most 64 bits, position after it), or (0, -1)."""
     if position < end and source[position] < 128:  # most have one byte
@@ -100,7 +118,7 @@ def _varint(source: Bytes, position: Number, end: Number) -> tuple[Number, Numbe
     return 0, -1
 
 
-@compiled
+@inlined
 def put_varint(target: Bytes, position: Number, value: Number) -> Number:
     """Write a zig-zagged integer; return the position after it."""
     rest = (np.uint64(value) << np.uint64(1)) ^ np.uint64(np.int64(value) >> np.int64(63))
@@ -112,7 +130,7 @@ def put_varint(target: Bytes, position: Number, value: Number) -> Number:
     return position + 1
 
 
-@compiled
+@inlined
 def varint_bytes(value: Number) -> Number:
     """Return how many bytes :func:`put_varint` writes."""
     rest = (np.uint64(value) << np.uint64(1)) ^ np.uint64(np.int64(value) >> np.int64(63))
@@ -123,7 +141,7 @@ def varint_bytes(value: Number) -> Number:
     return count
 
 
-@compiled
+@inlined
 def copy_bytes(source: Bytes, start: Number, size: Number, target: Bytes, place: Number) -> None:
     """Copy ``source[start : start + size]`` to `place` of `target`."""
     piece, room = source[start : start + size], target[place : place + size]
@@ -134,12 +152,12 @@ def copy_bytes(source: Bytes, start: Number, size: Number, target: Bytes, place:
 # keys
 
 
-@compiled
+@inlined
 def _rotated(value: np.uint64, bits: int) -> np.uint64:
     return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
 
 
-@compiled
+@inlined
 def _round(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
@@ -156,7 +174,7 @@ def _round(
     return a, b, c, d
 
 
-@compiled
+@uncounted
 def hashed(
     source: Bytes, start: Number, size: Number, secret: UInt64s
 ) -> tuple[np.uint64, np.uint64]:
@@ -191,7 +209,7 @@ def hashed(
     return low, a ^ b ^ c ^ d
 
 
-@compiled
+@inlined
 def find_slot(table: UInt64s, low: np.uint64, high: np.uint64) -> Number:
     """Return the row of `table` with this hash, or the empty one where it belongs."""
     capacity = np.uint64(table.shape[0])
@@ -203,7 +221,7 @@ def find_slot(table: UInt64s, low: np.uint64, high: np.uint64) -> Number:
     return slot
 
 
-@compiled
+@uncounted
 def put_key(
     table: UInt64s, counts: Int64s, source: Bytes, start: Number, size: Number, offset: Number,
     secret: UInt64s,
@@ -227,7 +245,7 @@ def put_key(
     return True
 
 
-@compiled
+@uncounted
 def get_key(table: UInt64s, source: Bytes, start: Number, size: Number, secret: UInt64s) -> Number:
     """Return the offset of a key, -1 if it is not known."""
     low, high = hashed(source, start, size, secret)
@@ -237,7 +255,7 @@ def get_key(table: UInt64s, source: Bytes, start: Number, size: Number, secret: 
 # batches
 
 
-@compiled
+@uncounted
 def plain_end(source: Bytes, position: Number, end: Number) -> tuple[Number, int]:
     """Return (where the plain batch at `position` ends, 0), or (0, why there is none)."""
     if end - position < _HEADER_BYTES:
@@ -255,7 +273,7 @@ def plain_end(source: Bytes, position: Number, end: Number) -> tuple[Number, int
     return following, -1
 
 
-@compiled
+@inlined
 def find_record(source: Bytes, position: Number, end: Number, fields: Int64s) -> Number:
     """
     Find a record's fields; return where it ends, -1 if it is not well-formed.
