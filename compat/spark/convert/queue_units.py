@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.queues.unit_queue import UnitQueue
 
 _NAME_DIGITS = 20
 _SIMPLE = np.dtype([("physical", ">i8"), ("size", ">i4"), ("tags", ">i8")])
@@ -52,6 +57,35 @@ class QueueUnits:
     file_bytes: int
     first: int
     count: int
+    #: the last of them, where no file has them: a crash leaves queues behind the commit log
+    unwritten: bytes = b""
+
+    @classmethod
+    def of(cls, queue: UnitQueue, first: int, count: int) -> QueueUnits:
+        """Return units of a queue of a store that was opened, and recovered if it had to be."""
+        unit_bytes, unwritten = queue.unit_size_bytes, queue.unwritten_units
+        start, end = queue.written_span.start, queue.written_span.end
+        whole = cls(
+            queue.directory,
+            unit_bytes,
+            queue.units_per_file * unit_bytes,
+            start,
+            end - start + len(unwritten) // unit_bytes,
+            unwritten,
+        )
+        return whole.part(first, count)
+
+    def part(self, first: int, count: int) -> QueueUnits:
+        """Return some of these units."""
+        ends = (first, first + count)
+        start, stop = (max(0, n - self.written_end) * self.unit_bytes for n in ends)
+        unwritten = self.unwritten[start:stop]
+        return attrs.evolve(self, first=first, count=count, unwritten=unwritten)
+
+    @property
+    def written_end(self) -> int:
+        """The number behind the last unit that stands in a file."""
+        return self.first + self.count - len(self.unwritten) // self.unit_bytes
 
     @property
     def is_batch(self) -> bool:
@@ -66,7 +100,7 @@ class QueueUnits:
             CorruptFileError: a file ends before they do.
 
         """
-        position, end = self.first * self.unit_bytes, (self.first + self.count) * self.unit_bytes
+        position, end = self.first * self.unit_bytes, self.written_end * self.unit_bytes
         pieces: list[bytes] = []
         while position < end:
             base = position - position % self.file_bytes
@@ -80,6 +114,7 @@ class QueueUnits:
             if len(pieces[-1]) < wanted_bytes:
                 raise CorruptFileError(path, f"ends at {position - base + len(pieces[-1])}")
             position += wanted_bytes
+        pieces.append(self.unwritten)
         rows = np.frombuffer(b"".join(pieces), dtype=_BATCH if self.is_batch else _SIMPLE)
         numbers = np.arange(self.first, self.first + self.count, dtype=np.int64)
         return UnitArrays(

@@ -167,13 +167,8 @@ def _shares(
         first, last = (start, ends[topic, queue_id])
         if is_batch:  # its units count otherwise; all of them are taken
             first, last = queue.written_span.start, queue.written_span.end
-        whole = QueueUnits(
-            queue.directory,
-            queue.unit_size_bytes,
-            queue.units_per_file * queue.unit_size_bytes,
-            first,
-            last - first,
-        )
+            last += len(queue.unwritten_units) // queue.unit_size_bytes
+        whole = QueueUnits.of(queue, first, last - first)
         for units, size_bytes in _parts(store, whole, task_bytes):
             yield topic, queue_id, units, size_bytes
 
@@ -186,7 +181,7 @@ def _parts(
     end = whole.first + whole.count
     for first in range(whole.first, end, _CHUNK_UNITS):
         count = min(_CHUNK_UNITS, end - first)
-        chunk = attrs.evolve(whole, first=first, count=count)
+        chunk = whole.part(first, count)
         sums = np.cumsum(chunk.read(store.host.fs).size_bytes)
         done = 0
         while filled_bytes + int(sums[-1]) - done > task_bytes:
@@ -194,13 +189,13 @@ def _parts(
             cut = max(cut, begun - first + 1)  # one that is longer than a task has one of its own
             sum_before = int(sums[cut - 1]) if cut > 0 else 0
             yield (
-                attrs.evolve(whole, first=begun, count=first + cut - begun),
+                whole.part(begun, first + cut - begun),
                 filled_bytes + sum_before - done,
             )
             begun, filled_bytes, done = first + cut, 0, sum_before
         filled_bytes += int(sums[-1]) - done
     if begun < end:
-        yield attrs.evolve(whole, first=begun, count=end - begun), filled_bytes
+        yield whole.part(begun, end - begun), filled_bytes
 
 
 def _committed(store: RocketMQStore) -> dict[tuple[str, str, int], int]:

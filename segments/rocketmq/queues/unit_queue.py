@@ -122,6 +122,11 @@ class UnitQueue(ABC):
         return Span(self._start, self._written_end)
 
     @property
+    def unwritten_units(self) -> bytes:
+        """The units behind them: those that are buffered, as after a recovery that only reads."""
+        return bytes(self._buffer)
+
+    @property
     def _written_end(self) -> int:
         return self._end - len(self._buffer) // self.unit_size_bytes
 

@@ -140,6 +140,9 @@ class _Units:
         units = self._queues.get(place)
         if units is None or not units.first <= queue_offset < units.first + units.count:
             return -1
+        if queue_offset >= units.written_end:
+            start = (queue_offset - units.written_end) * units.unit_bytes
+            return int.from_bytes(units.unwritten[start : start + 8], "big")
         position = queue_offset * units.unit_bytes
         base = position - position % units.file_bytes
         path = f"{units.directory}/{base:0{NAME_DIGITS}d}"

@@ -32,7 +32,7 @@ from logstore.segments.rocketmq.store import RocketMQStore
 
 #: what is made of messages, what a running broker holds, and what a conversion left
 _LOG = "commitlog"
-_LEFT_OUT = ("lock", "abort")
+_LEFT_OUT = ("lock",)
 _OURS = "logstore-"
 _FILES_NUMBER = FIRST_NUMBER + 500_000_000
 
@@ -60,13 +60,8 @@ def plan_keeping_rocketmq(
         queues[kafka_name(topic), queue_id] = KeptQueue(topic, queue.start_offset, queue.end_offset)
         found = store.consume_queues.get(topic, queue_id)
         if found is not None:
-            units[topic, queue_id] = QueueUnits(
-                found.directory,
-                found.unit_size_bytes,
-                found.units_per_file * found.unit_size_bytes,
-                queue.start_offset,
-                queue.end_offset - queue.start_offset,
-            )
+            count = queue.end_offset - queue.start_offset
+            units[topic, queue_id] = QueueUnits.of(found, queue.start_offset, count)
     log_tasks = [
         KeepLogTask(
             FIRST_NUMBER + number,
@@ -79,17 +74,18 @@ def plan_keeping_rocketmq(
         )
         for number, base in enumerate(log.file_bases())
     ]
-    file_tasks = tuple(_file_tasks(options))
+    in_log = {f"{base:0{NAME_DIGITS}d}" for base in log.file_bases()}
+    file_tasks = tuple(_file_tasks(options, in_log))
     end = log.max_physical_offset
     sizes = found_sizes(store.host.fs, store.directory)
     return RocketMQKeeping(tuple(log_tasks), file_tasks, log.file_size_bytes, end, queues, sizes)
 
 
-def _file_tasks(options: ConvertOptions) -> Iterator[KeepFilesTask]:
-    """Yield tasks for all files but those of the commit log."""
+def _file_tasks(options: ConvertOptions, in_log: set[str]) -> Iterator[KeepFilesTask]:
+    """Yield tasks for all files but those of the commit log; its own are named `in_log`."""
     group: list[str] = []
     filled_bytes = number = 0
-    for path in sorted(_other_files(options.source)):
+    for path in sorted(_other_files(options.source, in_log)):
         # A file that is mostly a hole is as long as any other; what it takes on disk counts.
         size_bytes = Path(options.source, path).stat().st_blocks * 512
         if group and filled_bytes + size_bytes > options.task_bytes:
@@ -105,13 +101,14 @@ def _file_tasks(options: ConvertOptions) -> Iterator[KeepFilesTask]:
         )
 
 
-def _other_files(source: str) -> Iterator[str]:
-    for directory, folders, names in os.walk(source):
+def _other_files(source: str, in_log: set[str]) -> Iterator[str]:
+    for directory, _, names in os.walk(source):
         below = os.path.relpath(directory, source)
         if below == ".":
-            folders[:] = [name for name in folders if name != _LOG]
             names = [name for name in names if name not in _LEFT_OUT]
             names = [name for name in names if not name.startswith(_OURS)]
+        elif below == _LOG:  # a file that was made ahead is behind the end of a crashed log
+            names = [name for name in names if name not in in_log]
         yield from (os.path.normpath(os.path.join(below, name)) for name in names)
 
 

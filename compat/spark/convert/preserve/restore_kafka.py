@@ -84,13 +84,7 @@ def _units(
     if queue.unit_size_bytes != NO_UNITS.unit_bytes:
         return None
     found = store.topics()[topic][queue_id]
-    return QueueUnits(
-        queue.directory,
-        queue.unit_size_bytes,
-        queue.units_per_file * queue.unit_size_bytes,
-        found.start_offset,
-        found.end_offset - found.start_offset,
-    )
+    return QueueUnits.of(queue, found.start_offset, found.end_offset - found.start_offset)
 
 
 def going_on(task: KafkaSegmentTask, kept: KeptKafka, options: ConvertOptions) -> KafkaSegmentTask:

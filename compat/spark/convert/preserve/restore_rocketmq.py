@@ -95,7 +95,8 @@ def restore_rocketmq(
     measured = measured_units(runner, options, _new_units(options, plan, kept, changed))
     _write_new(runner, folder, options, plan, kept, changed, measured, progress)
     is_intact = not any(one.replaced_count for one in logs)
-    _restore_files(runner, folder, options, kept, is_intact=is_intact)
+    is_longer = _has_messages(measured)
+    _restore_files(runner, folder, options, kept, is_intact=is_intact, is_longer=is_longer)
     if progress is not None:
         progress("indexing", 0, 0)
     _complete(folder, options, plan, kept, changed, measured)
@@ -261,15 +262,25 @@ def _restore_files(
     kept: KeptRocketMQ,
     *,
     is_intact: bool,
+    is_longer: bool,
 ) -> None:
-    """Put all other files where they were; no consume queues and index if those must differ."""
+    """
+    Put all other files where they were; no consume queues and index if those must differ.
+
+    A log that `is_longer` has files of its own where those stood that were made ahead.
+    """
     for name in DERIVED:  # a run that was killed may have gone on from here
         path = folder.data / name
         if path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-    files = [one for one in kept.files if is_intact or not _is_derived(one.path)]
+    files = [
+        one
+        for one in kept.files
+        if (is_intact or not _is_derived(one.path))
+        and not (is_longer and one.path.startswith("commitlog/"))
+    ]
     tasks = [
         RestoreFilesTask(number, options.source, tuple(files[number :: runner.parallelism]))
         for number in range(min(runner.parallelism, len(files)))
@@ -298,7 +309,14 @@ def _complete(
     changed: frozenset[Place],
     measured: Sequence[Measured],
 ) -> None:
-    """Let the store take in what is new, and enter topics and groups' offsets that changed."""
+    """
+    Let the store take in what is new, and enter topics and groups' offsets that changed.
+
+    Where there is nothing of that kind it is left as it was, also if a crash has left it so:
+    whoever opens it mends its queues and index.
+    """
+    if not changed and not _has_messages(measured) and not _has_news(folder, options, plan, kept):
+        return
     store = RocketMQStore(
         system_host(), str(folder.data), StoreOptions(settings=dict(options.settings))
     )
@@ -310,11 +328,8 @@ def _complete(
             known = store.topic_table.get(rocketmq_name(topic))
             if known is None or max(known.read_queue_count, known.write_queue_count) < count:
                 store.topic_table.put(TopicConfig(rocketmq_name(topic), count, count))
-        unmoved = {(group, topic, index): offset for group, topic, index, offset in kept.commits}
         firsts = _first_queue_offsets(plan, kept, changed)
-        for (group, topic, index), offset in sorted(plan.committed.items()):
-            if topic not in plan.partition_counts or unmoved.get((group, topic, index)) == offset:
-                continue
+        for (group, topic, index), offset in _moved(plan, kept):
             if store.subscription_groups.get(group) is None:
                 store.subscription_groups.put(SubscriptionGroupConfig(group))
             queue_offset = offset
@@ -325,6 +340,34 @@ def _complete(
         store.abandon()
         raise
     store.close()
+
+
+def _has_news(
+    folder: WorkFolder, options: ConvertOptions, plan: RestorePlan, kept: KeptRocketMQ
+) -> bool:
+    """Tell whether topics, their sizes or groups' offsets are not what the old store has."""
+    if _moved(plan, kept) or any(topic not in plan.partition_counts for topic, _ in kept.queues):
+        return True
+    settings = StoreOptions(is_writable=False, settings=dict(options.settings))
+    store = RocketMQStore(system_host(), str(folder.data), settings)
+    try:
+        for topic, count in plan.partition_counts.items():
+            known = store.topic_table.get(rocketmq_name(topic))
+            if known is None or max(known.read_queue_count, known.write_queue_count) < count:
+                return True
+        return False
+    finally:
+        store.close()
+
+
+def _moved(plan: RestorePlan, kept: KeptRocketMQ) -> list[tuple[tuple[str, str, int], int]]:
+    """Return the groups' offsets that are not what they were."""
+    before = {(group, topic, index): offset for group, topic, index, offset in kept.commits}
+    return [
+        (place, offset)
+        for place, offset in sorted(plan.committed.items())
+        if place[1] in plan.partition_counts and before.get(place) != offset
+    ]
 
 
 def _report(
