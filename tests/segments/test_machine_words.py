@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from logstore.segments import machine_words
+from logstore.segments.compiled import machine_words
 from logstore.segments.rocketmq.columns.kernel import compiled
 
-NAME = "logstore.segments.machine_words"
+NAME = "logstore.segments.compiled.machine_words"
 
 
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The module as it is without numba."""
-    monkeypatch.setitem(sys.modules, "logstore.segments.machine_code", None)
+    monkeypatch.setitem(sys.modules, "logstore.segments.compiled.machine_code", None)
     spec = importlib.util.find_spec(NAME)
     assert spec is not None
     assert spec.loader is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from logstore.segments.machine_words import copy, put_32, put_64, word
+from logstore.segments.compiled.machine_words import copy, put_32, put_64, word
 from logstore.segments.rocketmq.columns.kernel import (
     KEYS,
     KEYS_BYTES,

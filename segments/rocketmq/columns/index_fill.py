@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.segments.machine_words import put_32, put_64
+from logstore.segments.compiled.machine_words import put_32, put_64
 from logstore.segments.rocketmq.columns.kernel import Bytes, Int32s, Int64s, Number, uncounted
 
 _SECONDS_MAX = 2**31 - 1

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from logstore.segments.machine_words import CAN_FOLD, fold_crc32, signed_32, word
+from logstore.segments.compiled.machine_words import CAN_FOLD, fold_crc32, signed_32, word
 
 Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from logstore.segments.machine_words import word
+from logstore.segments.compiled.machine_words import word
 from logstore.segments.rocketmq.columns.kernel import (
     DELAY,
     KEYS,

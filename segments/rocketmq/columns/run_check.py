@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logstore.segments.machine_words import signed_32, signed_64
+from logstore.segments.compiled.machine_words import signed_32, signed_64
 from logstore.segments.rocketmq.columns import kernel
 from logstore.segments.rocketmq.columns.kernel import Bytes, Number, crc32, uncounted
 from logstore.segments.rocketmq.log.record_walk import check_run as check_slowly

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.segments.machine_words import signed_32, signed_64
+from logstore.segments.compiled.machine_words import signed_32, signed_64
 from logstore.segments.rocketmq.columns.kernel import (
     ALL_READ,
     BAD_CRC,

@@ -262,7 +262,7 @@ class Guarded(np.ndarray[Any, Any]):
 
 
 UNCOMPILED = (
-    "logstore.segments.machine_words",
+    "logstore.segments.compiled.machine_words",
     "logstore.segments.rocketmq.columns.kernel",
     "logstore.segments.rocketmq.columns.property_loops",
     "logstore.segments.rocketmq.columns.scan_loops",
@@ -273,7 +273,7 @@ UNCOMPILED = (
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The modules of a scan as they are without numba."""
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.setitem(sys.modules, "logstore.segments.machine_code", None)
+    monkeypatch.setitem(sys.modules, "logstore.segments.compiled.machine_code", None)
     found = SimpleNamespace()
     for name in UNCOMPILED:
         spec = importlib.util.find_spec(name)

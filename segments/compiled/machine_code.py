@@ -1,5 +1,5 @@
 """
-What :mod:`logstore.segments.machine_words` is in compiled code; needs numba.
+What :mod:`logstore.segments.compiled.machine_words` is in compiled code; needs numba.
 
 Each function returns what numba puts in the place of a call.
 """

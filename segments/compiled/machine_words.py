@@ -2,8 +2,8 @@
 Steps of many bytes at once, for compiled loops: numbers, words, copies, checksums.
 
 Numba knows arrays of bytes, one byte at a time; what a processor does with eight or sixteen of them
-is said in :mod:`logstore.segments.machine_code`. Without numba the same functions are plain Python.
-None of them checks where it reads or writes: who calls them has.
+is said in :mod:`logstore.segments.compiled.machine_code`. Without numba the same functions are
+plain Python. None of them checks where it reads or writes: who calls them has.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def fold_crc32(source: Bytes, start: Number, count: Number) -> tuple[np.uint64, 
 
 def _find_machine_code() -> Any:
     try:
-        return importlib.import_module("logstore.segments.machine_code")
+        return importlib.import_module("logstore.segments.compiled.machine_code")
     except ImportError:
         return None
 

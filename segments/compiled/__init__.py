@@ -1,0 +1,1 @@
+"""What the compiled loops of both formats share; needs the extra `columns`."""
