@@ -11,11 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import attrs
+
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 from logstore.compat.kafka.groups.offset_table import OffsetTable, TopicPartition
-from logstore.compat.kafka.groups.offsets_log import CommittedOffset, OffsetCommitKey
+from logstore.compat.kafka.groups.offsets_log import (
+    CommittedOffset,
+    OffsetCommitKey,
+    TransactionEnd,
+)
+from logstore.segments.kafka.record_batch import NO_TIMESTAMP
 from logstore.segments.rocketmq.tables.consumer_offsets import NO_QUEUE_OFFSET, SEPARATOR
 
 if TYPE_CHECKING:
@@ -40,6 +47,8 @@ class SharedOffsets:
         self._early: dict[OffsetCommitKey, CommittedOffset] = {}
         #: while Kafka's log is read: only what is older in RocketMQ's table is overwritten
         self.is_loading = False
+        #: when the transaction ended whose offsets count now, by its marker in the log
+        self.ended_ms = NO_TIMESTAMP
         self._written_ms = 0
 
     def bind(self, table: ConsumerOffsetTable, topics: SharedTopics) -> None:
@@ -53,7 +62,9 @@ class SharedOffsets:
         self.is_loading = False
 
     def commit(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
-        """Take over what a group committed on Kafka's side."""
+        """Take over what a group committed on Kafka's side; in a transaction: when that ended."""
+        if self.ended_ms > committed.commit_timestamp_ms:
+            committed = attrs.evolve(committed, commit_timestamp_ms=self.ended_ms)
         if self._table is None or self._topics is None:
             self._early[key] = committed
             return
@@ -131,6 +142,11 @@ class SharedCoordinator(GroupCoordinator):
             self.load()
         finally:
             shared.is_loading = False
+
+    def _end(self, end: TransactionEnd) -> None:
+        self._shared.ended_ms = end.timestamp_ms
+        super()._end(end)
+        self._shared.ended_ms = NO_TIMESTAMP
 
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None

@@ -111,7 +111,7 @@ class GroupCoordinator:
         """
         for entry in self.surroundings.log.replay():
             if isinstance(entry, TransactionEnd):
-                self._end(entry.partition, entry.producer_id, is_commit=entry.is_commit)
+                self._end(entry)
             else:
                 self._replay(entry)
         self.refusal = ErrorCode.NONE
@@ -248,7 +248,7 @@ class GroupCoordinator:
 
         """
         self.surroundings.log.append_marker(partition, marker)
-        self._end(partition, marker.producer_id, is_commit=marker.is_commit)
+        self._end(TransactionEnd(partition, marker.producer_id, marker.is_commit))
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """Return all that a group has committed and no transaction holds back."""
@@ -425,8 +425,10 @@ class GroupCoordinator:
         self._offsets.remove(key)
         self._pending.remove(key)
 
-    def _end(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
-        for key, committed in self._pending.end(partition, producer_id, is_commit=is_commit):
+    def _end(self, end: TransactionEnd) -> None:
+        for key, committed in self._pending.end(
+            end.partition, end.producer_id, is_commit=end.is_commit
+        ):
             self._offsets.put(key, committed)
 
     def _kept_or_pending(

@@ -35,6 +35,7 @@ from logstore.segments.kafka.internal_topics.codec import (
     encode_versioned,
 )
 from logstore.segments.kafka.internal_topics.schema import NO_ID, MessageT
+from logstore.segments.kafka.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.transactions.markers import Marker
@@ -85,6 +86,7 @@ class TransactionEnd:
     partition: int
     producer_id: int
     is_commit: bool
+    timestamp_ms: int = NO_TIMESTAMP
 
 
 class OffsetsLog(Protocol):

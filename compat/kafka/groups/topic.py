@@ -96,4 +96,4 @@ def _marker(index: int, batch: RecordBatch) -> Iterator[TransactionEnd]:
     for record in decode_records(batch.data):
         marker = decode_marker(record)
         if marker is not None:
-            yield TransactionEnd(index, batch.producer_id, not marker.is_abort)
+            yield TransactionEnd(index, batch.producer_id, not marker.is_abort, record.timestamp_ms)

@@ -23,6 +23,7 @@ from logstore.testing.manual_clock import ManualClock
 from logstore.testing.power_loss import PowerLoss
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.bridge.bridges import draft, fetched, open_bridge, partition_of, produce, pulled
+from tests.compat.kafka.transactions.producer import GROUP, TransactionalClient, group_offset
 
 NOW_MS = 1_700_000_000_000
 COUNT = 3
@@ -190,6 +191,28 @@ def test_a_commit_of_kafkas_outlives_a_kill(layout: str) -> None:
     committed = found["orders", 0]
     assert committed is not None
     assert committed.offset == 7
+
+
+@pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+def test_an_offset_of_a_transaction_counts_from_its_end(layout: str) -> None:
+    """RocketMQ's table, written between the offset and the commit, is not the newer one."""
+    clock = ManualClock()
+    host = SimulatedHost(seed=1, clock=clock)
+    bridge = opened(layout, host)
+    table = bridge.standalone.broker.store.consumer_offsets
+    client = TransactionalClient(bridge.kafka)
+    assert client.init() == 0
+    for offset in (3, 7):
+        assert client.send("orders", 0, b"x") == client.send_offset("orders", 0, offset) == 0
+        clock.advance(10)
+        table.is_dirty = True
+        table.persist()
+        clock.advance(10)
+        assert client.end(is_commit=True) == 0
+    bridge.abandon()
+    bridge = opened(layout, host)
+    assert group_offset(bridge.kafka, "orders") == (0, 7)
+    assert bridge.standalone.broker.store.consumer_offsets.query(GROUP, "orders", 0) == 7
 
 
 @pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
