@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
     from logstore.compat.kafka.produce_route import ProduceRoute
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
+    from logstore.compat.kafka.transactions.transactions_log import TransactionsLog
     from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
     from logstore.segments.kafka.compaction.cleaner import Cleaner
 
@@ -83,8 +84,6 @@ class Broker:
         self._producer_ids = range(0)
         #: the release whose clients are served, if it is not the newest
         self.emulation: Emulation | None = None
-        #: why there are no transactions here; None where there are
-        self.transactions_refusal: str | None = None
         #: a client's transactional records need a transaction that the coordinator knows of
         self.verifies_transactions = bool(config.given["transaction.partition.verification.enable"])
         #: partitions by the topic name's UTF-8 bytes, and by the topic id's 16 bytes
@@ -94,9 +93,13 @@ class Broker:
             self._enter(topic)
         self._cleaner: Cleaner | None = None
         self._groups: GroupCoordinator | None = None
-        if GROUPS_TOPIC in self.topics:
-            self._groups = self._open_groups()  # whoever cannot read them must not start
         self._transactions: TransactionCoordinator | None = None
+        self._open_coordinators()
+
+    def _open_coordinators(self) -> None:
+        """Open those that have something on disk: whoever cannot read it must not start."""
+        if GROUPS_TOPIC in self.topics:
+            self._groups = self._open_groups()
         if TRANSACTIONS_TOPIC in self.topics:
             self._transactions = self._open_transactions()
 
@@ -248,17 +251,22 @@ class Broker:
         from logstore.compat.kafka.transactions.config import TransactionConfig
         from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
         from logstore.compat.kafka.transactions.marking import BrokerMarkers
-        from logstore.compat.kafka.transactions.topic import TransactionsTopic
 
         coordinator = TransactionCoordinator(
             TransactionConfig.of(self.config, self.store.metadata.image.features),
             self.timers,
-            TransactionsTopic(self),
+            self._transactions_log(),
             BrokerMarkers(self),
             self.new_producer_id,
         )
         coordinator.load()
         return coordinator
+
+    def _transactions_log(self) -> TransactionsLog:
+        """Return where the transaction coordinator keeps what must survive a restart."""
+        from logstore.compat.kafka.transactions.topic import TransactionsTopic
+
+        return TransactionsTopic(self)
 
     def _close_transactions(self) -> None:
         if self._transactions is not None:
@@ -368,7 +376,7 @@ class Broker:
         now_ms = self.host.clock.wall_ms()
         expiration_ms = self.dynamic_config.integer("producer.id.expiration.ms")
         for partition in self.store.partitions():
-            partition.producers.expire(now_ms, expiration_ms)
+            partition.expire_producers(now_ms, expiration_ms)
 
     def close(self) -> None:
         """Stop cleanly; many partitions wait for the disk together."""

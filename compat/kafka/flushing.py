@@ -67,7 +67,7 @@ class Flusher:
     def flush(self, partition: KafkaPartition, flushed: Flushed | None = None) -> None:
         """Make durable what was appended so far; then call `flushed` with the error, if any."""
         queue = self._queues.setdefault(partition, _Queue())
-        queue.waiting.append((partition.end_offset, flushed or _ignore))
+        queue.waiting.append((partition.flush_position, flushed or _ignore))
         if not queue.is_running:
             self._start(partition, queue)
 

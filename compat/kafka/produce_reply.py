@@ -27,8 +27,10 @@ class ProduceReply:
     `worst` is the first error code met, 0 as long as all went well.
     """
 
-    def __init__(self, version: int, topic_count: int) -> None:
+    def __init__(self, version: int, topic_count: int, software: str = "") -> None:
         self.version = version
+        #: how the client calls itself
+        self.software = software
         self.worst = 0
         #: something was written
         self.has_appended = False

@@ -18,7 +18,7 @@ from logstore.partition import Record as PlainRecord
 from logstore.segment import Extent
 from logstore.segmented_log import SegmentedLog
 from logstore.segments.kafka.plain_records import from_batches
-from logstore.segments.kafka.producer_state import ProducerStates
+from logstore.segments.kafka.producer_state import ProducerEntry, ProducerStates
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment import KafkaSegment, TimestampedOffset
 from logstore.segments.kafka.transaction_index import AbortedTransaction
@@ -61,6 +61,21 @@ class ReadablePartition:
     def span(self) -> Span:
         """The offsets that can be read."""
         return Span(self.start_offset, self.end_offset)
+
+    @property
+    def flush_position(self) -> int:
+        """What a flush must have reached to cover all that was appended so far."""
+        return self.end_offset
+
+    # producers
+
+    def known_producers(self) -> list[ProducerEntry]:
+        """Return what is known of every producer."""
+        return list(self.producers)
+
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget the producers that have been silent for too long."""
+        self.producers.expire(now_ms, expiration_ms)
 
     # stored bytes
 

@@ -3,11 +3,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -17,6 +19,7 @@ import org.apache.kafka.common.TopicPartition;
  * run BOOTSTRAP ID TOPIC c:2 a:3 ...   commits two records, aborts three, ...
  * fence BOOTSTRAP ID TOPIC             prints the error of a producer that another one shut out
  * copy BOOTSTRAP ID TOPIC OUT GROUP N  copies N records, three a transaction, every second aborted
+ * offsets BOOTSTRAP ID TOPIC N         commits N records at once, prints what it is told of offsets
  * hang BOOTSTRAP ID TOPIC N            leaves a transaction of N records open
  * </pre>
  */
@@ -26,6 +29,7 @@ public final class Transactions {
             case "run" -> run(args);
             case "fence" -> fence(args);
             case "copy" -> copy(args);
+            case "offsets" -> offsets(args);
             case "hang" -> hang(args);
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -78,6 +82,22 @@ public final class Transactions {
             fresh.send(new ProducerRecord<>(args[3], 0, "k", "new")).get();
             fresh.commitTransaction();
         }
+    }
+
+    private static void offsets(String[] args) throws Exception {
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        try (KafkaProducer<String, String> producer = producer(args[1], args[2])) {
+            producer.initTransactions();
+            producer.beginTransaction();
+            for (int n = 0; n < Integer.parseInt(args[4]); n++) {
+                sent.add(producer.send(new ProducerRecord<>(args[3], 0, "k", "v-" + n)));
+            }
+            producer.commitTransaction();
+        }
+        for (Future<RecordMetadata> one : sent) {
+            System.out.print(one.get().hasOffset() ? one.get().offset() + " " : "unknown ");
+        }
+        System.out.println();
     }
 
     private static void hang(String[] args) throws Exception {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, Producer
 
 from logstore.compat.test_broker import TestBroker
 from logstore.tools.dev.rocketmq_jars import compiled, java
@@ -233,18 +233,3 @@ def test_java_client_over_kafka(version: str, scenario: str, tmp_path: Path) -> 
             seen[layout] = java_scenario(broker, version, scenario, tmp_path / "home")
     assert seen["rocketmq"]
     assert seen["kafka"] == seen["rocketmq"]
-
-
-def test_a_transactional_producer_is_told_at_once(tmp_path: Path) -> None:
-    """Over queues a client that wants transactions fails without waiting."""
-    with TestBroker(str(tmp_path / "data"), layout="rocketmq", protocols=BOTH) as broker:
-        settings = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
-        producer = Producer({**settings, "transactional.id": "mine"})
-        started = time.monotonic()
-        with pytest.raises(KafkaException) as caught:
-            producer.init_transactions(PATIENCE_SECONDS)
-        error = caught.value.args[0]
-        assert error.fatal()
-        assert error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        assert time.monotonic() - started < PATIENCE_SECONDS / 2
-        assert len(produce(broker, "orders")) == COUNT

@@ -25,7 +25,7 @@ from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.test_metadata_log import our_broker, real_on
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
 
 TIMEOUT_SECONDS = 30
 _JAVA = Path(__file__).with_name("Transactions.java")
@@ -169,6 +169,7 @@ PRODUCERS = {
 }
 
 
+@pytest.mark.own_layout("a queue has what was committed only, and no markers")
 @pytest.mark.parametrize("carry_out", PRODUCERS.values(), ids=PRODUCERS)
 def test_committed_is_read_and_aborted_is_not(
     broker: Broker, create_topic: CreateTopic, carry_out: Callable[[str, str, str], None]
@@ -238,6 +239,7 @@ def test_kafka_python_is_shut_out(broker: Broker, create_topic: CreateTopic) -> 
     assert eventually_values(broker.bootstrap, topic, ["new"]) == ["new"]
 
 
+@pytest.mark.own_layout("nobody waits for a transaction that is held beside the queue")
 def test_a_transaction_that_is_open_for_too_long_is_aborted(
     broker: Broker, create_topic: CreateTopic
 ) -> None:

@@ -18,14 +18,18 @@ from logstore.compat.bridge.kafka_over_rocketmq.queue_partition import QueuePart
 from logstore.compat.bridge.kafka_over_rocketmq.queue_starts import QueueStarts
 from logstore.compat.bridge.kafka_over_rocketmq.queue_store import QueueStore
 from logstore.compat.bridge.kafka_over_rocketmq.queues import Queues
+from logstore.compat.bridge.kafka_over_rocketmq.synced_topics import (
+    SyncedGroupsTopic,
+    SyncedTransactionsTopic,
+)
 from logstore.compat.bridge.noted_topics import NotedTopics
 from logstore.compat.bridge.shared_offsets import SharedCoordinator, SharedOffsets
 from logstore.compat.bridge.shared_topics import SharedTopics
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
-from logstore.compat.kafka.groups.topic import GroupsTopic
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
+from logstore.compat.kafka.transactions.transactions_log import TransactionsLog
 from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
 from logstore.compat.rocketmq.topic_changes import delete_topic
 from logstore.host import Host
@@ -34,11 +38,6 @@ from logstore.segments.kafka.store import StoreOptions
 from logstore.segments.kafka.topic import Topic
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
 from logstore.segments.rocketmq.tables.topics import TopicConfig
-
-_NO_TRANSACTIONS = (
-    "a transactional producer was refused: a RocketMQ store holds committed messages only, and "
-    "takes no part in Kafka's transactions; serve it with --layout kafka"
-)
 
 
 class QueueBroker(Broker):
@@ -52,15 +51,6 @@ class QueueBroker(Broker):
         self._shared = SharedTopics(rocketmq.topics)
         self._is_wake_pending = False
         super().__init__(host, store, config)
-        self.transactions_refusal = _NO_TRANSACTIONS
-        self._take_over_topics()
-        rocketmq_store = rocketmq.store
-        self.queues.starts.lower(
-            lambda topic, queue_id: rocketmq_store.max_queue_offset(
-                topic, queue_id, is_committed=False
-            )
-        )
-        self._restore_producers()
         dispatching = rocketmq.store.dispatching
         self._is_awaited_there = dispatching.is_awaited
         dispatching.is_awaited = self._is_awaited
@@ -105,6 +95,27 @@ class QueueBroker(Broker):
             store.abandon()
             raise
 
+    def _open_coordinators(self) -> None:
+        """First have the topics that there are, and in their queues what was committed."""
+        self._take_over_topics()
+        rocketmq_store = self._rocketmq.store
+        self.queues.starts.lower(
+            lambda topic, queue_id: rocketmq_store.max_queue_offset(
+                topic, queue_id, is_committed=False
+            )
+        )
+        self._restore_producers()
+        for partition in self._queue_partitions():
+            if partition.held is not None:
+                partition.held.finish()
+        super()._open_coordinators()
+
+    def _queue_partitions(self) -> Iterator[QueuePartition]:
+        for topic in self.topics.values():
+            for partition in topic.partitions.values():
+                if isinstance(partition, QueuePartition):
+                    yield partition
+
     def _restore_producers(self) -> None:
         """Know what idempotent producers sent before the last start."""
         journal = self.queues.journal
@@ -116,10 +127,8 @@ class QueueBroker(Broker):
         journal.rewrite()
 
     def _sent_batches(self) -> Iterator[SentBatch]:
-        for topic in self.topics.values():
-            for partition in topic.partitions.values():
-                if isinstance(partition, QueuePartition):
-                    yield from partition.sent_batches()
+        for partition in self._queue_partitions():
+            yield from partition.sent_batches()
 
     def close(self) -> None:
         """Stop cleanly."""
@@ -129,6 +138,8 @@ class QueueBroker(Broker):
 
     def abandon(self) -> None:
         """Stop without a word to the disk."""
+        for partition in self._queue_partitions():
+            partition.abandon_held()
         super().abandon()
         self.queues.journal.close()
 
@@ -138,7 +149,7 @@ class QueueBroker(Broker):
         """Have just the topics that RocketMQ has."""
         for topic in list(self.topics.values()):
             if topic.name not in INTERNAL_TOPICS and self._rocketmq.topics.get(topic.name) is None:
-                super().delete_topic(topic)
+                self._drop(topic)
         for config in self._shared.shared():
             self.adopt(config)
 
@@ -170,8 +181,15 @@ class QueueBroker(Broker):
     def _forget(self, name: str) -> None:
         topic = self.topics.get(name)
         if topic is not None:
-            super().delete_topic(topic)
+            self._drop(topic)
             self.queues.forget(name)
+
+    def _drop(self, topic: Topic) -> None:
+        """Delete a topic on this side, with all that is held for it."""
+        for partition in topic.partitions.values():
+            if isinstance(partition, QueuePartition):
+                partition.abandon_held()  # should the disk refuse what follows it is opened again
+        super().delete_topic(topic)
 
     def flaw_of_new_topic(self, name: str) -> str | None:
         """Return why RocketMQ cannot have a topic of that name; None if it can."""
@@ -200,7 +218,7 @@ class QueueBroker(Broker):
     def delete_topic(self, topic: Topic) -> None:
         """Delete a topic on both sides."""
         name = topic.name
-        super().delete_topic(topic)
+        self._drop(topic)
         self.queues.forget(name)
         if name not in INTERNAL_TOPICS:
             delete_topic(self._rocketmq, name)
@@ -210,7 +228,10 @@ class QueueBroker(Broker):
     def _open_groups(self) -> GroupCoordinator:
         shared = SharedOffsets()
         shared.bind(self._rocketmq.store.consumer_offsets, self._shared)
-        return SharedCoordinator.of_broker(self, GroupsTopic(self), shared)
+        return SharedCoordinator.of_broker(self, SyncedGroupsTopic(self), shared)
+
+    def _transactions_log(self) -> TransactionsLog:
+        return SyncedTransactionsTopic(self)
 
     # who waits
 

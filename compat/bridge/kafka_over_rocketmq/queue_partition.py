@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.bridge.kafka_over_rocketmq.commit_intent import CommitIntent
+from logstore.compat.bridge.kafka_over_rocketmq.held_batches import HeldBatches, held_config
 from logstore.compat.bridge.kafka_over_rocketmq.producer_journal import SentBatch
 from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import (
     RecordRunDraft,
@@ -31,6 +33,8 @@ from logstore.segments.kafka.partition import Appended, KafkaPartition
 from logstore.segments.kafka.producer_state import (
     InvalidTransactionStateError,
     OutOfOrderSequenceError,
+    ProducerEntry,
+    ProducerStates,
 )
 from logstore.segments.kafka.readable_partition import CommittedRead
 from logstore.segments.kafka.record import CorruptRecordError, decode_records
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from logstore.compat.bridge.compiled.loops import CompiledRunDraft
     from logstore.compat.bridge.kafka_over_rocketmq.queues import Queues
     from logstore.host import Host
+    from logstore.segments.kafka.config import LogConfig
     from logstore.segments.kafka.segment_files import SegmentFiles
     from logstore.segments.kafka.transaction_verification import Verification
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
@@ -68,8 +73,14 @@ class QueuePartition(KafkaPartition):
     ) -> None:
         self.queues = queues
         self._flushing: FlushTask | None = None
+        self._flushing_held: FlushTask | None = None
+        #: what producers sent outside of transactions, by queue offsets
+        self.idempotent = ProducerStates()
         #: producers whose state is one of before the last start
         self._restored: set[int] = set()
+        #: where the queue ended when an open transaction got its first batch, by producer
+        self._began_at: dict[int, int] = {}
+        self.held: HeldBatches | None = None
         super().__init__(
             host,
             files,
@@ -78,6 +89,10 @@ class QueuePartition(KafkaPartition):
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
         )
+        if HeldBatches.exists(host, files.directory):
+            self.held = self._open_held()
+            #: those of transactions; others are in :attr:`idempotent`
+            self.producers = self.held.log.producers
 
     # the queue's span
 
@@ -96,6 +111,16 @@ class QueuePartition(KafkaPartition):
         store = self.queues.store
         return store.max_queue_offset(self.topic, self.index, is_committed=False)
 
+    @property
+    def last_stable_offset(self) -> int:
+        """The end: a queue holds nothing that is not committed."""
+        return self.end_offset
+
+    @property
+    def flush_position(self) -> int:
+        """Counts what is held, too."""
+        return self.end_offset + (0 if self.held is None else self.held.log.end_offset)
+
     # writing
 
     def append_produced(
@@ -104,6 +129,9 @@ class QueuePartition(KafkaPartition):
         """
         Put the records of the one batch in `data`, as messages of their own, all or none.
 
+        Those of a transaction are held until it is committed. Their offsets are not known before,
+        so what is returned has such that every single one is negative.
+
         Raises:
             RejectedAppendError: and its kinds.
             WriteFailedError: the disk refused, or the store takes nothing.
@@ -111,9 +139,7 @@ class QueuePartition(KafkaPartition):
         """
         batch = accepted(data, self.config, now_ms)
         if batch.is_transactional:
-            raise InvalidTransactionStateError(
-                f"{self.topic}-{self.index}: a RocketMQ store takes no part in Kafka's transactions"
-            )
+            return self._hold(batch, now_ms, guard)
         if batch.producer_id >= 0:
             original = self._check_sequence(batch, guard)
             if original is not None:
@@ -126,6 +152,27 @@ class QueuePartition(KafkaPartition):
         self._appended(self.config)
         appended_ms = now_ms if self.config.is_log_append_time else NO_TIMESTAMP
         return Appended(result.queue_offset, last_offset, appended_ms)
+
+    def _hold(self, batch: RecordBatch, now_ms: int, guard: Verification | None) -> Appended:
+        held = self._held()
+        held.log.verifies_transactions = self.verifies_transactions
+        done = held.append(memoryview(batch.data), now_ms, guard)
+        self._began_at.setdefault(batch.producer_id, self.end_offset)
+        self._flush_now()
+        return attrs.evolve(done, base_offset=-batch.record_count, last_offset=-1)
+
+    def _held(self) -> HeldBatches:
+        """Return what is held for the queue; the first transaction begins it."""
+        if self.held is None:
+            held = self._open_held()
+            held.log.producers = held.log.history.states = self.producers
+            self.held = held
+        return self.held
+
+    def _open_held(self) -> HeldBatches:
+        return HeldBatches.open(
+            self.queues, self.host, self.files.directory, self.topic, self.index, self.config
+        )
 
     def append_usual(self, data: memoryview, now_ms: int) -> int:  # noqa: ARG002 - its owner's names
         """Take no short way: there is no segment that a batch could go into as it is."""
@@ -168,13 +215,29 @@ class QueuePartition(KafkaPartition):
         What a producer sent before the last start may be known in part only, if the power was
         lost: a gap behind that is no fault of the producer's.
         """
+        del guard
         producer_id = batch.producer_id
+        entry = self.producers.get(producer_id)
+        if entry is not None and entry.is_in_transaction:
+            raise InvalidTransactionStateError(
+                f"producer {producer_id} has a transaction open, and this batch is not part of it"
+            )
         try:
-            return super()._check_sequence(batch, guard)
+            original = self.idempotent.check(
+                producer_id=producer_id,
+                epoch=batch.producer_epoch,
+                first_sequence=batch.base_sequence,
+                last_sequence=batch.last_sequence,
+            )
         except OutOfOrderSequenceError:
             if producer_id not in self._restored:
                 raise
             return None
+        if original is None:
+            return None
+        return Appended(
+            original.base_offset, original.last_offset, original.timestamp_ms, is_duplicate=True
+        )
 
     def _note(self, batch: RecordBatch, last_offset: int) -> None:
         """Remember the batch, so that its repetition is known, after a restart too."""
@@ -194,7 +257,7 @@ class QueuePartition(KafkaPartition):
         self.queues.journal.note(sent)
 
     def _add(self, sent: SentBatch) -> None:
-        self.producers.append(
+        self.idempotent.append(
             producer_id=sent.producer_id,
             epoch=sent.epoch,
             first_sequence=sent.first_sequence,
@@ -212,7 +275,7 @@ class QueuePartition(KafkaPartition):
 
     def sent_batches(self) -> Iterable[SentBatch]:
         """Yield the last batches of every producer, in an order in which they can be restored."""
-        for entry in self.producers:
+        for entry in self.idempotent:
             for one in entry.batches:
                 yield SentBatch(
                     self.topic,
@@ -236,11 +299,46 @@ class QueuePartition(KafkaPartition):
         now_ms: int,
         transaction_version: int = 0,
     ) -> int:
-        """Refuse: no transaction can have records here."""
-        del epoch, is_commit, coordinator_epoch, now_ms, transaction_version
-        raise InvalidTransactionStateError(
-            f"{self.topic}-{self.index}: producer {producer_id} has no transaction in a queue"
+        """
+        End a producer's transaction: what is held of it goes into the queue, or is forgotten.
+
+        Returns the end of the queue, as markers have no offset in it.
+
+        Raises:
+            InvalidProducerEpochError: the epoch is too old.
+            TransactionCoordinatorFencedError: the coordinator is too old.
+            WriteFailedError, OSError: the disk refused; the call may be repeated.
+
+        """
+        self._held().end(
+            CommitIntent(producer_id, epoch, coordinator_epoch, self.end_offset),
+            is_commit=is_commit,
+            version=transaction_version,
+            now_ms=now_ms,
         )
+        self._began_at.pop(producer_id, None)
+        if self.on_append is not None:
+            self.on_append(self)
+        return self.end_offset
+
+    def known_producers(self) -> list[ProducerEntry]:
+        """Return all producers; a transaction starts where the queue ended when it did."""
+        return list(self.idempotent) + [
+            attrs.evolve(
+                entry,
+                transaction_first_offset=self._began_at.setdefault(
+                    entry.producer_id, self.end_offset
+                ),
+            )
+            if entry.is_in_transaction
+            else entry
+            for entry in self.producers
+        ]
+
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget the producers that have been silent for too long."""
+        self.idempotent.expire(now_ms, expiration_ms)
+        self.producers.expire(now_ms, expiration_ms)
 
     def append_stored(self, batch: RecordBatch) -> None:
         """Refuse: a queue gives out its offsets itself."""
@@ -251,8 +349,10 @@ class QueuePartition(KafkaPartition):
     def _flush_if_due(self, config: object) -> None:
         """The flush settings are those of the store: SYNC_FLUSH asks for one after every append."""
         del config
-        if self.config.flush_messages == NEVER:
-            return
+        if self.config.flush_messages != NEVER:
+            self._flush_now()
+
+    def _flush_now(self) -> None:
         if self.on_flush_due is None:
             self.flush()
         else:
@@ -263,13 +363,17 @@ class QueuePartition(KafkaPartition):
     def begin_flush(self) -> FlushTask:
         """Return what makes the commit log durable; its offset is the queue's."""
         self._flushing = flushing = self.queues.store.commit_log.begin_flush()
+        held = None if self.held is None else self.held.log.begin_flush()
+        self._flushing_held = held
 
         def first() -> None:
+            if held is not None:
+                held.run()
             self.queues.journal.sync()
             if flushing.first is not None:
                 flushing.first()
 
-        return attrs.evolve(flushing, offset=self.end_offset, first=first)
+        return attrs.evolve(flushing, offset=self.flush_position, first=first)
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that the task has run: what it covers can be read now."""
@@ -277,6 +381,9 @@ class QueuePartition(KafkaPartition):
         if self._flushing is not None:
             self.queues.store.commit_log.end_flush(self._flushing)
             self._flushing = None
+        if self._flushing_held is not None and self.held is not None:
+            self.held.log.end_flush(self._flushing_held)
+            self._flushing_held = None
         self.last_flush_ms = self.host.clock.monotonic_ms()
         self.queues.served()
 
@@ -296,11 +403,32 @@ class QueuePartition(KafkaPartition):
         return self.start_offset
 
     def retain(self) -> int:
-        """Return 0: the store removes its commit log files itself."""
+        """Let go of transactions that have ended; the store removes commit log files itself."""
+        if self.held is not None:
+            self.held.trim()
         return 0
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Use new topic settings from now on."""
+        super().reconfigure(config)
+        if self.held is not None:
+            self.held.log.reconfigure(held_config(config))
+
+    def settle_held(self) -> None:
+        """Make durable what is held, if anything of it is not. Raises WriteFailedError, OSError."""
+        if self.held is not None and self.held.log.log.recovery_point < self.held.log.end_offset:
+            self.held.log.flush()
+
+    def abandon_held(self) -> None:
+        """Let go of what is held as it is."""
+        if self.held is not None:
+            self.held.abandon()
+            self.held = None
 
     def close(self) -> None:
         """Let go of what is kept beside the queue."""
+        if self.held is not None:
+            self.held.close()
         self.leader_epochs.flush()
         self.log.close()
         self.files.purge(everything=True)

@@ -53,6 +53,14 @@ class Queues:
         self.served()
         return result
 
+    def flush(self) -> None:
+        """Make all messages durable. Raises WriteFailedError, OSError."""
+        commit_log = self.store.commit_log
+        task = commit_log.begin_flush()
+        task.run()
+        commit_log.end_flush(task)
+        self.served()
+
     def forget(self, topic: str) -> None:
         """Forget a topic that is gone. Raises OSError."""
         self.reads.forget(topic)

@@ -28,6 +28,7 @@ from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
 from logstore.compat.kafka.transactions.producing import NOTHING_SPECIAL, admit_produced
+from logstore.compat.kafka.unknown_offsets import told_base_offset
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER
@@ -114,7 +115,7 @@ def _by_parsing(
     transactional_id, acks, topics, prefix, attributes = _read(request)
     error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     now_ms = broker.host.clock.wall_ms()
-    reply = ProduceReply(version, len(topics))
+    reply = ProduceReply(version, len(topics), client.software)
     route: ProduceRoute | None = None
     by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
     admission = NOTHING_SPECIAL
@@ -222,7 +223,8 @@ def _append(
         reply.fail(partition.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         return
     done = partition.append_produced(records, now_ms, guard)
-    reply.succeed(partition, done.base_offset, done.log_append_time_ms)
+    base_offset = told_base_offset(done.base_offset, reply.software)
+    reply.succeed(partition, base_offset, done.log_append_time_ms)
 
 
 def _refuse(

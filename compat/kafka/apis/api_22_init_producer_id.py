@@ -7,7 +7,6 @@ InitProducerId (22): versions 0-5.
 * 15, to try again, where the disk refuses to note that the next thousand ids are taken
 * with a transactional id: the id's next epoch, by which a producer before is shut out; 51, to try
   again, while its transaction is aborted; 50 for a timeout above ``transaction.max.timeout.ms``
-* 43 for any transactional id where the store cannot take part in transactions
 * v2: flexible; v3: the producer's old id and epoch (KIP-360)
 * v4: 90 instead of 47; v5: TRANSACTION_ABORTABLE may be answered
 
@@ -79,10 +78,6 @@ def _transactional(
 ) -> tuple[ErrorCode, int, int]:
     from logstore.compat.kafka.transactions.initialising import Initialising
 
-    if broker.transactions_refusal is not None:
-        _log.warning("%s", broker.transactions_refusal)
-        # Of the codes there are, every client takes this one for final; librdkafka retries others.
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _NONE, _NONE
     name = transactional_id.decode(errors="surrogateescape")
     given = broker.transactions.init_producer_id(Initialising(name, timeout_ms, expected))
     return given.error_code, given.producer_id, given.producer_epoch

@@ -54,7 +54,7 @@ def _partition(broker: Broker, topic: str, index: int) -> dict[str, Any]:
     partition = broker.partition(topic, index)
     if partition is not None:
         fields["active_producers"] = [
-            state_class(**_producer(entry)) for entry in partition.producers
+            state_class(**_producer(entry)) for entry in partition.known_producers()
         ]
         return fields
     flaw = flaw_of(topic)
