@@ -38,7 +38,7 @@ class CommitIntent:
 
 def intent_of(batch: RecordBatch) -> CommitIntent | None:
     """Return the intent that a batch is; None if it is a producer's, or a marker."""
-    if batch.producer_id >= 0:
+    if batch.producer_id >= 0 or batch.is_transactional:
         return None
     (record,) = decode_records(batch.data)
     return CommitIntent(*_VALUE.unpack(record.value or b""))

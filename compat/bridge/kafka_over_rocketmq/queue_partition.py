@@ -74,6 +74,7 @@ class QueuePartition(KafkaPartition):
         self.queues = queues
         self._flushing: FlushTask | None = None
         self._flushing_held: FlushTask | None = None
+        self._flush_position = 0
         #: what producers sent outside of transactions, by queue offsets
         self.idempotent = ProducerStates()
         #: producers whose state is one of before the last start
@@ -118,8 +119,10 @@ class QueuePartition(KafkaPartition):
 
     @property
     def flush_position(self) -> int:
-        """Counts what is held, too."""
-        return self.end_offset + (0 if self.held is None else self.held.log.end_offset)
+        """Counts what is held, too; it stays where it is when the topic goes."""
+        held_end = 0 if self.held is None else self.held.log.end_offset
+        self._flush_position = max(self._flush_position, self.end_offset + held_end)
+        return self._flush_position
 
     # writing
 
@@ -154,6 +157,8 @@ class QueuePartition(KafkaPartition):
         return Appended(result.queue_offset, last_offset, appended_ms)
 
     def _hold(self, batch: RecordBatch, now_ms: int, guard: Verification | None) -> Appended:
+        if batch.producer_id < 0:
+            raise InvalidRecordError("a batch of a transaction that has no producer")
         held = self._held()
         held.log.verifies_transactions = self.verifies_transactions
         done = held.append(memoryview(batch.data), now_ms, guard)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 
 import pytest
 
@@ -127,6 +128,16 @@ def test_what_no_queue_could_take_is_refused_before_it_is_held() -> None:
     assert send(partition, 0) == -1
     end(partition, is_commit=True)
     assert values(bridge) == [b"0"]
+    bridge.abandon()
+
+
+def test_a_transaction_without_a_producer_is_refused() -> None:
+    """Nobody could end it, and what belongs to no producer among the held is ours."""
+    bridge = opened(SimulatedHost(seed=1))
+    data = encode_batch([Record(0, NOW_MS, None, b"x")], is_transactional=True)
+    with pytest.raises(InvalidRecordError, match="no producer"):
+        queue_partition(bridge).append_produced(memoryview(data), NOW_MS)
+    assert values(bridge) == []
     bridge.abandon()
 
 
@@ -348,4 +359,28 @@ def test_an_answer_waits_for_a_flush_that_covers_what_is_held() -> None:
     partition.end_flush(task)
     log = held_of(partition).log.log
     assert log.recovery_point == log.next_offset == 2
+    bridge.abandon()
+
+
+def test_a_flush_that_waits_for_a_deleted_topic_ends() -> None:
+    """What a flush must reach stays the same when the queue and what is held are gone."""
+    bridge = opened(SimulatedHost(seed=1))
+    partition = queue_partition(bridge)
+    produce(bridge, "t", [Record(0, NOW_MS, None, b"x")])
+    send(partition, 0)
+    asked: list[BaseException | None] = []
+    waiting: list[Callable[[], None]] = []
+
+    def offload(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        del work
+        waiting.append(lambda: done(None))
+
+    bridge.kafka.offload = offload
+    bridge.kafka.flusher.flush(partition, asked.append)
+    send(partition, 1)
+    bridge.kafka.flusher.flush(partition, asked.append)
+    bridge.kafka.delete_topic(bridge.kafka.topics["t"])
+    while waiting and len(asked) < 3:
+        waiting.pop(0)()
+    assert asked == [None, None]
     bridge.abandon()
