@@ -32,7 +32,7 @@ from logstore.compat.bridge.kafka_over_rocketmq.held_drafts import (
     draft_held,
     held_offsets_in,
 )
-from logstore.errors import RejectedAppendError, WriteFailedError
+from logstore.errors import LogStoreError, RejectedAppendError, WriteFailedError
 from logstore.flush import NEVER
 from logstore.segments.kafka.append_errors import InvalidRecordError, MessageTooLargeError
 from logstore.segments.kafka.partition import Appended, KafkaPartition
@@ -81,6 +81,8 @@ class HeldBatches:
         self.host = host
         self.directory = directory
         self.log = log
+        #: where the queue ended when an open transaction got its first batch, by producer
+        self.began_at: dict[int, int] = {}
         #: commits that have begun, by producer
         self._intents: dict[int, CommitIntent] = {}
         #: how far the messages of such a commit are in the queue: the last one's offset here
@@ -181,6 +183,18 @@ class HeldBatches:
         except RejectedAppendError as error:
             raise InvalidRecordError(str(error)) from error
 
+    def entries(self, end_offset: int) -> list[ProducerEntry]:
+        """Return the producers; open transactions with an offset of the queue, `end_offset` now."""
+        return [
+            attrs.evolve(
+                entry,
+                transaction_first_offset=self.began_at.setdefault(entry.producer_id, end_offset),
+            )
+            if entry.is_in_transaction
+            else entry
+            for entry in self.log.producers
+        ]
+
     # ending
 
     def end(self, intent: CommitIntent, *, is_commit: bool, version: int, now_ms: int) -> int:
@@ -215,6 +229,7 @@ class HeldBatches:
         return offset
 
     def _mark(self, intent: CommitIntent, now_ms: int, *, is_commit: bool) -> int:
+        self.began_at.pop(intent.producer_id, None)
         return self.log.append_marker(
             intent.producer_id,
             intent.epoch,
@@ -288,7 +303,7 @@ class HeldBatches:
         for intent in list(self._intents.values()):
             try:
                 self._carry_out(intent, now_ms)
-            except (WriteFailedError, OSError) as error:
+            except (LogStoreError, OSError) as error:
                 _log.error("%s: a commit waits: %s", self.directory, error)
 
     # lasting and forgetting

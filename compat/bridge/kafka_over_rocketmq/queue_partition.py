@@ -79,8 +79,6 @@ class QueuePartition(KafkaPartition):
         self.idempotent = ProducerStates()
         #: producers whose state is one of before the last start
         self._restored: set[int] = set()
-        #: where the queue ended when an open transaction got its first batch, by producer
-        self._began_at: dict[int, int] = {}
         self.held: HeldBatches | None = None
         super().__init__(
             host,
@@ -92,7 +90,6 @@ class QueuePartition(KafkaPartition):
         )
         if HeldBatches.exists(host, files.directory):
             self.held = self._open_held()
-            #: those of transactions; others are in :attr:`idempotent`
             self.producers = self.held.log.producers
 
     # the queue's span
@@ -162,7 +159,7 @@ class QueuePartition(KafkaPartition):
         held = self._held()
         held.log.verifies_transactions = self.verifies_transactions
         done = held.append(memoryview(batch.data), now_ms, guard)
-        self._began_at.setdefault(batch.producer_id, self.end_offset)
+        held.began_at.setdefault(batch.producer_id, self.end_offset)
         self._flush_now()
         return attrs.evolve(done, base_offset=-batch.record_count, last_offset=-1)
 
@@ -321,24 +318,14 @@ class QueuePartition(KafkaPartition):
             version=transaction_version,
             now_ms=now_ms,
         )
-        self._began_at.pop(producer_id, None)
         if self.on_append is not None:
             self.on_append(self)
         return self.end_offset
 
     def known_producers(self) -> list[ProducerEntry]:
         """Return all producers; a transaction starts where the queue ended when it did."""
-        return list(self.idempotent) + [
-            attrs.evolve(
-                entry,
-                transaction_first_offset=self._began_at.setdefault(
-                    entry.producer_id, self.end_offset
-                ),
-            )
-            if entry.is_in_transaction
-            else entry
-            for entry in self.producers
-        ]
+        transactional = [] if self.held is None else self.held.entries(self.end_offset)
+        return [*self.idempotent, *transactional]
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         """Forget the producers that have been silent for too long."""
@@ -368,8 +355,7 @@ class QueuePartition(KafkaPartition):
     def begin_flush(self) -> FlushTask:
         """Return what makes the commit log durable; its offset is the queue's."""
         self._flushing = flushing = self.queues.store.commit_log.begin_flush()
-        held = None if self.held is None else self.held.log.begin_flush()
-        self._flushing_held = held
+        self._flushing_held = held = None if self.held is None else self.held.log.begin_flush()
 
         def first() -> None:
             if held is not None:

@@ -53,10 +53,11 @@ def values(bridge: Bridge, index: int = 0) -> list[bytes]:
     return found
 
 
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 @pytest.mark.parametrize("speaks", SPEAKS)
-def test_what_is_committed_is_seen_then_and_not_before(speaks: int) -> None:
+def test_what_is_committed_is_seen_then_and_not_before(speaks: int, flush: str) -> None:
     """Of an open transaction nothing is in the queue; its records come behind those that did."""
-    bridge = opened(SimulatedHost(seed=1))
+    bridge = opened(SimulatedHost(seed=1), flushDiskType=flush)
     client = client_of(bridge, speaks)
     assert client.send("t", 0, b"a", b"b") == 0
     assert produce(bridge, "t", [Record(0, NOW_MS, None, b"plain")]) == 0
