@@ -118,7 +118,8 @@ def is_led(bootstrap: str, topic: str) -> bool:
     body = struct.pack(">hi", -1, 10_000) + topic_body(topic, struct.pack(">ii", 0, 0))
     answer = ask(bootstrap, request(PRODUCE, 2, body))
     assert answer is not None
-    return struct.unpack_from(">h", answer, 18 + len(topic))[0] == 0
+    error: int = struct.unpack_from(">h", answer, 18 + len(topic))[0]
+    return error == 0
 
 
 def test_requests_of_old_get_the_answers_of_the_last_that_knew_them(
