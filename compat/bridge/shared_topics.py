@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, METADATA_TOPIC, flaw_of
-from logstore.compat.rocketmq.broker_topics import BrokerTopics
-from logstore.compat.rocketmq.names import flaw_of_topic
+from logstore.compat.rocketmq.topics.broker_topics import BrokerTopics
+from logstore.compat.rocketmq.topics.names import flaw_of_topic
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 _KAFKA_OWN = INTERNAL_TOPICS | {METADATA_TOPIC}

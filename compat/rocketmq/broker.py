@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from logstore.compat.rocketmq import names
-from logstore.compat.rocketmq.broker_groups import BrokerGroups
 from logstore.compat.rocketmq.broker_stats import SAMPLE_INTERVAL_MS, BrokerStats
-from logstore.compat.rocketmq.broker_topics import BrokerTopics
-from logstore.compat.rocketmq.clients import CLIENT_SCAN_INTERVAL_MS
-from logstore.compat.rocketmq.codes import RequestCode
+from logstore.compat.rocketmq.clients.clients import CLIENT_SCAN_INTERVAL_MS
+from logstore.compat.rocketmq.clients.consumers import ConsumerGroup, Consumers
+from logstore.compat.rocketmq.clients.producers import Producers
+from logstore.compat.rocketmq.clients.queue_locks import QueueLocks
+from logstore.compat.rocketmq.clients.subscriptions import Subscription, subscription_to
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection
-from logstore.compat.rocketmq.consumer_filters import register_filters
-from logstore.compat.rocketmq.consumers import ConsumerGroup, Consumers
-from logstore.compat.rocketmq.delay_delivery import DelayDelivery
-from logstore.compat.rocketmq.group_commit import GroupCommit, Offload
-from logstore.compat.rocketmq.held_pulls import SCAN_INTERVAL_MS, HeldPulls
-from logstore.compat.rocketmq.op_messages import OpMessages
-from logstore.compat.rocketmq.outbox import Outbox
-from logstore.compat.rocketmq.producers import Producers
-from logstore.compat.rocketmq.queue_locks import QueueLocks
+from logstore.compat.rocketmq.groups.broker_groups import BrokerGroups
+from logstore.compat.rocketmq.groups.consumer_filters import register_filters
+from logstore.compat.rocketmq.pulling.held_pulls import SCAN_INTERVAL_MS, HeldPulls
+from logstore.compat.rocketmq.redelivery.delay_delivery import DelayDelivery
+from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
 from logstore.compat.rocketmq.replication.master_service import MasterService
 from logstore.compat.rocketmq.roles import checked_role, handlers_of_role
-from logstore.compat.rocketmq.send_answers import SendAnswers
-from logstore.compat.rocketmq.send_run import SendRun
-from logstore.compat.rocketmq.sent_properties import PropertyRewriter
+from logstore.compat.rocketmq.sending.group_commit import GroupCommit, Offload
+from logstore.compat.rocketmq.sending.send_answers import SendAnswers
+from logstore.compat.rocketmq.sending.send_run import SendRun
+from logstore.compat.rocketmq.sending.sent_properties import PropertyRewriter
+from logstore.compat.rocketmq.sending.unique_keys import UniqueKeys
 from logstore.compat.rocketmq.settings import Settings
-from logstore.compat.rocketmq.subscriptions import Subscription, subscription_to
-from logstore.compat.rocketmq.timed_delivery import TimedDelivery
-from logstore.compat.rocketmq.transaction_checks import TransactionChecks
-from logstore.compat.rocketmq.unique_keys import UniqueKeys
+from logstore.compat.rocketmq.topics import names
+from logstore.compat.rocketmq.topics.broker_topics import BrokerTopics
+from logstore.compat.rocketmq.transactions.op_messages import OpMessages
+from logstore.compat.rocketmq.transactions.transaction_checks import TransactionChecks
+from logstore.compat.rocketmq.wire.codes import RequestCode
+from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
 from logstore.host import Host

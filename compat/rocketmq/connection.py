@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from logstore.compat.connection import Chunk, FrameBuffer, FrameError
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.outbox import Outbox
-from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.registry import Handlers
-from logstore.compat.rocketmq.remoting import (
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.outbox import Outbox
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import (
     FRAME_BYTES_MAX,
     ONEWAY_FLAG,
     RESPONSE_FLAG,
@@ -35,7 +35,7 @@ from logstore.compat.waiting import Later, Timer, Timers
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
-    from logstore.compat.rocketmq.send_run import SendRun
+    from logstore.compat.rocketmq.sending.send_run import SendRun
 
 _log = logging.getLogger(__name__)
 _NOTHING = memoryview(b"")

@@ -14,20 +14,20 @@ from typing import Protocol
 import attrs
 
 from logstore.compat.connection import Connection
-from logstore.compat.rocketmq.bodies import json_body
-from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection
-from logstore.compat.rocketmq.fields import as_fields, read_flag
-from logstore.compat.rocketmq.name_server.routes import BrokerIdentity, RouteTable
-from logstore.compat.rocketmq.outbox import Outbox
-from logstore.compat.rocketmq.registration import (
+from logstore.compat.rocketmq.name_server.registration import (
     Registration,
     crc_of,
     version_fields,
     write_registration,
 )
+from logstore.compat.rocketmq.name_server.routes import BrokerIdentity, RouteTable
 from logstore.compat.rocketmq.registry import Handlers
-from logstore.compat.rocketmq.remoting import Command
+from logstore.compat.rocketmq.wire.bodies import json_body
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.fields import as_fields, read_flag
+from logstore.compat.rocketmq.wire.outbox import Outbox
+from logstore.compat.rocketmq.wire.remoting import Command
 from logstore.compat.waiting import Timers
 from logstore.host import Clock
 from logstore.segments.rocketmq.tables.data_version import DataVersion

@@ -9,7 +9,7 @@ asks for the first time. ::
     def handle_raw(broker, channel, request) -> list[Chunk] | Later[list[Chunk]] | None
 
 A raw handler writes whole frames by itself: what is asked often. None is no answer at all. Either
-may raise :class:`~logstore.compat.rocketmq.refusals.RefusedError`. Answers to one-way requests
+may raise :class:`~logstore.compat.rocketmq.wire.refusals.RefusedError`. Answers to one-way requests
 are dropped.
 """
 
@@ -19,7 +19,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from logstore.compat.rocketmq.codes import RequestCode
+from logstore.compat.rocketmq.wire.codes import RequestCode
 
 #: (service, channel, request) -> Response, Later[Response] or None; raw: frames
 AnyHandler = Callable[[Any, Any, Any], Any]

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
-from logstore.compat.rocketmq.refusals import RefusedError
 from logstore.compat.rocketmq.registry import HANDLERS, Handler, Handlers
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command, Response
     from logstore.compat.rocketmq.settings import Settings
+    from logstore.compat.rocketmq.wire.remoting import Command, Response
 
 __all__ = ["MASTER_ID", "checked_role", "handlers_of_role"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq import names
+from logstore.compat.rocketmq.topics import names
 from logstore.segments.rocketmq.settings.delay_levels import DelayLevels
 
 if TYPE_CHECKING:

@@ -45,7 +45,9 @@ def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
 
 
 def _frame_of(spark: SparkSession, rows: list[Row]) -> DataFrame:
-    return spark.createDataFrame(rows, COUNT_SCHEMA)
+    make: Any = spark.createDataFrame  # its overloads are typed in part
+    found: DataFrame = make(rows, COUNT_SCHEMA)
+    return found
 
 
 def _queue_rows(

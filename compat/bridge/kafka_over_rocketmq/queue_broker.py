@@ -31,7 +31,7 @@ from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
 from logstore.compat.kafka.transactions.transactions_log import TransactionsLog
 from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
-from logstore.compat.rocketmq.topic_changes import delete_topic
+from logstore.compat.rocketmq.topics.topic_changes import delete_topic
 from logstore.host import Host
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.store import StoreOptions

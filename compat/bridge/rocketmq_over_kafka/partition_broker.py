@@ -17,7 +17,7 @@ from logstore.compat.bridge.rocketmq_over_kafka.partition_store import Partition
 from logstore.compat.bridge.rocketmq_over_kafka.shown_broker import ShownBroker
 from logstore.compat.bridge.shared_topics import SharedTopics
 from logstore.compat.rocketmq.broker import Broker
-from logstore.compat.rocketmq.topic_changes import delete_topic
+from logstore.compat.rocketmq.topics.topic_changes import delete_topic
 from logstore.host import Host
 from logstore.segments.kafka.topic import Topic
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings

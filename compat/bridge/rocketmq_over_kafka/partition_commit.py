@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.rocketmq_over_kafka.partition_places import is_place_of_record
-from logstore.compat.rocketmq.group_commit import Flushed, GroupCommit
+from logstore.compat.rocketmq.sending.group_commit import Flushed, GroupCommit
 from logstore.segmented_log import FlushTask
 
 if TYPE_CHECKING:
     from logstore.compat.bridge.rocketmq_over_kafka.partition_store import PartitionStore
     from logstore.compat.rocketmq.broker import Broker
-    from logstore.compat.rocketmq.outbox import Outbox
+    from logstore.compat.rocketmq.wire.outbox import Outbox
 
 
 class PartitionCommit(GroupCommit[FlushTask]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.held_pulls import HeldPull, HeldPulls
+from logstore.compat.rocketmq.pulling.held_pulls import HeldPull, HeldPulls
 
 if TYPE_CHECKING:
     from logstore.compat.bridge.rocketmq_over_kafka.partition_store import PartitionStore

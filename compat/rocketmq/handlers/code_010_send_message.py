@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.sending import answer_send
+from logstore.compat.rocketmq.sending.sending import answer_send
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
     from logstore.compat.waiting import Later
 
 

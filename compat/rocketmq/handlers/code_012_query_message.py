@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import as_fields, read_flag, read_int, read_long, read_text
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import (
+    as_fields,
+    read_flag,
+    read_int,
+    read_long,
+    read_text,
+)
+from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:

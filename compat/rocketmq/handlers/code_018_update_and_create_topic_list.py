@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import objects_in, read_object
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.names import check_topic
-from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.remoting import Response
-from logstore.compat.rocketmq.topic_changes import put_topic
+from logstore.compat.rocketmq.topics.names import check_topic
+from logstore.compat.rocketmq.topics.topic_changes import put_topic
+from logstore.compat.rocketmq.wire.bodies import objects_in, read_object
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import object_body
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import as_fields
-from logstore.compat.rocketmq.pages import page_of
-from logstore.compat.rocketmq.registration import version_fields
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.name_server.registration import version_fields
+from logstore.compat.rocketmq.wire.bodies import object_body
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import as_fields
+from logstore.compat.rocketmq.wire.pages import page_of
+from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq import names
-from logstore.compat.rocketmq.broker_topics import unit_sys_flag
-from logstore.compat.rocketmq.clients import Client
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.heartbeat import ConsumerData, read_heartbeat
-from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.clients.clients import Client
+from logstore.compat.rocketmq.clients.heartbeat import ConsumerData, read_heartbeat
+from logstore.compat.rocketmq.topics import names
+from logstore.compat.rocketmq.topics.broker_topics import unit_sys_flag
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import object_in, read_object
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.consumer_filters import ExpressionError, check_expression
-from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.remoting import Response
-from logstore.compat.rocketmq.subscriptions import is_tag_type
+from logstore.compat.rocketmq.clients.subscriptions import is_tag_type
+from logstore.compat.rocketmq.groups.consumer_filters import ExpressionError, check_expression
+from logstore.compat.rocketmq.wire.bodies import object_in, read_object
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:

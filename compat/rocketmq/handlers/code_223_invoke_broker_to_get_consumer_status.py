@@ -10,18 +10,18 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import json_body, object_body
-from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
-from logstore.compat.rocketmq.fields import as_fields, read_text
-from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.wire.bodies import json_body, object_body
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.fields import as_fields, read_text
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
-    from logstore.compat.rocketmq.clients import Client
+    from logstore.compat.rocketmq.clients.clients import Client
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 _log = logging.getLogger(__name__)
 _TIMEOUT_MS = 5_000

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.client_calls import call_consumer
-from logstore.compat.rocketmq.codes import RequestCode
-from logstore.compat.rocketmq.fields import read_text
+from logstore.compat.rocketmq.clients.client_calls import call_consumer
+from logstore.compat.rocketmq.wire.codes import RequestCode
+from logstore.compat.rocketmq.wire.fields import read_text
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command, Response
+    from logstore.compat.rocketmq.wire.remoting import Command, Response
     from logstore.compat.waiting import Later
 
 

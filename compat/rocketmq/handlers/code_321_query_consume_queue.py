@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import object_body
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import read_int, read_long, read_text
-from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.wire.bodies import object_body
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import read_int, read_long, read_text
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.segments.rocketmq.queues.consume_queue_ext import is_ext_address
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
     from logstore.segments.rocketmq.reading.get_message import ReadableQueue
     from logstore.segments.rocketmq.reading.message_filter import MessageFilter
 

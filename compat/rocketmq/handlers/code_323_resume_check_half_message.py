@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq import names
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import read_text
-from logstore.compat.rocketmq.redrafts import redraft
-from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.redelivery.redrafts import redraft
+from logstore.compat.rocketmq.topics import names
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import read_text
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.segments.rocketmq.messages.message_id import MessageIdError, parse_offset_message_id
 from logstore.segments.rocketmq.messages.properties import TRANSACTION_CHECK_TIMES
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import object_body
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import read_flag, read_text
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.wire.bodies import object_body
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import read_flag, read_text
+from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.pulling import answer_pull
-from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.pulling.pulling import answer_pull
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
     from logstore.compat.waiting import Later
 
 

@@ -11,10 +11,10 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import read_text
-from logstore.compat.rocketmq.put_answers import STORED_CODES
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.sending.put_answers import STORED_CODES
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import read_text
+from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.segments.rocketmq.messages.message_draft import draft_message
 from logstore.segments.rocketmq.messages.properties import (
     HASH_MAP_CAPACITY_5,
@@ -29,7 +29,7 @@ from logstore.segments.rocketmq.messages.properties import (
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 _RECALL_TAG = "_RECALL_TAG_"
 _PARTS = 5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logstore.compat.rocketmq.fields import read_long, read_text
 from logstore.compat.rocketmq.name_server.routes import BrokerIdentity
+from logstore.compat.rocketmq.wire.fields import read_long, read_text
 
 
 def broker_identity(fields: Mapping[str, str]) -> BrokerIdentity:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
 
 #: as 5.5.0 has them, paths aside
 _DEFAULTS: Mapping[str, str] = {

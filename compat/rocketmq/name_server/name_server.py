@@ -6,17 +6,17 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.codes import RequestCode
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection
 from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.name_server.kv_config import KvConfig
 from logstore.compat.rocketmq.name_server.routes import RouteTable
-from logstore.compat.rocketmq.outbox import Outbox
 from logstore.compat.rocketmq.registry import handlers_of
+from logstore.compat.rocketmq.wire.codes import RequestCode
+from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
 
 if TYPE_CHECKING:
-    from logstore.compat.rocketmq.group_commit import Offload
+    from logstore.compat.rocketmq.sending.group_commit import Offload
     from logstore.host import Host
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.rocketmq.bodies import json_body, number_table, object_body
+from logstore.compat.rocketmq.wire.bodies import json_body, number_table, object_body
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.name_server.routes import BrokerData, QueueData, Route

@@ -18,7 +18,7 @@ from logstore.segments.rocketmq.tables.topics import PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.registration import Registration
+    from logstore.compat.rocketmq.name_server.registration import Registration
     from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 _log = logging.getLogger(__name__)

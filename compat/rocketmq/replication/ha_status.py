@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.rocketmq.bodies import json_body
+from logstore.compat.rocketmq.wire.bodies import json_body
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker

@@ -17,8 +17,8 @@ from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
-    from logstore.compat.rocketmq.group_commit import Offload
-    from logstore.compat.rocketmq.outbox import Outbox
+    from logstore.compat.rocketmq.sending.group_commit import Offload
+    from logstore.compat.rocketmq.wire.outbox import Outbox
     from logstore.segments.rocketmq.ha.master import (
         MasterConnection,
         ReplicatedLog,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection
-from logstore.compat.rocketmq.outbox import Outbox
 from logstore.compat.rocketmq.replication.follower import host_and_port
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.segments.rocketmq.tables.data_version import DataVersion
 from logstore.segments.rocketmq.tables.java_json import JsonError, parse_json
 from logstore.segments.rocketmq.tables.json_fields import JsonTypeError, as_object
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.registrar import Reach
     from logstore.compat.rocketmq.registry import Handlers
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
     from logstore.segments.rocketmq.tables.json_table import JsonTable
 
 __all__ = ["MetadataSync"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.compat.bridge.bridge import Bridge
-from logstore.compat.rocketmq.held_pulls import HeldPull
+from logstore.compat.rocketmq.pulling.held_pulls import HeldPull
 from logstore.segments.kafka.record import Record
 from logstore.segments.rocketmq.reading.message_filter import TagFilter
 from logstore.segments.rocketmq.reading.time_lookup import BoundaryType

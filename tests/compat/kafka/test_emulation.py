@@ -56,9 +56,8 @@ def ask(broker: Broker, request: Any) -> Any:
     size_bytes, correlation_id = struct.unpack_from(">ii", answer)
     assert (size_bytes, correlation_id) == (len(answer) - 4, 7)
     stream = io.BytesIO(answer[8:])
-    kind: Any = type(request)
-    name = kind.__name__.replace("Request", "Response")
-    found = getattr(importlib.import_module(kind.__module__), name).decode(stream)
+    name: str = request.__class__.__name__.replace("Request", "Response")
+    found = getattr(importlib.import_module(request.__class__.__module__), name).decode(stream)
     assert stream.read() == b"", "nothing follows the response"
     return found
 

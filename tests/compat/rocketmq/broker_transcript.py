@@ -15,8 +15,8 @@ from typing import Any
 import attrs
 
 from logstore.compat.rocketmq.broker import Broker
-from logstore.compat.rocketmq.codes import RequestCode
 from logstore.compat.rocketmq.connection import RemotingConnection
+from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import DIRECTORY, Peer

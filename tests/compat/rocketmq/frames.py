@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from logstore.compat.connection import Chunk
-from logstore.compat.rocketmq.binary_header import read_binary_header, write_binary_header
-from logstore.compat.rocketmq.remoting import Command, decode_command
+from logstore.compat.rocketmq.wire.binary_header import read_binary_header, write_binary_header
+from logstore.compat.rocketmq.wire.remoting import Command, decode_command
 from logstore.segment import Extent
 
 JSON, BINARY = 0, 1

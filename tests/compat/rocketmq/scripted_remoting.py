@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from logstore.compat.rocketmq.codes import RequestCode
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection
-from logstore.compat.rocketmq.outbox import Outbox
 from logstore.compat.rocketmq.registry import Handler, Handlers
-from logstore.compat.rocketmq.remoting import Command
+from logstore.compat.rocketmq.wire.codes import RequestCode
+from logstore.compat.rocketmq.wire.outbox import Outbox
+from logstore.compat.rocketmq.wire.remoting import Command
 from logstore.compat.waiting import Timers
 from logstore.testing.manual_clock import ManualClock
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.compat.rocketmq.binary_header import read_binary_header, write_binary_header
-from logstore.compat.rocketmq.languages import LANGUAGES
+from logstore.compat.rocketmq.wire.binary_header import read_binary_header, write_binary_header
+from logstore.compat.rocketmq.wire.languages import LANGUAGES
 
 #: code 17, JAVA, version 409, opaque 5, flag 0, no remark, fields topic=t and order=false
 EXAMPLE = bytes.fromhex(

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from logstore.compat.rocketmq.codes import RequestCode
 from logstore.compat.rocketmq.registry import HANDLERS
+from logstore.compat.rocketmq.wire.codes import RequestCode
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
 
 #: what may stay without an answer: pulls that wait, ends that leave a transaction open

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.segments.rocketmq.messages.message import Message
 from tests.compat.rocketmq.broker_peer import decoded
 from tests.compat.rocketmq.broker_transcript import BrokerTranscript, Exchange

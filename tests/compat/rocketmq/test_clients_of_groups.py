@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import cast
 
-from logstore.compat.rocketmq.clients import CLIENT_EXPIRY_MS, Client
+from logstore.compat.rocketmq.clients.clients import CLIENT_EXPIRY_MS, Client
+from logstore.compat.rocketmq.clients.consumers import ConsumerGroup, Consumers
+from logstore.compat.rocketmq.clients.heartbeat import ConsumerData
+from logstore.compat.rocketmq.clients.producers import Producers
+from logstore.compat.rocketmq.clients.queue_locks import LOCK_LIFE_MS, QueueLocks
+from logstore.compat.rocketmq.clients.subscriptions import subscription_to
 from logstore.compat.rocketmq.connection import Channel
-from logstore.compat.rocketmq.consumers import ConsumerGroup, Consumers
-from logstore.compat.rocketmq.heartbeat import ConsumerData
-from logstore.compat.rocketmq.producers import Producers
-from logstore.compat.rocketmq.queue_locks import LOCK_LIFE_MS, MessageQueue, QueueLocks
-from logstore.compat.rocketmq.subscriptions import subscription_to
+from logstore.compat.rocketmq.wire.message_queue import MessageQueue
 from logstore.testing.manual_clock import ManualClock
 
 Q0, Q1 = MessageQueue("t", "b", 0), MessageQueue("t", "b", 1)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.compat.rocketmq.fields import as_fields, read_flag, read_int, read_long, read_text
-from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.wire.fields import (
+    as_fields,
+    read_flag,
+    read_int,
+    read_long,
+    read_text,
+)
+from logstore.compat.rocketmq.wire.refusals import RefusedError
 
 FIELDS = {
     "text": "t", "empty": "", "int": "-2147483648", "long": "9223372036854775807",

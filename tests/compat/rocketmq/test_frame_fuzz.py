@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from logstore.compat.rocketmq.binary_header import read_binary_header
-from logstore.compat.rocketmq.json_header import read_json_header
-from logstore.compat.rocketmq.registration import RegistrationError, read_registration
-from logstore.compat.rocketmq.remoting import (
+from logstore.compat.rocketmq.name_server.registration import RegistrationError, read_registration
+from logstore.compat.rocketmq.wire.binary_header import read_binary_header
+from logstore.compat.rocketmq.wire.json_header import read_json_header
+from logstore.compat.rocketmq.wire.remoting import (
     MalformedFrameError,
     Response,
     decode_command,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logstore.compat.rocketmq.group_commit import GroupCommit
-from logstore.compat.rocketmq.outbox import Outbox
+from logstore.compat.rocketmq.sending.group_commit import GroupCommit
+from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
 from logstore.testing.manual_clock import ManualClock
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.compat.rocketmq.heartbeat import read_heartbeat
-from logstore.compat.rocketmq.subscriptions import (
+from logstore.compat.rocketmq.clients.heartbeat import read_heartbeat
+from logstore.compat.rocketmq.clients.subscriptions import (
     SubscriptionError,
     codes_of,
     subscription_to,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from logstore.compat.rocketmq.held_pulls import HeldPull, HeldPulls
+from logstore.compat.rocketmq.pulling.held_pulls import HeldPull, HeldPulls
 from logstore.compat.waiting import Timers
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.reading.message_filter import TagFilter

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.compat.rocketmq.json_header import read_json_header, write_json_header
-from logstore.compat.rocketmq.languages import LANGUAGES, language_number, language_of
+from logstore.compat.rocketmq.wire.json_header import read_json_header, write_json_header
+from logstore.compat.rocketmq.wire.languages import LANGUAGES, language_number, language_of
 
 MINIMAL = {"code": 10, "opaque": 7, "flag": 0, "language": "JAVA", "version": 63}
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from logstore.compat.rocketmq.broker import Broker
-from logstore.compat.rocketmq.codes import RequestCode
+from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import DIRECTORY, TOPIC, Peer, a_broker, decoded

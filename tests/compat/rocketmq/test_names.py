@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.compat.rocketmq import names
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.refusals import RefusedError
+from logstore.compat.rocketmq.topics import names
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
 
 ILLEGAL = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.compat.rocketmq.outbox import Outbox
+from logstore.compat.rocketmq.wire.outbox import Outbox
 
 
 def test_without_a_block_it_is_sent_at_once() -> None:

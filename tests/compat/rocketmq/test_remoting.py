@@ -6,8 +6,8 @@ import pytest
 from typing_extensions import Buffer
 
 from logstore.compat.connection import Chunk
-from logstore.compat.rocketmq.binary_header import read_binary_header
-from logstore.compat.rocketmq.remoting import (
+from logstore.compat.rocketmq.wire.binary_header import read_binary_header
+from logstore.compat.rocketmq.wire.remoting import (
     Command,
     MalformedFrameError,
     Response,

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from logstore.compat.connection import Chunk
-from logstore.compat.rocketmq.codes import RequestCode
 from logstore.compat.rocketmq.connection import (
     AnswerTimeoutError,
     Channel,
     PeerGoneError,
     RemotingConnection,
 )
-from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.remoting import (
+from logstore.compat.rocketmq.wire.codes import RequestCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import (
     FRAME_BYTES_MAX,
     Command,
     Response,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from logstore.compat.rocketmq.broker import Broker
-from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker, sent_fields

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.segments.rocketmq.messages.message_batch import BatchItem, encode_batch_body
 from logstore.segments.rocketmq.messages.message_id import parse_offset_message_id
 from logstore.segments.rocketmq.messages.properties import parse_properties

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.compat.rocketmq.sent_properties import PropertyRewriter
+from logstore.compat.rocketmq.sending.sent_properties import PropertyRewriter
 from logstore.segments.rocketmq.messages.java_strings import java_hash_map_order
 from logstore.segments.rocketmq.messages.properties import parse_properties
 

@@ -6,9 +6,9 @@ import importlib.resources
 import re
 from pathlib import Path
 
-from logstore.compat.rocketmq.codes import RequestCode
 from logstore.compat.rocketmq.name_server.name_server import HANDLERS as NAME_SERVER_HANDLERS
 from logstore.compat.rocketmq.registry import HANDLERS
+from logstore.compat.rocketmq.wire.codes import RequestCode
 
 _ROW = re.compile(r"\| (\d+) \| (\w+) \|(.*)")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.compat.rocketmq.broker import Broker
-from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost

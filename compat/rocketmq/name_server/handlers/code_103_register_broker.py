@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.rocketmq.bodies import object_body
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import as_fields, read_flag, read_int, read_long
 from logstore.compat.rocketmq.name_server.broker_identity import broker_identity
 from logstore.compat.rocketmq.name_server.kv_config import ORDER_NAMESPACE
-from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.registration import crc_of, read_registration
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.name_server.registration import crc_of, read_registration
+from logstore.compat.rocketmq.wire.bodies import object_body
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import as_fields, read_flag, read_int, read_long
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.name_server.name_server import NameServer
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(server: NameServer, channel: Channel, request: Command) -> Response:

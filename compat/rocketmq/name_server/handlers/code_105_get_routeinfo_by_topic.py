@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import read_flag, read_text
 from logstore.compat.rocketmq.name_server.kv_config import ORDER_NAMESPACE
 from logstore.compat.rocketmq.name_server.route_bodies import route_body
-from logstore.compat.rocketmq.names import SEE_FAQ
-from logstore.compat.rocketmq.refusals import RefusedError
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.topics.names import SEE_FAQ
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import read_flag, read_text
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.name_server.name_server import NameServer
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(server: NameServer, channel: Channel, request: Command) -> Response:

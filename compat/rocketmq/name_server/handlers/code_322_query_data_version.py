@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.bodies import json_body, read_object
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import as_fields
 from logstore.compat.rocketmq.name_server.broker_identity import broker_identity
-from logstore.compat.rocketmq.registration import version_fields, version_of
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.name_server.registration import version_fields, version_of
+from logstore.compat.rocketmq.wire.bodies import json_body, read_object
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import as_fields
+from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.name_server.name_server import NameServer
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(server: NameServer, channel: Channel, request: Command) -> Response:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.fields import as_fields, read_text
-from logstore.compat.rocketmq.remoting import Response
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import as_fields, read_text
+from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.name_server.name_server import NameServer
-    from logstore.compat.rocketmq.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Command
 
 
 def handle(server: NameServer, channel: Channel, request: Command) -> Response:

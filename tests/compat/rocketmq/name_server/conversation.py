@@ -6,7 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from logstore.compat.rocketmq.connection import RemotingConnection
 from logstore.compat.rocketmq.name_server.name_server import NameServer
-from logstore.compat.rocketmq.registration import Registration, crc_of, write_registration
+from logstore.compat.rocketmq.name_server.registration import (
+    Registration,
+    crc_of,
+    write_registration,
+)
 from logstore.segments.rocketmq.tables.data_version import DataVersion
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing.manual_clock import ManualClock

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.compat.rocketmq.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.replication.follower import host_and_port
 from logstore.compat.rocketmq.replication.slave_role import SlaveRole
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, sent_fields
 from tests.compat.rocketmq.replication.network import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logstore.compat.rocketmq.codes import RequestCode
+from logstore.compat.rocketmq.wire.codes import RequestCode
 from tests.compat.rocketmq.broker_peer import Peer
 from tests.compat.rocketmq.replication.network import MASTER_HA, Pair
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from logstore.compat.rocketmq.codes import ResponseCode
-from logstore.compat.rocketmq.outbox import Outbox
 from logstore.compat.rocketmq.replication.master_service import MasterService, SlavePeer
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
 from logstore.segments.rocketmq.ha.frames import TRANSFER_HEADER, encode_report
 from logstore.segments.rocketmq.ha.settings import HaSettings

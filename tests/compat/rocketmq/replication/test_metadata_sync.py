@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.compat.rocketmq.codes import RequestCode
 from logstore.compat.rocketmq.connection import RemotingConnection
-from logstore.compat.rocketmq.remoting import Response
 from logstore.compat.rocketmq.replication.slave_role import SlaveRole
+from logstore.compat.rocketmq.wire.codes import RequestCode
+from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 from tests.compat.rocketmq.broker_peer import Peer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,8 @@ class RangeIndex:
         self._rows = rows
         headers = rows.headers
         self._begin = headers[0].begin_physical_offset if headers else 0
-        self._first = self._next = rows.first_at(self._fs, physical_offset)
+        self._first: int = rows.first_at(self._fs, physical_offset)
+        self._next: int = self._first
         self._last_place = physical_offset
         self._is_alike = True
 
@@ -62,7 +63,8 @@ class RangeIndex:
             table = self._rows.read(self._fs, self._next, len(places) - done)
             end = done + len(table)
             there = hashes[done:end], places[done:end], stored_ms[done:end]
-            alike = int(loops.count_alike(table, 0, *there, self._rows.header_table))
+            count_alike: Any = loops.count_alike  # numba has no types
+            alike = int(count_alike(table, 0, *there, self._rows.header_table))
             self._is_alike = 0 < alike == len(table)
             self._next += alike
             done += alike

@@ -1,0 +1,134 @@
+"""
+The body of a heart beat (HeartbeatData): the groups that one client process is part of.
+
+Clients write it in their own ways: the C++ client sends enums as numbers, versions as text and
+neither tags nor codes. All of them are understood.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import attrs
+
+from logstore.compat.rocketmq.clients.subscriptions import (
+    TAG,
+    Subscription,
+    codes_of,
+    subscription_to,
+)
+
+_CONSUME_TYPES = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
+_MESSAGE_MODELS = ("BROADCASTING", "CLUSTERING")
+_CONSUME_FROM = (
+    "CONSUME_FROM_LAST_OFFSET",
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+    "CONSUME_FROM_FIRST_OFFSET",
+    "CONSUME_FROM_TIMESTAMP",
+)
+BROADCASTING = "BROADCASTING"
+
+
+@attrs.frozen
+class ConsumerData:
+    """One consumer group of a client, by Java's names of its enums."""
+
+    group: str
+    consume_type: str
+    message_model: str
+    consume_from_where: str
+    subscriptions: tuple[Subscription, ...]
+    is_unit_mode: bool = False
+
+
+@attrs.frozen
+class Heartbeat:
+    """One heart beat. With a `fingerprint` (version 2) its subscriptions may be left out."""
+
+    client_id: str
+    producer_groups: tuple[str, ...]
+    consumers: tuple[ConsumerData, ...]
+    fingerprint: int = 0
+    is_without_subscriptions: bool = False
+
+
+def read_heartbeat(body: bytes) -> Heartbeat:
+    """
+    Read the body of a HEART_BEAT.
+
+    Raises:
+        ValueError: it is no JSON object, or lacks the client id.
+
+    """
+    data = _object(json.loads(body))
+    if not data.get("clientID"):
+        raise ValueError("a heart beat lacks clientID")
+    producers = [_object(item) for item in _items(data.get("producerDataSet"))]
+    return Heartbeat(
+        client_id=str(data["clientID"]),
+        producer_groups=tuple(str(item.get("groupName") or "") for item in producers),
+        consumers=tuple(_read_consumer(_object(c)) for c in _items(data.get("consumerDataSet"))),
+        fingerprint=int(data.get("heartbeatFingerprint") or 0),
+        is_without_subscriptions=_is_true(data.get("withoutSub")),
+    )
+
+
+def read_subscription(data: dict[str, Any]) -> Subscription:
+    """Read one SubscriptionData; codes that were left out are found from the expression."""
+    topic = str(data.get("topic") or "")
+    sub_string = str(data.get("subString") or "*")
+    version = int(data.get("subVersion") or 0)
+    expression_type = str(data.get("expressionType") or TAG)
+    if "codeSet" not in data:
+        return subscription_to(topic, sub_string, expression_type, version)
+    tags = tuple(str(tag) for tag in _items(data.get("tagsSet")))
+    codes = frozenset(int(code) for code in _items(data.get("codeSet")))
+    return Subscription(
+        topic,
+        sub_string,
+        tags,
+        codes or codes_of(tags),
+        version,
+        expression_type,
+        _is_true(data.get("classFilterMode")),
+    )
+
+
+def _read_consumer(data: dict[str, Any]) -> ConsumerData:
+    return ConsumerData(
+        group=str(data.get("groupName") or ""),
+        consume_type=_enum(data.get("consumeType"), _CONSUME_TYPES),
+        message_model=_enum(data.get("messageModel"), _MESSAGE_MODELS, default=1),
+        consume_from_where=_enum(data.get("consumeFromWhere"), _CONSUME_FROM),
+        subscriptions=tuple(
+            read_subscription(_object(item)) for item in _items(data.get("subscriptionDataSet"))
+        ),
+        is_unit_mode=_is_true(data.get("unitMode")),
+    )
+
+
+def _enum(value: object, names: tuple[str, ...], default: int = 0) -> str:
+    """Return the name of an enum that was sent as its name or as its number."""
+    if value is None:
+        return names[default]
+    text = str(value)
+    if text.isdigit():
+        return names[int(text)] if int(text) < len(names) else names[default]
+    return text
+
+
+def _is_true(value: object) -> bool:
+    return value is True or str(value).lower() in ("true", "1")
+
+
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"a heart beat has {type(value).__name__} where an object belongs")
+    return cast("dict[str, Any]", value)
+
+
+def _items(value: object) -> list[Any]:
+    return cast("list[object]", value) if isinstance(value, list) else []

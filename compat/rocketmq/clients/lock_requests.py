@@ -1,0 +1,29 @@
+"""The body of a request to lock or unlock queues."""
+
+from __future__ import annotations
+
+from logstore.compat.rocketmq.wire.bodies import objects_in, read_object
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.message_queue import MessageQueue
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+
+
+def read_lock_request(body: bytes | memoryview) -> tuple[str, str, list[MessageQueue]]:
+    """
+    Return group, client id and queues.
+
+    Raises:
+        RefusedError: SYSTEM_ERROR; the body is not of that form.
+
+    """
+    data = read_object(body)
+    try:
+        queues = [
+            MessageQueue(str(item["topic"]), str(item["brokerName"]), int(item["queueId"]))
+            for item in objects_in(data, "mqSet")
+        ]
+        return str(data["consumerGroup"]), str(data["clientId"]), queues
+    except (ValueError, KeyError, TypeError) as error:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"the body does not say what to lock: {error}"
+        ) from error

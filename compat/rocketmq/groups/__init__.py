@@ -1,0 +1,1 @@
+"""Consumer groups: what the broker keeps of them while nobody is there."""

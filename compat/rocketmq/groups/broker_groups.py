@@ -1,0 +1,99 @@
+"""The consumer groups of a broker: found, made when somebody needs them, changed and deleted."""
+
+from __future__ import annotations
+
+import logging
+
+from logstore.compat.rocketmq.settings import Settings
+from logstore.compat.rocketmq.topics import names
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.segments.rocketmq.tables.subscription_groups import (
+    SubscriptionGroupConfig,
+    SubscriptionGroupTable,
+)
+
+_log = logging.getLogger(__name__)
+
+_READ_BIT = 2
+_PREDEFINED = frozenset(
+    {
+        "DEFAULT_CONSUMER",
+        "SCHEDULE_CONSUMER",
+        "__MONITOR_CONSUMER",
+        *names.SYSTEM_GROUPS,
+    }
+)
+
+
+class BrokerGroups:
+    """Finds, makes and changes groups. Source: ``SubscriptionGroupManager``."""
+
+    def __init__(self, table: SubscriptionGroupTable, settings: Settings) -> None:
+        self.table = table
+        self._settings = settings
+
+    def add_system_groups(self) -> None:
+        """Make the groups that every broker has at its start."""
+        for name in names.SYSTEM_GROUPS:
+            if self.table.get(name) is None:
+                self.table.put_system(SubscriptionGroupConfig(name))
+
+    def find(self, group: str) -> SubscriptionGroupConfig | None:
+        """Return a group, made just now if that is allowed; None if it is not."""
+        found = self.table.get(group)
+        if found is not None:
+            return found
+        is_system = group in _PREDEFINED or group.startswith("CID_RMQ_SYS_")
+        if not (self._settings.auto_creates_groups or is_system):
+            return None
+        if names.flaw_of_group(group) is not None:
+            return None
+        config = SubscriptionGroupConfig(group)
+        self.put(config)
+        return config
+
+    def require(self, group: str) -> SubscriptionGroupConfig:
+        """
+        Return a group, made just now if that is allowed.
+
+        Raises:
+            RefusedError: SUBSCRIPTION_GROUP_NOT_EXIST.
+
+        """
+        found = self.find(group)
+        if found is None:
+            raise RefusedError(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group not exist, {group} {names.SEE_FAQ}",
+            )
+        return found
+
+    def contains(self, group: str) -> bool:
+        """Tell whether a group is there, without making it."""
+        return self.table.get(group) is not None
+
+    def is_forbidden(self, group: str, topic: str) -> bool:
+        """Tell whether a group may not read a topic (``updateForbidden``)."""
+        masks = self.table.forbidden.get(group)
+        return masks is not None and bool(masks.get(topic, 0) >> _READ_BIT & 1)
+
+    def forbid(self, group: str, topic: str, *, is_forbidden: bool) -> None:
+        """Forbid a group to read a topic, or let it."""
+        known = self.table.forbidden.get(group, {}).get(topic, 0)
+        bit = 1 << _READ_BIT
+        self.table.set_forbidden(group, topic, known | bit if is_forbidden else known & ~bit)
+        self.table.persist()
+
+    def put(self, config: SubscriptionGroupConfig) -> None:
+        """Add or change a group, on the disk too."""
+        self.table.put(config)
+        self.table.persist()
+        _log.info("group %s: %s", config.group_name, config)
+
+    def remove(self, group: str) -> bool:
+        """Forget a group; tell whether it was there."""
+        removed = self.table.remove(group)
+        if removed is not None:
+            self.table.persist()
+        return removed is not None

@@ -1,0 +1,71 @@
+"""How far a group is behind, queue by queue (ConsumeStats)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.broker_stats import GROUP_GET_NUMS
+from logstore.compat.rocketmq.wire.bodies import object_body, queue_table
+from logstore.compat.rocketmq.wire.message_queue import MessageQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from logstore.compat.rocketmq.broker import Broker
+
+
+def topics_of_group(broker: Broker, group: str, topic: str | None = None) -> list[str]:
+    """Return the topics that count for a group: what it committed in and still subscribes to."""
+    topics = [topic] if topic else sorted(broker.store.consumer_offsets.topics_of(group))
+    connected = broker.consumers.group(group)
+    if connected is None or not connected.subscriptions:
+        return topics
+    return [name for name in topics if broker.consumers.subscription(group, name) is not None]
+
+
+class ConsumeStats:
+    """The numbers of one group in some topics."""
+
+    def __init__(self, broker: Broker, group: str, topics: Iterable[str]) -> None:
+        self._broker = broker
+        self._group = group
+        self.rate = 0.0
+        self.table: dict[MessageQueue, dict[str, int]] = {}
+        for topic in topics:
+            self._add(topic)
+
+    @property
+    def lag(self) -> int:
+        """How many messages the group has not committed yet."""
+        return sum(row["brokerOffset"] - row["consumerOffset"] for row in self.table.values())
+
+    @property
+    def in_flight(self) -> int:
+        """How many messages it has pulled and not committed yet."""
+        return sum(row["pullOffset"] - row["consumerOffset"] for row in self.table.values())
+
+    def body(self) -> bytes:
+        """Return them as administrators are shown them."""
+        return object_body(consumeTps=self.rate, offsetTable=queue_table(self.table))
+
+    def _add(self, topic: str) -> None:
+        broker, group = self._broker, self._group
+        config = broker.topics.get(topic)
+        if config is None:
+            return
+        for queue_id in range(config.read_queue_count):
+            queue = MessageQueue(topic, broker.settings.broker_name, queue_id)
+            self.table[queue] = self._row(topic, queue_id)
+        self.rate += broker.stats.rate(GROUP_GET_NUMS, f"{topic}@{group}")
+
+    def _row(self, topic: str, queue_id: int) -> dict[str, int]:
+        store = self._broker.store
+        committed = max(store.consumer_offsets.query(self._group, topic, queue_id), 0)
+        pulled = store.consumer_offsets.query_pull(self._group, topic, queue_id)
+        stored_ms = store.store_timestamp_at(topic, queue_id, committed - 1) if committed else 0
+        return {
+            "brokerOffset": max(store.max_queue_offset(topic, queue_id), 0),
+            "consumerOffset": committed,
+            "lastTimestamp": max(stored_ms, 0),
+            "pullOffset": max(committed, pulled),
+        }

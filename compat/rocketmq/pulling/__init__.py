@@ -1,0 +1,1 @@
+"""From a request to messages, or to a wait for them."""

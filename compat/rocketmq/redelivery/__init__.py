@@ -1,0 +1,1 @@
+"""Messages put again: delayed, timed, sent back."""

@@ -1,0 +1,1 @@
+"""From a request to a message in the commit log, and the answer."""

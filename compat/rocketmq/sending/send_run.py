@@ -1,0 +1,188 @@
+"""
+Plain sends of one read of a connection: put with one write, answered with one.
+
+A Java client's SEND_MESSAGE_V2 differs from its last one in body, unique key, time and number
+alone. The rest of it, once served in the careful way of
+:mod:`logstore.compat.rocketmq.sending.sending`, is kept as a *kind*; requests of a known kind are
+gathered here without being looked at any further. Whatever is not of a known kind is the
+connection's to serve as any other request, after what was gathered before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from logstore.compat.rocketmq.sending.put_answers import refusal_of
+from logstore.compat.rocketmq.topics import names
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.compat.rocketmq.wire.remoting import Command
+from logstore.segments.rocketmq.messages.host_address import HostAddress
+from logstore.segments.rocketmq.messages.message_run import MessageKind, MessageRun
+from logstore.segments.rocketmq.messages.properties import UNIQUE_KEY
+from logstore.segments.rocketmq.messages.system_flags import INNER_BATCH, TRANSACTION_MASK
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.topics.broker_topics import SendRoute
+
+_NEEDLE = f"{UNIQUE_KEY}\x01"
+_NEEDLE_LENGTH = len(_NEEDLE)
+#: what makes a message unusual to the store, wherever it stands in the properties
+_UNUSUAL = (b"DELAY\x01", b"TIMER_", b"INNER_")
+_UNUSUAL_FLAGS = INNER_BATCH | TRANSACTION_MASK
+_KINDS_MAX = 4096
+_INT_MAX = 2**31 - 1
+_TIME_MAX_MS = 2**62
+_NOTHING = memoryview(b"")
+_SEND_MESSAGE_V2 = 310
+
+
+class SendRun:
+    """
+    Gathers the sends of one read at a time, for all connections of a broker.
+
+    Use :meth:`take` for every frame that begins as a send does, and :meth:`finish` before anything
+    else is served and at the end of the read.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._run = MessageRun()
+        self._opaques: list[int] = []
+        #: sends wait for :meth:`finish`
+        self.is_filled = False
+        #: by all that stands in a request but body, unique key, time and number; None: not plain
+        self._kinds: dict[tuple[Any, ...], tuple[MessageKind, SendRoute] | None] = {}
+        #: requests that were no known kind yet; who sends the like again makes it one
+        self._seen: set[tuple[Any, ...]] = set()
+        #: what the kinds hold of the broker
+        self._rewriter: object = None
+
+    def take(self, channel: Channel, header: bytes, body: memoryview) -> bool:
+        """Gather a send; False if it is not of a known kind, or not to be answered at once."""
+        broker = self._broker
+        if not self.is_filled and not self._begin():
+            return False
+        try:
+            request = orjson.loads(header)
+            fields = request["extFields"]
+            text: str = fields["i"]
+            start = text.find(_NEEDLE) + _NEEDLE_LENGTH
+            end = text.find("\x02", start)
+            unique_key = text[start:end]
+            topic = fields["b"]
+            about = (
+                topic, fields["e"], fields["f"], fields["h"], fields["j"], fields["m"],
+                request["flag"], text[:start], text[end:], len(unique_key),
+                broker.born_hosts[channel].packed,
+            )  # fmt: skip
+            known = self._kinds.get(about)
+            if known is None:
+                if about not in self._kinds:
+                    self._learn(about, unique_key)
+                return False
+            kind, route = known
+            opaque = request["opaque"]
+            born_ms = int(fields["g"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return False
+        if (
+            broker.topics.routes.get(topic) is not route
+            or not (unique_key.isalnum() and unique_key.isascii())
+            or type(opaque) is not int
+            or not -_INT_MAX <= opaque <= _INT_MAX
+            or not 0 <= born_ms < _TIME_MAX_MS
+            or not len(body)
+        ):
+            return False
+        self._run.add(kind, body, unique_key.encode(), born_ms)
+        self._opaques.append(opaque)
+        self.is_filled = True
+        return True
+
+    def _begin(self) -> bool:
+        """Tell whether sends are answered as soon as they are written; forget what has changed."""
+        broker = self._broker
+        if not broker.answers_puts_at_once:
+            return False
+        rewriter = broker.property_rewriter
+        if rewriter is not self._rewriter:
+            self._rewriter = rewriter
+            self._kinds.clear()
+            self._seen.clear()
+        return True
+
+    def _learn(self, about: tuple[Any, ...], unique_key: str) -> None:
+        """Make a kind of what is sent a second time, if it is plain."""
+        if about not in self._seen:
+            # Keys and other properties that never come again are not worth a kind.
+            if len(self._seen) >= _KINDS_MAX:
+                self._seen.clear()
+            self._seen.add(about)
+            return
+        topic, queue_id, sys_flag, flag, reconsume_times, batch, oneway, *texts, _, packed = about
+        route = self._broker.topics.routes.get(topic)
+        if route is None or batch != "false" or oneway != 0 or topic == names.TIMER_TOPIC:
+            return
+        numbers = int(queue_id), int(sys_flag) | route.sys_flag, int(flag), int(reconsume_times)
+        if not 0 <= min(numbers) <= max(numbers) <= _INT_MAX or numbers[0] >= route.queue_count:
+            return
+        kind = self._kind_of(topic, numbers, texts[0] + unique_key + texts[1], unique_key, packed)
+        if len(self._kinds) >= _KINDS_MAX:
+            self._kinds.clear()
+        self._kinds[about] = None if kind is None else (kind, route)
+
+    def _kind_of(
+        self,
+        topic: str,
+        numbers: tuple[int, int, int, int],
+        text: str,
+        unique_key: str,
+        packed_host: bytes,
+    ) -> MessageKind | None:
+        """Return the kind of messages like this one, None if there are none like it."""
+        sent = self._broker.property_rewriter.rewrite(text)
+        before, needle, behind = sent.text.partition(f"{_NEEDLE}{unique_key}\x02")
+        around = f"{before}{behind}"
+        if sent.unique_key != unique_key or not needle or _NEEDLE in around or sent.is_half:
+            return None
+        queue_id, sys_flag, flag, reconsume_times = numbers
+        kind = MessageKind(
+            topic=topic,
+            queue_id=queue_id,
+            flag=flag,
+            sys_flag=sys_flag,
+            reconsume_times=reconsume_times,
+            text_before=f"{before}{_NEEDLE}".encode(),
+            key_bytes=len(unique_key),
+            text_behind=f"\x02{behind}".encode(),
+            born_host=HostAddress.from_packed(packed_host),
+            store_host=self._broker.store_host,
+        )
+        whole = sent.text.encode()
+        is_unusual = kind.sys_flag & _UNUSUAL_FLAGS or any(name in whole for name in _UNUSUAL)
+        return None if is_unusual else kind
+
+    def finish(self) -> list[Chunk]:
+        """Put what was gathered; return the answers, in the order of the requests."""
+        run, opaques = self._run, self._opaques
+        self._run, self._opaques, self.is_filled = MessageRun(), [], False
+        broker = self._broker
+        if broker.store.put_run(run):
+            return [broker.send_answers.stored_run(run, opaques)]
+        answers: list[Chunk] = []
+        for draft, opaque in zip(run.drafts(), opaques, strict=True):
+            result = broker.store.put_message(draft)
+            request = Command(_SEND_MESSAGE_V2, opaque, 0, "JAVA", 0, None, {}, _NOTHING, 0)
+            if result.status is PutMessageStatus.PUT_OK:
+                key = draft.unique_key
+                answers += broker.send_answers.stored(request, result, draft.queue_id, key)
+            else:
+                refusal = RefusedError(*refusal_of(broker, result.status))
+                answers += broker.send_answers.refused(request, refusal)
+        return answers

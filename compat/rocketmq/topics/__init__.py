@@ -1,0 +1,1 @@
+"""Topics: their names, how they come, change and go."""

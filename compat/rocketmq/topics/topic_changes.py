@@ -1,0 +1,116 @@
+"""Topics made, changed and deleted by administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+#: what topics can be told, and what each takes (TopicAttributes)
+_ENUMS = {
+    "queue.type": ("BatchCQ", "SimpleCQ"),
+    "cleanup.policy": ("DELETE", "COMPACTION"),
+    "message.type": ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"),
+}
+_NUMBERS = ("reserve.time",)
+#: these are settled when a topic is made
+_UNCHANGEABLE = ("queue.type", "cleanup.policy")
+
+
+def parse_attributes(text: str) -> dict[str, str]:
+    """
+    Return changes of attributes by name, sign included: ``+a=1,-b`` (AttributeParser).
+
+    Raises:
+        RefusedError: SYSTEM_ERROR; the text is not of that form.
+
+    """
+    changes: dict[str, str] = {}
+    for item in filter(None, text.split(",")):
+        name, has_value, value = item.partition("=")
+        if not name.startswith("+" if has_value else "-") or len(name) < 2:
+            raise RefusedError(
+                ResponseCode.SYSTEM_ERROR,
+                f"add/alter attribute format is wrong: {item}"
+                if has_value
+                else f"delete attribute format is wrong: {item}",
+            )
+        if name in changes:
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, f"key duplication: {name}")
+        changes[name] = value
+    return changes
+
+
+def put_topic(broker: Broker, wanted: TopicConfig) -> None:
+    """
+    Make or change a topic; its `attributes` are changes with a sign in front of their names.
+
+    Raises:
+        RefusedError: it is one of the broker's own, or an attribute cannot be what it is told.
+
+    """
+    topic = wanted.topic_name
+    if broker.topics.is_system(topic):
+        raise RefusedError(
+            ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic."
+        )
+    known = broker.topics.get(topic)
+    current: Mapping[str, str] = {} if known is None else known.attributes
+    changed = attrs.evolve(
+        wanted, attributes=_changed(current, wanted.attributes, is_new=known is None)
+    )
+    if changed != known:
+        broker.topics.put(changed)
+
+
+def _changed(
+    current: Mapping[str, str], changes: Mapping[str, str], *, is_new: bool
+) -> dict[str, str]:
+    attributes = dict(current)
+    for signed_name, value in changes.items():
+        name = signed_name[1:]
+        _check(name, value, is_new=is_new, is_set=signed_name.startswith("+"))
+        if signed_name.startswith("+"):
+            attributes[name] = value
+        else:
+            attributes.pop(name, None)
+    return attributes
+
+
+def _check(name: str, value: str, *, is_new: bool, is_set: bool) -> None:
+    if name not in _ENUMS and name not in _NUMBERS:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"unsupported key: {name}")
+    if not is_new and name in _UNCHANGEABLE:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"attempt to update an unchangeable attribute. key: {name}"
+        )
+    if is_new and not is_set:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"attempt to delete a nonexistent key: {name}"
+        )
+    if is_set and value not in _ENUMS.get(name, (value,)):
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"value is not in set: {sorted(_ENUMS[name])}"
+        )
+    if is_set and name in _NUMBERS and not value.lstrip("-").isdigit():
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"value is no number: {value}")
+    if is_set and name == "message.type" and value == "MIXED":
+        raise RefusedError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+
+
+def delete_topic(broker: Broker, topic: str) -> None:
+    """Delete a topic: its settings, what groups committed in it, and its queues."""
+    broker.catch_up()  # or what comes into a queue that is gone would make it anew
+    broker.topics.remove(topic)
+    broker.store.consumer_offsets.remove_topic(topic)
+    queues = [(topic, queue_id) for queue_id in broker.store.topics().get(topic, {})]
+    broker.store.delete_topics({topic})
+    broker.held_pulls.wake_all(queues)

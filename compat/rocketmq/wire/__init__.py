@@ -1,0 +1,1 @@
+"""Remoting commands as bytes: headers, fields, codes."""
