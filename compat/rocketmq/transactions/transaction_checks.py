@@ -61,6 +61,7 @@ class TransactionChecks:
         the time between op messages asks about transactions that are over, and what the producer
         answers is done.
         """
+        self._broker.catch_up()
         config = self._broker.topics.get(names.HALF_TOPIC)
         queue_count = 1 if config is None else config.read_queue_count
         results = [self._check_queue(queue_id) for queue_id in range(queue_count)]

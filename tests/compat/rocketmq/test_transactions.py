@@ -174,6 +174,21 @@ def test_the_producer_is_asked_about_what_it_did_not_end() -> None:
     assert (shown.topic, shown.queue_id, shown.body) == (TOPIC, 2, b"what now")
 
 
+def test_nobody_is_asked_about_what_is_noted_and_not_in_its_queue_yet() -> None:
+    """A broker whose queues follow the log later has them follow before it checks."""
+    stage = Stage()
+    stage.begin()
+    place = stage.half_place()
+    stage.broker.catch_up()
+    stage.broker.defers_work = stage.broker.lingers = True
+    stage.end(COMMIT, commitLogOffset=place)
+    stage.clock.advance(3000)
+    stage.broker.timers.run()
+    assert stage.broker.store.max_queue_offset(OP, 0) == 0
+    assert stage.check() == []
+    assert stage.broker.store.max_queue_offset(OP, 0) == 1
+
+
 def test_the_answer_to_the_question_ends_it() -> None:
     """What the producer answers about the half message that was put again counts."""
     stage = Stage()
