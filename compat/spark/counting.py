@@ -45,8 +45,8 @@ def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
 
 
 def _frame_of(spark: SparkSession, rows: list[Row]) -> DataFrame:
-    make: Any = spark.createDataFrame  # its overloads are typed in part
-    found: DataFrame = make(rows, COUNT_SCHEMA)
+    session: Any = spark  # whose overloads are typed in part
+    found: DataFrame = session.createDataFrame(rows, COUNT_SCHEMA)
     return found
 
 
