@@ -54,28 +54,38 @@ def _translated(request: RawRequest, refusals: _Refusals) -> bytes:
     reader = Reader(request.data, request.position, is_flexible=False)
     writer = Writer(is_flexible=False)
     writer.string(None)
-    writer.i16(reader.i16())  # acks
+    acks = reader.i16()
+    writer.i16(acks)
     writer.i32(reader.i32())  # timeout
     topic_count = reader.count()
     writer.count(topic_count)
     for _ in range(topic_count):
         topic = reader.string()
         writer.string(topic)
-        partition_count = reader.count()
-        writer.count(partition_count)
-        for index, records in reader.batches(partition_count):
+        batches: list[tuple[int, bytes | bytearray]] = []
+        for index, records in reader.batches(reader.count()):
             batch: bytes | bytearray = b""
             try:
                 if _has_whole_message(records):
                     batch = _converted(records)
+                elif acks == 0:
+                    # Nobody is told that it is fine, and what is served now would hang up.
+                    continue
                 else:
                     refusals[topic, index] = ErrorCode.NONE
             except LogStoreError as error:
                 refusals[topic, index] = code_of(error)
-            writer.i32(index)
-            writer.i32(len(batch))
-            writer.raw(bytes(batch))
+            batches.append((index, batch))
+        _put_batches(writer, batches)
     return writer.body()
+
+
+def _put_batches(writer: Writer, batches: list[tuple[int, bytes | bytearray]]) -> None:
+    writer.count(len(batches))
+    for index, batch in batches:
+        writer.i32(index)
+        writer.i32(len(batch))
+        writer.raw(bytes(batch))
 
 
 def _has_whole_message(records: memoryview) -> bool:

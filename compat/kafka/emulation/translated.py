@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 #: from the body of a served version's response to that of the old one's
 Rewrite = Callable[[memoryview], bytes]
-Answer = "list[Chunk] | Later[list[Chunk]] | None"
 
 
 def ask_raw(

@@ -153,6 +153,19 @@ def test_nobody_is_answered_who_wants_no_answer() -> None:
     assert len(stored(broker)[0]) == 3
 
 
+@pytest.mark.parametrize("size_bytes", [0, 5, 30])
+def test_who_wants_no_answer_may_send_no_whole_message(size_bytes: int) -> None:
+    """Acks 0: a real 3.9 neither writes anything nor hangs up."""
+    broker = an_old_broker()
+    broker.create_topic("t", 1)
+    data = bytes(encode_message_set(RECORDS, magic=1))[:size_bytes]
+    frame = struct.pack(">hhih", 0, 2, 7, -1) + produce_request(2, "t", data, acks=0).encode()
+    connection = broker.connect("127.0.0.1")
+    assert connection.feed(struct.pack(">i", len(frame)) + frame) == []
+    assert not connection.is_closing
+    assert stored(broker) == []
+
+
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_batches_become_messages(version: int) -> None:
     """Offsets, keys, values and, from version 2 on, times; headers are left out."""
