@@ -7,6 +7,7 @@ same result.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.dispatch_request import Blank, read_dispatch_request
@@ -20,7 +21,21 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.index.message_index import MessageIndex
 
 #: catching up with less than this is not worth what it takes to load the compiled loops
-BULK_BYTES_MIN = 32 * 1024 * 1024
+_LOADED_BYTES_MIN = 32 * 1024 * 1024
+#: nor with less than this what it takes to compile them: a quarter of a minute of a core
+_COMPILED_BYTES_MIN = 512 * 1024 * 1024
+
+
+def bulk_bytes_min() -> int:
+    """
+    Return from how many bytes of a commit log on the bulk is worth it.
+
+    That is less where the compiled loops are kept from an earlier run. It is asked without loading
+    numba, and where numba keeps them in another folder they count as not kept.
+    """
+    folder = Path(__file__).with_name("columns") / "__pycache__"
+    is_kept = any(folder.glob("scan_loops.scan-*.nbi"))
+    return _LOADED_BYTES_MIN if is_kept else _COMPILED_BYTES_MIN
 
 
 class BulkDispatch:

@@ -26,11 +26,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.segments.rocketmq.bulk_dispatch import (
-    BULK_BYTES_MIN,
-    BulkDispatch,
-    bulk_dispatch,
-)
+from logstore.segments.rocketmq.bulk_dispatch import BulkDispatch, bulk_bytes_min, bulk_dispatch
 from logstore.segments.rocketmq.log.log_walk import LogWalk
 from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.messages.dispatch_request import (
@@ -123,7 +119,9 @@ class StoreRecoverer:
         else:
             start = self._start_by_checkpoint(bases)
             self._first_dispatched = start
-        if self.commit_log.peek(self._first_dispatched + BULK_BYTES_MIN, _HEAD_BYTES).strip(b"\0"):
+        if self.commit_log.peek(self._first_dispatched + bulk_bytes_min(), _HEAD_BYTES).strip(
+            b"\0"
+        ):
             self._bulk = bulk_dispatch(self.dispatching, self.index)
         visit = self._take_run if self.is_writable else None
         found = self.commit_log.recover(start, visit, is_long=self._bulk is not None)

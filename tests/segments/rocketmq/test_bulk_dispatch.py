@@ -22,7 +22,7 @@ CASES = golden_cases(
 @pytest.fixture(autouse=True)
 def every_log_is_long(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let recovery take even a few messages for many; return how many runs went in bulk."""
-    monkeypatch.setattr(recovering, "BULK_BYTES_MIN", 0)
+    monkeypatch.setattr(recovering, "bulk_bytes_min", lambda: 0)
     taken: list[int] = []
     take = bulk_dispatch.BulkDispatch.take
 
@@ -85,3 +85,25 @@ def test_what_is_dispatched_in_bulk_is_checked_so_from_the_start(
     assert len(looked_for) == 1
     assert looked_for[0] is not record_walk.check_run
     store.close()
+
+
+def test_loops_nobody_has_compiled_are_for_long_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start after a crash does not wait for a compiler where less is to be caught up with."""
+    monkeypatch.setattr(bulk_dispatch, "__file__", str(tmp_path / "bulk_dispatch.py"))
+    cold_bytes = bulk_dispatch.bulk_bytes_min()
+    kept = tmp_path / "columns" / "__pycache__"
+    kept.mkdir(parents=True)
+    (kept / "scan_loops.scan-1.py311.nbi").touch()
+    assert 10 * bulk_dispatch.bulk_bytes_min() < cold_bytes
+
+
+def test_the_kept_loops_have_the_name_that_is_looked_for(every_log_is_long: list[int]) -> None:
+    """The dispatcher's own cache says where it keeps them, once they ran."""
+    from logstore.segments.rocketmq.columns import scan_loops
+
+    assert every_log_is_long == []
+    places = scan_loops.scan.stats.cache_path
+    assert Path(places) == Path(bulk_dispatch.__file__).with_name("columns") / "__pycache__"
+    assert scan_loops.scan.__name__ == "scan"

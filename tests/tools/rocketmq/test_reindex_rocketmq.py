@@ -141,7 +141,7 @@ def test_vectorised_it_is_the_same(
         runs.append(len(records))
         return take(self, records)
 
-    monkeypatch.setattr(derived_store, "BULK_BYTES_MIN", 1)
+    monkeypatch.setattr(derived_store, "bulk_bytes_min", lambda: 1)
     monkeypatch.setattr(bulk_dispatch.BulkDispatch, "take", counted)
     for case in golden_cases("plain", "properties", "transactions"):
         store = case.copy_store(tmp_path / case.id)

@@ -31,7 +31,7 @@ LONG = 1 << 60
 
 def findings(store: Path, bulk_bytes_min: int, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     """Return what a verification finds; in bulk where the log is as long as that."""
-    monkeypatch.setattr(store_check, "BULK_BYTES_MIN", bulk_bytes_min)
+    monkeypatch.setattr(store_check, "bulk_bytes_min", lambda: bulk_bytes_min)
     return list(StoreCheck(system_host().fs, str(store), {}).findings())
 
 

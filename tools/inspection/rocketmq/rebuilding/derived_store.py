@@ -9,11 +9,7 @@ import attrs
 from logstore.errors import CorruptEntryError
 from logstore.host import Host
 from logstore.segments.rocketmq import store_rules
-from logstore.segments.rocketmq.bulk_dispatch import (
-    BULK_BYTES_MIN,
-    BulkDispatch,
-    bulk_dispatch,
-)
+from logstore.segments.rocketmq.bulk_dispatch import BulkDispatch, bulk_bytes_min, bulk_dispatch
 from logstore.segments.rocketmq.dispatch import Dispatch
 from logstore.segments.rocketmq.index.index_file import IndexSizes
 from logstore.segments.rocketmq.index.message_index import MessageIndex
@@ -99,7 +95,7 @@ class DerivedStore:
     ) -> None:
         log = self.store.commit_log
         bulk: BulkDispatch | None = None
-        if is_long(log, BULK_BYTES_MIN):
+        if is_long(log, bulk_bytes_min()):
             bulk = bulk_dispatch(dispatching, index)
         scan = LogScan(is_long=bulk is not None)
         unwritten_bytes = 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.host import FileSystem
-from logstore.segments.rocketmq.bulk_dispatch import BULK_BYTES_MIN
+from logstore.segments.rocketmq.bulk_dispatch import bulk_bytes_min
 from logstore.tools.inspection.rocketmq.delay_times import deliver_time_of
 from logstore.tools.inspection.rocketmq.log_scan import is_long
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
@@ -75,7 +75,7 @@ class StoreCheck:
         store = self.store
         followers: list[Follower] = [queues.take]
         in_bulk: list[ScanFollower] | None = None
-        if queues.takes_scans and is_long(store.commit_log, BULK_BYTES_MIN) and _has_loops():
+        if queues.takes_scans and is_long(store.commit_log, bulk_bytes_min()) and _has_loops():
             in_bulk = [queues.take_scan]
         index = self._index_check(followers, in_bulk)
         delays = deliver_time_of(store)
