@@ -119,9 +119,8 @@ class StoreRecoverer:
         else:
             start = self._start_by_checkpoint(bases)
             self._first_dispatched = start
-        if self.commit_log.peek(self._first_dispatched + bulk_bytes_min(), _HEAD_BYTES).strip(
-            b"\0"
-        ):
+        far = self._first_dispatched + bulk_bytes_min()
+        if self.commit_log.peek(far, _HEAD_BYTES).strip(b"\0"):
             self._bulk = bulk_dispatch(self.dispatching, self.index)
         visit = self._take_run if self.is_writable else None
         found = self.commit_log.recover(start, visit, is_long=self._bulk is not None)
