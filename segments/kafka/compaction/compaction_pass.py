@@ -71,13 +71,13 @@ class CompactionPass:
     def _new_scan(self, key_count_max: int) -> PlainScan | RunScan:
         """Return the fast way where it can be gone: it needs numba."""
         try:
-            from logstore.segments.kafka.compaction.run_kernel import is_available
+            from logstore.segments.kafka.compaction.compiled_loops import is_available
             from logstore.segments.kafka.compaction.run_scan import RunScan
         except ImportError:
             return PlainScan(key_count_max)
         if not is_available():
             return PlainScan(key_count_max)
-        return RunScan(key_count_max, self.plan.bound - self.plan.start, self._files.host.rng)
+        return RunScan(key_count_max, range(self.plan.start, self.plan.bound), self._files.host.rng)
 
     @property
     def bytes_in_all(self) -> int:

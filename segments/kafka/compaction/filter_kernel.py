@@ -9,6 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from logstore.segments.compiled.machine_words import copy, put_32, put_64, signed_32, signed_64
+from logstore.segments.kafka.compaction.compiled_loops import (
+    Bytes,
+    Int64s,
+    Number,
+    UInt64s,
+    compiled,
+    uncounted,
+)
+from logstore.segments.kafka.compaction.key_kernel import get_key, is_superseded
 from logstore.segments.kafka.compaction.run_kernel import (
     BASE,
     CUT,
@@ -19,6 +29,7 @@ from logstore.segments.kafka.compaction.run_kernel import (
     KEYLESS,
     LAST,
     LATEST,
+    MARKED_FROM,
     NOW,
     OTHER,
     PLACE,
@@ -28,19 +39,9 @@ from logstore.segments.kafka.compaction.run_kernel import (
     SIZE,
     TIME,
     WRITTEN,
-    Bytes,
-    Int64s,
-    Number,
-    UInt64s,
-    compiled,
-    copy_bytes,
     find_record,
-    get_integer,
-    get_key,
     plain_end,
-    put_integer,
     put_varint,
-    uncounted,
     varint_bytes,
 )
 
@@ -55,7 +56,7 @@ def _must_stay(source: Bytes, position: Number, last: Number, end: Number, lasts
     """Tell whether at least the header stays: `lasts` are producers, sorted, and last offsets."""
     if last + 1 == end:
         return True
-    producer_id = get_integer(source, position + 43, 8)
+    producer_id = signed_64(source, position + 43)
     if producer_id < 0:
         return False
     slot = np.searchsorted(lasts[0], producer_id)
@@ -66,24 +67,24 @@ def _must_stay(source: Bytes, position: Number, last: Number, end: Number, lasts
 
 @compiled
 def _judge(
-    source: Bytes, position: Number, following: Number, table: UInt64s, secret: UInt64s,
-    numbers: Int64s, kept: Int64s,
+    source: Bytes, position: Number, following: Number, table: UInt64s,
+    superseded: Bytes, secret: UInt64s, numbers: Int64s, kept: Int64s,
 ) -> tuple[Number, Number]:  # fmt: skip
     """
     Note the records that stay in columns of `kept`: timestamp, start and end of what is copied.
 
     Returns (how many, how many of them are tombstones), or (-1, 0) at a bad record.
     """
-    base_offset, base_ms = get_integer(source, position, 8), get_integer(source, position + 27, 8)
+    base_offset, base_ms = signed_64(source, position), signed_64(source, position + 27)
     is_marked = source[position + 22] & _HORIZON != 0
     keeps_tombstones = not is_marked or numbers[NOW] < base_ms
     is_append_time = source[position + 22] & _APPEND_TIME != 0
-    max_ms = get_integer(source, position + 35, 8)
-    latest = numbers[LATEST]
+    max_ms = signed_64(source, position + 35)
+    latest, marked_from = numbers[LATEST], numbers[MARKED_FROM]
     fields = np.empty(6, np.int64)
     at: Number = position + _HEADER_BYTES
     count = tombstones = keyless = 0
-    for _ in range(get_integer(source, position + 57, 4)):
+    for _ in range(signed_32(source, position + 57)):
         at = find_record(source, at, following, fields)
         if at < 0:
             return -1, 0
@@ -94,7 +95,10 @@ def _judge(
                 continue
             if fields[5] < 0 and not keeps_tombstones:
                 continue
-            if offset < get_key(table, source, fields[3], fields[4], secret):
+            if offset >= marked_from:
+                if is_superseded(superseded, offset - marked_from):
+                    continue
+            elif offset < get_key(table, source, fields[3], fields[4], secret):
                 continue
         tombstones += fields[5] < 0
         kept[0, count] = max_ms if is_append_time else base_ms + fields[0]
@@ -113,21 +117,21 @@ def _rebuild(
     place: Number,
 ) -> tuple[Number, Number]:  # fmt: skip
     """Write the batch with `count` records of `kept`; return (where it ends, its largest time)."""
-    copy_bytes(source, position, _HEADER_BYTES, target, place)
+    copy(source, position, _HEADER_BYTES, target, place)
     base_ms: Number = horizon if horizon >= 0 else kept[0, 0] if count else -1
     attributes = source[position + 22] & _KNOWN_BITS & ~_HORIZON
     if count and horizon >= 0:
         attributes |= _HORIZON
     target[place + 21] = 0
     target[place + 22] = attributes
-    max_ms = get_integer(source, position + 35, 8)
+    max_ms = signed_64(source, position + 35)
     if count and not source[position + 22] & _APPEND_TIME:
         max_ms = np.int64(-1)
         for row in range(count):
             max_ms = max(max_ms, kept[0, row])
-    put_integer(target, place + 27, 8, base_ms)
-    put_integer(target, place + 35, 8, max_ms)
-    put_integer(target, place + 57, 4, count)
+    put_64(target, place + 27, base_ms)
+    put_64(target, place + 35, max_ms)
+    put_32(target, place + 57, count)
     at: Number = place + _HEADER_BYTES
     for row in range(count):
         delta = kept[0, row] - base_ms
@@ -135,16 +139,17 @@ def _rebuild(
         at = put_varint(target, at, 1 + varint_bytes(delta) + size)
         target[at] = 0
         at = put_varint(target, at + 1, delta)
-        copy_bytes(source, kept[1, row], size, target, at)
+        copy(source, kept[1, row], size, target, at)
         at += size
-    put_integer(target, place + 8, 4, at - place - 12)
+    put_32(target, place + 8, at - place - 12)
     return at, max_ms
 
 
 @compiled
 def filter_run(
-    source: Bytes, position: Number, end: Number, table: UInt64s, secret: UInt64s, lasts: Int64s,
-    numbers: Int64s, kept: Int64s, target: Bytes, heads: Int64s, rows: Int64s,
+    source: Bytes, position: Number, end: Number, table: UInt64s, superseded: Bytes,
+    secret: UInt64s, lasts: Int64s, numbers: Int64s, kept: Int64s, target: Bytes, heads: Int64s,
+    rows: Int64s,
 ) -> tuple[Number, int]:  # fmt: skip
     """
     Copy what stays of all plain batches in ``source[position:end]`` to `target`.
@@ -161,28 +166,30 @@ def filter_run(
         size = following - position
         if place + 3 * size + _HEADER_BYTES > target.shape[0]:
             return position, CUT
-        record_count = get_integer(source, position + 57, 4)
+        record_count = signed_32(source, position + 57)
         if record_count > kept.shape[1]:
             return position, OTHER
-        count, tombstones = _judge(source, position, following, table, secret, numbers, kept)
+        count, tombstones = _judge(
+            source, position, following, table, superseded, secret, numbers, kept
+        )
         if count < 0:
             return position, OTHER
-        base_offset = get_integer(source, position, 8)
-        last = base_offset + get_integer(source, position + 23, 4)
+        base_offset = signed_64(source, position)
+        last = base_offset + signed_32(source, position + 23)
         heads[0, numbers[HEADS]], heads[1, numbers[HEADS]] = position, size
         numbers[HEADS], numbers[READ] = numbers[HEADS] + 1, numbers[READ] + record_count
         if count or _must_stay(source, position, last, numbers[END], lasts):
             is_marked = source[position + 22] & _HORIZON != 0
-            horizon: Number = get_integer(source, position + 27, 8) if is_marked else -1
+            horizon: Number = signed_64(source, position + 27) if is_marked else -1
             is_new = count < record_count or count == 0
             if tombstones and not is_marked:
                 horizon, is_new = numbers[NOW] + numbers[RETENTION], True
-            ending, max_ms = place + size, get_integer(source, position + 35, 8)
+            ending, max_ms = place + size, signed_64(source, position + 35)
             if is_new:
                 horizon = horizon if count else -1
                 ending, max_ms = _rebuild(source, position, kept, count, horizon, target, place)
             else:
-                copy_bytes(source, position, size, target, place)
+                copy(source, position, size, target, place)
             row = rows[:, numbers[ROWS]]
             row[PLACE], row[SIZE], row[BASE], row[LAST] = place, ending - place, base_offset, last
             row[TIME], row[IS_NEW] = max_ms, is_new

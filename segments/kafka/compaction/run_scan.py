@@ -18,7 +18,17 @@ from logstore.errors import CorruptEntryError
 from logstore.segments.kafka.batch_walk import parse_entry
 from logstore.segments.kafka.compaction.batch_filter import BatchFilter
 from logstore.segments.kafka.compaction.cleaned_segment import CleanedSegment
+from logstore.segments.kafka.compaction.compiled_loops import Bytes
 from logstore.segments.kafka.compaction.filter_kernel import filter_run
+from logstore.segments.kafka.compaction.key_kernel import (
+    FIRST,
+    HIGHEST,
+    KEYS,
+    LATEST_PUT,
+    NO_ORDER,
+    get_key,
+    put_key,
+)
 from logstore.segments.kafka.compaction.offset_map import ENTRY_BYTES, OffsetMap
 from logstore.segments.kafka.compaction.plain_scan import put_keys
 from logstore.segments.kafka.compaction.run_kernel import (
@@ -30,6 +40,7 @@ from logstore.segments.kafka.compaction.run_kernel import (
     KEPT,
     KEYLESS,
     LATEST,
+    MARKED_FROM,
     NOW,
     NUMBERS,
     READ,
@@ -37,10 +48,7 @@ from logstore.segments.kafka.compaction.run_kernel import (
     ROW_KINDS,
     ROWS,
     WRITTEN,
-    Bytes,
-    get_key,
     map_run,
-    put_key,
 )
 from logstore.segments.kafka.record_batch import HEADER_BYTES, RecordBatch, batch_size_bytes
 from logstore.segments.kafka.segment import KafkaSegment
@@ -55,19 +63,25 @@ _RECORD_BYTES_MIN = 7
 _CRC = struct.Struct(">I")
 _CRC_PLACE = 17
 _CRC_START = 21
-_LATEST = 2
+#: so many offsets have a bit at most
+_BITS_MAX = 2**30
 
 
 class HashedOffsetMap(OffsetMap):
     """
     An offset map of 24 bytes a key, as Kafka's; the key itself is not kept, only its hash.
 
-    `offset_count` bounds how many keys there can be, and so how much memory is taken.
+    `offsets` are those that will be put; they bound how many keys there can be, and so how much
+    memory is taken.
     """
 
-    def __init__(self, key_count_max: int, offset_count: int, rng: random.Random) -> None:
-        self.counts = np.array([0, key_count_max, -1], dtype=np.int64)
+    def __init__(self, key_count_max: int, offsets: range, rng: random.Random) -> None:
+        self.counts = np.array([0, key_count_max, -1, -1, offsets.start], dtype=np.int64)
         super().__init__(key_count_max)
+        offset_count = len(offsets)
+        bit_count = offset_count if offset_count <= _BITS_MAX else 0
+        #: a bit for each offset from the first on: whether its key was put again
+        self.superseded = np.zeros(-(-bit_count // 8), dtype=np.uint8)
         row_count = 2 * min(key_count_max, max(offset_count, 1)) + 1
         self.table = np.zeros((row_count, ENTRY_BYTES // 8), dtype=np.uint64)
         self.secret = np.array([rng.getrandbits(64) for _ in range(2)], dtype=np.uint64)
@@ -75,19 +89,28 @@ class HashedOffsetMap(OffsetMap):
     @property
     def latest_offset(self) -> int:
         """How far the map knows the log."""
-        return int(self.counts[_LATEST])
+        return int(self.counts[LATEST_PUT])
 
     @latest_offset.setter
     def latest_offset(self, offset: int) -> None:
-        self.counts[_LATEST] = offset
+        self.counts[LATEST_PUT] = offset
 
     def __len__(self) -> int:
-        return int(self.counts[0])
+        return int(self.counts[KEYS])
 
     def put(self, key: bytes, offset: int) -> bool:
         """Note that `key` was written at `offset`; False, and nothing noted, if the map is full."""
         source = _array(key)
-        return bool(put_key(self.table, self.counts, source, 0, len(key), offset, self.secret))
+        return bool(
+            put_key(
+                self.table, self.counts, self.superseded, source, 0, len(key), offset, self.secret
+            )
+        )
+
+    @property
+    def marked_from(self) -> int:
+        """From which offset on all that is superseded has its bit."""
+        return NO_ORDER if self.counts[HIGHEST] == NO_ORDER else int(self.counts[FIRST])
 
     def get(self, key: bytes) -> int:
         """Return the last offset of `key`, -1 if it was not put."""
@@ -170,8 +193,8 @@ class Window:
 class RunScan:
     """Maps keys and filters records of one segment after the other, a window at a time."""
 
-    def __init__(self, key_count_max: int, offset_count: int, rng: random.Random) -> None:
-        self.offsets = HashedOffsetMap(key_count_max, offset_count, rng)
+    def __init__(self, key_count_max: int, offsets: range, rng: random.Random) -> None:
+        self.offsets = HashedOffsetMap(key_count_max, offsets, rng)
         self._buffer = bytearray(WINDOW_BYTES)
         self._target = np.empty(0, dtype=np.uint8)
         self._kept = np.empty((3, WINDOW_BYTES // _RECORD_BYTES_MIN), dtype=np.int64)
@@ -213,7 +236,7 @@ class RunScan:
         while True:
             found, reason, count = map_run(
                 window.array, position, window.size_bytes, start,
-                offsets.table, offsets.counts, offsets.secret, heads,
+                offsets.table, offsets.counts, offsets.superseded, offsets.secret, heads,
             )  # fmt: skip
             window.check(heads[0, :count].tolist(), heads[1, :count].tolist())
             position = int(found)
@@ -264,9 +287,10 @@ class RunScan:
         numbers = np.zeros(NUMBERS, dtype=np.int64)
         numbers[LATEST], numbers[END] = offsets.latest_offset, cleaning.end_offset
         numbers[NOW], numbers[RETENTION] = cleaning.now_ms, cleaning.delete_retention_ms
+        numbers[MARKED_FROM] = offsets.marked_from
         following, reason = filter_run(
-            window.array, position, window.size_bytes, offsets.table, offsets.secret, lasts,
-            numbers, self._kept, target, self._heads, self._rows,
+            window.array, position, window.size_bytes, offsets.table, offsets.superseded,
+            offsets.secret, lasts, numbers, self._kept, target, self._heads, self._rows,
         )  # fmt: skip
         head_count, row_count = int(numbers[HEADS]), int(numbers[ROWS])
         window.check(self._heads[0, :head_count].tolist(), self._heads[1, :head_count].tolist())

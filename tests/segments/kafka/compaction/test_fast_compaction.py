@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import random
+import struct
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
+from logstore.checksum import crc32c
 from logstore.errors import CorruptEntryError
 from logstore.host import read_file
 from logstore.segments.kafka.compaction import CompactionLimits
-from logstore.segments.kafka.compaction.run_kernel import hashed
+from logstore.segments.kafka.compaction.key_kernel import NO_ORDER, hashed
 from logstore.segments.kafka.compaction.run_scan import HashedOffsetMap
-from logstore.segments.kafka.record import Record, encode_batch
+from logstore.segments.kafka.record import Record, decode_records, encode_batch
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.testing import SimulatedHost
 from tests.segments.kafka.compaction.compacted_log import (
@@ -96,6 +98,43 @@ def test_a_batch_larger_than_a_window_is_read_whole() -> None:
     assert results[0] == results[1]
 
 
+def test_records_that_share_an_offset_are_told_apart() -> None:
+    """No leader looks at the offsets of records: what one supersedes leaves the other alone."""
+    results: list[bytes] = []
+    for is_fast in (False, True):
+        partition = opened(make_host())
+        for keys in ((b"a", b"b"), (b"a",), (b"c",)):
+            base = partition.end_offset
+            records = [Record(base + n, START_MS, key, b"v") for n, key in enumerate(keys)]
+            batch = encode_batch(records, base_offset=base)
+            if len(keys) > 1:
+                batch[73] = 0  # the second record's offset, counted from the first one's
+                struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[21:]))
+            partition.log.append(RecordBatch(memoryview(batch), len(batch)))
+        partition.log.roll()
+        run_pass(partition, PASS_MS, is_fast=is_fast)
+        found = [r for batch in partition.batches() for r in decode_records(batch.data)]
+        assert [record.key for record in found] == [b"b", b"a", b"c"]
+        results.append(stored_bytes(partition))
+    assert results[0] == results[1]
+
+
+def test_what_is_superseded_is_noted_while_offsets_rise() -> None:
+    """By a bit for each offset; once one does not rise, or has no bit, keys are looked up."""
+    offsets = HashedOffsetMap(100, range(10, 30), random.Random(1))
+    for offset in range(10, 20):
+        assert offsets.put(b"%d" % (offset % 4), offset)
+    assert offsets.marked_from == 10
+    bits = np.unpackbits(offsets.superseded, bitorder="little")
+    assert np.flatnonzero(bits).tolist() == list(range(6))
+    for offset in (19, 34):
+        other = HashedOffsetMap(100, range(10, 30), random.Random(1))
+        assert other.put(b"a", 19)
+        assert other.put(b"b", offset)
+        assert other.marked_from == NO_ORDER
+        assert (other.get(b"a"), other.get(b"b")) == (19, offset)
+
+
 @pytest.mark.parametrize("place", [70, 8, 16, 57])
 def test_damage_is_refused(place: int) -> None:
     """A wrong CRC, length, magic or count: the log stays as it is."""
@@ -125,7 +164,7 @@ def test_the_hash_is_siphash() -> None:
 
 def test_the_map_is_a_map() -> None:
     """Of many keys each has the offset that was put last; others have none."""
-    offsets = HashedOffsetMap(5000, 100_000, random.Random(1))
+    offsets = HashedOffsetMap(5000, range(100_000), random.Random(1))
     keys = [hashlib.sha256(b"%d" % n).digest()[: n % 33] for n in range(5000)]
     expected: dict[bytes, int] = {}
     for offset, key in enumerate(keys + keys[:100]):
