@@ -33,6 +33,7 @@ import attrs
 
 from logstore.errors import WriteFailedError
 from logstore.host import File, Host
+from logstore.segments.rocketmq.messages.equal_rows import pack_rows
 from logstore.segments.rocketmq.settings.release import Release
 
 if TYPE_CHECKING:
@@ -258,26 +259,27 @@ class IndexFile:
         slot_count, pending = self.sizes.slot_count, self._pending
         dirty_blocks = self._dirty_blocks
         count = min(len(key_hashes), max(self.sizes.entry_count - number, 0))
+        left = len(key_hashes) - count
         if not count:
-            return len(key_hashes)
+            return left
         seconds = self._seconds(store_timestamp_ms)
-        used = 0
-        for key_hash, physical_offset in zip(key_hashes[:count], physical_offsets, strict=False):
+        entries: list[int] = [0, 0, seconds, 0] * count
+        entries[::4] = key_hashes = key_hashes[:count]
+        entries[1::4] = physical_offsets[:count]
+        for place, key_hash in zip(range(3, 4 * count, 4), key_hashes, strict=True):
             slot = key_hash % slot_count
-            previous = slots[slot]
-            if previous <= 0 or previous > number:
-                previous = 0
-                used += 1
-            pending += _pack_entry(key_hash, physical_offset, seconds, previous)
+            if 0 < (previous := slots[slot]) <= number:
+                entries[place] = previous
             slots[slot] = number
             dirty_blocks[slot >> _BLOCK_SHIFT] = 1
             number += 1
-        self.slot_count_used += used
+        pending += pack_rows("iqii", entries, count)
+        self.slot_count_used += entries[3::4].count(0)
         self.next_number = number
         self.end_physical_offset = physical_offsets[count - 1]
         self.end_timestamp_ms = store_timestamp_ms
         self._is_header_dirty = True
-        return len(key_hashes) - count
+        return left
 
     def put_many(
         self, key_hashes: Int64s, physical_offsets: Int64s, store_timestamps_ms: Int64s

@@ -18,6 +18,7 @@ from itertools import chain
 from operator import mul
 from typing import TYPE_CHECKING
 
+from logstore.segments.rocketmq.messages.equal_rows import unpack_rows
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties import (
     KEYS,
@@ -161,10 +162,11 @@ def _hashes_alike(topic: str, texts: Sequence[bytes], *, has_tag_entry: bool) ->
     end = first.find(b"\x02", start)
     if start < _NEEDLE_BYTES or not _TAIL_BYTES < end - start <= _LENGTH_MAX:
         return None
-    split = _text_of(end - _TAIL_BYTES, len(first) - end)
-    if {split.size} != set(map(len, texts)):
+    if {len(first)} != set(map(len, texts)):
         return None
-    before, tails, behind = zip(*map(split.unpack, texts), strict=True)
+    form = f"{end - _TAIL_BYTES}s{_TAIL_BYTES}s{len(first) - end}s"
+    values = unpack_rows(form, b"".join(texts), count)
+    before, tails, behind = values[::3], values[1::3], values[2::3]
     if before.count(before[0]) != count or behind.count(behind[0]) != count:
         return None
     changing, key = b"".join(tails), first[start:end]
@@ -178,12 +180,6 @@ def _hashes_alike(topic: str, texts: Sequence[bytes], *, has_tag_entry: bool) ->
         value if (value := base + tail & _MASK) < _SIGN else -value & _POSITIVE
         for tail in _tail_hashes(changing)
     ]
-
-
-@lru_cache(maxsize=256)
-def _text_of(before_bytes: int, behind_bytes: int) -> struct.Struct:
-    """Return what splits a text around the last eight characters of its unique key."""
-    return struct.Struct(f"{before_bytes}s{_TAIL_BYTES}s{behind_bytes}s")
 
 
 @lru_cache(maxsize=4096)

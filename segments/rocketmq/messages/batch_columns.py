@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from logstore.errors import RejectedAppendError
+from logstore.segments.rocketmq.messages.equal_rows import unpack_rows
 from logstore.segments.rocketmq.messages.properties import PROPERTIES_SIZE_BYTES_MAX
 
 #: what stands in an item in front of its body
@@ -70,12 +70,6 @@ def lengthened(columns: BatchColumns, shared: bytes, crc_bytes: int) -> BatchCol
     return columns._replace(sizes=sizes, texts=texts)
 
 
-@lru_cache(maxsize=256)
-def _item_of(body_bytes: int, text_bytes: int) -> struct.Struct:
-    """Return what takes apart an item whose body and properties have these sizes."""
-    return struct.Struct(f">12xi4x{body_bytes}s{2 + text_bytes}s")
-
-
 def _split_alike(data: bytes, fixed_bytes: int) -> BatchColumns | None:
     """As :func:`_split` where all items have the sizes of the first; None where they have not."""
     if len(data) < ITEM_HEAD_BYTES:
@@ -92,7 +86,8 @@ def _split_alike(data: bytes, fixed_bytes: int) -> BatchColumns | None:
     for place in (16, 17, 18, 19, text_at, text_at + 1):  # every byte of both sizes
         if data[place::item_bytes].count(data[place]) != count:
             return None
-    flags, bodies, texts = zip(*_item_of(body_bytes, text_bytes).iter_unpack(data), strict=True)
+    values = unpack_rows(f"12xi4x{body_bytes}s{2 + text_bytes}s", data, count)
+    flags, bodies, texts = values[::3], values[1::3], values[2::3]
     crcs = [_crc32(body) & 0x7FFF_FFFF for body in bodies]
     return BatchColumns([fixed_bytes - 16 + item_bytes] * count, crcs, flags, bodies, texts)
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import accumulate, chain, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -28,6 +27,7 @@ from logstore.segments.rocketmq.messages.batch_columns import (
     split_batch_body,
 )
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+from logstore.segments.rocketmq.messages.equal_rows import pack_rows
 from logstore.segments.rocketmq.messages.message_draft import (
     MessageDraft,
     MessageEntry,
@@ -53,7 +53,6 @@ _SHORT = struct.Struct(">h")
 _LENGTH = struct.Struct(">i")
 _TWO = struct.Struct(">ii")
 _HEAD = struct.Struct(">i4siiiqq")  # total size .. physical offset
-_UNIT = struct.Struct(">qiq")
 _TAGS = property_needle(TAGS)
 _crc32 = zlib.crc32
 
@@ -285,28 +284,24 @@ class MessageBatchDraft:
         return MessageEntry(base_offset, self.size_bytes, data)
 
     def _records_alike(self, base_offset: int) -> bytes:
-        """Return records that have all lengths in common: each is packed in one step."""
+        """Return records that have all lengths in common: they are packed in one step."""
         model, size_bytes, count = self.model, self.record_bytes, self.message_count
         _, crcs, flags, bodies, texts = self.columns
         self.physical_offsets = offsets = range(
             base_offset, base_offset + self.size_bytes, size_bytes
         )
+        begin = _LENGTH.pack(size_bytes) + model.version.magic
+        queue = _TWO.pack(model.queue_id, flags[0])
         shared = self._shared_fields() + _LENGTH.pack(len(bodies[0]))
-        lengths = len(shared), len(bodies[0]), len(model.topic_field), len(texts[0])
-        return b"".join(
-            map(
-                _record_of(*lengths).pack,
-                repeat(_LENGTH.pack(size_bytes) + model.version.magic),
-                crcs,
-                repeat(_TWO.pack(model.queue_id, flags[0])),
-                range(model.queue_offset, model.queue_offset + count),
-                offsets,
-                repeat(shared),
-                bodies,
-                repeat(model.topic_field),
-                texts,
-            )
-        )
+        topic = model.topic_field
+        values: list[Any] = [begin, 0, queue, 0, 0, shared, b"", topic, b""] * count
+        values[1::9] = crcs
+        values[3::9] = range(model.queue_offset, model.queue_offset + count)
+        values[4::9] = offsets
+        values[6::9] = bodies
+        values[8::9] = texts
+        form = f"8si8sqq{len(shared)}s{len(bodies[0])}s{len(topic)}s{len(texts[0])}s"
+        return pack_rows(form, values, count)
 
     def _shared_fields(self) -> bytes:
         """Return what stands between physical offset and body of every record."""
@@ -358,8 +353,11 @@ class MessageBatchDraft:
 
     def units(self) -> bytes:
         """Return the consume queue units of all messages, 20 bytes each, once they are stamped."""
-        pack = _UNIT.pack
-        return b"".join(map(pack, self.physical_offsets, self.columns.sizes, self._codes()))
+        count = self.message_count
+        values: list[Any] = [0] * (3 * count)
+        values[::3], values[1::3] = self.physical_offsets, self.columns.sizes
+        values[2::3] = self._codes()
+        return pack_rows("qiq", values, count)
 
     def _codes(self) -> list[int]:
         codes = self._tags_codes
@@ -422,16 +420,3 @@ def draft_batch(
 
 def _with_crc(record: bytes) -> bytes:
     return record + crc32_property(_crc32(record) & 0x7FFF_FFFF)
-
-
-@lru_cache(maxsize=256)
-def _record_of(
-    shared_bytes: int, body_bytes: int, topic_bytes: int, text_bytes: int
-) -> struct.Struct:
-    """
-    Return what packs a record whose parts have these sizes.
-
-    Fields: size and magic, CRC, queue id and flag, queue offset, physical offset, what all share
-    up to the length of the body, body, topic with its length, properties with theirs.
-    """
-    return struct.Struct(f">8si8sqq{shared_bytes}s{body_bytes}s{topic_bytes}s{text_bytes}s")
