@@ -62,6 +62,9 @@ _IDLE_MS_MAX = 120_000
 #: what so many messages take then, fewer than one sender in a hundred waits for
 _BEHIND_MESSAGES_MAX = 128
 _BEHIND_BYTES_MAX = 1024 * 1024
+#: the same where so few come in a turn that their sender is busy for longer than this takes
+_FEW_MESSAGES = 2
+_BEHIND_FEW_MAX = 16
 #: a check of half messages that was cut short goes on so soon
 _CHECK_PAUSE_MS = 10
 #: subscriptions that came with pulls are the same again and again
@@ -118,6 +121,8 @@ class Broker:
         #: of them see whole, then follow the log many messages at a time
         self.lingers = False
         self._is_work_pending = False
+        #: messages that waited for their queues at the end of the last turn
+        self._pending_before = 0
         self._advertised = self.settings.ip1, 10911
         self.started_ms = host.clock.wall_ms()
         #: how often settings were changed since
@@ -306,9 +311,12 @@ class Broker:
         dispatching = self.store.dispatching
         if not self.defers_work or dispatching.has_awaited:
             self.finish_requests()
-        elif not self._is_work_pending and (
+            return
+        pending = dispatching.pending_messages
+        came, self._pending_before = pending - self._pending_before, pending
+        if not self._is_work_pending and (
             not self.lingers
-            or dispatching.pending_messages >= _BEHIND_MESSAGES_MAX
+            or pending >= (_BEHIND_FEW_MAX if came <= _FEW_MESSAGES else _BEHIND_MESSAGES_MAX)
             or dispatching.pending_bytes >= _BEHIND_BYTES_MAX
             or self.held_pulls.has_woken
             or self.awaits_puts
@@ -326,10 +334,12 @@ class Broker:
         """Have everything that was put so far in its queue, for whoever asks about queues now."""
         if self._is_work_pending or self.store.dispatching.pending_messages:
             self.store.dispatch()
+            self._pending_before = 0
 
     def finish_requests(self) -> None:
         """Dispatch, send to slaves, flush, answer held pulls."""
         self.store.dispatch()
+        self._pending_before = 0
         self.replication.log_grew()
         if self.held_pulls.has_woken:
             with self.outbox.gathering():

@@ -10,7 +10,15 @@ from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
-from tests.compat.rocketmq.broker_peer import DIRECTORY, TOPIC, Peer, a_broker, decoded
+from tests.compat.rocketmq.broker_peer import (
+    DIRECTORY,
+    TOPIC,
+    Peer,
+    a_broker,
+    decoded,
+    sent_fields,
+)
+from tests.compat.rocketmq.frames import request
 
 GROUP = "readers"
 
@@ -31,19 +39,45 @@ def a_lingering_broker(
 def test_queues_follow_many_messages_at_a_time() -> None:
     """What is put waits for the next tick; the turn after many messages dispatches them."""
     broker, peer, clock = a_lingering_broker()
-    for number in range(128 - 1):
-        peer.produce(b"%d" % number)
+
+    def produce_together(count: int) -> None:
+        fields = sent_fields(TOPIC, 0, "")
+        frame = request(RequestCode.SEND_MESSAGE_V2, fields, b"one of many")
+        peer.connection.feed(frame * count)
+
+    produce_together(100)
     broker.timers.run()
     assert broker.store.max_queue_offset(TOPIC, 0) == 1
-    peer.produce(b"one more")
+    produce_together(27)
+    broker.timers.run()
+    assert broker.store.max_queue_offset(TOPIC, 0) == 1
+    produce_together(3)
     assert broker.store.max_queue_offset(TOPIC, 0) == 1
     broker.timers.run()
-    assert broker.store.max_queue_offset(TOPIC, 0) == 129
+    assert broker.store.max_queue_offset(TOPIC, 0) == 131
     peer.produce(b"a last one")
     broker.start_housekeeping()
     clock.advance(100)
     broker.timers.run()
-    assert broker.store.max_queue_offset(TOPIC, 0) == 130
+    assert broker.store.max_queue_offset(TOPIC, 0) == 132
+
+
+def test_queues_follow_in_small_steps_where_messages_come_one_by_one() -> None:
+    """Nobody has to wait long for what many messages take."""
+    broker, peer, _ = a_lingering_broker()
+    for number in range(16 - 1):
+        peer.produce(b"%d" % number)
+        broker.timers.run()
+    assert broker.store.max_queue_offset(TOPIC, 0) == 1
+    peer.produce(b"one more")
+    assert broker.store.max_queue_offset(TOPIC, 0) == 1
+    broker.timers.run()
+    assert broker.store.max_queue_offset(TOPIC, 0) == 17
+    peer.pull(group=GROUP)  # and all begins again
+    for number in range(16 - 1):
+        peer.produce(b"%d" % number)
+        broker.timers.run()
+    assert broker.store.max_queue_offset(TOPIC, 0) == 17
 
 
 def test_large_messages_are_not_kept_waiting() -> None:
