@@ -15,6 +15,7 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.config import GroupConfig
+from logstore.compat.kafka.groups.consumer.broker_cluster import BrokerCluster
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 from logstore.compat.kafka.groups.offset_table import OffsetTable, TopicPartition
 from logstore.compat.kafka.groups.offsets_log import (
@@ -129,7 +130,10 @@ class SharedCoordinator(GroupCoordinator):
     @classmethod
     def of_broker(cls, broker: Broker, log: OffsetsLog, shared: SharedOffsets) -> SharedCoordinator:
         """Return a coordinator that serves what `log` and RocketMQ's table hold."""
-        coordinator = cls(GroupConfig.of(broker.config), broker.timers, broker.host.rng, log)
+        coordinator = cls(
+            GroupConfig.of(broker.config), broker.timers, broker.host.rng, log,
+            BrokerCluster(broker.store),
+        )  # fmt: skip
         coordinator.share(shared)
         return coordinator
 

@@ -229,10 +229,13 @@ class Broker:
         return self._groups
 
     def _open_groups(self) -> GroupCoordinator:
+        from logstore.compat.kafka.groups.consumer.broker_cluster import BrokerCluster
         from logstore.compat.kafka.groups.coordinator import GroupCoordinator
         from logstore.compat.kafka.groups.topic import GroupsTopic
 
-        return GroupCoordinator.from_config(self.host, self.timers, self.config, GroupsTopic(self))
+        return GroupCoordinator.from_config(
+            self.host, self.timers, self.config, GroupsTopic(self), BrokerCluster(self.store)
+        )
 
     def _close_groups(self) -> None:
         if self._groups is not None:

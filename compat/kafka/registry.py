@@ -153,6 +153,8 @@ _TABLE = (
     Api(61, "DescribeProducers", 0, 0, flexible_from=0, module="admin.transactions"),
     Api(65, "DescribeTransactions", 0, 0, flexible_from=0, module="admin.transactions"),
     Api(66, "ListTransactions", 0, 2, flexible_from=0, module="admin.transactions"),
+    Api(68, "ConsumerGroupHeartbeat", 0, 1, flexible_from=0),
+    Api(69, "ConsumerGroupDescribe", 0, 1, flexible_from=0),
     Api(74, "ListConfigResources", 0, 1, flexible_from=0, module="admin.configs"),
     Api(75, "DescribeTopicPartitions", 0, 0, flexible_from=0, module="admin.topics"),
 )

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.coordinator import Commit
+from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ OffsetCommit (8): versions 2-10.
 * an unknown group with a generation: 69, before v9 22
 * metadata over ``offset.metadata.max.bytes``: 12 for that partition, the others are kept
 * v3: throttle time; v5: no retention time any more (2-4 may ask for one); v6: leader epoch
+* a member of a KIP-848 group must be in its epoch (25, 113), or have had the partitions in the
+  epoch that it claims (KIP-1251), and use v9 (35)
 * v7: group instance id; v8: flexible; v9: member epochs of KIP-848; v10: topics by id (100)
 """
 
@@ -16,7 +18,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.coordinator import Commit
+from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.offset_table import TopicPartition
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _FIRST_WITH_TOPIC_IDS = 10
 _FIRST_WITH_GROUP_NOT_FOUND = 9
+_FIRST_WITH_EPOCHS = 9
 
 
 def handle(broker: Broker, client: Client, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -40,6 +43,7 @@ def handle(broker: Broker, client: Client, request: OffsetCommitRequest) -> Offs
         generation_id=request.generation_id_or_member_epoch,
         group_instance_id=request.group_instance_id,
         retention_ms=request.retention_time_ms,
+        knows_epochs=request.API_VERSION >= _FIRST_WITH_EPOCHS,
     )
     # Kafka does not ask the coordinator about nothing: no group comes to be, no session is renewed.
     errors = broker.groups.commit_offsets(commit) if commit.offsets else {}

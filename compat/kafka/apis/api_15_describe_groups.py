@@ -11,13 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.kafka.authorized_operations import (
-    ALTER_CONFIGS,
-    DELETE,
-    DESCRIBE,
-    DESCRIBE_CONFIGS,
-    READ,
-)
+from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS
 from logstore.compat.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -27,8 +21,6 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
 
 _FIRST_WITH_GROUP_NOT_FOUND = 6
-
-_GROUP_OPERATIONS = frozenset({READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS})
 
 
 def handle(
@@ -55,7 +47,9 @@ def _described(
         if request.API_VERSION < _FIRST_WITH_GROUP_NOT_FOUND:
             error = ErrorCode.NONE
         else:
-            message = f"Group {group_id} not found."
+            is_other = group_id in broker.groups.consumers.groups
+            what = "is not a classic group" if is_other else "not found"
+            message = f"Group {group_id} {what}."
     is_known = error is ErrorCode.NONE
     fields: dict[str, Any] = {
         "error_code": error,
@@ -77,5 +71,5 @@ def _described(
         ],
     }
     if request.include_authorized_operations and is_known:
-        fields["authorized_operations"] = set(_GROUP_OPERATIONS)
+        fields["authorized_operations"] = set(GROUP_OPERATIONS)
     return group_class(version=request.API_VERSION, **fields)

@@ -5,7 +5,7 @@ TxnOffsetCommit (28): versions 0-5.
   log and hold back readers that require stable offsets (88 of OffsetFetch)
 * partitions that do not exist are refused one by one (3); the others go to the group's coordinator
 * an empty group id is 24
-* v2: leader epoch; v3: flexible, and the member is checked (25, 22, 82)
+* v2: leader epoch; v3: flexible, and the member is checked (25, 22, 82; also of KIP-848 groups)
 * v4: 120 instead of 48 where the group was not added to the transaction
 * v5: transactions of version 2: the group is added by this
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.coordinator import Commit
+from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.offset_table import TopicPartition
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset, TransactionalProducer
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC

@@ -8,6 +8,10 @@ import attrs
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.configs.settings import BrokerSettings
+    from logstore.segments.kafka.broker_config import BrokerConfig
+
+#: what is served; Kafka also takes names of classes there
+ASSIGNORS = ("uniform", "range")
 
 
 @attrs.frozen
@@ -26,12 +30,20 @@ class GroupConfig:
     offset_metadata_max_size: int = 4_096
     offsets_retention_ms: int = 604_800_000
     offsets_retention_check_interval_ms: int = 600_000
+    #: KIP-848: how often members of consumer groups must show a sign of life, and within what time
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_session_timeout_ms: int = 45_000
+    consumer_group_max_size: int = 2_147_483_647
+    #: the ways to assign partitions; the first one is asked where members do not choose
+    consumer_assignors: tuple[str, ...] = ASSIGNORS
+    consumer_migration_policy: str = "bidirectional"
     #: how long a new member may wait for its first join to end (Kafka has no setting for it)
     new_member_join_timeout_ms: int = 300_000
 
     @classmethod
     def of(cls, settings: BrokerSettings) -> GroupConfig:
         """Return those of a broker's settings that are about groups."""
+        given = settings.given
         return cls(
             group_min_session_timeout_ms=settings.group_min_session_timeout_ms,
             group_max_session_timeout_ms=settings.group_max_session_timeout_ms,
@@ -40,4 +52,16 @@ class GroupConfig:
             offset_metadata_max_size=settings.offset_metadata_max_size,
             offsets_retention_ms=settings.offsets_retention_ms,
             offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
+            consumer_heartbeat_interval_ms=given.integer("group.consumer.heartbeat.interval.ms"),
+            consumer_session_timeout_ms=given.integer("group.consumer.session.timeout.ms"),
+            consumer_group_max_size=given.integer("group.consumer.max.size"),
+            consumer_assignors=_assignors(given),
+            consumer_migration_policy=str(given["group.consumer.migration.policy"]).lower(),
         )
+
+
+def _assignors(given: BrokerConfig) -> tuple[str, ...]:
+    """Return those of the assignors wanted that are served, all of them if that leaves none."""
+    wanted = given["group.consumer.assignors"]
+    assert isinstance(wanted, tuple), "a list setting"
+    return tuple(name for name in wanted if name in ASSIGNORS) or ASSIGNORS

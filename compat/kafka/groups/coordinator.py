@@ -6,13 +6,14 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.admission import admit
+from logstore.compat.kafka.groups.commit import Commit, metadata_fits
 from logstore.compat.kafka.groups.config import GroupConfig
+from logstore.compat.kafka.groups.consumer.cluster import Cluster, MemoryCluster
+from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
+from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.exchange import (
-    NO_GENERATION,
     NO_MEMBER_ID,
     DescribedGroup,
     Join,
@@ -32,15 +33,12 @@ from logstore.compat.kafka.groups.offsets_log import (
     OffsetCommitKey,
     OffsetsLog,
     ReplayedRecord,
-    TransactionalProducer,
     TransactionEnd,
     decode_group_metadata_value,
     decode_key,
     decode_offset_commit_value,
-    encode_group_metadata_key,
 )
 from logstore.compat.kafka.groups.pending_offsets import PendingOffsets
-from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.waiting import Later, Timer, Timers
 from logstore.host import Host
@@ -50,42 +48,31 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.transactions.markers import Marker
 
 
-@attrs.frozen
-class Commit:
-    """
-    Offsets that somebody wants kept for a group.
-
-    `offsets` carry the caller's offset, leader epoch, metadata and topic id; when they were
-    committed and when they expire is filled in here. `retention_ms` is -1 for the broker's own.
-    With a `producer` they count once its transaction is committed.
-    """
-
-    group_id: str
-    offsets: Mapping[TopicPartition, CommittedOffset]
-    member_id: str = NO_MEMBER_ID
-    generation_id: int = NO_GENERATION
-    group_instance_id: str | None = None
-    retention_ms: int = -1
-    producer: TransactionalProducer | None = None
-
-
 class GroupCoordinator:
     """
     Owns all groups and their offsets; a test broker has one, a cluster would have one a partition.
 
     It starts out loading: :meth:`load` reads the log, and only then requests are served. Every
     method is one step that ends in a consistent state; :class:`Later` answers are given at the end
-    of a step. Today all groups are classic ones; `groups` is where other kinds will stand beside
-    them. Source: ``GroupCoordinatorService`` and ``GroupCoordinatorShard``.
+    of a step. `groups` are the classic ones, `consumers` has those of KIP-848.
+    Source: ``GroupCoordinatorService`` and ``GroupCoordinatorShard``.
     """
 
     def __init__(
-        self, config: GroupConfig, timers: Timers, rng: random.Random, log: OffsetsLog
+        self,
+        config: GroupConfig,
+        timers: Timers,
+        rng: random.Random,
+        log: OffsetsLog,
+        cluster: Cluster | None = None,
     ) -> None:
         self.groups: dict[str, Group] = {}
         #: what every request is refused with: NONE while the coordinator serves
         self.refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self.surroundings = Surroundings(config, timers, rng, log)
+        self.consumers = ConsumerGroups(
+            self.surroundings, cluster or MemoryCluster(), self.groups, lambda: self.refusal
+        )
         self._offsets = OffsetTable()
         self._pending = PendingOffsets()
         self._expiry_timer: Timer | None = None
@@ -94,10 +81,15 @@ class GroupCoordinator:
 
     @classmethod
     def from_config(
-        cls, host: Host, timers: Timers, settings: BrokerSettings, log: OffsetsLog
+        cls,
+        host: Host,
+        timers: Timers,
+        settings: BrokerSettings,
+        log: OffsetsLog,
+        cluster: Cluster,
     ) -> GroupCoordinator:
         """Return a coordinator that serves what `log` holds, with a broker's settings."""
-        coordinator = cls(GroupConfig.of(settings), timers, host.rng, log)
+        coordinator = cls(GroupConfig.of(settings), timers, host.rng, log, cluster)
         coordinator.load()
         return coordinator
 
@@ -117,6 +109,7 @@ class GroupCoordinator:
         self.refusal = ErrorCode.NONE
         for group in list(self.groups.values()):
             group.rebalance.start_sessions()
+        self.consumers.start_timers()
         self._expire_later()
         self.surroundings.answers.give()
 
@@ -128,6 +121,7 @@ class GroupCoordinator:
         for group in self.groups.values():
             group.rebalance.die(ErrorCode.NOT_COORDINATOR)
         self.groups.clear()
+        self.consumers.close()
         self._offsets.clear()
         self._pending.clear()
         self.surroundings.answers.give()
@@ -140,7 +134,9 @@ class GroupCoordinator:
         error = self._join_error(join)
         group = None if error else self.groups.get(join.group_id)
         if error is ErrorCode.NONE and group is None:
-            if join.member_id == NO_MEMBER_ID:
+            if not self.consumers.is_free(join.group_id):
+                error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            elif join.member_id == NO_MEMBER_ID:
                 group, error = self._create(join.group_id)
             else:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
@@ -211,10 +207,12 @@ class GroupCoordinator:
         group = self.groups.get(commit.group_id)
         if group is not None and commit.producer is None:
             group.rebalance.note_commit(commit.member_id)
+        now_ms = self.surroundings.now_ms()
+        size_max = self.surroundings.config.offset_metadata_max_size
         kept = {
-            OffsetCommitKey(commit.group_id, *partition): self._stamped(committed, commit)
+            OffsetCommitKey(commit.group_id, *partition): commit.stamped(committed, now_ms)
             for partition, committed in commit.offsets.items()
-            if self._metadata_fits(committed.metadata)
+            if metadata_fits(committed.metadata, size_max)
         }
         error = self.surroundings.write(
             commit.group_id, [offset_record(*item) for item in kept.items()], commit.producer
@@ -223,7 +221,7 @@ class GroupCoordinator:
             self._take_over(commit, kept)
         return {
             partition: error
-            if self._metadata_fits(committed.metadata)
+            if metadata_fits(committed.metadata, size_max)
             else ErrorCode.OFFSET_METADATA_TOO_LARGE
             for partition, committed in commit.offsets.items()
         }
@@ -271,7 +269,8 @@ class GroupCoordinator:
         """
         if self.refusal is not ErrorCode.NONE:
             return self.refusal, {}
-        offsets = self._offsets.of_group(group_id) if group_id in self.groups else {}
+        is_known = self._any_group(group_id) is not None
+        offsets = self._offsets.of_group(group_id) if is_known else {}
         wanted = offsets if partitions is None else partitions
         return ErrorCode.NONE, {partition: offsets.get(partition) for partition in wanted}
 
@@ -280,12 +279,12 @@ class GroupCoordinator:
     ) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode]]:
         """Forget offsets in topics that no member reads; the error is about the whole request."""
         error = self._refusal_for(group_id)
-        group = self.groups.get(group_id)
+        group = self._any_group(group_id)
         if error is ErrorCode.NONE and group is None:
             error = ErrorCode.GROUP_ID_NOT_FOUND
         if error is not ErrorCode.NONE or group is None:
             return error, {}
-        if group.state is not GroupState.EMPTY and not group.is_of_consumers:
+        if not group.is_empty and not group.is_of_consumers:
             return ErrorCode.NON_EMPTY_GROUP, {}
         free = [one for one in partitions if not group.is_subscribed_to(one[0])]
         error = self._forget(group_id, self._kept_or_pending(group_id, free))
@@ -331,7 +330,7 @@ class GroupCoordinator:
         wanted_types = {group_type.strip().lower() for group_type in types}
         return ErrorCode.NONE, [
             group.listed()
-            for group in self.groups.values()
+            for group in self._all_groups()
             if (not wanted_states or group.state.value.lower() in wanted_states)
             and (not wanted_types or group.group_type in wanted_types)
         ]
@@ -340,10 +339,10 @@ class GroupCoordinator:
         """Remove an empty group and its offsets."""
         if self.refusal is not ErrorCode.NONE:
             return self.refusal
-        group = self.groups.get(group_id)
+        group = self._any_group(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        if group.state is not GroupState.EMPTY:
+        if not group.is_empty:
             return ErrorCode.NON_EMPTY_GROUP
         kept = (*self._offsets.of_group(group_id), *self._pending.of_group(group_id))
         return self._remove(group, dict.fromkeys(kept))
@@ -352,14 +351,13 @@ class GroupCoordinator:
         """Forget offsets past their retention time, and empty groups that have none left."""
         config = self.surroundings.config
         now_ms = self.surroundings.now_ms()
-        for group in list(self.groups.values()):
+        for group in self._all_groups():
             expired, is_all = self._offsets.expired_keys(group, now_ms, config.offsets_retention_ms)
             pending = set(self._pending.of_group(group.group_id))
             if pending:  # what a transaction may change soon is left alone
                 is_all = False
                 expired = [key for key in expired if (key.topic, key.partition) not in pending]
-            is_idle = group.state is GroupState.EMPTY and not group.roster.pending_joins
-            if is_all and is_idle:
+            if is_all and group.is_idle:
                 self._remove(group, [(key.topic, key.partition) for key in expired])
             else:
                 self._forget(group.group_id, expired)
@@ -367,22 +365,29 @@ class GroupCoordinator:
 
     # what the steps are made of
 
+    def _any_group(self, group_id: str) -> Group | ConsumerGroup | None:
+        return self.groups.get(group_id) or self.consumers.groups.get(group_id)
+
+    def _all_groups(self) -> list[Group | ConsumerGroup]:
+        return [*self.groups.values(), *self.consumers.groups.values()]
+
     def _replay(self, entry: ReplayedRecord) -> None:
         about, value = decode_key(entry.key), entry.value
-        if isinstance(about, GroupMetadataKey):
+        if about is None:
+            self.consumers.replay(entry.key, value)
+        elif isinstance(about, GroupMetadataKey):
             self.groups.pop(about.group_id, None)
             if value is not None:
                 kept = decode_group_metadata_value(value)
                 group = Group.restored(about.group_id, kept, self.surroundings)
                 self.groups[about.group_id] = group
-        elif about is not None:
-            if value is None:
-                self._drop(about)
-            elif entry.producer_id == NO_PRODUCER_ID:
-                self._put(about, decode_offset_commit_value(value))
-            else:
-                committed = decode_offset_commit_value(value)
-                self._put_pending(entry.partition, entry.producer_id, about, committed)
+        elif value is None:
+            self._drop(about)
+        elif entry.producer_id == NO_PRODUCER_ID:
+            self._put(about, decode_offset_commit_value(value))
+        else:
+            committed = decode_offset_commit_value(value)
+            self._put_pending(entry.partition, entry.producer_id, about, committed)
 
     def _refusal_for(self, group_id: str) -> ErrorCode:
         return self.refusal if group_id else ErrorCode.INVALID_GROUP_ID
@@ -399,7 +404,8 @@ class GroupCoordinator:
 
     def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
         group = Group(group_id, self.surroundings)
-        error = group.store({})
+        error = self.consumers.make_way(group_id)
+        error = error or group.store({})
         if error is not ErrorCode.NONE:
             return None, error
         self.groups[group_id] = group
@@ -417,7 +423,7 @@ class GroupCoordinator:
         self._know(key.group_id)
 
     def _know(self, group_id: str) -> None:
-        if group_id not in self.groups:
+        if self._any_group(group_id) is None:
             # The group of a simple consumer: it has offsets, and no record of its own.
             self.groups[group_id] = Group(group_id, self.surroundings)
 
@@ -451,20 +457,12 @@ class GroupCoordinator:
                 commit.member_id, commit.group_instance_id, commit.generation_id,
                 is_transactional=is_transactional,
             )  # fmt: skip
+        if commit.group_id in self.consumers.groups:
+            return self.consumers.commit_error(commit)
         if commit.generation_id < 0:
             return ErrorCode.NONE
         illegal = ErrorCode.ILLEGAL_GENERATION
         return illegal if is_transactional else ErrorCode.GROUP_ID_NOT_FOUND
-
-    def _metadata_fits(self, metadata: str) -> bool:
-        # Java counts UTF-16 units; a character has one or two of them.
-        size_max = self.surroundings.config.offset_metadata_max_size
-        return len(metadata) * 2 <= size_max or len(metadata.encode("utf-16-le")) <= size_max * 2
-
-    def _stamped(self, committed: CommittedOffset, commit: Commit) -> CommittedOffset:
-        now_ms = self.surroundings.now_ms()
-        expire_ms = -1 if commit.retention_ms == -1 else now_ms + commit.retention_ms
-        return attrs.evolve(committed, commit_timestamp_ms=now_ms, expire_timestamp_ms=expire_ms)
 
     def _forget(self, group_id: str, keys: Sequence[OffsetCommitKey]) -> ErrorCode:
         error = self.surroundings.write(group_id, [offset_record(key, None) for key in keys])
@@ -473,16 +471,20 @@ class GroupCoordinator:
                 self._drop(key)
         return error
 
-    def _remove(self, group: Group, partitions: Iterable[TopicPartition]) -> ErrorCode:
+    def _remove(
+        self, group: Group | ConsumerGroup, partitions: Iterable[TopicPartition]
+    ) -> ErrorCode:
         keys = self._kept_or_pending(group.group_id, partitions)
-        tombstone = (encode_group_metadata_key(GroupMetadataKey(group.group_id)), None)
         records = [offset_record(key, None) for key in keys]
-        error = self.surroundings.write(group.group_id, [*records, tombstone])
+        error = self.surroundings.write(group.group_id, [*records, *group.tombstones()])
         if error is ErrorCode.NONE:
             for key in keys:
                 self._drop(key)
-            del self.groups[group.group_id]
-            group.rebalance.die(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            if isinstance(group, Group):
+                del self.groups[group.group_id]
+                group.rebalance.die(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            else:
+                self.consumers.forget(group.group_id)
         return error
 
     def _expire_later(self) -> None:

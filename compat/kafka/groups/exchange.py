@@ -10,6 +10,7 @@ from typing import TypeVar
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.waiting import Later
 
@@ -141,8 +142,8 @@ class ListedGroup:
 
     group_id: str
     protocol_type: str
-    state: GroupState
-    #: "classic"; KIP-848 and share groups will have words of their own
+    state: GroupState | ConsumerGroupState
+    #: "classic" or "consumer"
     group_type: str
 
 

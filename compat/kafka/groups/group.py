@@ -21,6 +21,7 @@ from logstore.compat.kafka.groups.member import Member
 from logstore.compat.kafka.groups.offsets_log import (
     GroupMetadata,
     GroupMetadataKey,
+    GroupRecord,
     encode_group_metadata_key,
     encode_group_metadata_value,
 )
@@ -86,6 +87,16 @@ class Group:
         """Tell whether the group was empty before the rebalance that goes on."""
         is_rebalancing = self.state is GroupState.PREPARING_REBALANCE
         return is_rebalancing and self.previous_state is GroupState.EMPTY
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether it has no members."""
+        return self.state is GroupState.EMPTY
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nobody is in it or about to be."""
+        return self.is_empty and not self.roster.pending_joins
 
     @property
     def is_of_consumers(self) -> bool:
@@ -204,6 +215,10 @@ class Group:
     def share_of(self, member: Member) -> Synced:
         """Return a member's assignment as it is told about it."""
         return Synced(ErrorCode.NONE, member.assignment, self.protocol_type, self.protocol_name)
+
+    def tombstones(self) -> list[GroupRecord]:
+        """Return what takes the group out of the log."""
+        return [(encode_group_metadata_key(GroupMetadataKey(self.group_id)), None)]
 
     def store(self, assignments: Mapping[str, bytes]) -> ErrorCode:
         """Write the group to the log, these assignments by member id; return what went wrong."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,
@@ -61,7 +62,7 @@ class OffsetTable:
             yield from self.keys(group_id, wanted)
 
     def expired_keys(
-        self, group: Group, now_ms: int, retention_ms: int
+        self, group: Group | ConsumerGroup, now_ms: int, retention_ms: int
     ) -> tuple[list[OffsetCommitKey], bool]:
         """
         Return what has outlived its retention time, and whether that is all that the group has.

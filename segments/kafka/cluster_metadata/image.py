@@ -41,6 +41,7 @@ class ResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    GROUP = 32
 
 
 @attrs.define(eq=False)

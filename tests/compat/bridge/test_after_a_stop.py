@@ -14,7 +14,7 @@ from logstore.compat.bridge.kafka_over_rocketmq.producer_journal import (
     SentBatch,
     unpacked,
 )
-from logstore.compat.kafka.groups.coordinator import Commit
+from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
 from logstore.segments.kafka.append_errors import OutOfOrderSequenceError
 from logstore.segments.kafka.partition import Appended

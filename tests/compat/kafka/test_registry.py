@@ -13,11 +13,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logstore.compat.kafka.groups.consumer import messages
 from logstore.compat.kafka.registry import APIS, Api
 from tests.compat.kafka.conversation import Conversation, message_class
 
+#: messages of our own, which the library lacks
+OURS = {
+    kind.__name__: kind
+    for kind in (
+        messages.ConsumerGroupHeartbeatRequest,
+        messages.ConsumerGroupHeartbeatResponse,
+        messages.ConsumerGroupDescribeRequest,
+        messages.ConsumerGroupDescribeResponse,
+    )
+}
+_OWN_NAMES = {name.removesuffix("Request").removesuffix("Response") for name in OURS}
+OWN_KEYS = sorted(key for key, api in APIS.items() if api.name in _OWN_NAMES)
 
-@pytest.mark.parametrize("key", sorted(APIS))
+
+@pytest.mark.parametrize("key", OWN_KEYS)
+def test_messages_of_our_own_have_every_version(key: int) -> None:
+    """What the library does not know is there in every version that is served."""
+    api = APIS[key]
+    for kind in ("Request", "Response"):
+        known = OURS[api.name + kind]
+        for version in range(api.version_min, api.version_max + 1):
+            assert version in known.VERSIONS
+            assert known.is_flexible(version) == api.is_flexible(version)
+
+
+@pytest.mark.parametrize("key", sorted(set(APIS) - set(OWN_KEYS)))
 def test_the_library_has_every_version(key: int) -> None:
     """The library knows every version that is served, and from which one on it is flexible."""
     api = APIS[key]
@@ -120,7 +145,7 @@ def test_the_first_contact_needs_little() -> None:
     assert apis == [APIS[key].file for key in (0, 3, 18, 19, 22)]
 
 
-@pytest.mark.parametrize("key", [3, 18, 22])
+@pytest.mark.parametrize("key", [3, 18, 22, 68, 69])
 @given(data=st.data())
 def test_fuzz_requests_that_are_read_by_hand(key: int, data: st.DataObject) -> None:
     """Any bytes after a good header are answered, or close the connection; nothing else happens."""

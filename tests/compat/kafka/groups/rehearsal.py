@@ -6,8 +6,9 @@ import random
 from typing import Any, TypeVar
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.config import GroupConfig
-from logstore.compat.kafka.groups.coordinator import Commit, GroupCoordinator
+from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 from logstore.compat.kafka.groups.exchange import (
     GroupProtocol,
     Join,
@@ -57,7 +58,7 @@ def answer_to(later: Later[AnswerT]) -> AnswerT:
 class Rehearsal:
     """One coordinator and shortcuts for what its members do; everything is in one group."""
 
-    def __init__(self, log: MemoryOffsetsLog | None = None, **settings: int) -> None:
+    def __init__(self, log: MemoryOffsetsLog | None = None, **settings: Any) -> None:
         settings = {"group_initial_rebalance_delay_ms": DELAY_MS} | settings
         self.settings = settings
         self.clock = ManualClock()

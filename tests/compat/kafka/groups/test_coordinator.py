@@ -7,8 +7,9 @@ import random
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.config import GroupConfig
-from logstore.compat.kafka.groups.coordinator import Commit, GroupCoordinator
+from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 from logstore.compat.kafka.groups.exchange import Joined, MemberIdentity
 from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.coordinator import Commit
+from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.exchange import GroupProtocol, ListedGroup
 from logstore.compat.kafka.groups.memory_offsets_log import MemoryOffsetsLog
 from logstore.compat.kafka.groups.offsets_log import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.coordinator import Commit
+from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,
     OffsetCommitKey,

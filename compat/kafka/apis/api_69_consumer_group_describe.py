@@ -1,0 +1,105 @@
+"""
+ConsumerGroupDescribe (69): versions 0-1. KIP-848 groups as they stand.
+
+* each member with what it has and what it shall have; topics that are gone are left out
+* 69, with a message, for groups that are not there or of another kind; 24 for an empty name
+* v1: whether a member speaks the classic protocol (KIP-1099)
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, NOT_ASKED, bit_field
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.consumer.exchange import (
+    DescribedConsumerGroup,
+    DescribedConsumerMember,
+)
+from logstore.compat.kafka.groups.consumer.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedAssignment,
+    DescribedGroup,
+    DescribedMember,
+    DescribedPartitions,
+    answered,
+    read_request,
+)
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.registry import RawRequest
+
+_CLASSIC, _CONSUMER = 0, 1
+_OPERATIONS = bit_field(GROUP_OPERATIONS)
+
+
+def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
+    """Return groups as they stand."""
+    del client
+    asked = read_request(ConsumerGroupDescribeRequest, request)
+    groups = tuple(
+        _group(
+            broker,
+            broker.groups.consumers.describe(group_id),
+            has_operations=bool(asked.include_authorized_operations),
+        )
+        for group_id in asked.group_ids
+    )
+    return answered(ConsumerGroupDescribeResponse(groups=groups), request)
+
+
+def _group(
+    broker: Broker, group: DescribedConsumerGroup, *, has_operations: bool
+) -> DescribedGroup:
+    is_there = group.error_code is ErrorCode.NONE
+    return DescribedGroup(
+        error_code=group.error_code,
+        error_message=group.error_message,
+        group_id=group.group_id,
+        group_state=group.state.value if is_there else "",
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.assignor,
+        members=tuple(_member(broker, one) for one in group.members),
+        authorized_operations=_OPERATIONS if has_operations and is_there else NOT_ASKED,
+    )
+
+
+def _member(broker: Broker, described: DescribedConsumerMember) -> DescribedMember:
+    member = described.member
+    return DescribedMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(sorted(member.subscribed_topic_names)),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment(broker, member.assigned),
+        target_assignment=_assignment(broker, described.target),
+        member_type=_CLASSIC if member.is_classic else _CONSUMER,
+    )
+
+
+def _assignment(
+    broker: Broker, partitions: Mapping[uuid.UUID, Iterable[int]]
+) -> DescribedAssignment:
+    topics = ((broker.topic_by_id(topic_id), it) for topic_id, it in partitions.items())
+    return DescribedAssignment(
+        topic_partitions=tuple(
+            DescribedPartitions(
+                topic_id=uuid.UUID(bytes=topic.topic_id),
+                topic_name=topic.name,
+                partitions=tuple(sorted(indexes)),
+            )
+            for topic, indexes in topics
+            if topic is not None
+        )
+    )

@@ -1,0 +1,43 @@
+"""Offsets that somebody wants kept for a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from logstore.compat.kafka.groups.exchange import NO_GENERATION, NO_MEMBER_ID
+from logstore.compat.kafka.groups.offset_table import TopicPartition
+from logstore.compat.kafka.groups.offsets_log import CommittedOffset, TransactionalProducer
+
+
+@attrs.frozen
+class Commit:
+    """
+    Offsets that somebody wants kept for a group.
+
+    `offsets` carry the caller's offset, leader epoch, metadata and topic id; when they were
+    committed and when they expire is filled in later. `retention_ms` is -1 for the broker's own.
+    With a `producer` they count once its transaction is committed. `generation_id` is the epoch of
+    a member of a consumer group, who must know that there are such: `knows_epochs`.
+    """
+
+    group_id: str
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    member_id: str = NO_MEMBER_ID
+    generation_id: int = NO_GENERATION
+    group_instance_id: str | None = None
+    retention_ms: int = -1
+    producer: TransactionalProducer | None = None
+    knows_epochs: bool = True
+
+    def stamped(self, committed: CommittedOffset, now_ms: int) -> CommittedOffset:
+        """Return one of the offsets as it is kept, committed now."""
+        expire_ms = -1 if self.retention_ms == -1 else now_ms + self.retention_ms
+        return attrs.evolve(committed, commit_timestamp_ms=now_ms, expire_timestamp_ms=expire_ms)
+
+
+def metadata_fits(metadata: str, size_max: int) -> bool:
+    """Tell whether the text beside an offset is short enough, as Java counts."""
+    # It counts UTF-16 units; a character has one or two of them.
+    return len(metadata) * 2 <= size_max or len(metadata.encode("utf-16-le")) <= size_max * 2

@@ -1,0 +1,43 @@
+"""A broker's topics and group settings, as its consumer groups see them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from logstore.compat.kafka.groups.consumer.cluster import TopicShape
+from logstore.segments.kafka.cluster_metadata.image import ResourceType
+
+if TYPE_CHECKING:
+    from logstore.segments.kafka.store import KafkaStore
+    from logstore.segments.kafka.topic import Topic
+
+
+class BrokerCluster:
+    """Implements :class:`logstore.compat.kafka.groups.consumer.cluster.Cluster`."""
+
+    def __init__(self, store: KafkaStore) -> None:
+        self._store = store
+
+    def topic_named(self, name: str) -> TopicShape | None:
+        """Return the topic of that name."""
+        return _shape(self._store.topics_by_name.get(name))
+
+    def topic_with_id(self, topic_id: uuid.UUID) -> TopicShape | None:
+        """Return the topic of that id."""
+        return _shape(self._store.topics_by_id.get(topic_id.bytes))
+
+    def topic_names(self) -> Collection[str]:
+        """Return the names of all topics."""
+        return self._store.topics_by_name.keys()
+
+    def settings_of_group(self, group_id: str) -> Mapping[str, str]:
+        """Return the settings that a group has of its own."""
+        return self._store.metadata.image.configs.get((ResourceType.GROUP, group_id), {})
+
+
+def _shape(topic: Topic | None) -> TopicShape | None:
+    if topic is None:
+        return None
+    return TopicShape(topic.name, uuid.UUID(bytes=topic.topic_id), len(topic.partitions))

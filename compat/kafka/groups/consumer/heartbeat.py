@@ -1,0 +1,212 @@
+"""
+A heartbeat on its way through a group: who speaks, what has changed, what follows from it.
+
+1. The member is new, or says something new about itself; topics may have come or grown. Either
+   way the group's epoch grows.
+2. If the target assignment is of an older epoch, a new one is worked out.
+3. The member goes one step towards its target.
+
+Nothing is changed here: the outcome has the records that do it, once they are on disk.
+
+Source: ``GroupMetadataManager.consumerGroupHeartbeat``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from logstore.compat.kafka.groups.consumer import records
+from logstore.compat.kafka.groups.consumer.cluster import (
+    Cluster,
+    TopicShape,
+    metadata_hash,
+    shapes_of,
+)
+from logstore.compat.kafka.groups.consumer.exchange import UNTOLD_MS, ConsumerHeartbeat
+from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
+from logstore.compat.kafka.groups.consumer.member import (
+    ConsumerMember,
+    Target,
+    TopicIdPartition,
+)
+from logstore.compat.kafka.groups.consumer.membership import Newcomer
+from logstore.compat.kafka.groups.consumer.reconciliation import Reconciliation
+from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
+from logstore.compat.kafka.groups.consumer.regexes import check_regex, resolved
+from logstore.compat.kafka.groups.consumer.target_assignment import new_target, topic_ids_wanted
+from logstore.segments.kafka.internal_topics.record_types import InternalRecord
+
+
+@attrs.frozen
+class Circumstances:
+    """What a heartbeat meets besides its group."""
+
+    cluster: Cluster
+    default_assignor: str
+    now_ms: int
+
+
+@attrs.frozen
+class Outcome:
+    """What a heartbeat leads to: the member before and after, and the records in between."""
+
+    before: ConsumerMember
+    after: ConsumerMember
+    replaced: ConsumerMember | None
+    records: list[InternalRecord]
+    #: the topics that were looked at, for the next heartbeat to see whether they have changed
+    shapes: Mapping[str, TopicShape]
+    topic_names: frozenset[str]
+
+
+def told(member: ConsumerMember, beat: ConsumerHeartbeat) -> ConsumerMember:
+    """Return a member with what a heartbeat says about it."""
+    changes: dict[str, Any] = {
+        "instance_id": beat.instance_id,
+        "rack_id": beat.rack_id,
+        "server_assignor": beat.server_assignor,
+        "subscribed_topic_names": beat.subscribed_topic_names,
+        "subscribed_topic_regex": beat.subscribed_topic_regex,
+        "rebalance_timeout_ms": (
+            None if beat.rebalance_timeout_ms == UNTOLD_MS else beat.rebalance_timeout_ms
+        ),
+    }
+    return attrs.evolve(
+        member,
+        client_id=beat.client_id,
+        client_host=beat.client_host,
+        classic=None,
+        **{name: value for name, value in changes.items() if value is not None},
+    )
+
+
+class HeartbeatStep:
+    """
+    Works out what follows from one member saying something; asked once.
+
+    `updated` is the member of `newcomer` with what it says now.
+    """
+
+    def __init__(
+        self,
+        group: ConsumerGroup,
+        newcomer: Newcomer,
+        updated: ConsumerMember,
+        circumstances: Circumstances,
+    ) -> None:
+        self._group = group
+        self._newcomer = newcomer
+        self._updated = updated
+        self._world = circumstances
+        self._cluster = circumstances.cluster
+        self._records: list[InternalRecord] = list(newcomer.records)
+        self._is_as_before = (
+            updated == newcomer.member and newcomer.member.member_id in group.members
+        )
+
+    def outcome(self, owned: frozenset[TopicIdPartition] | None) -> Outcome:
+        """
+        Return what follows, if the member still has the partitions `owned` (None: not told).
+
+        Raises:
+            RefusedRequestError: 110 or 128, with the reason.
+
+        """
+        before, updated = self._newcomer.member, self._updated
+        if updated != before:
+            self._records.append(records.member_metadata(self._group.group_id, updated))
+        has_changed = (
+            updated.subscribed_topic_names != before.subscribed_topic_names
+            or updated.subscribed_topic_regex != before.subscribed_topic_regex
+        )
+        topic_names = frozenset(self._cluster.topic_names())
+        regexes = self._regexes(topic_names)
+        shapes = self._shapes(regexes)
+        epoch = self._epoch(regexes, shapes, has_subscription_changed=has_changed)
+        target_epoch, target = self._target(epoch, regexes)
+        after = updated
+        if has_changed or not updated.is_reconciled_to(target_epoch):
+            after = Reconciliation(
+                target=target,
+                target_epoch=target_epoch,
+                subscribed_topic_ids=topic_ids_wanted(updated, regexes, self._cluster),
+                has_subscription_changed=has_changed,
+                owned=owned,
+                owner_of=self._group.owner_of,
+            ).next_of(updated)
+        if after != updated:
+            self._records.append(records.current_assignment(self._group.group_id, after))
+        return Outcome(before, after, self._newcomer.replaced, self._records, shapes, topic_names)
+
+    @cached_property
+    def _members(self) -> Mapping[str, ConsumerMember]:
+        if self._is_as_before:
+            return self._group.members
+        return self._group.members_with(self._updated)
+
+    def _regexes(self, topic_names: frozenset[str]) -> Mapping[str, ResolvedRegex]:
+        """Return what patterns mean now, with the records of what has changed about that."""
+        group, updated = self._group, self._updated
+        if self._is_as_before and (not group.regexes or group.seen_topic_names == topic_names):
+            return group.regexes
+        if updated.subscribed_topic_regex and updated.subscribed_topic_regex not in group.regexes:
+            check_regex(updated.subscribed_topic_regex)
+        found = resolved(self._members.values(), group.regexes, topic_names, self._world.now_ms)
+        self._records += [
+            records.no_regex(group.group_id, regex) for regex in group.regexes if regex not in found
+        ]
+        self._records += [
+            records.resolved_regex(group.group_id, regex, one)
+            for regex, one in found.items()
+            if group.regexes.get(regex) != one
+        ]
+        return found
+
+    def _shapes(self, regexes: Mapping[str, ResolvedRegex]) -> Mapping[str, TopicShape]:
+        if self._is_as_before and regexes is self._group.regexes:
+            names = self._group.subscribed_topic_names
+        else:
+            names = names_wanted(self._members.values(), regexes)
+        return shapes_of(self._cluster, names)
+
+    def _epoch(
+        self,
+        regexes: Mapping[str, ResolvedRegex],
+        shapes: Mapping[str, TopicShape],
+        *,
+        has_subscription_changed: bool,
+    ) -> int:
+        """Return the group's epoch, with the record of a new one."""
+        group = self._group
+        is_new_epoch = group.epoch == 0 or has_subscription_changed
+        is_new_epoch = is_new_epoch or _topics_of(regexes) != _topics_of(group.regexes)
+        if not is_new_epoch and shapes == group.seen_shapes:
+            return group.epoch
+        hashed = metadata_hash(shapes)
+        if not is_new_epoch and hashed == group.metadata_hash:
+            return group.epoch
+        self._records.append(records.group_epoch(group.group_id, group.epoch + 1, hashed))
+        if group.has_partition_metadata:
+            self._records.append(records.no_partition_metadata(group.group_id))
+        return group.epoch + 1
+
+    def _target(self, epoch: int, regexes: Mapping[str, ResolvedRegex]) -> tuple[int, Target]:
+        """Return the assignment's epoch and the member's target, with the records of new ones."""
+        group, world = self._group, self._world
+        if epoch <= group.assignment_epoch:
+            return group.assignment_epoch, group.target_of(self._updated)
+        made = new_target(
+            group, epoch, self._members, regexes, self._cluster,
+            world.default_assignor, world.now_ms,
+        )  # fmt: skip
+        # A target that was handed down stands in the log already, under the new id.
+        self._records += made.records
+        return epoch, made.targets[self._updated.member_id]
+
+
+def _topics_of(regexes: Mapping[str, ResolvedRegex]) -> dict[str, frozenset[str]]:
+    return {regex: one.topics for regex, one in regexes.items()}
