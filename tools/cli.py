@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import threading
 
 import click
 
@@ -11,6 +13,8 @@ from logstore import __version__
 from logstore.errors import LogStoreError
 from logstore.tools.os_failure import os_failure
 
+#: the thread in which the bridge loads its compiled loops, or compiles them
+_COMPILING = "logstore-loops"
 #: command -> module and attribute that has it; the order is that of the help page
 COMMANDS = {
     "serve": "logstore.tools.commands.serve:serve",
@@ -85,6 +89,18 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; an expected failure is one line and exit code 1."""
+    try:
+        _run()
+    except SystemExit as left:
+        if any(one.name == _COMPILING for one in threading.enumerate()):
+            # All is closed by now, and what is left is not worth the wait.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(left.code if isinstance(left.code, int) else int(left.code is not None))
+        raise
+
+
+def _run() -> None:
     try:
         cli(prog_name="logstore")
     except LogStoreError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
+Work = Callable[[], None]
+#: the thread that loads them; whoever ends the process need not wait for it
+THREAD_NAME = "logstore-loops"
 
 #: batches of fewer records are done sooner than the arrays for them are made
 _FEW = 8
@@ -37,15 +40,24 @@ class Loops:
     ]
 
 
+def beside(work: Work) -> None:
+    """
+    Do `work` in a thread of its own.
+
+    Not in one of the server's: they are waited for when it stops, and a compiler takes its time.
+    """
+    threading.Thread(target=work, name=THREAD_NAME).start()
+
+
 class LateLoops:
     """
     The loops of one bridge, None until they are loaded; they never are without numba.
 
-    Loading goes to `offload`, so that whoever serves goes on meanwhile.
+    Loading goes to `run`, so that whoever serves goes on meanwhile.
     """
 
-    def __init__(self, offload: Callable[[], Offload]) -> None:
-        self._offload = offload
+    def __init__(self, run: Callable[[Work], None] = beside) -> None:
+        self._run = run
         self._loops: Loops | None = None
         self._seen_count = 0
         self._is_asked = False
@@ -63,7 +75,7 @@ class LateLoops:
         self._seen_count += count
         if self._seen_count >= _WORTH_IT and not self._is_asked:
             self._is_asked = True
-            self._offload()(self.load, _loaded)
+            self._run(self._load_or_tell)
 
     @property
     def loaded(self) -> Loops | None:
@@ -80,8 +92,9 @@ class LateLoops:
             loops.warm()
             self._loops = Loops(loops.draft_batch, loops.read_chunk, loops.stored_messages)
 
-
-def _loaded(error: BaseException | None) -> None:
-    """Go on without the loops where something is wrong with them."""
-    if error is not None:
-        _log.warning("the compiled loops cannot be loaded, it goes on without: %s", error)
+    def _load_or_tell(self) -> None:
+        """Load the loops; go on without where something is wrong with them."""
+        try:
+            self.load()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it works without
+            _log.warning("the compiled loops cannot be loaded, it goes on without: %s", error)

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from logstore import __version__
+from logstore.compat.bridge import late_loops
 from logstore.errors import LogStoreError
 from logstore.tools import cli as cli_module
 from logstore.tools.cli import COMMANDS, SUMMARIES, cli
@@ -31,6 +32,24 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         check=False,
         env={**os.environ, **environment},
     )
+
+
+def test_nobody_waits_for_a_compiler_to_leave() -> None:
+    """A server that is told to stop while loops are being compiled stops, with its own status."""
+    program = """
+import sys, threading
+from logstore.compat.bridge import late_loops
+from logstore.tools import cli
+late_loops.beside(threading.Event().wait)
+sys.argv = ["logstore", "ls", "--no-such-option"]
+cli.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, timeout=SECONDS_MAX, check=False
+    )
+    assert done.returncode == click.UsageError.exit_code
+    assert b"--no-such-option" in done.stderr
+    assert cli_module._COMPILING == late_loops.THREAD_NAME  # pyright: ignore[reportPrivateUsage]
 
 
 def command(name: str) -> click.Command:

@@ -34,7 +34,7 @@ class Queues:
         self.starts = starts
         self.rocketmq = rocketmq
         self.store = rocketmq.store
-        self.loops = LateLoops(lambda: rocketmq.offload)
+        self.loops = LateLoops()
         self.reads = QueueReads(rocketmq.store, self.loops)
 
     @property

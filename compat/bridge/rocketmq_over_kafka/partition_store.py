@@ -81,7 +81,7 @@ class PartitionStore(RocketMQStore):
         super().__init__(host, directory, options)
         self.places = PartitionPlaces(host, f"{directory}/config", kafka)
         self.places.load()
-        loops = LateLoops(lambda: kafka.offload)
+        loops = LateLoops()
         self.reads = PartitionReads(self.places, lambda: self.host_address, loops)
         self._runs = PartitionRuns(self)
 

@@ -209,7 +209,7 @@ def test_records_become_the_same_stored_messages(
 def test_loops_are_loaded_once_there_is_enough_to_do() -> None:
     """Small batches never ask for them; after twenty thousand records in larger ones they come."""
     asked: list[Callable[[], None]] = []
-    late = LateLoops(lambda: lambda work, _: asked.append(work))
+    late = LateLoops(asked.append)
     for _ in range(10_000):
         assert late.want(7) is None
     for _ in range(300):
