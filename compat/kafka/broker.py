@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
     from logstore.compat.kafka.produce_route import ProduceRoute
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
+    from logstore.compat.kafka.transactions.markers import MarkerWriter
     from logstore.compat.kafka.transactions.transactions_log import TransactionsLog
     from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
     from logstore.segments.kafka.compaction.cleaner import Cleaner
@@ -158,6 +159,11 @@ class Broker:
         """Let waiting fetches look at what was appended."""
         self.readers.wake()
 
+    @property
+    def data_directory(self) -> str:
+        """Where the records are."""
+        return self.store.directory
+
     # topics
 
     @property
@@ -253,17 +259,22 @@ class Broker:
     def _open_transactions(self) -> TransactionCoordinator:
         from logstore.compat.kafka.transactions.config import TransactionConfig
         from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
-        from logstore.compat.kafka.transactions.marking import BrokerMarkers
 
         coordinator = TransactionCoordinator(
             TransactionConfig.of(self.config, self.store.metadata.image.features),
             self.timers,
             self._transactions_log(),
-            BrokerMarkers(self),
+            self._markers(),
             self.new_producer_id,
         )
         coordinator.load()
         return coordinator
+
+    def _markers(self) -> MarkerWriter:
+        """Return who writes the ends of transactions to their partitions."""
+        from logstore.compat.kafka.transactions.marking import BrokerMarkers
+
+        return BrokerMarkers(self)
 
     def _transactions_log(self) -> TransactionsLog:
         """Return where the transaction coordinator keeps what must survive a restart."""

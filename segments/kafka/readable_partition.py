@@ -63,6 +63,11 @@ class ReadablePartition:
         return Span(self.start_offset, self.end_offset)
 
     @property
+    def size_bytes(self) -> int:
+        """Bytes that the batches take."""
+        return self.log.size_bytes
+
+    @property
     def flush_position(self) -> int:
         """What a flush must have reached to cover all that was appended so far."""
         return self.end_offset

@@ -55,6 +55,9 @@ DIRECTORY = "held"
 SEGMENT_BYTES = 16 * 1024 * 1024
 #: so much may stay of transactions that have ended
 KEPT_BYTES_MAX = 1024 * 1024
+#: of what is committed so much is put in one go, and the batch that reaches it
+PORTION_RECORDS = 1000
+PORTION_BYTES = 1024 * 1024
 
 
 def held_config(config: LogConfig) -> LogConfig:
@@ -197,6 +200,28 @@ class HeldBatches:
 
     # ending
 
+    def prepare(self, intent: CommitIntent, *, version: int, now_ms: int) -> bool:
+        """
+        Put a portion of what a producer commits; tell whether only the marker is missing.
+
+        `intent` and `version` are those of :meth:`end`, and so is what is raised.
+        """
+        begun = self._begun(intent, version, now_ms)
+        return begun is None or self._put_portion(begun)
+
+    def _begun(self, intent: CommitIntent, version: int, now_ms: int) -> CommitIntent | None:
+        """Return the commit that has begun by now, None if nothing is open."""
+        producer_id = intent.producer_id
+        begun = self._intents.get(producer_id)
+        if begun is not None:
+            return self._resumed(begun, now_ms)
+        self._check_marker(intent, version)
+        entry = self.log.producers.get(producer_id)
+        if entry is None or not entry.is_in_transaction:
+            return None
+        self._begin(intent, now_ms)
+        return intent
+
     def end(self, intent: CommitIntent, *, is_commit: bool, version: int, now_ms: int) -> int:
         """
         End a producer's transaction as its marker says; return the marker's offset here.
@@ -208,25 +233,25 @@ class HeldBatches:
             WriteFailedError, OSError: the disk refused; the call may be repeated.
 
         """
-        log, producer_id = self.log, intent.producer_id
-        begun = self._intents.get(producer_id)
+        begun = self._intents.get(intent.producer_id)
+        if is_commit:
+            begun = self._begun(intent, version, now_ms)
         if begun is not None:
             offset = self._carry_out(begun, now_ms)
             if is_commit:
                 return offset
-        log.producers.check_marker(
-            producer_id=producer_id,
+        self._check_marker(intent, version)
+        offset = self._mark(intent, now_ms, is_commit=is_commit)
+        self.log.flush()
+        return offset
+
+    def _check_marker(self, intent: CommitIntent, version: int) -> None:
+        self.log.producers.check_marker(
+            producer_id=intent.producer_id,
             epoch=intent.epoch,
             coordinator_epoch=intent.coordinator_epoch,
             transaction_version=version,
         )
-        entry = log.producers.get(producer_id)
-        if is_commit and entry is not None and entry.is_in_transaction:
-            self._begin(intent, now_ms)
-            return self._carry_out(intent, now_ms)
-        offset = self._mark(intent, now_ms, is_commit=is_commit)
-        log.flush()
-        return offset
 
     def _mark(self, intent: CommitIntent, now_ms: int, *, is_commit: bool) -> int:
         self.began_at.pop(intent.producer_id, None)
@@ -253,22 +278,41 @@ class HeldBatches:
             WriteFailedError, OSError: the disk refused; the call may be repeated.
 
         """
+        intent = self._resumed(intent, now_ms)
+        while not self._put_portion(intent):
+            pass
+        self.queues.flush()
+        offset = self._mark(intent, now_ms, is_commit=True)
+        del self._intents[intent.producer_id], self._last_put[intent.producer_id]
+        return offset
+
+    def _put_portion(self, intent: CommitIntent) -> bool:
+        """Put some batches that are not in the queue yet; tell whether those were the last."""
         log, producer_id = self.log, intent.producer_id
-        entry = log.producers.get(producer_id)
-        assert entry is not None, "an intent is of an open transaction"
-        if producer_id not in self._last_put:
-            intent = self._resume(entry, intent, now_ms)
-        for batch in self._batches(entry):
+        record_count = size_bytes = 0
+        for batch in self._batches(self._entry(intent), self._last_put[producer_id] + 1):
+            if record_count >= PORTION_RECORDS or size_bytes >= PORTION_BYTES:
+                return False
             draft = self._draft(batch, batch.base_offset, self._last_put[producer_id])
             if draft is not None:
                 result = self.queues.put(draft)
                 if not result.is_ok:
                     raise WriteFailedError(f"{log.topic}-{log.index}: {result.reason}")
+                size_bytes += draft.size_bytes
+            record_count += batch.record_count
             self._last_put[producer_id] = max(self._last_put[producer_id], batch.last_offset)
-        self.queues.flush()
-        offset = self._mark(intent, now_ms, is_commit=True)
-        del self._intents[producer_id], self._last_put[producer_id]
-        return offset
+        return True
+
+    def _entry(self, intent: CommitIntent) -> ProducerEntry:
+        entry = self.log.producers.get(intent.producer_id)
+        assert entry is not None, "an intent is of an open transaction"
+        return entry
+
+    def _resumed(self, intent: CommitIntent, now_ms: int) -> CommitIntent:
+        """Return a commit of which is known how far it has come."""
+        if intent.producer_id in self._last_put:
+            return intent
+        return self._resume(self._entry(intent), intent, now_ms)
 
     def _resume(self, entry: ProducerEntry, intent: CommitIntent, now_ms: int) -> CommitIntent:
         """Find out what a commit of before the start has put; it may have to begin anew."""
@@ -291,9 +335,9 @@ class HeldBatches:
         self._last_put[intent.producer_id] = last_put
         return intent
 
-    def _batches(self, entry: ProducerEntry) -> Iterator[RecordBatch]:
-        """Yield the batches of a producer's open transaction."""
-        for batch in self.log.batches(entry.transaction_first_offset):
+    def _batches(self, entry: ProducerEntry, start: int = 0) -> Iterator[RecordBatch]:
+        """Yield the batches of a producer's open transaction, from offset `start` on."""
+        for batch in self.log.batches(max(entry.transaction_first_offset, start)):
             if batch.producer_id == entry.producer_id and not batch.is_control:
                 yield batch
 

@@ -14,6 +14,7 @@ from logstore.compat.bridge.kafka_over_rocketmq.producer_journal import (
     ProducerJournal,
     SentBatch,
 )
+from logstore.compat.bridge.kafka_over_rocketmq.queue_markers import QueueMarkers
 from logstore.compat.bridge.kafka_over_rocketmq.queue_partition import QueuePartition
 from logstore.compat.bridge.kafka_over_rocketmq.queue_starts import QueueStarts
 from logstore.compat.bridge.kafka_over_rocketmq.queue_store import QueueStore
@@ -29,6 +30,7 @@ from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
+from logstore.compat.kafka.transactions.markers import MarkerWriter
 from logstore.compat.kafka.transactions.transactions_log import TransactionsLog
 from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
 from logstore.compat.rocketmq.topics.topic_changes import delete_topic
@@ -121,17 +123,21 @@ class QueueBroker(Broker):
         journal = self.queues.journal
         for sent in journal.load():
             partition = self.partition(sent.topic, sent.partition)
-            if isinstance(partition, QueuePartition):
-                partition.restore(sent)
+            # The power may have taken the end of the queue.
+            if isinstance(partition, QueuePartition) and sent.last_offset < partition.end_offset:
+                partition.idempotent.restore(sent)
         journal.kept = self._sent_batches
         journal.rewrite()
 
     def _sent_batches(self) -> Iterator[SentBatch]:
         for partition in self._queue_partitions():
-            yield from partition.sent_batches()
+            yield from partition.idempotent.sent_batches()
 
     def close(self) -> None:
-        """Stop cleanly."""
+        """Stop cleanly; what is committed is in the queues then."""
+        for partition in self._queue_partitions():
+            if partition.held is not None:
+                partition.held.finish()
         self.queues.journal.sync()
         super().close()
         self.queues.journal.close()
@@ -142,6 +148,11 @@ class QueueBroker(Broker):
             partition.abandon_held()
         super().abandon()
         self.queues.journal.close()
+
+    @property
+    def data_directory(self) -> str:
+        """Where the messages are."""
+        return self._rocketmq.store.directory
 
     # topics
 
@@ -232,6 +243,9 @@ class QueueBroker(Broker):
 
     def _transactions_log(self) -> TransactionsLog:
         return SyncedTransactionsTopic(self)
+
+    def _markers(self) -> MarkerWriter:
+        return QueueMarkers(self)
 
     # who waits
 

@@ -14,7 +14,7 @@ import attrs
 
 from logstore.compat.bridge.kafka_over_rocketmq.commit_intent import CommitIntent
 from logstore.compat.bridge.kafka_over_rocketmq.held_batches import HeldBatches, held_config
-from logstore.compat.bridge.kafka_over_rocketmq.producer_journal import SentBatch
+from logstore.compat.bridge.kafka_over_rocketmq.queue_producers import QueueProducers
 from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import (
     RecordRunDraft,
     draft_records,
@@ -32,9 +32,7 @@ from logstore.segments.kafka.append_errors import (
 from logstore.segments.kafka.partition import Appended, KafkaPartition
 from logstore.segments.kafka.producer_state import (
     InvalidTransactionStateError,
-    OutOfOrderSequenceError,
     ProducerEntry,
-    ProducerStates,
 )
 from logstore.segments.kafka.readable_partition import CommittedRead
 from logstore.segments.kafka.record import CorruptRecordError, decode_records
@@ -76,9 +74,7 @@ class QueuePartition(KafkaPartition):
         self._flushing_held: FlushTask | None = None
         self._flush_position = 0
         #: what producers sent outside of transactions, by queue offsets
-        self.idempotent = ProducerStates()
-        #: producers whose state is one of before the last start
-        self._restored: set[int] = set()
+        self.idempotent = QueueProducers(topic, index)
         self.held: HeldBatches | None = None
         super().__init__(
             host,
@@ -115,6 +111,11 @@ class QueuePartition(KafkaPartition):
         return self.end_offset
 
     @property
+    def size_bytes(self) -> int:
+        """Bytes of the queue's messages in the commit log."""
+        return self.queues.sizes.size_bytes(self.topic, self.index)
+
+    @property
     def flush_position(self) -> int:
         """Counts what is held, too; it stays where it is when the topic goes."""
         held_end = 0 if self.held is None else self.held.log.end_offset
@@ -148,7 +149,7 @@ class QueuePartition(KafkaPartition):
         result = self._put(batch)
         last_offset = result.queue_offset + result.count - 1
         if batch.producer_id >= 0:
-            self._note(batch, last_offset)
+            self.queues.journal.note(self.idempotent.note(batch, last_offset))
         self._appended(self.config)
         appended_ms = now_ms if self.config.is_log_append_time else NO_TIMESTAMP
         return Appended(result.queue_offset, last_offset, appended_ms)
@@ -211,85 +212,15 @@ class QueuePartition(KafkaPartition):
             raise InvalidRecordError(str(error)) from error
 
     def _check_sequence(self, batch: RecordBatch, guard: Verification | None) -> Appended | None:
-        """
-        Return the offsets of the first time if the batch is a duplicate.
-
-        What a producer sent before the last start may be known in part only, if the power was
-        lost: a gap behind that is no fault of the producer's.
-        """
+        """Return the offsets of the first time if the batch is a duplicate."""
         del guard
-        producer_id = batch.producer_id
-        entry = self.producers.get(producer_id)
+        entry = self.producers.get(batch.producer_id)
         if entry is not None and entry.is_in_transaction:
             raise InvalidTransactionStateError(
-                f"producer {producer_id} has a transaction open, and this batch is not part of it"
+                f"producer {batch.producer_id} has a transaction open, and this batch is not part"
+                " of it"
             )
-        try:
-            original = self.idempotent.check(
-                producer_id=producer_id,
-                epoch=batch.producer_epoch,
-                first_sequence=batch.base_sequence,
-                last_sequence=batch.last_sequence,
-            )
-        except OutOfOrderSequenceError:
-            if producer_id not in self._restored:
-                raise
-            return None
-        if original is None:
-            return None
-        return Appended(
-            original.base_offset, original.last_offset, original.timestamp_ms, is_duplicate=True
-        )
-
-    def _note(self, batch: RecordBatch, last_offset: int) -> None:
-        """Remember the batch, so that its repetition is known, after a restart too."""
-        self._restored.discard(batch.producer_id)
-        sent = SentBatch(
-            self.topic,
-            self.index,
-            batch.producer_id,
-            batch.producer_epoch,
-            batch.base_sequence,
-            batch.last_sequence,
-            last_offset,
-            batch.last_offset_delta,
-            batch.max_timestamp_ms,
-        )
-        self._add(sent)
-        self.queues.journal.note(sent)
-
-    def _add(self, sent: SentBatch) -> None:
-        self.idempotent.append(
-            producer_id=sent.producer_id,
-            epoch=sent.epoch,
-            first_sequence=sent.first_sequence,
-            last_sequence=sent.last_sequence,
-            last_offset=sent.last_offset,
-            offset_delta=sent.offset_delta,
-            timestamp_ms=sent.timestamp_ms,
-        )
-
-    def restore(self, sent: SentBatch) -> None:
-        """Remember a batch of before the last start, if the queue still has it."""
-        if sent.last_offset < self.end_offset:
-            self._restored.add(sent.producer_id)
-            self._add(sent)
-
-    def sent_batches(self) -> Iterable[SentBatch]:
-        """Yield the last batches of every producer, in an order in which they can be restored."""
-        for entry in self.idempotent:
-            for one in entry.batches:
-                yield SentBatch(
-                    self.topic,
-                    self.index,
-                    entry.producer_id,
-                    entry.epoch,
-                    one.first_sequence,
-                    one.last_sequence,
-                    one.last_offset,
-                    one.offset_delta,
-                    one.timestamp_ms,
-                )
+        return self.idempotent.check(batch)
 
     def append_marker(
         self,
@@ -322,14 +253,25 @@ class QueuePartition(KafkaPartition):
             self.on_append(self)
         return self.end_offset
 
+    def prepare_commit(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int, version: int
+    ) -> bool:
+        """
+        Put a portion of what a COMMIT marker puts; tell whether the marker is all that is missing.
+
+        `version` is that of transactions. Raises as :meth:`append_marker` does.
+        """
+        intent = CommitIntent(producer_id, epoch, coordinator_epoch, self.end_offset)
+        return self._held().prepare(intent, version=version, now_ms=now_ms)
+
     def known_producers(self) -> list[ProducerEntry]:
         """Return all producers; a transaction starts where the queue ended when it did."""
         transactional = [] if self.held is None else self.held.entries(self.end_offset)
-        return [*self.idempotent, *transactional]
+        return [*self.idempotent.states, *transactional]
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         """Forget the producers that have been silent for too long."""
-        self.idempotent.expire(now_ms, expiration_ms)
+        self.idempotent.states.expire(now_ms, expiration_ms)
         self.producers.expire(now_ms, expiration_ms)
 
     def append_stored(self, batch: RecordBatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.kafka_over_rocketmq.queue_reads import QueueReads
+from logstore.compat.bridge.kafka_over_rocketmq.queue_sizes import QueueSizes
 from logstore.compat.bridge.late_loops import LateLoops
 from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 
@@ -36,6 +37,7 @@ class Queues:
         self.store = rocketmq.store
         self.loops = LateLoops()
         self.reads = QueueReads(rocketmq.store, self.loops)
+        self.sizes = QueueSizes(rocketmq.store)
 
     @property
     def host(self) -> HostAddress:
@@ -64,6 +66,7 @@ class Queues:
     def forget(self, topic: str) -> None:
         """Forget a topic that is gone. Raises OSError."""
         self.reads.forget(topic)
+        self.sizes.forget(topic)
         self.starts.forget(topic)
         self.journal.rewrite()
 

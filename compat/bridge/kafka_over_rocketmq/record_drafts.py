@@ -105,9 +105,9 @@ class RecordRunDraft(MessageBatchDraft):
         model = self.model
         sys_flag, topic_field = model.sys_flag, model.topic_field
         pack = FIXED_FIELDS[sys_flag >> 4 & 3].pack
-        magic, queue_id, stored_ms = model.version.magic, model.queue_id, model.store_timestamp_ms
+        magic, queue_id, stored_ms = model.version.magic, model.queue_id, self.store_timestamp_ms
         born_host, store_host = model.born_host.packed, model.store_host.packed
-        queue_offset, physical_offset = model.queue_offset, base_offset
+        queue_offset, physical_offset = self.queue_offset, base_offset
         pieces: list[bytes] = []
         offsets: list[int] = []
         sizes, crcs, _, bodies, texts = self.columns
@@ -123,7 +123,7 @@ class RecordRunDraft(MessageBatchDraft):
             queue_offset += 1
             physical_offset += size_bytes
         self.physical_offsets = offsets
-        model.physical_offset = base_offset
+        self.physical_offset = base_offset
         return MessageEntry(base_offset, self.size_bytes, b"".join(pieces))
 
 

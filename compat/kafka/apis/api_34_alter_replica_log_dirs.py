@@ -58,7 +58,7 @@ def handle(
 def _code(broker: Broker, path: str, topic: str, index: int) -> ErrorCode:
     if len(f"{topic}-{index}") + _MOVING_SUFFIX_LENGTH > _FILE_NAME_LENGTH_MAX:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if path != broker.store.directory:
+    if path != broker.data_directory:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if broker.partition(topic, index) is None:
         return ErrorCode.REPLICA_NOT_AVAILABLE

@@ -37,7 +37,7 @@ def handle(
 
     del client
     directory = DescribeLogDirsResponse.DescribeLogDirsResult(
-        version=request.API_VERSION, log_dir=broker.store.directory, **_measured(broker, request)
+        version=request.API_VERSION, log_dir=broker.data_directory, **_measured(broker, request)
     )
     return DescribeLogDirsResponse(version=request.API_VERSION, results=[directory])
 
@@ -47,9 +47,9 @@ def _measured(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, Any]
     from kafka.protocol.admin.cluster import DescribeLogDirsResponse
 
     try:
-        space = broker.host.fs.volume_space(broker.store.directory)
+        space = broker.host.fs.volume_space(broker.data_directory)
     except OSError as error:
-        _log.error("%s: the volume cannot be measured: %s", broker.store.directory, error)
+        _log.error("%s: the volume cannot be measured: %s", broker.data_directory, error)
         return {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "topics": []}
     topic_class = DescribeLogDirsResponse.DescribeLogDirsResult.DescribeLogDirsTopic
     topics = [
@@ -58,7 +58,7 @@ def _measured(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, Any]
             partitions=[
                 topic_class.DescribeLogDirsPartition(
                     partition_index=partition.index,
-                    partition_size=size_bytes(partition),
+                    partition_size=partition.size_bytes,
                     offset_lag=0,
                     is_future_key=False,
                 )
@@ -73,11 +73,6 @@ def _measured(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, Any]
         "total_bytes": min(space.total_bytes, _LONG_MAX),
         "usable_bytes": min(space.usable_bytes, _LONG_MAX),
     }
-
-
-def size_bytes(partition: KafkaPartition) -> int:
-    """Return how many bytes the partition's batches take."""
-    return sum(segment.end_position for segment in partition.log.segments.values())
 
 
 def _asked(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, list[KafkaPartition]]:

@@ -148,7 +148,7 @@ def _facts(broker: Broker) -> dict[str, str]:
         "advertised.listeners": address,
         "broker.id": str(broker.node_id),
         "listeners": address,
-        "log.dirs": broker.store.directory,
+        "log.dirs": broker.data_directory,
         "node.id": str(broker.node_id),
     }
 

@@ -32,6 +32,8 @@ from logstore.errors import LogStoreError, StorageError
 from logstore.segments.kafka.internal_topics.transaction_log import TransactionStatus
 
 _log = logging.getLogger(__name__)
+#: between two parts of what comes before a marker
+_PAUSE_MS = 1
 
 
 @attrs.define(eq=False)
@@ -284,6 +286,7 @@ class TransactionCoordinator:
             coordinator_epoch=self.log.coordinator_epoch(transaction.transactional_id),
             transaction_version=transaction.client_transaction_version,
         )
+        results: set[MarkerResult] = set()
         for partition in sorted(transaction.partitions):
             result = self.markers.write(partition, marker)
             if result is MarkerResult.REFUSED:
@@ -291,7 +294,12 @@ class TransactionCoordinator:
                 return  # as in Kafka: decided for good, and never completed before a restart
             if result is MarkerResult.WRITTEN:
                 entry.current = entry.current.without_partition(partition)
-        if entry.current.partitions or self._write(entry, entry.completion) is not ErrorCode.NONE:
+            results.add(result)
+            if result is MarkerResult.GOES_ON:
+                break  # one part a turn: others are to be served as well
+        if MarkerResult.GOES_ON in results and MarkerResult.RETRY not in results:
+            self.timers.after(_PAUSE_MS, lambda: self._write_markers(entry))
+        elif entry.current.partitions or self._write(entry, entry.completion) is not ErrorCode.NONE:
             entry.retry_ms = min(
                 max(2 * entry.retry_ms, self.config.marker_retry_ms),
                 self.config.marker_retry_max_ms,

@@ -25,11 +25,13 @@ class MarkerResult(enum.Enum):
     """
     What became of a marker.
 
-    WRITTEN also where there is no such partition any more: nobody waits for it. RETRY: the disk
-    refused. REFUSED: a newer producer or coordinator has been there; no try will be better.
+    WRITTEN also where there is no such partition any more: nobody waits for it. GOES_ON: much is to
+    be done before it, and a part of that was. RETRY: the disk refused. REFUSED: a newer producer or
+    coordinator has been there; no try will be better.
     """
 
     WRITTEN = enum.auto()
+    GOES_ON = enum.auto()
     RETRY = enum.auto()
     REFUSED = enum.auto()
 

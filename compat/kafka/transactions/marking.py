@@ -33,6 +33,8 @@ class BrokerMarkers:
         if found is None:
             return MarkerResult.WRITTEN
         try:
+            if not self._prepare(found, marker):
+                return MarkerResult.GOES_ON
             write_marker(self._broker, found, marker)
         except (InvalidProducerEpochError, TransactionCoordinatorFencedError) as error:
             _log.warning("%s-%s: %s", *partition, error)
@@ -41,6 +43,15 @@ class BrokerMarkers:
             _log.warning("%s-%s: no marker yet: %s", *partition, error)
             return MarkerResult.RETRY
         return MarkerResult.WRITTEN
+
+    def _prepare(self, partition: KafkaPartition, marker: Marker) -> bool:
+        """
+        Do a part of what comes before a marker; tell whether nothing is left of it.
+
+        Raises as :func:`write_marker` does.
+        """
+        del partition, marker
+        return True
 
 
 def write_marker(broker: Broker, partition: KafkaPartition, marker: Marker) -> None:

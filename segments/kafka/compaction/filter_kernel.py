@@ -118,9 +118,10 @@ def _rebuild(
 ) -> tuple[Number, Number]:  # fmt: skip
     """Write the batch with `count` records of `kept`; return (where it ends, its largest time)."""
     copy(source, position, _HEADER_BYTES, target, place)
+    horizon = horizon if count else -1
     base_ms: Number = horizon if horizon >= 0 else kept[0, 0] if count else -1
     attributes = source[position + 22] & _KNOWN_BITS & ~_HORIZON
-    if count and horizon >= 0:
+    if horizon >= 0:
         attributes |= _HORIZON
     target[place + 21] = 0
     target[place + 22] = attributes
@@ -170,8 +171,7 @@ def filter_run(
         if record_count > kept.shape[1]:
             return position, OTHER
         count, tombstones = _judge(
-            source, position, following, table, superseded, secret, numbers, kept
-        )
+            source, position, following, table, superseded, secret, numbers, kept)  # fmt: skip
         if count < 0:
             return position, OTHER
         base_offset = signed_64(source, position)
@@ -186,7 +186,6 @@ def filter_run(
                 horizon, is_new = numbers[NOW] + numbers[RETENTION], True
             ending, max_ms = place + size, signed_64(source, position + 35)
             if is_new:
-                horizon = horizon if count else -1
                 ending, max_ms = _rebuild(source, position, kept, count, horizon, target, place)
             else:
                 copy(source, position, size, target, place)

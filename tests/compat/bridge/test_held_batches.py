@@ -275,6 +275,88 @@ def test_a_topic_that_is_deleted_takes_what_is_held_along() -> None:
     bridge.close()
 
 
+def state_of(bridge: Bridge) -> str:
+    """Return how far the producer's transaction is."""
+    _, found = bridge.kafka.transactions.describe("payments")
+    assert found is not None
+    return found.state.name
+
+
+@pytest.fixture
+def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a commit two records are put in one go."""
+    monkeypatch.setattr(held_batches, "PORTION_RECORDS", 2)
+
+
+@pytest.mark.usefixtures("small_portions")
+@pytest.mark.parametrize("speaks", [1, 2])
+def test_a_large_commit_is_put_between_other_work(speaks: int) -> None:
+    """Others' records come in between; the producer may begin anew once all of it is there."""
+    clock = ManualClock()
+    bridge = opened(SimulatedHost(seed=1, clock=clock))
+    client = client_of(bridge, speaks)
+    sent = [b"%d" % number for number in range(5)]
+    for value in sent:
+        assert client.send("t", 0, value) == 0
+    assert client.end(is_commit=True) == 0
+    assert values(bridge) == sent[:2]
+    produce(bridge, "t", [Record(0, NOW_MS, None, b"other")])
+    assert state_of(bridge) == "PREPARE_COMMIT"
+    while state_of(bridge) == "PREPARE_COMMIT":
+        clock.advance(1)
+        bridge.kafka.timers.run()
+    assert values(bridge) == [*sent[:2], b"other", *sent[2:]]
+    assert client.send("t", 0, b"next") == client.end(is_commit=True) == 0
+    assert values(bridge)[-1] == b"next"
+    bridge.abandon()
+
+
+@pytest.mark.usefixtures("small_portions")
+@pytest.mark.parametrize("stop", ["close", "abandon"])
+def test_a_large_commit_that_a_stop_cuts_short_is_finished(stop: str) -> None:
+    """By a clean stop itself, so that any broker finds it whole; by the next start otherwise."""
+    host = SimulatedHost(seed=1)
+    bridge = opened(host)
+    client = client_of(bridge, 2)
+    sent = [b"%d" % number for number in range(5)]
+    for value in sent:
+        assert client.send("t", 0, value) == 0
+    assert client.end(is_commit=True) == 0
+    assert values(bridge) == sent[:2]
+    store = bridge.standalone.broker.store
+    getattr(bridge.kafka, stop)()
+    assert store.max_queue_offset("t", 0) == (5 if stop == "close" else 2)
+    getattr(bridge.standalone, stop)()
+    bridge = opened(host)
+    assert values(bridge) == sent
+    assert state_of(bridge) == "COMPLETE_COMMIT"
+    bridge.close()
+
+
+@pytest.mark.usefixtures("small_portions")
+def test_a_large_commit_is_durable_before_its_marker() -> None:
+    """It is synced off the loop; the marker waits, and where the disk refuses it does not come."""
+    clock = ManualClock()
+    bridge = opened(SimulatedHost(seed=1, clock=clock))
+    client = client_of(bridge, 2)
+    for number in range(4):
+        assert client.send("t", 0, b"%d" % number) == 0
+    begun: list[tuple[Callable[[], None], Callable[[BaseException | None], None]]] = []
+    bridge.kafka.offload = lambda work, done: begun.append((work, done))
+    assert client.end(is_commit=True) == 0
+    for _ in range(5):
+        clock.advance(1)
+        bridge.kafka.timers.run()
+    held, ((_, done),) = held_of(queue_partition(bridge)), begun
+    assert values(bridge) == [b"0", b"1", b"2", b"3"]
+    assert held.log.producers.open_transactions()
+    done(OSError(errno.EIO, "refused"))
+    clock.advance(1)
+    bridge.kafka.timers.run()
+    assert held.log.producers.open_transactions()
+    bridge.abandon()
+
+
 # what is told of it
 
 

@@ -245,6 +245,21 @@ class TestFailures:
         assert stage.state.name == "COMPLETE_COMMIT"
         assert [partition for partition, _ in stage.markers.written] == [P0, P1]
 
+    def test_what_comes_before_a_marker_is_done_in_parts(self) -> None:
+        """Time passes between them, in which others are served; then the next partition's turn."""
+        stage = Stage()
+        stage.init()
+        stage.add(P0, P1)
+        stage.markers.results[P0] = MarkerResult.GOES_ON
+        assert stage.end(is_commit=True).error_code is E.NONE
+        for _ in range(3):
+            stage.wait(1)
+            assert (stage.state, stage.markers.written) == (S.PREPARE_COMMIT, [])
+        stage.markers.results.clear()
+        stage.wait(1)
+        assert stage.state.name == "COMPLETE_COMMIT"
+        assert [partition for partition, _ in stage.markers.written] == [P0, P1]
+
     def test_a_completion_that_cannot_be_written_is_tried_again(self) -> None:
         """The markers stand; only the last record is missing."""
         stage = Stage()
