@@ -1,4 +1,10 @@
-"""The compiled loops that make Kafka records of the columns of messages."""
+"""
+The compiled loops that make Kafka records of the columns of messages.
+
+What there is of each message comes as tuples of arrays. Texts and bodies are (bytes, where each row
+starts, how long it is), rests are (bytes, bounds, the rest of each row or -1), and measures what
+:func:`measure_records` fills: where keys start, their sizes, numbers of headers, sizes of records.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,8 @@ import numpy as np
 from logstore.compat.spark.convert.message_kernel import copied, put
 from logstore.segments.rocketmq.columns.kernel import Bytes, Int64s, Number, compiled
 
+Pieces = tuple[Bytes, Int64s, Int64s]
+Measures = tuple[Int64s, Int64s, Int64s, Int64s]
 _NAME, _VALUE = 1, 2
 
 
@@ -63,21 +71,14 @@ def _next_property(
 
 
 @compiled
-def measure_records(
-    texts: Bytes,
-    text_starts: Int64s,
-    text_sizes: Int64s,
-    body_sizes: Int64s,
-    key_starts: Int64s,
-    key_sizes: Int64s,
-    header_counts: Int64s,
-    sizes: Int64s,
-) -> None:
+def measure_records(texts_of: Pieces, body_sizes: Int64s, measures: Measures) -> None:
     """
     Find the key of every message and count its headers.
 
-    `sizes` become those of the records but for length and both deltas; a key of -1 bytes is null.
+    Sizes become those of the records but for length and both deltas; a key of -1 bytes is null.
     """
+    texts, text_starts, text_sizes = texts_of
+    key_starts, key_sizes, header_counts, sizes = measures
     for row in range(len(sizes)):
         key_sizes[row] = -1
         header_counts[row] = 0
@@ -122,21 +123,14 @@ def _next_piece(rests: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
 
 
 @compiled
-def measure_rests(
-    rests: Bytes,
-    bounds: Int64s,
-    rest_rows: Int64s,
-    body_sizes: Int64s,
-    key_sizes: Int64s,
-    header_counts: Int64s,
-    sizes: Int64s,
-) -> Number:
+def measure_rests(rests_of: Pieces, body_sizes: Int64s, measures: Measures) -> Number:
     """
     Measure the records of which a rest was kept, as ``MAPPING.md`` describes it.
 
-    `rest_rows` says which rest each message has, -1 for none. Returns the first row whose rest is
-    none of a record, -1 if there is no such row.
+    Returns the first row whose rest is none of a record, -1 if there is no such row.
     """
+    rests, bounds, rest_rows = rests_of
+    _, key_sizes, header_counts, sizes = measures
     for row in range(len(sizes)):
         rest = rest_rows[row]
         if rest < 0:
@@ -204,28 +198,23 @@ def _put_headers(target: Bytes, at: Number, texts: Bytes, start: Number, end: Nu
 
 
 @compiled
-def pack_records(
+def _pack_records(
     first: Number,
     last: Number,
-    offsets: Int64s,
-    timestamps_ms: Int64s,
-    texts: Bytes,
-    text_starts: Int64s,
-    text_sizes: Int64s,
-    bodies: Bytes,
-    body_starts: Int64s,
-    body_sizes: Int64s,
-    rests: Bytes,
-    rest_bounds: Int64s,
-    rest_rows: Int64s,
-    key_starts: Int64s,
-    key_sizes: Int64s,
-    header_counts: Int64s,
-    sizes: Int64s,
+    numbers: tuple[Int64s, Int64s],
+    texts_of: Pieces,
+    bodies_of: Pieces,
+    rests_of: Pieces,
+    measures: Measures,
     target: Bytes,
     start: Number,
 ) -> Number:
     """Write rows ``[first, last)`` as the records of one batch; return where they end."""
+    offsets, timestamps_ms = numbers
+    texts, text_starts, text_sizes = texts_of
+    bodies, body_starts, body_sizes = bodies_of
+    rests, rest_bounds, rest_rows = rests_of
+    key_starts, key_sizes, header_counts, sizes = measures
     at: Number = start
     for row in range(first, last):
         time_delta = timestamps_ms[row] - timestamps_ms[first]
@@ -258,41 +247,28 @@ def pack_records(
 def pack_batches(
     cuts: Int64s,
     template: Bytes,
-    offsets: Int64s,
-    timestamps_ms: Int64s,
-    texts: Bytes,
-    text_starts: Int64s,
-    text_sizes: Int64s,
-    bodies: Bytes,
-    body_starts: Int64s,
-    body_sizes: Int64s,
-    rests: Bytes,
-    rest_bounds: Int64s,
-    rest_rows: Int64s,
-    key_starts: Int64s,
-    key_sizes: Int64s,
-    header_counts: Int64s,
-    sizes: Int64s,
+    numbers: tuple[Int64s, Int64s],
+    texts: Pieces,
+    bodies: Pieces,
+    rests: Pieces,
+    measures: Measures,
     target: Bytes,
     bounds: Int64s,
 ) -> None:
     """
     Write batches back to back: of the rows up to each of `cuts`, without CRC.
 
-    `template` is a header with all that is the same for every one of them. `bounds` become where
-    they stand, and where the last one ends.
+    `template` is a header with all that is the same for every one of them. `numbers` are offsets
+    and timestamps. `bounds` become where they stand, and where the last one ends.
     """
+    offsets, timestamps_ms = numbers
     at: Number = 0
     first: Number = 0
     for index in range(len(cuts)):
         last = cuts[index]
         bounds[index] = at
         records = copied(template, 0, len(template), target, at)
-        end = pack_records(
-            first, last, offsets, timestamps_ms, texts, text_starts, text_sizes,
-            bodies, body_starts, body_sizes, rests, rest_bounds, rest_rows,
-            key_starts, key_sizes, header_counts, sizes, target, records,
-        )  # fmt: skip
+        end = _pack_records(first, last, numbers, texts, bodies, rests, measures, target, records)
         newest_ms = timestamps_ms[first]
         for row in range(first, last):
             newest_ms = max(newest_ms, timestamps_ms[row])

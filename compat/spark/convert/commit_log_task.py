@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.convert.commit_log_plan import FileSpan, Measured, PlacedUnit
-from logstore.compat.spark.convert.committed_columns import committed_columns, taken
 from logstore.compat.spark.convert.damage import FAILFAST, Damage, DamageWriter
 from logstore.compat.spark.convert.derived_parts import Derived, DerivedWriter
-from logstore.compat.spark.convert.kept_fields import KeptFields
-from logstore.compat.spark.convert.message_packing import MessageBatch
+from logstore.compat.spark.convert.message_reader import MessageReader, Messages
 from logstore.compat.spark.convert.offset_map import OffsetMapWriter
-from logstore.compat.spark.convert.restored_messages import RestoredBatch
-from logstore.compat.spark.convert.topic_names import rocketmq_name
 from logstore.compat.spark.convert.work_folder import Attempt
 from logstore.compat.spark.convert.write_behind import WriteBehind
-from logstore.compat.spark.stores import file_system_of
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.host import File
 from logstore.os_host import system_host
-from logstore.segments.kafka.columns import RecordColumns
 from logstore.segments.rocketmq.messages.message_layout import BLANK, BLANK_BYTES, BLANK_MAGIC
 from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.store_rules import delay_levels
@@ -44,20 +36,18 @@ class MeasureTask:
 
     def run(self) -> list[Measured]:
         """Return the measure of every unit; nothing is written."""
-        kept = KeptFields(self.source)
-        return [self._measured(unit, kept) for unit in self.units]
+        reader = MessageReader(self.source)
+        return [self._measured(unit, reader) for unit in self.units]
 
-    def _measured(self, unit: WorkUnit, kept: KeptFields) -> Measured:
+    def _measured(self, unit: WorkUnit, reader: MessageReader) -> Measured:
         count = size_bytes = longest = 0
         newest_ms = -1
-        fs = file_system_of(self.source)
         pass_over = None if self.mode == FAILFAST else _pass_over
-        for columns in committed_columns(fs, unit, is_measured=True, on_damage=pass_over):
-            for batch in _messages(unit, columns, kept):
-                count += len(batch)
-                size_bytes += int(batch.sizes.sum())
-                longest = max(longest, int(batch.sizes.max()))
-                newest_ms = max(newest_ms, int(batch.columns.timestamp_ms.max()))
+        for batch in reader.messages(unit, is_measured=True, on_damage=pass_over):
+            count += len(batch)
+            size_bytes += int(batch.sizes.sum())
+            longest = max(longest, int(batch.sizes.max()))
+            newest_ms = max(newest_ms, int(batch.timestamps_ms.max()))
         return Measured(unit, count, size_bytes, longest, newest_ms)
 
 
@@ -85,7 +75,7 @@ class CommitLogTask:
         """Write the files, and the map of what stands where; return what is derived from them."""
         directory = attempt.data / "commitlog"
         directory.mkdir(parents=True, exist_ok=True)
-        kept = KeptFields(self.source)
+        reader = MessageReader(self.source)
         deliver_time = delay_levels(StoreConfig(self.settings)).deliver_time_ms
         with (
             OffsetMapWriter(attempt.beside, self.number) as offset_map,
@@ -94,7 +84,7 @@ class CommitLogTask:
         ):
             files = _Files(directory, self.span.physical_offset, self.file_bytes, writer)
             for placed in self.span.units:
-                self._write_unit(placed, files, offset_map, kept, damage)
+                self._write_unit(placed, files, offset_map, reader, damage)
             files.close(self.span.file_count, is_last=self.span.is_last)
         return writer.derived()
 
@@ -103,69 +93,31 @@ class CommitLogTask:
         placed: PlacedUnit,
         files: _Files,
         offset_map: OffsetMapWriter,
-        kept: KeptFields,
+        reader: MessageReader,
         damage: DamageWriter,
     ) -> None:
         unit = placed.unit
         queue_offset, floor_ms = placed.first_queue_offset, placed.store_timestamp_ms_min
-        fs, on_damage = file_system_of(self.source), damage.add
-        pass_over = None if self.mode == FAILFAST else on_damage
-        for whole in committed_columns(fs, unit, on_damage=pass_over):
-            for batch in _messages(unit, whole, kept):
-                columns = batch.columns
-                queue_offsets = np.arange(queue_offset, queue_offset + len(batch), dtype=np.int64)
-                store_ms = np.maximum(np.maximum.accumulate(columns.timestamp_ms), floor_ms)
-                physical_offsets = files.append(batch, queue_offsets, store_ms)
-                offset_map.add(
-                    batch.topic,
-                    unit.partition,
-                    columns.offset,
-                    columns.batches.position[columns.batch],
-                    queue_offsets,
-                    physical_offsets,
-                    batch.rests,
-                )
-                queue_offset += len(batch)
-                floor_ms = int(store_ms[-1])
+        on_damage = None if self.mode == FAILFAST else damage.add
+        for batch in reader.messages(unit, on_damage=on_damage):
+            queue_offsets = np.arange(queue_offset, queue_offset + len(batch), dtype=np.int64)
+            store_ms = np.maximum(np.maximum.accumulate(batch.timestamps_ms), floor_ms)
+            physical_offsets = files.append(batch, queue_offsets, store_ms)
+            offset_map.add(
+                batch.topic,
+                unit.partition,
+                batch.offsets,
+                batch.positions,
+                queue_offsets,
+                physical_offsets,
+                batch.rests,
+            )
+            queue_offset += len(batch)
+            floor_ms = int(store_ms[-1])
 
 
 def _pass_over(damage: Damage) -> None:
     """Say nothing: whoever writes does."""
-
-
-def _messages(
-    unit: WorkUnit, columns: RecordColumns, kept: KeptFields
-) -> Iterator[MessageBatch | RestoredBatch]:
-    """Yield what records are as messages: those that they were before, where that is known."""
-    topic = rocketmq_name(unit.topic)
-    found = kept.table(unit.topic, unit.partition, columns.offset)
-    if found is None:
-        if len(columns):
-            yield MessageBatch(topic, unit.partition, columns)
-        return
-    table, rows = found
-    is_kept = (rows >= 0) & is_still(table, rows, columns)
-    cuts = np.flatnonzero(np.diff(is_kept)) + 1
-    for first, last in pairwise((0, *cuts.tolist(), len(rows))):
-        part = columns
-        if last - first < len(rows):
-            part = taken(columns, np.arange(first, last))
-        if is_kept[first]:
-            restored = table.take(rows[first:last])
-            yield RestoredBatch(topic, unit.partition, part, restored)
-        else:
-            yield MessageBatch(topic, unit.partition, part)
-
-
-def is_still(table: Any, rows: NDArray[np.int64], columns: RecordColumns) -> NDArray[np.bool_]:
-    """
-    Tell which records may be what `rows` of kept fields are of: those born at the same time.
-
-    A topic may have been deleted and made anew, with other records at the same offsets.
-    """
-    born = table.column("born_timestamp").to_numpy().astype("datetime64[ms]").astype(np.int64)
-    same: NDArray[np.bool_] = born[np.maximum(rows, 0)] == columns.timestamp_ms
-    return same
 
 
 class _Files:
@@ -193,7 +145,7 @@ class _Files:
 
     def append(
         self,
-        batch: MessageBatch | RestoredBatch,
+        batch: Messages,
         queue_offsets: NDArray[np.int64],
         store_timestamps_ms: NDArray[np.int64],
     ) -> NDArray[np.int64]:

@@ -29,9 +29,13 @@ def committed_columns(
     *,
     is_measured: bool = False,
     on_damage: Callable[[Damage], None] | None = None,
+    begin: tuple[int, int] | None = None,
 ) -> Iterator[RecordColumns]:
     """
     Yield the wanted records of a unit, step by step.
+
+    `begin` is where the part begins that nobody has read yet, and the first offset that may stand
+    there; None is the whole unit.
 
     With `is_measured` only sizes are to be known: values have bounds without data, and CRCs are
     not checked unless damage is to be passed over. That is so where there is `on_damage`, which is
@@ -51,7 +55,7 @@ def committed_columns(
     )
     file = fs.open(unit.path, writable=False)
     try:
-        for columns in _sound_columns(file, unit, selection, on_damage):
+        for columns in _sound_columns(file, unit, selection, on_damage, begin):
             rows = rows_to_keep(columns, unit.aborted)
             yield columns if rows is None else taken(columns, rows)
     finally:
@@ -63,15 +67,19 @@ def _sound_columns(
     unit: WorkUnit,
     selection: Selection,
     on_damage: Callable[[Damage], None] | None,
+    begin: tuple[int, int] | None,
 ) -> Iterator[RecordColumns]:
     """Yield what is sound of a unit; damage is raised, or told and passed over."""
-    position, end = unit.position, unit.end_position
-    next_offset = unit.start_offset
+    position, next_offset = begin or (unit.position, unit.start_offset)
+    # The first batch of a unit may begin before it; those behind follow one another.
+    seen_offset = None if begin is None else next_offset
+    end = unit.end_position
     while position < end:
         try:
             for columns in iterate_columns(file, unit.path, position, end, selection=selection):
+                _check_order(columns, unit, seen_offset)
                 position = columns.next_position
-                next_offset = max(next_offset, _end_offset(columns))
+                seen_offset = next_offset = max(next_offset, _end_offset(columns))
                 yield columns
             return
         except CorruptEntryError as error:
@@ -88,6 +96,15 @@ def _sound_columns(
             size_bytes = position - error.position
             known = (next_offset, last) if next_offset <= last else ()
             on_damage(Damage(unit.topic, unit.partition, error, size_bytes, *known))
+
+
+def _check_order(columns: RecordColumns, unit: WorkUnit, seen_offset: int | None) -> None:
+    """Refuse a step that does not begin behind what was read: no CRC covers base offsets."""
+    batches = columns.batches
+    if seen_offset is None or not len(batches) or batches.base_offset[0] >= seen_offset:
+        return
+    reason = f"a batch of offset {batches.base_offset[0]} is out of place"
+    raise CorruptEntryError(unit.path, int(batches.position[0]), reason)
 
 
 def _end_offset(columns: RecordColumns) -> int:

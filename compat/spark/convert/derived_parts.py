@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from logstore.segments.rocketmq.columns import IndexEntries, ScanStop, scan_records
 from logstore.segments.rocketmq.columns.index_fill import without_sign
 from logstore.segments.rocketmq.columns.kernel import PHYSICAL_OFFSET, SIZE, STORE_MS
+from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.messages.dispatch_request import DeliverTime
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT_BYTES
 from logstore.segments.rocketmq.settings.release import Release
@@ -60,6 +61,7 @@ class DerivedWriter:
         self._units = units_path(directory, number).open("wb")
         self._keys = keys_path(directory, number).open("wb")
         self._deliver_time = deliver_time
+        self._memory = ReusedMemory()
         self._runs: list[QueueRun] = []
         self._last = (0, -1)
         self._is_whole = True
@@ -69,7 +71,7 @@ class DerivedWriter:
 
     def add(self, messages: NDArray[np.uint8]) -> None:
         """Derive what belongs to messages that stand back to back."""
-        scan = scan_records(messages.data, deliver_time=self._deliver_time)
+        scan = scan_records(messages.data, deliver_time=self._deliver_time, memory=self._memory)
         if scan.stop is not ScanStop.ALL_READ:
             self._is_whole = False  # of odd messages only the store itself may judge
             return

@@ -49,6 +49,11 @@ class KeptFields:
         self._offset_name = offset_name
         self._read: OrderedDict[_Group, Any] = OrderedDict()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was kept of anything."""
+        return not self._paths
+
     @cached_property
     def _groups(self) -> dict[tuple[str, int], list[_Group]]:
         """The row groups of every partition, by offset."""

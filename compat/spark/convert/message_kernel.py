@@ -20,12 +20,16 @@ Flags = NDArray[np.bool_]
 HEAD_BYTES = 88
 #: the same with what every message has besides: the lengths of topic and properties
 FIXED_BYTES = 91
+#: a longer one does not fit into properties, or nearly so
+KEY_BYTES_MAX = 32_000
 _KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
 
 
 @compiled
-def _is_plain(key: Bytes, start: Number, end: Number) -> bool:
+def is_plain(key: Bytes, start: Number, end: Number) -> bool:
     """Tell whether bytes are ASCII text that a property can hold; of others Python must tell."""
+    if end - start > KEY_BYTES_MAX:
+        return False
     for at in range(start, end):
         if key[at] < 3 or key[at] > 127:
             return False
@@ -47,7 +51,7 @@ def find_odd(
         odd[row] = (
             is_value_null[row]
             or header_bounds[row + 1] > header_bounds[row]
-            or (is_keyed and not _is_plain(keys, key_bounds[row], key_bounds[row + 1]))
+            or (is_keyed and not is_plain(keys, key_bounds[row], key_bounds[row + 1]))
         )
 
 

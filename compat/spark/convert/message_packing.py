@@ -58,6 +58,21 @@ class MessageBatch:
     def __len__(self) -> int:
         return len(self.columns)
 
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The offsets of the records."""
+        return self.columns.offset
+
+    @property
+    def timestamps_ms(self) -> NDArray[np.int64]:
+        """Their times."""
+        return self.columns.timestamp_ms
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """Where the batch of each stands in its file."""
+        return batch_positions(self.columns)
+
     @cached_property
     def texts(self) -> PackedTexts:
         """The properties of every record."""
@@ -121,36 +136,10 @@ class MessageBatch:
         """How many bytes each message has."""
         assert self.columns.value is not None
         bounds = self.columns.value.bounds.astype(np.int64)
-        fixed = message_kernel.HEAD_BYTES + self.version.topic_length_bytes + len(self.topic) + 2
+        topic_length_bytes = message_version(self.topic).topic_length_bytes
+        fixed = message_kernel.HEAD_BYTES + topic_length_bytes + len(self.topic) + 2
         sizes: NDArray[np.int64] = fixed + np.diff(bounds) + np.diff(self.texts.bounds)
         return sizes
-
-    @property
-    def version(self) -> MessageVersion:
-        """The kind of record that the topic's length asks for."""
-        is_long = len(self.topic) > TOPIC_LENGTH_V1_MAX
-        return MessageVersion.V2 if is_long else MessageVersion.V1
-
-    @cached_property
-    def _template(self) -> NDArray[np.uint8]:
-        head = FIXED_FIELDS[0].pack(
-            0,
-            self.version.magic,
-            0,
-            self.queue_id,
-            0,
-            0,
-            0,
-            0,
-            0,
-            _NOBODY.packed,
-            0,
-            _NOBODY.packed,
-            0,
-            0,
-            0,
-        )
-        return np.frombuffer(head, dtype=np.uint8)
 
     def pack(
         self,
@@ -172,9 +161,9 @@ class MessageBatch:
         message_kernel.pack_messages(
             first,
             last,
-            self._template,
+            head_template(self.topic, self.queue_id),
             np.frombuffer(self.topic.encode(), dtype=np.uint8),
-            self.version.topic_length_bytes,
+            message_version(self.topic).topic_length_bytes,
             columns.value.data,
             columns.value.bounds,
             texts.data,
@@ -187,3 +176,36 @@ class MessageBatch:
             target,
         )
         return target
+
+
+def batch_positions(columns: RecordColumns) -> NDArray[np.int64]:
+    """Return for each record where its batch stands in its file."""
+    positions: NDArray[np.int64] = columns.batches.position[columns.batch]
+    return positions
+
+
+def message_version(topic: str) -> MessageVersion:
+    """Return the kind of message that the topic's length asks for."""
+    return MessageVersion.V2 if len(topic) > TOPIC_LENGTH_V1_MAX else MessageVersion.V1
+
+
+def head_template(topic: str, queue_id: int) -> NDArray[np.uint8]:
+    """Return the head of a message with all that is the same for every one of a queue."""
+    head = FIXED_FIELDS[0].pack(
+        0,
+        message_version(topic).magic,
+        0,
+        queue_id,
+        0,
+        0,
+        0,
+        0,
+        0,
+        _NOBODY.packed,
+        0,
+        _NOBODY.packed,
+        0,
+        0,
+        0,
+    )
+    return np.frombuffer(head, dtype=np.uint8)

@@ -171,12 +171,11 @@ class RecordBatches:
         batch_kernel.pack_batches(
             lasts,
             self._template,
-            offsets,
-            self.columns.born_timestamp_ms,
-            *texts.arrays,
-            *bodies.arrays,
-            *rests.arrays,
-            *found.arrays,
+            (offsets, self.columns.born_timestamp_ms),
+            texts.arrays,
+            bodies.arrays,
+            rests.arrays,
+            found.arrays,
             target,
             bounds,
         )
@@ -196,18 +195,8 @@ class RecordBatches:
     ) -> _Measures:
         count = len(self.columns)
         found = _Measures(*(np.zeros(count, np.int64) for _ in range(4)))
-        batch_kernel.measure_records(
-            *texts.arrays,
-            bodies.sizes,
-            *found.arrays,
-        )
-        bad = batch_kernel.measure_rests(
-            *rests.arrays,
-            bodies.sizes,
-            found.key_sizes,
-            found.header_counts,
-            found.sizes,
-        )
+        batch_kernel.measure_records(texts.arrays, bodies.sizes, found.arrays)
+        bad = batch_kernel.measure_rests(rests.arrays, bodies.sizes, found.arrays)
         if bad >= 0:
             raise MappingError(
                 f"what was kept of the record at queue offset {offsets[int(bad)]} is damaged; "

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.convert import restored_kernel
+from logstore.compat.spark.convert.message_packing import batch_positions
 from logstore.segments.kafka.columns import RecordColumns, to_arrow
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_layout import (
@@ -47,6 +48,21 @@ class RestoredBatch:
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The offsets of the records."""
+        return self.columns.offset
+
+    @property
+    def timestamps_ms(self) -> NDArray[np.int64]:
+        """Their times."""
+        return self.columns.timestamp_ms
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """Where the batch of each stands in its file."""
+        return batch_positions(self.columns)
 
     @property
     def rests(self) -> dict[int, bytes]:
