@@ -1,8 +1,8 @@
 """
 The versioned features (KIP-584) that ApiVersions tells of: only what this broker really serves.
 
-A feature that is absent counts as level 0 for every client: without ``group.version`` nobody
-expects KIP-848. ``transaction.version`` 2 makes Java and franz-go use the protocol of KIP-890.
+A feature that is absent counts as level 0 for every client. ``group.version`` 1 says that there are
+groups of KIP-848; ``transaction.version`` 2 makes Java and franz-go use the protocol of KIP-890.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ _METADATA_VERSION_4_3 = 30
 #: every transaction has an epoch of its own, and writes add their partitions (KIP-890)
 TRANSACTION_VERSION = "transaction.version"
 _TRANSACTION_VERSION_MAX = 2
+#: consumer groups whose coordinator assigns partitions (KIP-848)
+GROUP_VERSION = "group.version"
+_GROUP_VERSION_MAX = 1
+#: what brokers before 4.0 did not tell of
+NEW_IN_4_0 = frozenset({TRANSACTION_VERSION, GROUP_VERSION})
 
 
 @attrs.frozen
@@ -32,6 +37,7 @@ class Feature:
 #: name, lowest and highest level that are served
 _SERVED = (
     ("metadata.version", _METADATA_VERSION_MIN, _METADATA_VERSION_4_3),
+    (GROUP_VERSION, 0, _GROUP_VERSION_MAX),
     (TRANSACTION_VERSION, 0, _TRANSACTION_VERSION_MAX),
 )
 

@@ -18,7 +18,7 @@ import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.features import FINALIZED_EPOCH, TRANSACTION_VERSION, features_of
+from logstore.compat.kafka.features import FINALIZED_EPOCH, NEW_IN_4_0, features_of
 from logstore.compat.kafka.framing import MalformedRequestError, Reader, framed
 from logstore.compat.kafka.registry import APIS, RawRequest
 from logstore.compat.kafka.writer import Writer
@@ -92,8 +92,8 @@ def _write_ranges(writer: Writer, ranges: Mapping[int, tuple[int, int]]) -> None
 def _features(broker: Broker, version: int) -> dict[int, bytes]:
     """Return the tagged fields: what is supported, which levels are in force, since when."""
     features = features_of(broker.store.metadata.image.features)
-    if broker.emulation is not None and not broker.emulation.has_transaction_version:
-        features = [one for one in features if one.name != TRANSACTION_VERSION]
+    if broker.emulation is not None and not broker.emulation.has_features_of_4_0:
+        features = [one for one in features if one.name not in NEW_IN_4_0]
     told = [one for one in features if one.level_min > 0 or version >= _FIRST_WITH_LEVEL_0]
     supported = Writer(is_flexible=True)
     supported.count(len(told))

@@ -3,6 +3,8 @@ ConsumerGroupHeartbeat (68): versions 0-1. All that a member of a KIP-848 group 
 
 * epoch 0 joins, -1 leaves, -2 is a static member that will come back
 * the answer tells the epoch, when to come again and, if it has changed, what may be read now
+* 35 where a directory of before 4.0, or ``group.coordinator.rebalance.protocols``, has no groups
+  of this kind
 * 42 contradicts itself; 112 no such assignor; 69 no such group; 81 the group is full
 * 25 no such member; 110 it must give up everything and join again; 111, 82 static members
 * v1: patterns of topic names (128 for one that is none); members make up their ids themselves
@@ -14,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
 from logstore.compat.kafka.groups.consumer.exchange import ConsumerHeartbeat, HeartbeatAnswer
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -36,6 +40,8 @@ _FIRST_WITH_IDS_OF_CLIENTS = 1
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Note that a member lives, and tell it what it may read."""
     asked = read_request(ConsumerGroupHeartbeatRequest, request)
+    if not serves_consumer_groups(broker):
+        return answered(_response(HeartbeatAnswer(ErrorCode.UNSUPPORTED_VERSION)), request)
     names, partitions = asked.subscribed_topic_names, asked.topic_partitions
     beat = ConsumerHeartbeat(
         group_id=asked.group_id,

@@ -2,6 +2,7 @@
 ConsumerGroupDescribe (69): versions 0-1. KIP-848 groups as they stand.
 
 * each member with what it has and what it shall have; topics that are gone are left out
+* 35 as for ConsumerGroupHeartbeat
 * 69, with a message, for groups that are not there or of another kind; 24 for an empty name
 * v1: whether a member speaks the classic protocol (KIP-1099)
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, NOT_ASKED, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
 from logstore.compat.kafka.groups.consumer.exchange import (
     DescribedConsumerGroup,
     DescribedConsumerMember,
@@ -43,15 +45,18 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Return groups as they stand."""
     del client
     asked = read_request(ConsumerGroupDescribeRequest, request)
+    has_operations = bool(asked.include_authorized_operations)
     groups = tuple(
-        _group(
-            broker,
-            broker.groups.consumers.describe(group_id),
-            has_operations=bool(asked.include_authorized_operations),
-        )
+        _group(broker, _described(broker, group_id), has_operations=has_operations)
         for group_id in asked.group_ids
     )
     return answered(ConsumerGroupDescribeResponse(groups=groups), request)
+
+
+def _described(broker: Broker, group_id: str) -> DescribedConsumerGroup:
+    if not serves_consumer_groups(broker):
+        return DescribedConsumerGroup(group_id, ErrorCode.UNSUPPORTED_VERSION)
+    return broker.groups.consumers.describe(group_id)
 
 
 def _group(

@@ -11,7 +11,7 @@ from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 from logstore.compat.kafka.registry import APIS, Api, RawHandler
 from logstore.segments.kafka.config_keys import ConfigError
 
-_FIRST_WITH_TRANSACTION_VERSION = (4, 0)
+_FIRST_WITH_NEW_FEATURES = (4, 0)
 #: the highest of the versions from 0 on that a broker of today has no more, and who has them
 _OLD: Mapping[int, tuple[int, str]] = {
     0: (2, "old_produce"),
@@ -55,9 +55,9 @@ class Emulation:
         return cls(release, {key: it for key, it in ranges.items() if it[0] <= it[1]}, old)
 
     @property
-    def has_transaction_version(self) -> bool:
-        """Tell whether clients may be told of ``transaction.version``."""
-        return self.release >= _FIRST_WITH_TRANSACTION_VERSION
+    def has_features_of_4_0(self) -> bool:
+        """Tell whether clients may be told of ``transaction.version`` and ``group.version``."""
+        return self.release >= _FIRST_WITH_NEW_FEATURES
 
     def api(self, key: int, version: int) -> Api | None:
         """Return who serves a request; None if the release did not."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
 from logstore.compat.kafka.registry import APIS
 from logstore.segments.kafka.cluster_metadata.release import parse_release
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
@@ -77,14 +78,16 @@ def test_the_release_is_recognised() -> None:
 
 
 def test_features_are_only_what_is_served() -> None:
-    """Transactions are those of KIP-890; groups are those of before 4.0."""
+    """Transactions are those of KIP-890, and there are groups of KIP-848."""
     answer = Conversation().ask("ApiVersions", 4, **SOFTWARE)
     assert answer["supported_features"] == [
         {"name": "metadata.version", "min_version": 7, "max_version": 30},
+        {"name": "group.version", "min_version": 0, "max_version": 1},
         {"name": "transaction.version", "min_version": 0, "max_version": 2},
     ]
     assert answer["finalized_features"] == [
         {"name": "metadata.version", "max_version_level": 30, "min_version_level": 30},
+        {"name": "group.version", "max_version_level": 1, "min_version_level": 1},
         {"name": "transaction.version", "max_version_level": 2, "min_version_level": 2},
     ]
     assert answer["finalized_features_epoch"] >= 0
@@ -107,6 +110,7 @@ def test_a_directory_of_3_9_has_no_transactions_of_version_2() -> None:
     assert [one["name"] for one in answer["finalized_features"]] == ["metadata.version"]
     assert answer["finalized_features"][0]["max_version_level"] == release.level
     assert broker.transactions.config.transaction_version == 0
+    assert not serves_consumer_groups(broker)
 
 
 @pytest.mark.parametrize("version", [5, 6, 32767])

@@ -6,10 +6,12 @@ import uuid
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.features import GROUP_VERSION
 from logstore.compat.kafka.groups.consumer.cluster import TopicShape
 from logstore.segments.kafka.cluster_metadata.image import ResourceType
 
 if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
     from logstore.segments.kafka.store import KafkaStore
     from logstore.segments.kafka.topic import Topic
 
@@ -35,6 +37,14 @@ class BrokerCluster:
     def settings_of_group(self, group_id: str) -> Mapping[str, str]:
         """Return the settings that a group has of its own."""
         return self._store.metadata.image.configs.get((ResourceType.GROUP, group_id), {})
+
+
+def serves_consumer_groups(broker: Broker) -> bool:
+    """Tell whether the cluster has turned such groups on, and nobody has turned them off here."""
+    level = broker.store.metadata.image.features.get(GROUP_VERSION, 0)
+    protocols = broker.config.given["group.coordinator.rebalance.protocols"]
+    assert isinstance(protocols, tuple), "a list setting"
+    return level > 0 and "consumer" in protocols
 
 
 def _shape(topic: Topic | None) -> TopicShape | None:

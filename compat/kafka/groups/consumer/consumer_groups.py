@@ -199,7 +199,11 @@ class ConsumerGroups:
         else:
             member = static_member(group, beat.instance_id, beat.member_id)
         if beat.member_epoch == LEAVING_FOR_A_WHILE:
-            away = attrs.evolve(member, member_epoch=LEAVING_FOR_A_WHILE, pending_revocation={})
+            # Whoever comes back in its place may commit what it had, whatever epoch it is in.
+            held = {it: dict.fromkeys(parts, JOINING) for it, parts in member.assigned.items()}
+            away = attrs.evolve(
+                member, member_epoch=LEAVING_FOR_A_WHILE, assigned=held, pending_revocation={}
+            )
             self._commit(group, [records.current_assignment(group.group_id, away)])
         else:
             self._remove(group, [member])

@@ -30,6 +30,9 @@ from logstore.compat.kafka.groups.offsets_log import GroupRecord
 from logstore.compat.kafka.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from logstore.segments.kafka.internal_topics.record_types import InternalRecord
 
+#: that of a group in which nobody wants anything yet; it has no record
+_FIRST_EPOCH = 1
+
 
 class ConsumerGroup:
     """
@@ -43,9 +46,9 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = _FIRST_EPOCH
         self.metadata_hash = 0
-        self.assignment_epoch = 0
+        self.assignment_epoch = _FIRST_EPOCH
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Target] = {}
         #: patterns and the topics that they mean
@@ -217,7 +220,7 @@ class ConsumerGroup:
 
     def _apply_epoch(self, key: Any, value: Any) -> None:
         del key
-        self.epoch = 0 if value is None else value.epoch
+        self.epoch = _FIRST_EPOCH if value is None else value.epoch
         self.metadata_hash = 0 if value is None else value.metadata_hash
 
     def _apply_partition_metadata(self, key: Any, value: Any) -> None:
@@ -226,7 +229,7 @@ class ConsumerGroup:
 
     def _apply_target_epoch(self, key: Any, value: Any) -> None:
         del key
-        self.assignment_epoch = -1 if value is None else value.assignment_epoch
+        self.assignment_epoch = _FIRST_EPOCH if value is None else value.assignment_epoch
 
     def _apply_target(self, key: Any, value: Any) -> None:
         if value is None:

@@ -182,8 +182,7 @@ class HeartbeatStep:
     ) -> int:
         """Return the group's epoch, with the record of a new one."""
         group = self._group
-        is_new_epoch = group.epoch == 0 or has_subscription_changed
-        is_new_epoch = is_new_epoch or _topics_of(regexes) != _topics_of(group.regexes)
+        is_new_epoch = has_subscription_changed or _topics_of(regexes) != _topics_of(group.regexes)
         if not is_new_epoch and shapes == group.seen_shapes:
             return group.epoch
         hashed = metadata_hash(shapes)

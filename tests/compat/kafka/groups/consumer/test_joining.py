@@ -25,12 +25,12 @@ FULL: dict[str, Any] = {
 
 
 def test_the_first_member_gets_everything() -> None:
-    """It is in epoch 1 at once, and told how often to come."""
+    """It is in epoch 2 at once, and told how often to come."""
     stage = ConsumerRehearsal({"t": 3, "other": 2})
     consumer = stage.consumer("A", "t")
     answer = consumer.answer
     assert (answer.error_code, answer.member_id) == (ErrorCode.NONE, "A")
-    assert (answer.member_epoch, answer.heartbeat_interval_ms) == (1, INTERVAL_MS)
+    assert (answer.member_epoch, answer.heartbeat_interval_ms) == (2, INTERVAL_MS)
     assert answer.assignment == {topic_id("t"): frozenset({0, 1, 2})}
     assert stage.consumer_group.state is ConsumerGroupState.STABLE
 
@@ -41,7 +41,7 @@ def test_what_has_not_changed_is_not_told() -> None:
     consumer = stage.consumer("A", "t")
     count = len(stage.log.entries)
     answer = consumer.beat(owned=consumer.owned)
-    assert (answer.member_epoch, answer.assignment) == (1, None)
+    assert (answer.member_epoch, answer.assignment) == (2, None)
     assert len(stage.log.entries) == count
 
 
@@ -103,24 +103,24 @@ def test_nobody_lives_in_a_group_without_joining() -> None:
     """An id that was never in, or is no more, is unknown."""
     stage = ConsumerRehearsal({"t": 1})
     consumer = stage.consumer("A", "t")
-    assert stage.beat("B", 1).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert stage.beat("B", 2).error_code is ErrorCode.UNKNOWN_MEMBER_ID
     assert stage.beat("B", -1).error_code is ErrorCode.UNKNOWN_MEMBER_ID
     consumer.leave()
-    assert stage.beat("A", 1).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert stage.beat("A", 2).error_code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-@pytest.mark.parametrize("epoch", [4, 1])
+@pytest.mark.parametrize("epoch", [5, 2])
 def test_a_wrong_epoch_is_fenced(epoch: int) -> None:
     """Who is ahead or behind must give everything up, and may come back with epoch 0."""
     stage = ConsumerRehearsal({"t": 2})
     consumer = stage.consumer("A", "t")
     consumer.beat(subscribed_topic_names=frozenset({"t", "u"}))
-    assert consumer.epoch == 2
+    assert consumer.epoch == 3
     consumer.beat(subscribed_topic_names=frozenset({"t"}))
     answer = stage.beat("A", epoch, owned=consumer.owned)
     assert answer.error_code is ErrorCode.FENCED_MEMBER_EPOCH
     back = consumer.join()
-    assert (back.error_code, back.member_epoch) == (ErrorCode.NONE, 3)
+    assert (back.error_code, back.member_epoch) == (ErrorCode.NONE, 4)
     assert consumer.has("t") == {0, 1}
 
 
@@ -128,12 +128,12 @@ def test_an_answer_may_get_lost() -> None:
     """The epoch before is taken from a member that has no more than it should."""
     stage = ConsumerRehearsal({"t": 2, "u": 1})
     consumer = stage.consumer("A", "t")
-    stage.beat("A", 1, subscribed_topic_names=frozenset({"t", "u"}))
-    assert stage.beat("A", 1).error_code is ErrorCode.FENCED_MEMBER_EPOCH
-    assert stage.beat("A", 1, owned=frozenset({(topic_id("x"), 0)})).error_code is (
+    stage.beat("A", 2, subscribed_topic_names=frozenset({"t", "u"}))
+    assert stage.beat("A", 2).error_code is ErrorCode.FENCED_MEMBER_EPOCH
+    assert stage.beat("A", 2, owned=frozenset({(topic_id("x"), 0)})).error_code is (
         ErrorCode.FENCED_MEMBER_EPOCH
     )
-    again = stage.beat("A", 1, **FULL | {"owned": consumer.owned})
+    again = stage.beat("A", 2, **FULL | {"owned": consumer.owned})
     assert again.error_code is ErrorCode.NONE
 
 
@@ -174,7 +174,7 @@ def test_the_last_one_leaves_an_empty_group() -> None:
     answer = consumer.leave()
     assert (answer.error_code, answer.member_epoch) == (ErrorCode.NONE, -1)
     assert stage.consumer_group.state is ConsumerGroupState.EMPTY
-    assert stage.consumer_group.epoch == 2
+    assert stage.consumer_group.epoch == 3
 
 
 def test_a_disk_that_refuses_changes_nothing() -> None:
@@ -187,7 +187,7 @@ def test_a_disk_that_refuses_changes_nothing() -> None:
     assert stage.beat("C", 0, group_id="new", **FULL).error_code is ErrorCode.NOT_COORDINATOR
     assert list(stage.groups.consumers.groups) == [GROUP]
     stage.log.is_full = False
-    assert consumer.beat().member_epoch == 1
+    assert consumer.beat().member_epoch == 2
 
 
 def test_a_lapse_that_cannot_be_written_comes_later() -> None:

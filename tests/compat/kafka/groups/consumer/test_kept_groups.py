@@ -56,7 +56,7 @@ def test_a_group_goes_on_after_a_restart() -> None:
     stage.settle(first, second)
     assert first.has("t") | second.has("t") == set(range(6))
     assert stage.consumer_group.static_member("i") is not None
-    assert stage.consumer_group.epoch == 2
+    assert stage.consumer_group.epoch == 3
 
 
 def test_deadlines_count_anew_after_a_restart() -> None:
@@ -67,7 +67,7 @@ def test_deadlines_count_anew_after_a_restart() -> None:
     stage.restart()
     for _ in range(4):
         stage.wait(REBALANCE_MS / 4 + 1)
-        stage.beat("A", 1)
+        stage.beat("A", 2)
         second.beat()
     assert list(stage.consumer_group.members) == ["B"]
     stage.restart()
@@ -79,7 +79,7 @@ def test_a_deleted_group_is_gone_for_good() -> None:
     """Only an empty one can be deleted; its tombstones take all of it away."""
     stage = ConsumerRehearsal({"t": 1})
     consumer = stage.consumer("A", "t", subscribed_topic_regex="t.*")
-    stage.commit(member_id="A", generation_id=1)
+    stage.commit(member_id="A", generation_id=2)
     assert stage.groups.delete_group(GROUP) is ErrorCode.NON_EMPTY_GROUP
     consumer.leave()
     assert stage.groups.delete_group(GROUP) is ErrorCode.NONE

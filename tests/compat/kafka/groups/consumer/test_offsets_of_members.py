@@ -17,10 +17,10 @@ DAY_MS = 86_400_000
 @pytest.mark.parametrize(
     ("member_id", "epoch", "code"),
     [
-        ("A", 1, ErrorCode.NONE),
-        ("A", 2, ErrorCode.STALE_MEMBER_EPOCH),
+        ("A", 2, ErrorCode.NONE),
+        ("A", 3, ErrorCode.STALE_MEMBER_EPOCH),
         ("A", 0, ErrorCode.STALE_MEMBER_EPOCH),
-        ("B", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("B", 2, ErrorCode.UNKNOWN_MEMBER_ID),
         ("", -1, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
@@ -37,7 +37,7 @@ def test_an_empty_group_takes_commits_of_anyone() -> None:
     stage = ConsumerRehearsal({"t": 1})
     stage.consumer("A", "t").leave()
     assert stage.commit() == {ErrorCode.NONE}
-    assert stage.commit(member_id="A", generation_id=1) == {ErrorCode.UNKNOWN_MEMBER_ID}
+    assert stage.commit(member_id="A", generation_id=2) == {ErrorCode.UNKNOWN_MEMBER_ID}
 
 
 def test_a_member_that_is_behind_commits_what_it_still_has() -> None:
@@ -45,8 +45,8 @@ def test_a_member_that_is_behind_commits_what_it_still_has() -> None:
     stage = ConsumerRehearsal({"t": 2, "u": 1})
     consumer = stage.consumer("A", "t")
     consumer.beat(subscribed_topic_names=frozenset({"t", "u"}))
-    assert consumer.epoch == 2
-    behind: dict[str, Any] = {"member_id": "A", "generation_id": 1}
+    assert consumer.epoch == 3
+    behind: dict[str, Any] = {"member_id": "A", "generation_id": 2}
     assert stage.commit(("t", 0), ("t", 1), **behind) == {ErrorCode.NONE}
     assert stage.commit(("t", 0), ("u", 0), **behind) == {ErrorCode.STALE_MEMBER_EPOCH}
     assert stage.commit(("t", 0), ("gone", 0), **behind) == {ErrorCode.STALE_MEMBER_EPOCH}
@@ -56,16 +56,16 @@ def test_old_requests_know_no_epochs() -> None:
     """A member that commits with a version from before KIP-848 is refused."""
     stage = ConsumerRehearsal({"t": 1})
     stage.consumer("A", "t")
-    refused = stage.commit(member_id="A", generation_id=1, knows_epochs=False)
+    refused = stage.commit(member_id="A", generation_id=2, knows_epochs=False)
     assert refused == {ErrorCode.UNSUPPORTED_VERSION}
 
 
 @pytest.mark.parametrize(
     ("member_id", "epoch", "code"),
     [
-        ("A", 1, ErrorCode.NONE),
+        ("A", 2, ErrorCode.NONE),
         ("A", 0, ErrorCode.ILLEGAL_GENERATION),
-        ("B", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("B", 2, ErrorCode.UNKNOWN_MEMBER_ID),
         ("", -1, ErrorCode.NONE),
     ],
 )
@@ -84,9 +84,9 @@ def test_commits_in_transactions(member_id: str, epoch: int, code: ErrorCode) ->
     ("member_id", "epoch", "code"),
     [
         (None, -1, ErrorCode.NONE),
-        ("A", 1, ErrorCode.NONE),
-        ("A", 2, ErrorCode.STALE_MEMBER_EPOCH),
-        ("B", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("A", 2, ErrorCode.NONE),
+        ("A", 3, ErrorCode.STALE_MEMBER_EPOCH),
+        ("B", 2, ErrorCode.UNKNOWN_MEMBER_ID),
         ("", -1, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
@@ -120,7 +120,7 @@ def test_offsets_expire() -> None:
     """Those of topics that nobody reads go after their time, and the empty group with the last."""
     stage = ConsumerRehearsal({"t": 1, "u": 1})
     consumer = stage.consumer("A", "t")
-    mine: dict[str, Any] = {"member_id": "A", "generation_id": 1}
+    mine: dict[str, Any] = {"member_id": "A", "generation_id": 2}
     stage.commit(("t", 0), ("u", 0), **mine)
     stage.clock.advance(8 * DAY_MS)
     stage.groups.expire()
@@ -134,7 +134,7 @@ def test_offsets_of_what_is_read_cannot_be_deleted() -> None:
     """Others of the group can, while it has members too."""
     stage = ConsumerRehearsal({"t": 1, "u": 1})
     stage.consumer("A", "t")
-    stage.commit(("t", 0), ("u", 0), member_id="A", generation_id=1)
+    stage.commit(("t", 0), ("u", 0), member_id="A", generation_id=2)
     error, codes = stage.groups.delete_offsets(GROUP, [("t", 0), ("u", 0)])
     assert error is ErrorCode.NONE
     assert codes == {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("u", 0): ErrorCode.NONE}

@@ -19,19 +19,19 @@ def test_nothing_is_given_out_that_somebody_has() -> None:
     stage = ConsumerRehearsal({"t": 4})
     first = stage.consumer("A", "t")
     second = stage.consumer("B", "t")
-    assert (second.epoch, second.has("t")) == (2, set())
+    assert (second.epoch, second.has("t")) == (3, set())
     members = stage.consumer_group.members
     assert members["B"].state is MemberState.UNRELEASED_PARTITIONS
     first.beat()
-    assert (first.epoch, first.has("t")) == (1, {0, 1})
+    assert (first.epoch, first.has("t")) == (2, {0, 1})
     assert members["A"].state is MemberState.UNREVOKED_PARTITIONS
     assert stage.consumer_group.listed().state is ConsumerGroupState.RECONCILING
     second.beat()
     assert second.has("t") == set()
     first.beat()
-    assert first.epoch == 2
+    assert first.epoch == 3
     second.beat()
-    assert (second.epoch, second.has("t")) == (2, {2, 3})
+    assert (second.epoch, second.has("t")) == (3, {2, 3})
     assert stage.consumer_group.state is ConsumerGroupState.STABLE
 
 
@@ -42,7 +42,7 @@ def test_a_member_says_nothing_until_it_has_let_go() -> None:
     everything = first.owned
     first.beat()
     for owned in (None, everything):
-        assert stage.beat("A", 1, owned=owned).member_epoch == 1
+        assert stage.beat("A", 2, owned=owned).member_epoch == 2
     second.beat()
     assert second.has("t") == set()
 
@@ -54,9 +54,9 @@ def test_who_does_not_let_go_in_time_is_out() -> None:
     first.beat()
     for _ in range(4):
         stage.wait(REBALANCE_MS / 4 + 1)
-        stage.beat("A", 1)
+        stage.beat("A", 2)
         second.beat()
-    assert stage.beat("A", 1).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert stage.beat("A", 2).error_code is ErrorCode.UNKNOWN_MEMBER_ID
     stage.settle(second)
     assert second.has("t") == {0, 1}
 
@@ -116,10 +116,10 @@ def test_a_topic_that_comes_later() -> None:
     """Members may wait for a topic that does not exist yet."""
     stage = ConsumerRehearsal({})
     consumer = stage.consumer("A", "t")
-    assert (consumer.epoch, consumer.answer.assignment) == (1, {})
+    assert (consumer.epoch, consumer.answer.assignment) == (2, {})
     stage.make_topic("t", 2)
     stage.settle(consumer)
-    assert (consumer.epoch, consumer.has("t")) == (2, {0, 1})
+    assert (consumer.epoch, consumer.has("t")) == (3, {0, 1})
 
 
 def test_a_topic_that_goes() -> None:

@@ -34,7 +34,7 @@ def test_one_that_comes_back_and_wants_something_else() -> None:
     back = stage.consumer("C", "u", instance_id="i")
     stage.settle(back)
     assert (back.has("t"), back.has("u")) == (set(), {0, 1})
-    assert back.epoch == 2
+    assert back.epoch == 3
 
 
 def test_one_that_stays_away_lapses() -> None:

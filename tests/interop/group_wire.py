@@ -1,0 +1,84 @@
+"""Members of KIP-848 groups, byte by byte: what no client library would let a test say."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from typing import Any, TypeVar
+
+import attrs
+
+from logstore.compat.kafka.groups.consumer.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    DescribedGroup,
+)
+from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
+from logstore.segments.kafka.internal_topics.consumer_group import TopicPartition
+from logstore.segments.kafka.internal_topics.schema import Message
+from tests.interop.raw_wire import Wire
+
+MessageT = TypeVar("MessageT", bound=Message)
+HEARTBEAT, DESCRIBE = 68, 69
+VERSION = 1
+REBALANCE_MS = 60_000
+
+
+class GroupWire:
+    """One connection to a broker that speaks of groups."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._wire = Wire(bootstrap)
+
+    def _ask(self, key: int, request: Message, kind: type[MessageT], version: int) -> MessageT:
+        header = struct.pack(">hhih", key, version, 7, 4) + b"test" + b"\0"
+        self._wire.send_frame(header + encode_message(request, version))
+        answer = self._wire.receive_frame()
+        assert answer is not None, "the connection is closed"
+        assert answer[:5] == b"\0\0\0\7\0", "the answer to something else"
+        return decode_message(kind, answer, version, 5)
+
+    def beat(
+        self, group: str, member_id: str, epoch: int, version: int = VERSION, **fields: Any
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Send a heartbeat; what is not told is null."""
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group, member_id=member_id, member_epoch=epoch
+        )
+        request = attrs.evolve(request, **fields)
+        return self._ask(HEARTBEAT, request, ConsumerGroupHeartbeatResponse, version)
+
+    def describe(self, *groups: str, version: int = VERSION) -> tuple[DescribedGroup, ...]:
+        """Ask for groups as they stand."""
+        request = ConsumerGroupDescribeRequest(group_ids=groups, include_authorized_operations=1)
+        return self._ask(DESCRIBE, request, ConsumerGroupDescribeResponse, version).groups
+
+
+class RawMember:
+    """A well-behaved member of a group that wants one topic."""
+
+    def __init__(self, group: str, member_id: str, topic: str) -> None:
+        self.group = group
+        self.member_id = member_id
+        self.topic = topic
+        self.epoch = 0
+        self.owned: tuple[TopicPartition, ...] = ()
+
+    def beat(self, wire: GroupWire) -> None:
+        """Say that the member lives, and what it has; take what it is given."""
+        fields: dict[str, Any] = {"topic_partitions": self.owned}
+        if self.epoch == 0:
+            names = {"subscribed_topic_names": (self.topic,), "rebalance_timeout_ms": REBALANCE_MS}
+            fields |= names
+        answer = wire.beat(self.group, self.member_id, self.epoch, **fields)
+        assert answer.error_code == 0, answer
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned = answer.assignment.topic_partitions
+
+    @property
+    def partitions(self) -> set[tuple[uuid.UUID, int]]:
+        """The partitions that it has."""
+        return {(one.topic_id, index) for one in self.owned for index in one.partitions}
