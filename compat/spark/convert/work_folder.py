@@ -38,6 +38,7 @@ from logstore.segments import UNFINISHED_SUFFIX
 REPORT_NAME = "logstore-conversion.json"
 FILES_REPORT_NAME = "_" + REPORT_NAME
 _PLAN_NAME = "plan.pickle"
+_CLEARED = "cleared"
 
 
 class TargetError(LogStoreError):
@@ -70,7 +71,13 @@ class Attempt:
         return self.path / "derived"
 
     def publish(self, folder: WorkFolder) -> None:
-        """Give all files the names that they have in the work folder; they must be durable."""
+        """
+        Give all files the names that they have in the work folder; they must be durable.
+
+        Raises:
+            TargetError: another run has cleared the try away, and makes the files itself.
+
+        """
         touched: set[Path] = set()
         for source, target in (
             (self.data, folder.data),
@@ -84,6 +91,8 @@ class Attempt:
                 touched.add(place.parent)
         for directory in sorted(touched):
             _sync(directory)
+        if not self.path.is_dir():  # a worker may outlive its driver by some moments
+            raise TargetError(f"{self.path}: another run goes on with this conversion")
         self.remove()
 
     def remove(self) -> None:
@@ -179,6 +188,8 @@ class WorkFolder:
             found_wishes, found = pickle.loads(plan.read_bytes())  # noqa: S301 - our own file
             if found_wishes == wishes:
                 return found
+        if self._attempts.is_dir():
+            self.clear_attempts()
         for entry in self.path.iterdir() if self.path.is_dir() else ():
             if entry.is_dir():
                 shutil.rmtree(entry)
@@ -202,7 +213,11 @@ class WorkFolder:
 
     def clear_attempts(self) -> None:
         """Remove what killed runs have left: nobody goes on with a try."""
-        for entry in self._attempts.iterdir():
+        # At once, so that a worker which is still at it cannot publish some of its files.
+        if self._attempts.is_dir():
+            self._attempts.rename(self.path / f"{_CLEARED}-{uuid.uuid4().hex}")
+        self._attempts.mkdir(exist_ok=True)
+        for entry in self.path.glob(f"{_CLEARED}-*"):
             shutil.rmtree(entry, ignore_errors=True)
 
     def is_done(self, number: int) -> bool:

@@ -13,12 +13,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 
 from logstore import os_host
 from logstore.compat.spark.convert.convert import convert
 from logstore.compat.spark.convert.derived_parts import Derived
-from logstore.compat.spark.convert.job import HereRunner
+from logstore.compat.spark.convert.job import HereRunner, run_tasks
 from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.work_folder import (
     Attempt,
@@ -290,6 +291,30 @@ def test_two_tries_of_one_task_do_not_disturb_each_other(tmp_path: Path) -> None
     (slow.data / "file").write_bytes(b"half")
     slow.publish(folder)
     assert (folder.data / "file").read_bytes() == b"half"
+
+
+@attrs.frozen
+class Overtaken:
+    """A task of which another run clears away the try while it is at it."""
+
+    target: str
+    number: int = 7
+    size_bytes: int = 1
+
+    def run(self, attempt: Attempt) -> None:
+        """Write a file, too late."""
+        WorkFolder(self.target).clear_attempts()
+        assert not attempt.path.exists()
+
+
+def test_a_try_that_was_cleared_away_is_not_done(tmp_path: Path) -> None:
+    """Its worker has outlived its driver; a third run would miss the files it speaks of."""
+    folder = WorkFolder(str(tmp_path / "target"))
+    folder.save_plan("wishes", "plan")
+    with pytest.raises(TargetError, match="another run goes on"):
+        run_tasks(HereRunner(), folder, [Overtaken(str(tmp_path / "target"))])
+    assert not folder.is_done(7)
+    assert list((tmp_path / "target.converting").glob("cleared-*")) == []
 
 
 def test_a_second_run_beside_the_first_is_refused(source: Path, tmp_path: Path) -> None:
