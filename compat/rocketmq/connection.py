@@ -19,6 +19,7 @@ from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import (
+    BATCH_PREFIX,
     FRAME_BYTES_MAX,
     ONEWAY_FLAG,
     RESPONSE_FLAG,
@@ -240,6 +241,13 @@ class RemotingConnection:
                         continue
                     if send_run.is_filled:
                         self.output += send_run.finish()
+                    if header.startswith(BATCH_PREFIX):
+                        answer = send_run.batches.answer(
+                            self.channel, header, frame[4 + len(header) :]
+                        )
+                        if answer is not None:
+                            self.output += answer
+                            continue
                 command = decode_command(frame)
                 if command.flag & RESPONSE_FLAG:
                     self.channel.answered(command)

@@ -110,7 +110,7 @@ class CompiledRunDraft(MessageBatchDraft):
         model, count = self.model, self.message_count
         head = FIXED_FIELDS[model.sys_flag >> 4 & 3].pack(
             0, model.version.magic, 0, model.queue_id, 0, 0, 0, model.sys_flag,
-            0, model.born_host.packed, model.store_timestamp_ms, model.store_host.packed, 0, 0, 0,
+            0, model.born_host.packed, self.store_timestamp_ms, model.store_host.packed, 0, 0, 0,
         )  # fmt: skip
         target = np.empty(self.size_bytes, np.uint8)
         units = np.empty(UNIT_BYTES * count, np.uint8)
@@ -120,12 +120,12 @@ class CompiledRunDraft(MessageBatchDraft):
             self._table,
             np.frombuffer(head, np.uint8),
             np.frombuffer(model.topic_field, np.uint8),
-            (base_offset, model.queue_offset),
+            (base_offset, self.queue_offset),
             target,
             units,
             places,
         )
-        model.physical_offset = base_offset
+        self.physical_offset = base_offset
         self._units, self._places = units.tobytes(), places
         self.physical_offsets = places.tolist()
         return MessageEntry(base_offset, self.size_bytes, target.data)
@@ -150,9 +150,8 @@ class CompiledRunDraft(MessageBatchDraft):
 
     def dispatch_requests(self) -> list[DispatchRequest]:
         """Return the requests for all messages, once they are stamped."""
-        model = self.model
         key_bytes, key_at = self._table[:, KEY_BYTES].tolist(), self._table[:, KEY_BYTES - 1]
-        sizes = np.diff(np.append(self._places, model.physical_offset + self.size_bytes)).tolist()
+        sizes = np.diff(np.append(self._places, self.physical_offset + self.size_bytes)).tolist()
         records = self._records.tobytes() if self._text_bytes else b""
         requests: list[DispatchRequest] = []
         for index, (place, size_bytes, key, start) in enumerate(
@@ -161,14 +160,14 @@ class CompiledRunDraft(MessageBatchDraft):
             text = b"KEYS\x01" + records[start : start + key] + b"\x02" if key > 0 else b""
             requests.append(
                 DispatchRequest(
-                    model.topic,
-                    model.queue_id,
+                    self.topic,
+                    self.queue_id,
                     place,
                     size_bytes,
                     0,
-                    model.store_timestamp_ms,
-                    model.queue_offset + index,
-                    model.sys_flag,
+                    self.store_timestamp_ms,
+                    self.queue_offset + index,
+                    self.sys_flag,
                     0,
                     text,
                 )

@@ -161,7 +161,7 @@ def record_batch_of(draft: MessageDraft | MessageBatchDraft, stored_ms: int) -> 
         )  # fmt: skip
     else:
         model = draft.model
-        born_ms, hosts = model.born_timestamp_ms, packed_hosts(model.born_host, model.store_host)
+        born_ms, hosts = draft.born_timestamp_ms, packed_hosts(model.born_host, model.store_host)
         _, crcs, flags, bodies, texts = draft.columns
         for crc, flag, body, text in zip(crcs, flags, bodies, texts, strict=True):
             if not run.add(body, text[2:], born_ms, crc, flag, model, hosts):
@@ -180,18 +180,20 @@ def _row(message: Message) -> Row:
 
 def _messages(draft: MessageDraft | MessageBatchDraft, stored_ms: int) -> Iterator[Message]:
     if isinstance(draft, MessageDraft):
-        yield _message(
-            draft, bytes(draft.body), draft.properties_text, draft.body_crc, draft.flag, stored_ms
-        )
+        body, text = bytes(draft.body), draft.properties_text
+        times = draft.born_timestamp_ms, stored_ms
+        yield _message(draft, body, text, draft.body_crc, draft.flag, times)
         return
     _, crcs, flags, bodies, texts = draft.columns
+    times = draft.born_timestamp_ms, stored_ms
     for crc, flag, body, text in zip(crcs, flags, bodies, texts, strict=True):
-        yield _message(draft.model, body, text[2:], crc, flag, stored_ms)
+        yield _message(draft.model, body, text[2:], crc, flag, times)
 
 
 def _message(
-    draft: MessageDraft, body: bytes, text: bytes, crc: int, flag: int, stored_ms: int
+    draft: MessageDraft, body: bytes, text: bytes, crc: int, flag: int, times_ms: tuple[int, int]
 ) -> Message:
+    born_ms, stored_ms = times_ms
     return Message(
         topic=draft.topic,
         body=body,
@@ -199,7 +201,7 @@ def _message(
         properties_text=text,
         flag=flag,
         sys_flag=draft.sys_flag,
-        born_timestamp_ms=draft.born_timestamp_ms,
+        born_timestamp_ms=born_ms,
         born_host=draft.born_host,
         store_timestamp_ms=stored_ms,
         store_host=draft.store_host,

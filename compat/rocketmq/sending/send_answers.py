@@ -38,12 +38,14 @@ class SendAnswers:
         self._can_be_quoted = region.isascii() and region.replace("-", "").isalnum()
         # In the order of Java's hash map.
         self._middle = f'","TRACE_ON":"{trace}","MSG_REGION":"{region}","queueOffset":"'
-        self._line = (
-            f'{{"code":0,"extFields":{{"queueId":"%d","transactionId":"%b","msgId":"'
-            f'{self._host_digits}%016X","TRACE_ON":"{trace}","MSG_REGION":{_quoted(region)},'
-            f'"queueOffset":"%d"}},"flag":1,"language":"JAVA","opaque":%d,'
+        begin = '{"code":0,"extFields":{"queueId":"%d","transactionId":"%b","msgId":"'
+        end = (
+            f'","TRACE_ON":"{trace}","MSG_REGION":{_quoted(region)},'
+            '"queueOffset":"%d"},"flag":1,"language":"JAVA","opaque":%d,'
             f'"serializeTypeCurrentRPC":"JSON","version":{VERSION}}}'
-        ).encode()
+        )
+        self._line = f"{begin}{self._host_digits}%016X{end}".encode()
+        self._batch_line = f"{begin}%b{end}".encode()
 
     def stored(
         self,
@@ -105,6 +107,18 @@ class SendAnswers:
             size_bytes = len(header)
             frames += (pack(4 + size_bytes, size_bytes), header)
         return b"".join(frames)
+
+    def stored_batch(self, queue_id: int, unique_key: str, result: PutResult, opaque: int) -> bytes:
+        """Return the frame for a batch whose places `result` tells; as :meth:`stored_run`."""
+        ids = joined_message_ids(self._store_host, result.physical_offsets or ())
+        header = self._batch_line % (
+            queue_id,
+            unique_key.encode(),
+            ids.encode(),
+            result.queue_offset,
+            opaque,
+        )
+        return _pack_head(4 + len(header), len(header)) + header
 
     def pushed(self, request: Command, result: PutResult | None, queue_id: int) -> list[Chunk]:
         """Return the frame that says that a reply has reached its client, stored or not."""

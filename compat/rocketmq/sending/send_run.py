@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from logstore.compat.rocketmq.sending.batch_sends import BatchSends
 from logstore.compat.rocketmq.sending.put_answers import refusal_of
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.wire.refusals import RefusedError
@@ -52,6 +53,8 @@ class SendRun:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        #: what is a batch already is put by itself
+        self.batches = BatchSends(broker)
         self._run = MessageRun()
         self._opaques: list[int] = []
         #: sends wait for :meth:`finish`

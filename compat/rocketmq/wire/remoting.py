@@ -35,6 +35,8 @@ LANGUAGE = "JAVA"
 
 #: what the header of a SEND_MESSAGE_V2 begins with as Java writes it; others may write it otherwise
 SEND_PREFIX = b'{"code":310,'
+#: the same of a SEND_BATCH_MESSAGE
+BATCH_PREFIX = b'{"code":320,'
 
 RESPONSE_FLAG = 1
 ONEWAY_FLAG = 2

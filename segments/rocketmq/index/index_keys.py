@@ -14,9 +14,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import chain
 from operator import mul
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.segments.rocketmq.messages.equal_rows import unpack_rows
 from logstore.segments.rocketmq.messages.java_strings import java_hash
@@ -136,7 +135,7 @@ def draft_hashes(
 
 def batch_hashes(
     topic: str, texts: Sequence[bytes], physical_offsets: Sequence[int], *, has_tag_entries: bool
-) -> tuple[list[int], Sequence[int]]:
+) -> tuple[Sequence[int], Sequence[int]]:
     """
     Return the hashes of the entries of a batch's messages, and the physical offset for each.
 
@@ -155,7 +154,9 @@ def batch_hashes(
     return hashes, places
 
 
-def _hashes_alike(topic: str, texts: Sequence[bytes], *, has_tag_entry: bool) -> list[int] | None:
+def _hashes_alike(
+    topic: str, texts: Sequence[bytes], *, has_tag_entry: bool
+) -> Sequence[int] | None:
     """Return the hashes of unique keys, None where there are others or the texts are not alike."""
     first, count = texts[0], len(texts)
     start = first.rfind(_UNIQUE_KEY) + _NEEDLE_BYTES
@@ -176,10 +177,7 @@ def _hashes_alike(topic: str, texts: Sequence[bytes], *, has_tag_entry: bool) ->
     if index_hashes(topic, first[2:], has_tag_entry=has_tag_entry) != known:
         return None
     base = _topic_part(topic, len(key)) + _head_part(key[:-_TAIL_BYTES])
-    return [
-        value if (value := base + tail & _MASK) < _SIGN else -value & _POSITIVE
-        for tail in _tail_hashes(changing)
-    ]
+    return _tail_hashes(base, changing)
 
 
 @lru_cache(maxsize=4096)
@@ -222,42 +220,55 @@ def _unique_key_hashes(keys: Sequence[tuple[str, bytes]]) -> Sequence[int]:
     joined = b"".join(tails)
     if len(tails) < count or not joined.isascii() or not head.isascii():
         return [_unique_key_hash(*key) for key in keys]
-    base = _topic_part(topic, length) + _head_part(head)
-    return [
-        value if (value := base + tail & _MASK) < _SIGN else -value & _POSITIVE
-        for tail in _tail_hashes(joined)
-    ]
+    return _tail_hashes(_topic_part(topic, length) + _head_part(head), joined)
 
 
-def _tail_hashes(tails: bytes) -> tuple[int, ...]:
+def _tail_hashes(base: int, tails: bytes) -> Sequence[int]:
     """
-    Return the hash of every eight characters; it may be longer than 32 bits.
+    Return the hashes, without their sign, of texts that end in every eight characters.
 
-    Neighbours are joined pairwise, all of all keys at once, in lanes that are twice as wide each
-    time and that no sum overflows.
+    `base` is what the characters in front of them count. Neighbours are joined pairwise, all of all
+    keys at once, in lanes that are twice as wide each time and that no sum overflows.
     """
     count = len(tails) // _TAIL_BYTES
     if count > _TOGETHER_MAX:
         step = _TOGETHER_MAX * _TAIL_BYTES
         pieces = (tails[start : start + step] for start in range(0, len(tails), step))
-        return tuple(chain.from_iterable(map(_tail_hashes, pieces)))
-    low_1, low_2, low_4, unpack = _lanes_of(count)
+        return [value for piece in pieces for value in _tail_hashes(base, piece)]
+    low_1, low_2, low_4, ones, positive, unpack = _lanes_of(count)
     lanes = int.from_bytes(tails, "big")
     lanes = ((lanes >> 8) & low_1) * 31 + (lanes & low_1)
     lanes = ((lanes >> 16) & low_2) * 31**2 + (lanes & low_2)
     lanes = ((lanes >> 32) & low_4) * 31**4 + (lanes & low_4)
+    lanes = (lanes + base * ones) & low_4
+    signs = lanes >> 31 & ones
+    lanes = (lanes ^ signs * _MASK) + signs & positive  # as _unsigned
     return unpack(lanes.to_bytes(_TAIL_BYTES * count, "big"))
 
 
+class _Lanes(NamedTuple):
+    """What as many keys as it is made for take: masks of the low halves of lanes, and a one."""
+
+    low_1: int
+    low_2: int
+    low_4: int
+    #: in each lane of eight bytes
+    ones: int
+    positive: int
+    #: reads the last lanes
+    unpack: Callable[[bytes], tuple[int, ...]]
+
+
 @lru_cache(maxsize=_TOGETHER_MAX)
-def _lanes_of(count: int) -> tuple[int, int, int, Callable[[bytes], tuple[int, ...]]]:
+def _lanes_of(count: int) -> _Lanes:
     """Return masks of the low halves of lanes for `count` keys, and what reads the last lanes."""
-    masks = (
+    low_1, low_2, low_4 = (
         int.from_bytes((b"\0" * half + b"\xff" * half) * (_TAIL_BYTES // (2 * half) * count), "big")
         for half in (1, 2, 4)
     )
-    low_1, low_2, low_4 = masks
-    return low_1, low_2, low_4, struct.Struct(f">{count}Q").unpack
+    ones = low_4 // _MASK
+    unpack = struct.Struct(f">{count}Q").unpack
+    return _Lanes(low_1, low_2, low_4, ones, ones * _POSITIVE, unpack)
 
 
 def _unique_key_hash(topic: str, key: bytes) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import attrs
@@ -249,8 +250,8 @@ class MessageIndex:
             and self._goes_on_from(first.physical_offset)
             and not any(batch.sys_flag & TRANSACTION_MASK for batch in batches)
         ):
-            texts = [text for batch in batches for text in batch.columns.texts]
-            offsets = [offset for batch in batches for offset in batch.physical_offsets]
+            texts = list(chain.from_iterable(batch.columns.texts for batch in batches))
+            offsets = list(chain.from_iterable(batch.physical_offsets for batch in batches))
             hashes, places = batch_hashes(
                 first.topic, texts, offsets, has_tag_entries=self._has_tag_entries
             )
@@ -338,7 +339,7 @@ class MessageIndex:
 
     def _put_hashes(
         self,
-        hashes: list[int],
+        hashes: Sequence[int],
         physical_offsets: Sequence[int],
         store_timestamp_ms: int,
         last_physical_offset: int,

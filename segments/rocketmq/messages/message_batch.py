@@ -53,6 +53,11 @@ _SHORT = struct.Struct(">h")
 _LENGTH = struct.Struct(">i")
 _TWO = struct.Struct(">ii")
 _HEAD = struct.Struct(">i4siiiqq")  # total size .. physical offset
+#: from the system flag to where the length of the body is told, as of :data:`FIXED_FIELDS`; a
+#: batch takes no part in transactions
+_SHARED_FIELDS = tuple(
+    struct.Struct(f">iq{born}sq{store}si8x") for born, store in ((8, 8), (20, 8), (8, 20), (20, 20))
+)
 _TAGS = property_needle(TAGS)
 _crc32 = zlib.crc32
 
@@ -146,17 +151,35 @@ class MessageBatchDraft:
 
     __slots__ = (
         "_tags_codes",
+        "born_timestamp_ms",
         "columns",
         "message_count",
         "model",
+        "physical_offset",
         "physical_offsets",
         "properties_size_bytes",
+        "queue_id",
+        "queue_offset",
         "record_bytes",
         "size_bytes",
+        "store_host",
+        "store_timestamp_ms",
+        "sys_flag",
+        "topic",
     )
 
     def __init__(self, model: MessageDraft) -> None:
         self.model = model
+        self.topic = model.topic
+        self.queue_id = model.queue_id
+        self.sys_flag = model.sys_flag
+        self.store_host = model.store_host
+        self.born_timestamp_ms = model.born_timestamp_ms
+        #: the queue offset of the first message, once it is stamped
+        self.queue_offset = 0
+        self.store_timestamp_ms = 0
+        #: the physical offset of the first message, once it is stamped
+        self.physical_offset = 0
         self.message_count = 0
         self.size_bytes = 0
         #: size of every record where they differ in nothing but content, 0 where they do
@@ -186,47 +209,12 @@ class MessageBatchDraft:
     @property
     def max_timestamp_ms(self) -> int:
         """When they are stored, as :meth:`stamp` said."""
-        return self.model.store_timestamp_ms
-
-    @property
-    def topic(self) -> str:
-        """The topic of all messages."""
-        return self.model.topic
-
-    @property
-    def queue_id(self) -> int:
-        """The queue of all messages."""
-        return self.model.queue_id
-
-    @property
-    def queue_offset(self) -> int:
-        """The queue offset of the first message."""
-        return self.model.queue_offset
-
-    @property
-    def sys_flag(self) -> int:
-        """The system flag of all messages."""
-        return self.model.sys_flag
-
-    @property
-    def store_timestamp_ms(self) -> int:
-        """When all messages are stored."""
-        return self.model.store_timestamp_ms
-
-    @property
-    def store_host(self) -> HostAddress:
-        """The broker that stores all messages."""
-        return self.model.store_host
-
-    @property
-    def physical_offset(self) -> int:
-        """The physical offset of the first message, once it is stamped."""
-        return self.model.physical_offset
+        return self.store_timestamp_ms
 
     @property
     def next_offset(self) -> int:
         """The physical offset behind the last record, once it is stamped."""
-        return self.model.physical_offset + self.size_bytes
+        return self.physical_offset + self.size_bytes
 
     @property
     def body_size_bytes(self) -> int:
@@ -238,7 +226,8 @@ class MessageBatchDraft:
 
     def stamp(self, queue_offset: int, store_timestamp_ms: int) -> None:
         """Say which queue offset the first message has, and when all are stored."""
-        self.model.stamp(queue_offset, store_timestamp_ms)
+        self.queue_offset = queue_offset
+        self.store_timestamp_ms = store_timestamp_ms
 
     def stamped(self, base_offset: int) -> MessageEntry:
         """
@@ -254,14 +243,14 @@ class MessageBatchDraft:
                 f"a message can hold {PROPERTIES_SIZE_BYTES_MAX}"
             )
         model = self.model
-        model.physical_offset = base_offset
+        self.physical_offset = base_offset
         if self.record_bytes:
             return MessageEntry(base_offset, self.size_bytes, self._records_alike(base_offset))
         shared = self._shared_fields()
         topic_field = model.topic_field
         magic, queue_id = model.version.magic, model.queue_id
         sizes, crcs, flags, bodies, texts = self.columns
-        count, queue_offset = self.message_count, model.queue_offset
+        count, queue_offset = self.message_count, self.queue_offset
         self.physical_offsets = offsets = list(accumulate(sizes, initial=base_offset))[:-1]
         heads = map(
             _HEAD.pack,
@@ -296,7 +285,7 @@ class MessageBatchDraft:
         topic = model.topic_field
         values: list[Any] = [begin, 0, queue, 0, 0, shared, b"", topic, b""] * count
         values[1::9] = crcs
-        values[3::9] = range(model.queue_offset, model.queue_offset + count)
+        values[3::9] = range(self.queue_offset, self.queue_offset + count)
         values[4::9] = offsets
         values[6::9] = bodies
         values[8::9] = texts
@@ -306,23 +295,19 @@ class MessageBatchDraft:
     def _shared_fields(self) -> bytes:
         """Return what stands between physical offset and body of every record."""
         model = self.model
-        return b"".join(
-            (
-                model.sys_flag.to_bytes(4, "big"),
-                model.born_timestamp_ms.to_bytes(8, "big", signed=True),
-                model.born_host.packed,
-                model.store_timestamp_ms.to_bytes(8, "big", signed=True),
-                model.store_host.packed,
-                model.reconsume_times.to_bytes(4, "big", signed=True),
-                bytes(8),  # a batch takes no part in transactions
-            )
+        return _SHARED_FIELDS[model.sys_flag >> 4 & 3].pack(
+            model.sys_flag,
+            self.born_timestamp_ms,
+            model.born_host.packed,
+            self.store_timestamp_ms,
+            model.store_host.packed,
+            model.reconsume_times,
         )
 
     def dispatch_requests(self) -> list[DispatchRequest]:
         """Return the requests for all messages, once they are stamped."""
-        model = self.model
-        topic, queue_id, stored_ms = model.topic, model.queue_id, model.store_timestamp_ms
-        sys_flag, queue_offset = model.sys_flag, model.queue_offset
+        topic, queue_id, stored_ms = self.topic, self.queue_id, self.store_timestamp_ms
+        sys_flag, queue_offset = self.sys_flag, self.queue_offset
         return [
             DispatchRequest(
                 topic,
@@ -408,11 +393,27 @@ def draft_batch(
         has_property_crc=has_property_crc,
         version=version,
     )
+    return draft_batch_like(model, bytes(body), born_timestamp_ms, shared_properties)
+
+
+def draft_batch_like(
+    model: MessageDraft, body: bytes, born_timestamp_ms: int, shared_properties: bytes = b""
+) -> MessageBatchDraft:
+    """
+    Return a batch as :func:`draft_batch` does, of messages that have much in common with `model`.
+
+    That is all but body, properties, flag and born timestamp. Many batches may have one model.
+
+    Raises:
+        MalformedBatchError: `body` is not a run of whole items.
+
+    """
     batch = MessageBatchDraft(model)
-    crc_bytes = CRC32_BYTES if has_property_crc else 0
+    batch.born_timestamp_ms = born_timestamp_ms
+    crc_bytes = CRC32_BYTES if model.has_property_crc else 0
     fixed_bytes = FIXED_BYTES[model.sys_flag >> 4 & 3] + len(model.topic_field) - 4 + crc_bytes
-    columns, record_bytes = split_batch_body(bytes(body), fixed_bytes)
-    if shared_properties or has_property_crc:
+    columns, record_bytes = split_batch_body(body, fixed_bytes)
+    if shared_properties or crc_bytes:
         columns, record_bytes = lengthened(columns, shared_properties, crc_bytes), 0
     batch.take_columns(columns, record_bytes, crc_bytes)
     return batch

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import binascii
 import struct
-from collections.abc import Iterable
-from itertools import repeat
+from collections.abc import Sequence
 
 import attrs
 
 from logstore.errors import LogStoreError
+from logstore.segments.rocketmq.messages.equal_rows import pack_rows
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 
 _PHYSICAL_OFFSET = struct.Struct(">q")
-#: host and physical offset, by the length of the host
-_PLACES = {length: struct.Struct(f">{length}sq") for length in (8, 20)}
 _UNIQUE = struct.Struct(">HIIH")
 
 
@@ -32,13 +30,12 @@ def offset_message_id(store_host: HostAddress, physical_offset: int) -> str:
     return (store_host.packed + _PHYSICAL_OFFSET.pack(physical_offset)).hex().upper()
 
 
-def joined_message_ids(store_host: HostAddress, physical_offsets: Iterable[int]) -> str:
+def joined_message_ids(store_host: HostAddress, physical_offsets: Sequence[int]) -> str:
     """Return the broker's ids of messages with commas between them, as a batch is answered."""
-    packed = store_host.packed
-    places = _PLACES[len(packed)]
-    return (
-        b"".join(map(places.pack, repeat(packed), physical_offsets)).hex(",", places.size).upper()
-    )
+    packed, count = store_host.packed, len(physical_offsets)
+    places: list[bytes | int] = [packed, 0] * count
+    places[1::2] = physical_offsets
+    return pack_rows(f"{len(packed)}sq", places, count).hex(",", len(packed) + 8).upper()
 
 
 def parse_offset_message_id(text: str) -> tuple[HostAddress, int]:

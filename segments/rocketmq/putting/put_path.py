@@ -210,28 +210,38 @@ class PutPath:
 
     def put_batch(self, batch: MessageBatchDraft) -> PutResult:
         """Append the messages of a client's batch, one record each (``asyncPutMessages``)."""
-        started_ms = self.clock.wall_ms()
+        now_ms = self.clock.wall_ms()
+        key = batch.topic, batch.queue_id
+        queue_offset = self.queue_offsets.get(key)
         try:
-            self._check_state(batch.topic, batch.queue_id)
-            self._check_batch(batch)
-            key = batch.topic, batch.queue_id
-            queue_offset = self.queue_offsets.get(key, 0)
-            batch.stamp(queue_offset, started_ms)
-            self._append(batch, started_ms)
+            if (
+                queue_offset is None
+                or batch.size_bytes > self._usual_bytes_max
+                or batch.sys_flag & TRANSACTION_MASK
+                or not self.running_flags.is_writeable
+                or self.begin_time_in_lock_ms
+                or self.closed_reason
+                or self._rules.is_slave
+            ):
+                self._check_state(*key)
+                self._check_batch(batch)
+                queue_offset = queue_offset or 0
+            batch.stamp(queue_offset, now_ms)
+            self._append(batch, now_ms)
         except RefusedPutError as refusal:
-            return self._refused(refusal, started_ms)
+            return self._refused(refusal, now_ms)
         count = batch.message_count
         self.queue_offsets.advance(*key, queue_offset + count)
         self.stats.count_put(batch.topic, count, batch.size_bytes)
-        self.stats.time_put(self.clock.wall_ms() - started_ms)
+        self.stats.time_put(self.clock.wall_ms() - now_ms)
         self.on_put(batch)
         return PutResult(
-            PutMessageStatus.PUT_OK,
+            _PUT_OK,
             batch.physical_offset,
             queue_offset,
             batch.size_bytes,
             count,
-            started_ms,
+            now_ms,
             batch.store_host,
             batch.physical_offsets,
         )
