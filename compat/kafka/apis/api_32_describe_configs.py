@@ -6,7 +6,8 @@ DescribeConfigs (32): versions 1-4.
   whole cluster; another number is 42
 * a list of names restricts the answer (an empty one does not); unknown names are left out
 * client metrics: nobody has subscribed to any, so every subscription is empty
-* broker loggers, by the broker's number: their levels; groups have no settings here: 42
+* groups, also those that are not there: the settings of consumer groups
+* broker loggers, by the broker's number: their levels
 * 3 unknown topic, 17 not a name that a topic can have
 * v1: synonyms; v3: types and documentation; v4: flexible
 """
@@ -24,6 +25,7 @@ from logstore.compat.kafka.configs.entries import (
     logger_entries,
     topic_entries,
 )
+from logstore.compat.kafka.configs.group_settings import group_entries
 from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
@@ -86,6 +88,8 @@ def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
         return broker_entries(broker) if kind == ResourceType.BROKER else logger_entries()
     if kind == ResourceType.CLIENT_METRICS and name:
         return []
+    if kind == ResourceType.GROUP and name:
+        return group_entries(broker, name)
     raise RefusedRequestError(
         ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no settings here"
     )

@@ -1,8 +1,8 @@
 """
 ListConfigResources (74): versions 0-1. What has settings that can be described.
 
-* topics, the broker and its loggers (under the broker's number); groups and client metrics have
-  no settings of their own here, so none are listed
+* groups that have settings of their own, topics, the broker and its loggers (under the broker's
+  number); client metrics have none here, so none are listed
 * a type that Kafka does not know: 35
 * v0: was ListClientMetricsResources, and lists only those: none
 * v1: resource types; an empty list asks for all (KIP-1142)
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
 
-_LISTED = (ResourceType.BROKER_LOGGER, ResourceType.BROKER, ResourceType.TOPIC)
+_LISTED = (ResourceType.GROUP, ResourceType.BROKER_LOGGER, ResourceType.BROKER, ResourceType.TOPIC)
 
 
 def handle(
@@ -54,4 +54,6 @@ def handle(
 
 
 def _names(broker: Broker, kind: ResourceType) -> list[str]:
+    if kind is ResourceType.GROUP:
+        return broker.store.metadata.groups_with_settings()
     return list(broker.topics) if kind is ResourceType.TOPIC else [str(broker.node_id)]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from logstore.compat.kafka.configs.group_settings import GROUP_CONFIG_KEYS, check_group_settings
 from logstore.compat.kafka.configs.loggers import change_levels
 from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.configs.topic_settings import check_topic_settings
@@ -108,6 +109,8 @@ def alter(
         _alter_topic(broker, resource.name, changes, is_replacing, is_rehearsal)
     elif resource.type == ResourceType.BROKER:
         _alter_broker(broker, resource.name, changes, is_replacing, is_rehearsal)
+    elif resource.type == ResourceType.GROUP:
+        _alter_group(broker, resource.name, changes, is_replacing, is_rehearsal)
     elif resource.type == ResourceType.BROKER_LOGGER and not is_replacing:
         check_is_this_broker(broker, resource.name)
         change_levels(changes, is_rehearsal=is_rehearsal)
@@ -165,6 +168,19 @@ def _alter_broker(
     own: Mapping[str, str] = {} if is_replacing else layer
     settings = _changed(own, changes, BROKER_CONFIG_KEYS)
     config.replace(settings, is_cluster_wide=for_cluster, is_rehearsal=is_rehearsal)
+
+
+def _alter_group(
+    broker: Broker, name: str, changes: Sequence[Change], is_replacing: bool, is_rehearsal: bool
+) -> None:
+    if not name:
+        raise _refused("groups have no settings in common; name a group")
+    metadata = broker.store.metadata
+    own: Mapping[str, str] = {} if is_replacing else metadata.group_settings(name)
+    settings = _changed(own, changes, GROUP_CONFIG_KEYS)
+    check_group_settings(broker, settings)
+    if not is_rehearsal:
+        metadata.change_group_settings(name, settings)
 
 
 def _changed(

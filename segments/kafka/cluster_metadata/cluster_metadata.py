@@ -276,6 +276,23 @@ class ClusterMetadata:
         """Say that a broker's settings are `after`, and were `before`; "" is every broker."""
         self._append(_config_changes(ResourceType.BROKER, name, before, after))
 
+    # groups
+
+    def group_settings(self, group_id: str) -> dict[str, str]:
+        """Return the settings that a group has of its own."""
+        return self.image.configs_of(ResourceType.GROUP, group_id)
+
+    def groups_with_settings(self) -> list[str]:
+        """Return the groups that have settings of their own."""
+        return [name for kind, name in self.image.configs if kind == ResourceType.GROUP]
+
+    def change_group_settings(self, group_id: str, after: Mapping[str, str]) -> None:
+        """Say that a group's settings are `after`."""
+        before = self.group_settings(group_id)
+        self._append(_config_changes(ResourceType.GROUP, group_id, before, after))
+
+    # producers
+
     def take_producer_ids(self) -> range:
         """Return producer ids that nobody ever had, and that nobody else will get."""
         self._append([])  # what is put off may draw a block

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.groups.config import GroupConfig
+from logstore.compat.kafka.groups.consumer.group_settings import GroupSettings
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
 from tests.compat.kafka.conversation import DIRECTORY, HOST, PORT, Conversation, message_class
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+GROUP_SESSION = "consumer.session.timeout.ms"
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -208,7 +211,7 @@ def test_the_cluster_shows_only_what_was_changed() -> None:
         (BROKER, "one", 42),
         (LOGGER, "2", 42),
         (LOGGER, "", 42),
-        (GROUP, "g", 42),
+        (GROUP, "", 42),
         (METRICS, "", 42),
         (METRICS, "any", 0),
         (99, "x", 42),
@@ -292,7 +295,11 @@ def test_lists_grow_and_shrink() -> None:
         (BROKER, "1", [("cordoned.log.dirs", SET, "/a")], 42),
         (BROKER, "1", [("log.retention.ms", SET, "-5")], 42),
         (BROKER, "1", [("log.segment.bytes", SET, "1")], 42),
-        (GROUP, "g", [("x", SET, "1")], 42),
+        (GROUP, "g", [("x", SET, "1")], 40),
+        (GROUP, "", [], 42),
+        (GROUP, "g", [(GROUP_SESSION, SET, "abc")], 40),
+        (GROUP, "g", [(GROUP_SESSION, SET, "44999")], 40),
+        (GROUP, "g", [(GROUP_SESSION, SET, "60001")], 40),
         (METRICS, "m", [("x", SET, "1")], 42),
     ],
 )
@@ -302,10 +309,50 @@ def test_a_bad_change_changes_nothing(
     """A change that breaks a rule gets that rule's code, and the good ones beside it fall too."""
     conversation = Conversation()
     conversation.create("a", settings={"retention.ms": "5000"})
-    good = {TOPIC: "flush.ms", BROKER: "log.flush.interval.messages"}.get(kind, "y")
-    assert alter(conversation, kind, name, (good, SET, "1000"), *changes) == code
+    good = {
+        TOPIC: ("flush.ms", SET, "1000"),
+        BROKER: ("log.flush.interval.messages", SET, "1000"),
+        GROUP: ("consumer.heartbeat.interval.ms", SET, "6000"),
+    }.get(kind, ("y", SET, "1000"))
+    assert alter(conversation, kind, name, good, *changes) == code
     assert conversation.broker.topics["a"].settings == {"retention.ms": "5000"}
     assert conversation.broker.dynamic_config.of_broker == {}
+    assert conversation.broker.store.metadata.groups_with_settings() == []
+
+
+def test_a_group_has_settings_of_its_own() -> None:
+    """They hold with the next heartbeat, are shown with their source and survive a restart."""
+    conversation = Conversation({"group.consumer.session.timeout.ms": "46000"})
+    beat = "consumer.heartbeat.interval.ms"
+    assert shown(conversation, GROUP, "g", GROUP_SESSION) == ("46000", 4)
+    assert shown(conversation, GROUP, "g", beat) == ("5000", 5)
+    assert alter(conversation, GROUP, "g", (beat, SET, "6000"), is_rehearsal=True) == 0
+    assert shown(conversation, GROUP, "g", beat) == ("5000", 5)
+    assert alter(conversation, GROUP, "g", (beat, SET, "6000"), (GROUP_SESSION, SET, "50000")) == 0
+    conversation.restart()
+    assert shown(conversation, GROUP, "g", GROUP_SESSION) == ("50000", 8)
+    own = conversation.broker.store.metadata.group_settings("g")
+    settings = GroupSettings.of(GroupConfig.of(conversation.broker.config), own)
+    assert (settings.heartbeat_interval_ms, settings.session_timeout_ms) == (6000, 50_000)
+    listed = conversation.ask("ListConfigResources", 1, resource_types=[GROUP])
+    assert [one["resource_name"] for one in listed["config_resources"]] == ["g"]
+    assert replace(conversation, GROUP, "g", {beat: "7000"}) == 0
+    assert shown(conversation, GROUP, "g", GROUP_SESSION) == ("45000", 5)
+    assert alter(conversation, GROUP, "g", (beat, DELETE, None)) == 0
+    assert conversation.broker.store.metadata.groups_with_settings() == []
+
+
+def test_a_group_waits_longer_than_it_expects_heartbeats() -> None:
+    """A session that could end before the next heartbeat is refused."""
+    conversation = Conversation(
+        {
+            "group.consumer.min.session.timeout.ms": "6000",
+            "group.consumer.session.timeout.ms": "45000",
+        }
+    )
+    changes = (GROUP_SESSION, SET, "7000"), ("consumer.heartbeat.interval.ms", SET, "7000")
+    assert alter(conversation, GROUP, "g", *changes) == 40
+    assert alter(conversation, GROUP, "g", changes[0]) == 0
 
 
 def test_a_topic_is_tiered_where_the_broker_is() -> None:
