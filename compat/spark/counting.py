@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.spark.options import parse_options
+from logstore.compat.spark.log_end import check_end
+from logstore.compat.spark.options import FAILFAST, parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.compat.spark.worker_tasks import run_in_workers
 from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.rocketmq.store import RocketMQStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +39,8 @@ def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
     parsed = parse_options({**options, "path": path})
     with open_for_reading(path) as store:
         if not isinstance(store, KafkaStore):
+            if isinstance(store, RocketMQStore) and parsed.mode == FAILFAST:
+                check_end(store)
             start, end = bounds(store, parsed, parsed.start), bounds(store, parsed, parsed.end)
             return _frame_of(spark, _queue_rows(start, end))
         units = [unit for unit in plan(store, parsed, Where()) if isinstance(unit, WorkUnit)]

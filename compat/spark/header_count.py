@@ -74,7 +74,8 @@ def _count(file: File, unit: WorkUnit) -> Counted:
             window, index
         )
         size_bytes = PREFIX_BYTES + length
-        if magic != MAGIC or size_bytes < HEADER_BYTES or count < 0:
+        is_cut = position + size_bytes > unit.end_position
+        if magic != MAGIC or size_bytes < HEADER_BYTES or count < 0 or is_cut:
             raise CorruptEntryError(unit.path, position, "no header of a batch stands there")
         last_offset = base_offset + last_delta
         if base_offset < unit.start_offset or last_offset >= unit.end_offset:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions
-from logstore.compat.spark.predicates import Where
+from logstore.compat.spark.predicates import INT64_MAX, Where
 from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
 from logstore.errors import LogStoreError
 
@@ -80,8 +80,37 @@ def plan_units(store: KafkaStore, options: ReadOptions, where: Where) -> list[Wo
     for topic in sorted(topics):
         for index in sorted(topics[topic]):
             if options.wants(topic, index) and where.wants(topic, index):
-                units += _partition_units(topics[topic][index], options, where)
+                partition = topics[topic][index]
+                units += _partition_units(partition, options, where)
+                if store.was_clean:
+                    units += _unread_units(partition, options, where)
     return units
+
+
+def _unread_units(
+    partition: KafkaPartition, options: ReadOptions, where: Where
+) -> Iterator[WorkUnit]:
+    """
+    Yield what stands behind the end of a log that was closed cleanly, if records there are wanted.
+
+    Damage put the end there, and may hide any number of records: who reads it finds out.
+    """
+    active, end = partition.log.active, partition.end_offset
+    if not active.unread_bytes or _end(partition, options) < end:
+        return
+    place = options.end.offsets.get((partition.topic, partition.index), LATEST)
+    wanted_end = min(INT64_MAX if place < 0 else place, where.offset_max + 1)
+    if wanted_end <= end or _resolved(partition, options.start, is_start=True) > end:
+        return
+    yield WorkUnit(
+        active.path,
+        partition.topic,
+        partition.index,
+        active.end_position,
+        active.end_position + active.unread_bytes,
+        end,
+        min(wanted_end, INT64_MAX),
+    )
 
 
 def _check_named(options: ReadOptions, topics: object) -> None:

@@ -23,7 +23,8 @@ from logstore.errors import LogStoreError
 
 EARLIEST, LATEST = -2, -1
 SPLIT_BYTES = 128 * 1024 * 1024
-_MODES = ("failfast", "permissive", "dropmalformed")
+FAILFAST = "failfast"
+_MODES = (FAILFAST, "permissive", "dropmalformed")
 _ISOLATIONS = ("read_committed", "read_uncommitted")
 #: by how much times may go back inside of a batch without a row being missed
 TIMESTAMP_SLACK_MS = 5 * 60 * 1000

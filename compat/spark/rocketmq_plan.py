@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from logstore.compat.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions
+import attrs
+
+from logstore.compat.spark.log_end import end_damage
+from logstore.compat.spark.options import (
+    EARLIEST,
+    FAILFAST,
+    LATEST,
+    Bound,
+    OptionError,
+    ReadOptions,
+)
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.rocketmq_unit import QueueBounds, RocketMQUnit
 
@@ -28,10 +38,16 @@ def plan_messages(store: RocketMQStore, options: ReadOptions, where: Where) -> l
     """
     Return the units that hold all wanted messages, in the order of the commit log.
 
+    Where damage ends the log of a store that was closed cleanly, a unit leads into it, to tell.
+
     Raises:
         OptionError: a topic that the options name is not there.
+        CorruptEntryError: mode failfast, and there is such damage: what is behind it is unknown.
 
     """
+    damage = end_damage(store)
+    if damage is not None and options.mode == FAILFAST:
+        raise damage
     queues = wanted_queues(store, options, where)
     bounds: dict[tuple[str, int], tuple[int, int]] = {}
     for key, queue in queues.items():
@@ -42,16 +58,18 @@ def plan_messages(store: RocketMQStore, options: ReadOptions, where: Where) -> l
     if not bounds:
         return []
     shared = QueueBounds(bounds)
-    log = store.commit_log
-    return [
-        unit
-        for file in log.files()
-        for unit in _pieces(
-            file.path, file.base_offset, min(file.next_offset, log.max_physical_offset), options
-        )
-        if unit.size_bytes > 0
-        for unit in (unit.bounded(shared),)
-    ]
+    log_end = store.commit_log.max_physical_offset
+    units: list[RocketMQUnit] = []
+    for file in store.commit_log.files():
+        base, end = file.base_offset, min(file.next_offset, log_end)
+        pieces = list(_pieces(file.path, base, end, options))
+        if damage is not None and file.path == damage.path:
+            last = pieces.pop() if pieces else RocketMQUnit(file.path, base, 0, 0)
+            pieces.append(attrs.evolve(last, end_position=last.end_position + 1))
+        units += pieces
+    if units:
+        units[-1] = attrs.evolve(units[-1], is_last=True)
+    return [unit.bounded(shared) for unit in units]
 
 
 def wanted_queues(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.columns import CORRUPT, HEADERS
-from logstore.compat.spark.record_start import next_record_position
+from logstore.compat.spark.record_start import goes_on, next_record_position
 from logstore.compat.spark.rocketmq_unit import QueueBounds, RocketMQUnit
 from logstore.errors import CorruptEntryError
 from logstore.host import FileSystem
@@ -30,6 +30,7 @@ from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, INNER_B
 pa: Any = importlib.import_module("pyarrow")
 _log = logging.getLogger(__name__)
 _CREATE_TIME = 0
+_NOTHING = "there is no record, although the log goes on behind it"
 #: our name of a column -> the decoder's
 _DECODED = {
     "topic": "topic",
@@ -69,19 +70,28 @@ class MessageReader:
             base, end = unit.base_physical_offset, unit.end_position
             position = next_record_position(file, base, unit.position, end)
             while position < end:
+                stop = position
                 try:
                     for columns in iterate_columns(file, unit.path, position, None):
+                        stop = _checked_end(columns, unit, position)
                         position = columns.next_position
                         yield from self._batches(columns, unit)
                         if position >= end:
                             break
-                    else:
-                        break
+                    if (stop < end or not unit.is_last) and not goes_on(file, base, stop):
+                        raise CorruptEntryError(unit.path, stop, _NOTHING)
+                    break
                 except CorruptEntryError as error:
                     for columns in iterate_columns(file, unit.path, position, error.position):
+                        stop = _checked_end(columns, unit, position)
+                        position = columns.next_position
                         yield from self._batches(columns, unit)
-                    yield from self._refused(unit, error)
-                    position = next_record_position(file, base, error.position + 1, end)
+                    at = error.position
+                    # What begins behind the unit is told by others, unless they pass over it.
+                    is_passed = stop == at and not unit.is_last and not goes_on(file, base, at)
+                    if at < end or is_passed:
+                        yield from self._refused(unit, error)
+                    position = next_record_position(file, base, at + 1, end)
         finally:
             file.close()
 
@@ -136,6 +146,28 @@ class MessageReader:
     def _of_rows(self, rows: list[dict[str, Any]]) -> Any:
         known = [{name: row.get(name) for name in self._names} for row in rows]
         return pa.RecordBatch.from_pylist(known, schema=self._schema)
+
+
+def _checked_end(columns: MessageColumns, unit: RocketMQUnit, position: int) -> int:
+    """
+    Return where the records of a step end that begins at `position`, or the first behind the unit.
+
+    Raises:
+        CorruptEntryError: one says that it stands elsewhere.
+
+    """
+    ends = position + np.cumsum(columns.size_bytes, dtype=np.int64)
+    places = ends - columns.size_bytes + unit.base_physical_offset
+    wrong = np.flatnonzero(places != columns.physical_offset)
+    if len(wrong):
+        place, said = int(places[wrong[0]]), int(columns.physical_offset[wrong[0]])
+        raise CorruptEntryError(
+            unit.path,
+            place - unit.base_physical_offset,
+            f"physical offset {said} does not belong here, at {place}",
+        )
+    behind = ends[ends >= unit.end_position]
+    return int(behind[0] if len(behind) else ends[-1])
 
 
 def rows_within(columns: MessageColumns, bounds: QueueBounds) -> NDArray[np.bool_]:

@@ -19,7 +19,8 @@ class RocketMQUnit:
     """
     The records that start in ``[position, end_position)`` of a commit log file.
 
-    `base_physical_offset` is where the file starts. `position` need not be where a record does.
+    `base_physical_offset` is where the file starts. `position` need not be where a record does:
+    whoever reads the unit before tells of damage that hides where that is.
     """
 
     path: str
@@ -27,6 +28,8 @@ class RocketMQUnit:
     position: int
     end_position: int
     bounds: QueueBounds = attrs.field(factory=lambda: QueueBounds({}))
+    #: whether the log ends with it
+    is_last: bool = False
 
     @property
     def size_bytes(self) -> int:

@@ -47,6 +47,8 @@ def wanted_ranges(
         if magic != MAGIC or length < HEADER_BYTES - PREFIX_BYTES:
             break  # messages of before there were batches, or damage: whoever decodes will see
         following = position + PREFIX_BYTES + length
+        if following > unit.end_position:
+            break
         if max_ms < low or base_ms > high:
             if start < position:
                 yield start, position

@@ -61,6 +61,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
     """
 
     may_skip_offsets: ClassVar[bool] = True
+    unread_bytes: int = 0  #: behind the end of a log that is only read: no whole batch
 
     def __init__(
         self,
@@ -110,8 +111,8 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.end_position = self.file.size()
         self.next_offset = self.base_offset
         position = self.offset_index.last_entry[1]
-        if not 0 <= position <= self.end_position:
-            position = 0  # a damaged index, or one of another log; the walk takes longer without it
+        if not 0 <= position <= self.end_position or next(self._spans(position), None) is None:
+            position = 0  # the index lies, or leads to damage; the walk takes longer without it
         for base_offset, start, size_bytes, last_delta in self._spans(position):
             self.next_offset = base_offset + last_delta + 1
             position = start + size_bytes
@@ -122,7 +123,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
                 "a batch is cut short although the last stop was clean; remove "
                 ".kafka_cleanshutdown to have the log recovered",
             )
-        self.end_position = position
+        self.unread_bytes, self.end_position = self.end_position - position, position
         self.recovery_point = self.next_offset
 
     def _spans(self, position: int) -> Iterator[tuple[int, int, int, int]]:

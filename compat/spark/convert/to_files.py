@@ -9,9 +9,9 @@ import attrs
 from logstore.compat.spark.columns import CORRUPT, DEFAULT_COLUMNS, HEADERS
 from logstore.compat.spark.convert.file_task import LINE_SUFFIXES, PARQUET_CODECS, FileTask
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
-from logstore.compat.spark.convert.log_end import check_end
 from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.work_folder import WorkFolder
+from logstore.compat.spark.log_end import check_end
 from logstore.compat.spark.options import OptionError, parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.stores import open_for_reading, plan

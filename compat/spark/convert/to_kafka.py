@@ -15,7 +15,6 @@ import numpy as np
 
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
 from logstore.compat.spark.convert.kafka_segment_task import KafkaSegmentTask
-from logstore.compat.spark.convert.log_end import check_end
 from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.preserve.keep_rocketmq import (
     RocketMQKeeping,
@@ -36,6 +35,7 @@ from logstore.compat.spark.convert.preserve.restore_kafka import (
 from logstore.compat.spark.convert.queue_units import NO_UNITS, QueueUnits
 from logstore.compat.spark.convert.topic_names import kafka_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
+from logstore.compat.spark.log_end import check_end
 from logstore.compat.spark.options import OptionError, ReadOptions, parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.rocketmq_plan import queue_bounds, wanted_queues
