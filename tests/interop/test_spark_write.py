@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from logstore.compat.spark import local_session
-from logstore.compat.spark.session import ensure_java
 from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
-from logstore.tools.dev.free_ports import free_port
 from tests.interop.eventually import eventually
+from tests.interop.spark_cluster import Cluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -79,62 +73,6 @@ def test_a_stream_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
     found = spark.read.format("logstore").load(str(target))
     assert found.count() == 120
     assert found.select("key").distinct().count() == 60
-
-
-def listens(port: int) -> bool:
-    """Tell whether somebody takes connections at that port."""
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
-
-
-class Cluster:
-    """A master and two workers of the pip package, each a process of its own."""
-
-    def __init__(self, directory: Path) -> None:
-        ensure_java()
-        port = free_port()
-        assert port is not None
-        self.url = f"spark://127.0.0.1:{port}"
-        self._log = (directory / "cluster.log").open("wb")
-        master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1")
-        self.processes = [self._start(*master, "--port", str(port), "--webui-port", "0")]
-        try:
-            eventually(lambda: listens(port), 60, what="a master that listens")
-        except AssertionError:
-            self.stop()
-            raise
-        for number in (1, 2):
-            folder = directory / f"worker-{number}"
-            words = ("--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0")
-            worker = ("org.apache.spark.deploy.worker.Worker", *words, "--work-dir", str(folder))
-            self.processes.append(self._start(*worker, self.url))
-
-    def _start(self, *words: str) -> subprocess.Popen[bytes]:
-        program = Path(pyspark.__file__).parent / "bin" / "spark-class"
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
-        return subprocess.Popen(
-            [str(program), *words],
-            stdout=self._log,
-            stderr=self._log,
-            env=environment,
-            start_new_session=True,
-        )
-
-    def kill(self, number: int) -> None:
-        """Kill one of the processes, and the executors that it has started."""
-        process = self.processes[number]
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-    def stop(self) -> None:
-        """Kill all of them."""
-        for number in range(len(self.processes)):
-            self.kill(number)
-        self._log.close()
 
 
 @pytest.fixture
