@@ -55,7 +55,16 @@ _log = logging.getLogger(__name__)
 #: tasks are put together of pieces of this size, so that all of them are about the same
 _UNIT_BYTES = 32 * 1024 * 1024
 #: what a store derives from its commit log; a run that was killed may have left a part
-DERIVED = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "abort", "config", "lock")
+DERIVED = (
+    "consumequeue",
+    "batchconsumequeue",
+    "consumequeue_ext",
+    "index",
+    "checkpoint",
+    "abort",
+    "config",
+    "lock",
+)
 
 
 @attrs.frozen

@@ -99,7 +99,7 @@ def restore_rocketmq(
     _restore_files(runner, folder, options, kept, is_intact=is_intact, is_longer=is_longer)
     if progress is not None:
         progress("indexing", 0, 0)
-    _complete(folder, options, plan, kept, changed, measured)
+    _complete(folder, options, plan, kept, changed, measured, is_intact=is_intact)
     return {
         "messages": sum(one.count for one in logs) + sum(one.message_count for one in measured),
         "bytes": len(logs) * kept.file_bytes + sum(one.size_bytes for one in measured),
@@ -308,14 +308,17 @@ def _complete(
     kept: KeptRocketMQ,
     changed: frozenset[Place],
     measured: Sequence[Measured],
+    *,
+    is_intact: bool,
 ) -> None:
     """
     Let the store take in what is new, and enter topics and groups' offsets that changed.
 
-    Where there is nothing of that kind it is left as it was, also if a crash has left it so:
-    whoever opens it mends its queues and index.
+    It derives queues and index where the log is not `is_intact`. Where there is nothing of that
+    kind it is left as it was, also if a crash has left it so: whoever opens it mends them.
     """
-    if not changed and not _has_messages(measured) and not _has_news(folder, options, plan, kept):
+    is_same = is_intact and not changed and not _has_messages(measured)
+    if is_same and not _has_news(folder, options, plan, kept):
         return
     store = RocketMQStore(
         system_host(), str(folder.data), StoreOptions(settings=dict(options.settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def topics_of(case: GoldenCase) -> tuple[str, ...]:
 def topics_in(store: Path) -> tuple[str, ...]:
     """Return the topics that have queues; a broker makes others with a thousand empty ones."""
     system = ("RMQ_SYS", "SCHEDULE", "rmq_sys")
-    found = [path.name for path in store.glob("consumequeue/*")]
+    found = [path.name for path in store.glob("*consumequeue/*")]
     return tuple(sorted(topic for topic in found if not topic.startswith(system)))
 
 
@@ -166,6 +167,42 @@ def test_what_is_gone_leaves_a_place_and_what_is_new_is_taken(
     assert back["restored"]["queuesMadeAnew"] == [f"{anew[0]}-0"]
     gone = sum(len(found) for place, found in before.items() if place[0] in (deleted[0], anew[0]))
     assert back["restored"]["replacedMessages"] == gone + 3
+
+
+def derived_of(store: Path) -> tuple[dict[str, bytes], list[bytes]]:
+    """Return the queues of both kinds, and the index files, whose names are times."""
+    found = {name: path.read_bytes() for name, path in files_of(store).items()}
+    queues = {name: data for name, data in found.items() if "consumequeue/" in name}
+    return queues, [data for name, data in sorted(found.items()) if name.startswith("index/")]
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_what_is_derived_is_made_anew_where_the_log_is_another(
+    is_deleted: bool, tmp_path: Path
+) -> None:
+    """Batch queues are derived as all others are; kept ones would hide that others are missing."""
+    case = GoldenCase("batch-queue", "5.5.0")
+    plain, in_batches = "shop_audit_59", "stock_audit_1"
+    made(case.store, tmp_path / "kafka", "kafka", topics=(plain, in_batches))
+    store = KafkaStore(system_host(), str(tmp_path / "kafka"), KafkaOptions(node_id=1))
+    if is_deleted:
+        store.delete_topic(store.topics_by_name[in_batches])
+    else:
+        store.topics()[plain][0].delete_records(3)
+    store.close()
+    target, alone = tmp_path / "rocketmq", tmp_path / "alone"
+    made(tmp_path / "kafka", target, "rocketmq", settings=case.settings)
+    (alone / "config").mkdir(parents=True)
+    shutil.copytree(target / "commitlog", alone / "commitlog")
+    shutil.copy(target / "config" / "topics.json", alone / "config")
+    RocketMQStore(system_host(), str(alone), RocketMQOptions(settings=case.settings)).close()
+    assert derived_of(target) == derived_of(alone)
+    before, after = (messages_of(home, case.settings) for home in (case.store, target))
+    assert {place: len(found) for place, found in after.items()} == {
+        place: len(found)
+        for place, found in before.items()
+        if not (is_deleted and place[0] == in_batches)
+    }
 
 
 def test_a_way_back_that_fails_is_gone_on_with(
