@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions
 from logstore.compat.spark.predicates import INT64_MAX, Where
 from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
-from logstore.errors import LogStoreError
+from logstore.errors import CorruptFileError, LogStoreError
 
 if TYPE_CHECKING:
     from logstore.partition import Store
@@ -130,6 +130,7 @@ def _partition_units(
     end = min(end, where.offset_max + 1)
     if start >= end:
         return
+    _check_replaced(partition)
     aborted = AbortedSweep(partition, start, end) if options.is_committed_only else None
     for segment in list(partition.log.segments.values()):
         if segment.next_offset <= start or segment.base_offset >= end or not segment.end_position:
@@ -145,6 +146,21 @@ def _partition_units(
         stop = min(end, segment.next_offset)
         yield from _segment_units(partition, segment, first, stop, options.split_bytes, spans)
         segment.release()  # a descriptor for each would soon be too many
+
+
+def _check_replaced(partition: KafkaPartition) -> None:
+    """
+    Check that no replacement of segments was begun and not finished.
+
+    Raises:
+        CorruptFileError: one was: what it replaces may be gone.
+
+    """
+    for name in partition.files.unfinished:
+        raise CorruptFileError(
+            f"{partition.files.directory}/{name}",
+            "replaces segments, but has not its name yet: a broker that starts finishes that",
+        )
 
 
 def _resolved(partition: KafkaPartition, bound: Bound, *, is_start: bool) -> int:
@@ -208,6 +224,9 @@ class AbortedSweep:
     """The aborted transactions of a partition, asked for segment by segment, in their order."""
 
     def __init__(self, partition: KafkaPartition, start: int, end: int) -> None:
+        for segment in partition.log.segments.values():
+            if segment.next_offset > start:
+                segment.transaction_index.sanity_check()  # what it lacks would count as committed
         found = partition.aborted_transactions(start, end)
         spans = [AbortedSpan(one.producer_id, one.first_offset, one.last_offset) for one in found]
         self._coming = sorted(spans, key=lambda span: span.first_offset, reverse=True)

@@ -23,7 +23,7 @@ from logstore.errors import CorruptFileError
 from logstore.host import Host
 from logstore.recovery import Recovery
 from logstore.segments.kafka.config import LogConfig
-from logstore.segments.kafka.crash_leftovers import CLEANED, DELETED, clear_leftovers
+from logstore.segments.kafka.crash_leftovers import CLEANED, DELETED, SWAP, clear_leftovers
 from logstore.segments.kafka.offset_index import OffsetIndex
 from logstore.segments.kafka.recovery_witness import RecoveryWitness
 from logstore.segments.kafka.segment import KafkaSegment
@@ -88,6 +88,8 @@ class SegmentFiles:
         self._cache = IndexCache() if cache is None else cache
         self._found: dict[str, int] = {}
         self._bases: list[int] = []
+        #: of a log that is only read: complete files that replace others, but do not stand yet
+        self.unfinished: list[str] = []
         self.is_new = is_new
         if not is_new:
             self._look()
@@ -100,6 +102,7 @@ class SegmentFiles:
             return
         if self.is_writable and clear_leftovers(self.fs, self.directory, list(found)):
             found = self._list()
+        self.unfinished = sorted(name for name in found if name.endswith(SWAP))
         self._found = found
         self._bases = sorted(
             int(name.removesuffix(LOG))
