@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.columns import CORRUPT, HEADERS
+from logstore.compat.spark.constant_columns import ConstantColumns
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.salvage import next_batch_position
 from logstore.compat.spark.time_window import wanted_ranges
@@ -33,6 +34,7 @@ _FAILFAST, _PERMISSIVE = "failfast", "permissive"
 _DECODED = {"key": "key", "value": "value", "offset": "offset"}
 _CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
 _NO_TIMESTAMP_TYPE = -1
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 class RowReader:
@@ -47,6 +49,7 @@ class RowReader:
         self._where = where
         self._mode = mode
         self._timestamp_slack_ms = timestamp_slack_ms
+        self._constants = ConstantColumns()
 
     def read(self, unit: WorkUnit) -> Iterator[Any]:
         """
@@ -105,12 +108,16 @@ class RowReader:
 
     def _batch(self, columns: RecordColumns, unit: WorkUnit, rows: NDArray[Any] | None) -> Any:
         decoded = to_arrow(columns, [_DECODED[name] for name in self._names if name in _DECODED])
-        arrays = [
-            (
-                decoded.column(_DECODED[name]) if name in _DECODED else _column(name, columns, unit)
-            ).cast(self._schema.field(name).type)
-            for name in self._names
-        ]
+        arrays: list[Any] = []
+        for name in self._names:
+            kind = self._schema.field(name).type
+            if name in _DECODED:
+                array = decoded.column(_DECODED[name])
+            elif shared := _shared_value(name, columns, unit):
+                array = self._constants.column(name, *shared, kind, len(columns))
+            else:
+                array = _column(name, columns)
+            arrays.append(array if array.type == kind else array.cast(kind))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return batch if rows is None else batch.take(pa.array(rows))
 
@@ -139,35 +146,29 @@ def rows_to_keep(columns: RecordColumns, aborted: Sequence[AbortedSpan]) -> NDAr
     return np.flatnonzero(~gone[columns.batch]) if gone.any() else None
 
 
-def _column(name: str, columns: RecordColumns, unit: WorkUnit) -> Any:
-    """Return a column that the decoder does not make as Spark wants it."""
-    count = len(columns)
-    if name == "topic":
-        return _same(unit.topic, count)
-    if name == "file":
-        return _same(unit.path, count)
-    if name == "partition":
-        return pa.array(np.full(count, unit.partition, dtype=np.int32))
-    if name == "timestamp":
-        micros = pa.array(columns.timestamp_ms * 1000)
-        return micros.cast(pa.timestamp("us", tz="UTC"))
+def _shared_value(name: str, columns: RecordColumns, unit: WorkUnit) -> tuple[object] | None:
+    """Return what all these rows have in a column; None if they must be looked at."""
+    if name == HEADERS:
+        assert columns.headers is not None, "they were asked for"
+        return None if len(columns.headers.names) else (None,)
     if name == "timestampType":
-        return _timestamp_types(columns)
+        types = _types_of_batches(columns)
+        return (int(types[0]),) if len(types) and (types == types[0]).all() else None
+    of_unit = {"topic": unit.topic, "partition": unit.partition, "file": unit.path, CORRUPT: None}
+    return (of_unit[name],) if name in of_unit else None
+
+
+def _column(name: str, columns: RecordColumns) -> Any:
+    """Return a column that the decoder does not make as Spark wants it."""
+    if name == "timestamp":
+        return pa.array(columns.timestamp_ms * 1000).view(_TIMESTAMP)
+    if name == "timestampType":
+        return pa.array(_types_of_batches(columns)[columns.batch])
     if name == HEADERS:
         return _headers(columns)
     if name == "sequence":
         return pa.array(columns.sequence)
-    if name == CORRUPT:
-        return pa.nulls(count, pa.string())
     return _of_batch(name, columns)
-
-
-def _same(text: str, count: int) -> Any:
-    """Return a column of one text: its bytes over and over, without an object a row."""
-    data = text.encode()
-    bounds = np.arange(count + 1, dtype=np.int32) * len(data)
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data * count)]
-    return pa.Array.from_buffers(pa.string(), count, buffers)
 
 
 def _headers(columns: RecordColumns) -> Any:
@@ -180,11 +181,11 @@ def _headers(columns: RecordColumns) -> Any:
     return pa.ListArray.from_arrays(pa.array(bounds), decoded.values, kind, mask=is_empty)
 
 
-def _timestamp_types(columns: RecordColumns) -> Any:
+def _types_of_batches(columns: RecordColumns) -> NDArray[np.int32]:
     batches = columns.batches
     types = batches.is_log_append_time.astype(np.int32)
     types[batches.magic == 0] = _NO_TIMESTAMP_TYPE
-    return pa.array(types[columns.batch])
+    return types
 
 
 def _of_batch(name: str, columns: RecordColumns) -> Any:

@@ -81,7 +81,10 @@ def to_arrow(columns: RecordColumns, fields: Sequence[str] = ARROW_FIELDS) -> An
     """
     pa = _pyarrow()
     schema = arrow_schema(tuple(fields))
-    arrays = [_FIELDS[name](pa, columns).cast(schema.field(name).type) for name in fields]
+    arrays: list[Any] = []
+    for name in fields:
+        array, kind = _FIELDS[name](pa, columns), schema.field(name).type
+        arrays.append(array if array.type == kind else array.cast(kind))  # a cast to the same costs
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -22,7 +22,7 @@ from logstore.compat.spark.time_window import wanted_ranges
 from logstore.compat.spark.work_unit import WorkUnit, gathered
 from logstore.errors import CorruptEntryError
 from logstore.os_host import system_host
-from logstore.segments.kafka.record import Record, encode_batch
+from logstore.segments.kafka.record import Record, TimestampType, encode_batch
 from logstore.segments.kafka.store import KafkaStore
 from logstore.testing import SimulatedHost
 from tests.segments.kafka.golden_case import GOLDEN, GoldenCase, copy_of_data, golden_cases
@@ -116,6 +116,29 @@ def test_every_row_is_as_the_real_consumer_read_it(case: GoldenCase, isolation: 
     assert [as_expected(row) for row in rows_of(units)] == expected
     counted = [count_unit(system_host().fs, unit).record_count for unit in units]
     assert sum(counted) == len(expected)
+
+
+def test_timestamp_types_and_headers_may_change_from_batch_to_batch() -> None:
+    """Where all rows of a step are alike their column is a constant, and where not it is none."""
+    host = SimulatedHost()
+    file = host.fs.open("/log", create=True)
+    kinds = [TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME, TimestampType.CREATE_TIME]
+    places = [0]
+    for offset, kind in enumerate(kinds):
+        record = Record(offset, 5, b"k", b"v", (("h", b"x"),) if offset == 1 else ())
+        data = bytes(encode_batch([record], base_offset=offset, timestamp_type=kind))
+        file.write(places[-1], data)
+        places.append(places[-1] + len(data))
+    reader = RowReader(host.fs, SCHEMA, EVERYWHERE, "failfast", TIMESTAMP_SLACK_MS)
+
+    def told(first: int, last: int) -> list[tuple[int, list[dict[str, Any]] | None]]:
+        unit = WorkUnit("/log", "t", 0, places[first], places[last], first, last)
+        rows = [row for batch in reader.read(unit) for row in batch.to_pylist()]
+        return [(row["timestampType"], row["headers"]) for row in rows]
+
+    with_header = (1, [{"key": "h", "value": b"x"}])
+    assert told(0, 3) == [(0, None), with_header, (0, None)]
+    assert [told(0, 1), told(1, 2), told(2, 3)] == [[(0, None)], [with_header], [(0, None)]]
 
 
 def test_a_segment_is_split_at_index_entries() -> None:
