@@ -15,7 +15,7 @@ _COLUMNS = (*DEFAULT_COLUMNS, HEADERS)
 
 
 class ReadySource(DataSource):
-    """Rows like ours, option `rows`, with values of `valueBytes`."""
+    """Rows like ours, option `rows`, with values of `valueBytes`; of them `columns`, or all."""
 
     @classmethod
     def name(cls) -> str:
@@ -23,21 +23,27 @@ class ReadySource(DataSource):
         return "ready"
 
     def schema(self) -> str:
-        """Return all columns, headers too."""
-        return ddl_of(_COLUMNS)
+        """Return the columns that are asked for; without the option all, headers too."""
+        return ddl_of(self._names())
 
     def reader(self, schema: object) -> DataSourceReader:
         """Return what hands the batches out."""
         del schema
-        return ReadyReader(int(self.options["rows"]), int(self.options["valueBytes"]))
+        value_bytes = int(self.options.get("valueBytes", 0))
+        return ReadyReader(int(self.options["rows"]), value_bytes, self._names())
+
+    def _names(self) -> tuple[str, ...]:
+        names = self.options.get("columns")
+        return _COLUMNS if names is None else tuple(names.split(","))
 
 
 class ReadyReader(DataSourceReader):
     """Yields one batch over and over."""
 
-    def __init__(self, row_count: int, value_bytes: int) -> None:
+    def __init__(self, row_count: int, value_bytes: int, names: Sequence[str]) -> None:
         self._row_count = row_count
         self._value_bytes = value_bytes
+        self._names = names
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return eight tasks."""
@@ -56,7 +62,8 @@ class ReadyReader(DataSourceReader):
             "timestampType": 0,
             "headers": None,
         }
-        batch = pa.RecordBatch.from_pylist([row] * _BATCH_ROWS, schema=arrow_schema(_COLUMNS))
+        row = {name: row[name] for name in self._names}
+        batch = pa.RecordBatch.from_pylist([row] * _BATCH_ROWS, schema=arrow_schema(self._names))
         left = partition.value
         while left > 0:
             yield batch.slice(0, min(left, _BATCH_ROWS))

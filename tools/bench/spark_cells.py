@@ -18,6 +18,7 @@ from logstore.tools.bench.figures import Bar, Metric
 from logstore.tools.bench.layout_cells import LayoutCell, Workplace
 from logstore.tools.bench.layout_data import KIB_RECORDS, SMALL_RECORDS, TIME_MS
 from logstore.tools.bench.spark_data import DAY_MS, make_day, make_segments
+from logstore.tools.bench.spark_turns import in_turns, seconds_of, warm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,13 +77,6 @@ class SparkPlace(Workplace):
         return path
 
 
-def _seconds(frame: DataFrame) -> float:
-    """Return how long it takes to read all rows and look at none."""
-    began = time.perf_counter()
-    frame.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - began
-
-
 def _session(core_count: int = 2) -> SparkSession:
     from logstore.compat.spark import local_session
 
@@ -117,9 +111,12 @@ class ReadAll:
             return spark.read.format("ready").options(rows=rows, valueBytes=value_bytes).load()
 
         try:
-            _seconds(_every_column(spark, warm_path, minPartitions=_WARM_TASKS))
-            _seconds(ready(warm_count))
-            ours, theirs = _seconds(_every_column(spark, path)), _seconds(ready(count))
+            few = _every_column(spark, warm_path, minPartitions=_WARM_TASKS)
+            warm(warm_count, lambda: seconds_of(few), lambda: seconds_of(ready(warm_count)))
+            everything = _every_column(spark, path)
+            ours, theirs = in_turns(
+                lambda: seconds_of(everything), lambda: seconds_of(ready(count))
+            )
         finally:
             spark.stop()
         return {
@@ -130,17 +127,27 @@ class ReadAll:
 
 
 def scan_metadata(place: SparkPlace) -> Mapping[str, float]:
-    """Topic, partition, offset and timestamp of all records, without values."""
+    """Topic, partition, offset and timestamp of all records, beside ready Arrow batches of them."""
     from logstore.compat.spark import read
+    from logstore.tools.bench.ready_source import ReadySource
 
     path, count, _ = place.day("100 B")
-    warm_path, _ = place.warm("100 B")
+    warm_path, warm_count = place.warm("100 B")
     spark = _session()
+    spark.dataSource.register(ReadySource)
+
+    def ready(rows: int) -> DataFrame:
+        names = ",".join(_METADATA)
+        return spark.read.format("ready").options(rows=rows, columns=names).load()
+
     try:
-        _seconds(read(spark, warm_path, _METADATA, minPartitions=_WARM_TASKS))
-        return {"records": count / _seconds(read(spark, path, _METADATA)) / 1e6}
+        few = read(spark, warm_path, _METADATA, minPartitions=_WARM_TASKS)
+        warm(warm_count, lambda: seconds_of(few), lambda: seconds_of(ready(warm_count)))
+        everything = read(spark, path, _METADATA)
+        ours, theirs = in_turns(lambda: seconds_of(everything), lambda: seconds_of(ready(count)))
     finally:
         spark.stop()
+    return {"records": count / ours / 1e6, "ready": count / theirs / 1e6}
 
 
 def count_all(place: SparkPlace) -> Mapping[str, float]:
@@ -343,7 +350,8 @@ CELLS = [
         for name in _SHAPES
     ),
     _cell("read", "without values, 100 B", scan_metadata,
-          Metric("records", "M records/s", _at_least(5))),
+          Metric("records", "M records/s", _at_least(5)),
+          Metric("ready", "M records/s of ready batches")),
     *(
         _cell(PEER_SCENARIO, f"every column, {name}", KafkaSource(name),
               Metric("ours", "MB/s"), Metric("theirs", "MB/s of Spark's Kafka source"),

@@ -3,31 +3,28 @@ Our source and Spark's own Kafka source in one session, one after the other; pri
 
 Run by :mod:`logstore.tools.bench.spark_peer` with the pyspark that has such a source::
 
-    python -m logstore.tools.bench.spark_versus DIRECTORY BOOTSTRAP TOPIC CORES JAR,JAR WARM
+    python -m logstore.tools.bench.spark_versus DIRECTORY BOOTSTRAP TOPIC CORES JAR,JAR ENDING
 
-WARM is an `endingOffsets`: up to there both read once before they are measured.
+ENDING is an `endingOffsets`: up to there both are read, and counted, before they are measured.
 """
 
 from __future__ import annotations
 
 import sys
-import time
-from typing import TYPE_CHECKING
 
 import orjson
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from logstore.tools.bench.spark_turns import in_turns, seconds_of, warm
 
 #: so that each core takes part in it
 _WARM_TASKS = "8"
 
 
 def main() -> None:
-    """Measure both, and check that both saw the same number of records."""
+    """Measure both, and check that both see the same number of the first records."""
     from logstore.compat.spark import local_session, read
 
-    directory, bootstrap, topic, core_count, jars, warm = sys.argv[1:]
+    directory, bootstrap, topic, core_count, jars, ending = sys.argv[1:]
     settings = {"spark.jars": jars, "spark.ui.showConsoleProgress": "false"}
     spark = local_session(f"local[{core_count}]", settings)
     spark.sparkContext.setLogLevel("ERROR")
@@ -35,25 +32,23 @@ def main() -> None:
     ours = read(spark, directory, includeHeaders="true")
     kafka = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
     theirs = kafka.options(subscribe=topic, includeHeaders="true").load()
-    for kind, options in (
-        ("logstore", {"path": directory}),
-        ("kafka", {"kafka.bootstrap.servers": bootstrap}),
-    ):
-        few = spark.read.format(kind).options(subscribe=topic, includeHeaders="true", **options)
-        _seconds(few.options(endingOffsets=warm, minPartitions=_WARM_TASKS).load())
-    found = {"ours": _seconds(ours), "theirs": _seconds(theirs)}
-    counts = {ours.count(), theirs.count()}
-    spark.stop()
-    if len(counts) > 1:
+    few = [
+        spark.read.format(kind)
+        .options(subscribe=topic, includeHeaders="true", **options)
+        .options(endingOffsets=ending, minPartitions=_WARM_TASKS)
+        .load()
+        for kind, options in (
+            ("logstore", {"path": directory}),
+            ("kafka", {"kafka.bootstrap.servers": bootstrap}),
+        )
+    ]
+    counts = [frame.count() for frame in few]
+    if counts[0] != counts[1]:
         sys.exit(f"the two sources do not see the same records: {counts}")
-    print(orjson.dumps(found).decode())
-
-
-def _seconds(frame: DataFrame) -> float:
-    """Return how long it takes to read all rows and look at none."""
-    began = time.perf_counter()
-    frame.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - began
+    warm(counts[0], lambda: seconds_of(few[0]), lambda: seconds_of(few[1]))
+    found = in_turns(lambda: seconds_of(ours), lambda: seconds_of(theirs))
+    spark.stop()
+    print(orjson.dumps(dict(zip(("ours", "theirs"), found, strict=True))).decode())
 
 
 if __name__ == "__main__":
