@@ -32,6 +32,10 @@ class GroupWire:
     def __init__(self, bootstrap: str) -> None:
         self._wire = Wire(bootstrap)
 
+    def close(self) -> None:
+        """Hang up."""
+        self._wire.close()
+
     def _ask(self, key: int, request: Message, kind: type[MessageT], version: int) -> MessageT:
         header = struct.pack(">hhih", key, version, 7, 4) + b"test" + b"\0"
         self._wire.send_frame(header + encode_message(request, version))
@@ -41,7 +45,7 @@ class GroupWire:
         return decode_message(kind, answer, version, 5)
 
     def beat(
-        self, group: str, member_id: str, epoch: int, version: int = VERSION, **fields: Any
+        self, group: str, member_id: str, epoch: int, /, version: int = VERSION, **fields: Any
     ) -> ConsumerGroupHeartbeatResponse:
         """Send a heartbeat; what is not told is null."""
         request = ConsumerGroupHeartbeatRequest(

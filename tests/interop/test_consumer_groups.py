@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from tests.interop.group_wire import GroupWire, RawMember
 from tests.interop.our_broker import OurBroker
 from tests.interop.samples import numbered
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
 
 RECORD_COUNT = 120
 SECONDS_MAX = 60
@@ -159,27 +159,27 @@ def test_the_java_consumer(
 
 def rested(bootstrap: str, *members: RawMember) -> DescribedGroup:
     """Let members live until nothing moves any more; return their group as it is described."""
-    wire = GroupWire(bootstrap)
+    with closing(GroupWire(bootstrap)) as wire:
 
-    def is_at_rest() -> list[DescribedGroup]:
-        for member in members:
-            member.beat(wire)
-        (group,) = wire.describe(members[0].group)
-        has_all = sum(len(member.partitions) for member in members) == 6
-        return [group] if has_all and group.group_state == "Stable" else []
+        def is_at_rest() -> list[DescribedGroup]:
+            for member in members:
+                member.beat(wire)
+            (group,) = wire.describe(members[0].group)
+            has_all = sum(len(member.partitions) for member in members) == 6
+            return [group] if has_all and group.group_state == "Stable" else []
 
-    return eventually(is_at_rest, what="a stable group", seconds=SECONDS_MAX)[0]
+        return eventually(is_at_rest, what="a stable group", seconds=SECONDS_MAX)[0]
 
 
 def told_again(bootstrap: str, group: str) -> DescribedGroup:
     """Return a group as a broker that has just started describes it."""
-    wire = GroupWire(bootstrap)
+    with closing(GroupWire(bootstrap)) as wire:
 
-    def described() -> list[DescribedGroup]:
-        (found,) = wire.describe(group)
-        return [found] if found.error_code == 0 else []
+        def described() -> list[DescribedGroup]:
+            (found,) = wire.describe(group)
+            return [found] if found.error_code == 0 else []
 
-    return eventually(described, what=f"{group} is loaded", seconds=SECONDS_MAX)[0]
+        return eventually(described, what=f"{group} is loaded", seconds=SECONDS_MAX)[0]
 
 
 def by_member(group: DescribedGroup) -> dict[str, Any]:
