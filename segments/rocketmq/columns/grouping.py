@@ -63,11 +63,11 @@ def intern(
     """
     count: Number = 0
     mask = len(slots) - 1
-    before, size_before = np.int64(0), np.int64(-1)
+    before, size_before, code = np.int64(0), np.int64(-1), np.int32(0)
     for row in range(table.shape[1]):
         at, size = np.int64(table[place, row]), np.int64(table[place + 1, row])
         if size_before == size and _is_same(source, before, at, size):
-            codes[row] = codes[row - 1]
+            codes[row] = code
             continue
         before, size_before = at, size
         value: Number = size
@@ -85,7 +85,8 @@ def intern(
             firsts[count] = row
             count += 1
             slots[slot] = count
-        codes[row] = slots[slot] - 1
+        code = np.int32(slots[slot] - 1)
+        codes[row] = code
     return count
 
 

@@ -8,13 +8,13 @@ it: string i is ``data[bounds[i]:bounds[i + 1]]``. Nulls take no bytes and are m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from logstore.segments.rocketmq.columns import grouping, kernel
+from logstore.segments.rocketmq.columns.kept_property import kept_property
 from logstore.segments.rocketmq.columns.record_scan import RecordScan
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 
@@ -66,102 +66,102 @@ class MessageColumns:
     def __len__(self) -> int:
         return len(self.scan)
 
-    @cached_property
+    @kept_property
     def physical_offset(self) -> NDArray[np.int64]:
         """Where each record starts, as it says itself."""
         return self.scan.column(kernel.PHYSICAL_OFFSET)
 
-    @cached_property
+    @kept_property
     def size_bytes(self) -> NDArray[np.int32]:
         """How long each record is."""
         return self._small(kernel.SIZE)
 
-    @cached_property
+    @kept_property
     def topic(self) -> NumberedColumn:
         """The topics."""
         return NumberedColumn(self.scan.topic_numbers, self.scan.topics)
 
-    @cached_property
+    @kept_property
     def queue_id(self) -> NDArray[np.int32]:
         """The queues of their topics."""
         return self._small(kernel.QUEUE_ID)
 
-    @cached_property
+    @kept_property
     def queue_offset(self) -> NDArray[np.int64]:
         """The places in their queues."""
         return self.scan.column(kernel.QUEUE_OFFSET)
 
-    @cached_property
+    @kept_property
     def flag(self) -> NDArray[np.int32]:
         """The clients' flags."""
         return self._small(kernel.FLAG)
 
-    @cached_property
+    @kept_property
     def sys_flag(self) -> NDArray[np.int32]:
         """The system flags."""
         return self._small(kernel.SYS_FLAG)
 
-    @cached_property
+    @kept_property
     def born_timestamp_ms(self) -> NDArray[np.int64]:
         """When clients sent them."""
         return self.scan.column(kernel.BORN_MS)
 
-    @cached_property
+    @kept_property
     def store_timestamp_ms(self) -> NDArray[np.int64]:
         """When they were stored."""
         return self.scan.column(kernel.STORE_MS)
 
-    @cached_property
+    @kept_property
     def born_host(self) -> NumberedColumn:
         """The clients' addresses, as ``host:port``."""
         return self._hosts(kernel.BORN_HOST)
 
-    @cached_property
+    @kept_property
     def store_host(self) -> NumberedColumn:
         """The brokers' addresses, as ``host:port``."""
         return self._hosts(kernel.STORE_HOST)
 
-    @cached_property
+    @kept_property
     def reconsume_times(self) -> NDArray[np.int32]:
         """How often they were sent back."""
         return self._small(kernel.RECONSUME_TIMES)
 
-    @cached_property
+    @kept_property
     def prepared_transaction_offset(self) -> NDArray[np.int64]:
         """Physical offsets of the half messages that they come from, 0 without."""
         return self.scan.column(kernel.PREPARED_OFFSET)
 
-    @cached_property
+    @kept_property
     def body_crc(self) -> NDArray[np.int32]:
         """Checksums of the bodies."""
         return self._small(kernel.BODY_CRC)
 
-    @cached_property
+    @kept_property
     def tags_code(self) -> NDArray[np.int64]:
         """What consume queue units say of the tags."""
         return self.scan.column(kernel.TAGS_CODE)
 
-    @cached_property
+    @kept_property
     def body(self) -> BytesColumn:
         """The bodies as they are stored."""
         return self._bytes(kernel.BODY)
 
-    @cached_property
+    @kept_property
     def properties_text(self) -> BytesColumn:
         """The properties as they are stored."""
         return self._bytes(kernel.TEXT)
 
-    @cached_property
+    @kept_property
     def tags(self) -> BytesColumn:
         """The values of ``TAGS``."""
         return self._bytes(kernel.TAGS)
 
-    @cached_property
+    @kept_property
     def keys(self) -> BytesColumn:
         """The values of ``KEYS``."""
         return self._bytes(kernel.KEYS)
 
-    @cached_property
+    @kept_property
     def unique_key(self) -> BytesColumn:
         """The clients' ids."""
         return self._bytes(kernel.UNIQUE_KEY)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.segments.rocketmq.columns import grouping, kernel, scan_loops
+from logstore.segments.rocketmq.columns.kept_property import kept_property
 from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.messages.dispatch_request import SCHEDULE_TOPIC, DispatchRequest
 from logstore.segments.rocketmq.messages.java_strings import java_hash
@@ -114,17 +114,17 @@ class RecordScan:
         found: NDArray[np.int64] = self.table[number].copy()
         return found
 
-    @cached_property
+    @kept_property
     def topic_numbers(self) -> NDArray[np.int32]:
         """For each row which of `topics` is its topic."""
         return self._topics[0]
 
-    @cached_property
+    @kept_property
     def topics(self) -> list[str]:
         """The different topics, in the order in which they come."""
         return self._topics[1]
 
-    @cached_property
+    @kept_property
     def _topics(self) -> tuple[NDArray[np.int32], list[str]]:
         codes, found = self.intern(kernel.TOPIC)
         return codes, [topic.decode("utf-8", "replace") for topic in found]
@@ -142,20 +142,20 @@ class RecordScan:
         start, size = int(self.table[place, row]), int(self.table[place + 1, row])
         return None if size < 0 else self.data[start : start + size].tobytes()
 
-    @cached_property
+    @kept_property
     def is_queued(self) -> NDArray[np.bool_]:
         """Which rows get a consume queue unit: not what is prepared or rolled back."""
         kind = self.table[kernel.SYS_FLAG] & TRANSACTION_MASK
         queued: NDArray[np.bool_] = (kind == TRANSACTION_NONE) | (kind == TRANSACTION_COMMIT)
         return queued
 
-    @cached_property
+    @kept_property
     def is_inner_batch(self) -> NDArray[np.bool_]:
         """Which rows hold several messages."""
         found: NDArray[np.bool_] = self.table[kernel.SYS_FLAG] & INNER_BATCH != 0
         return found
 
-    @cached_property
+    @kept_property
     def is_multi_dispatch(self) -> NDArray[np.bool_]:
         """Which rows go to light queues besides their own."""
         found: NDArray[np.bool_] = self.table[kernel.MULTI_DISPATCH_BYTES] >= 0
@@ -281,7 +281,8 @@ def scan_records(
 def _mend_tags_codes(scan: RecordScan, deliver_time: DeliverTime | None) -> None:
     """Fill in what the compiled loop cannot know: odd tags, and when delayed messages are due."""
     codes: NDArray[Any] = scan.table[kernel.TAGS_CODE]
-    for row in np.flatnonzero(codes == kernel.NO_UTF8).tolist():
+    has_odd = codes.max(initial=0) == kernel.NO_UTF8  # there is no higher one
+    for row in np.flatnonzero(codes == kernel.NO_UTF8).tolist() if has_odd else ():
         codes[row] = tags_code(scan.text(row, kernel.TAGS) or b"")
     if deliver_time is None:
         return
