@@ -155,6 +155,22 @@ def test_damage_is_counted_and_passed_over(tmp_path: Path, logstore: CommandLine
     assert after["codec-gzip"]["records"] == before["codec-gzip"]["records"] - first_count
 
 
+def test_damage_at_the_end_of_a_log_is_counted(tmp_path: Path, logstore: CommandLine) -> None:
+    """Where a broker would end the log of a store that was closed cleanly, of either layout."""
+    store = GoldenCase("plain", "5.5.0").copy_store(tmp_path / "store")
+    last = max((store / "commitlog").iterdir())
+    content = bytearray(last.read_bytes())
+    content[90] ^= 1
+    last.write_bytes(content)
+    assert logstore("stats", store, "--json").json["damaged"] == 1
+
+    data = copy_of_data("kafka-4.3", tmp_path)
+    log = max((data / "shapes-0").glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-5])
+    found = topics_of(logstore("stats", data, "--json", "--topics", "shapes").json)
+    assert found["shapes"]["damaged"] == 1
+
+
 def test_people_get_a_few_lines_a_topic(store: Path, logstore: CommandLine) -> None:
     """Counts with commas, a sparkline, the spread, and with --partitions a table."""
     lines = logstore("stats", store, "--partitions").lines

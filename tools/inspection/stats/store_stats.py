@@ -93,6 +93,7 @@ def measure_store(
 
     """
     given = {"path": options.path, "columns": "offset", "isolation": "read_uncommitted"}
+    given["mode"] = "dropmalformed"  # damage is counted, too
     if options.topics is not None:
         given["topics"] = ",".join(options.topics)
     read = parse_options(given)
