@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import random
-import shutil
 import time
 from typing import TYPE_CHECKING, ClassVar
 
@@ -193,6 +192,8 @@ class SystemFileSystem:
 
     def remove_directory(self, path: str) -> None:
         """Remove a directory with all that is in it; fine if it is not there."""
+        import shutil  # rarely used, and it loads every codec of the standard library
+
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib.metadata
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -16,7 +18,8 @@ from logstore import __version__
 from logstore.compat.bridge import late_loops
 from logstore.errors import LogStoreError
 from logstore.tools import cli as cli_module
-from logstore.tools.cli import COMMANDS, SUMMARIES, cli
+from logstore.tools.cli import COMMANDS, SUMMARIES, LazyGroup, cli
+from logstore.tools.commands.serve_process import settle
 from tests.tools.command_line import CommandLine
 
 SECONDS_MAX = 30
@@ -178,3 +181,28 @@ def test_shells_can_complete() -> None:
         _LOGSTORE_COMPLETE="bash_complete", COMP_WORDS="logstore serve --js", COMP_CWORD="2"
     )
     assert found.stdout.splitlines() == ["plain,--json"]
+
+
+@pytest.fixture
+def not_collecting() -> Iterator[None]:
+    """The state of a process that has just begun to run the command line."""
+    thresholds = gc.get_threshold()
+    gc.disable()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+    gc.enable()
+
+
+@pytest.mark.usefixtures("not_collecting")
+def test_garbage_is_collected_once_a_command_is_there() -> None:
+    """One that serves takes longer to begin, and does it when it is ready."""
+    group = LazyGroup("logstore")
+    context = click.Context(group)
+    assert group.get_command(context, "serve") is not None
+    assert not gc.isenabled()
+    settle()
+    assert gc.isenabled()
+    gc.disable()
+    assert group.get_command(context, "ls") is not None
+    assert gc.isenabled()

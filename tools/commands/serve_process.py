@@ -8,7 +8,6 @@ import json
 import os
 import resource
 import signal
-import tempfile
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 
@@ -50,6 +49,8 @@ def data_directory(given: str | None) -> Generator[DataDirectory]:
     if given is not None:
         yield DataDirectory(os.path.abspath(given), is_temporary=False)
         return
+    import tempfile  # not where the directory is given: a start is short
+
     with tempfile.TemporaryDirectory(prefix="logstore-", ignore_cleanup_errors=True) as path:
         yield DataDirectory(path, is_temporary=True)
 
@@ -98,10 +99,10 @@ def stop_asked() -> asyncio.Event:
 
 
 def settle() -> None:
-    """Keep what lives now out of collections: it lives until the end."""
-    gc.collect()
+    """Collect from now on, but nothing of what lives now: it lives until the end."""
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
+    gc.enable()
 
 
 def say_ready(ready: Mapping[str, object], sentence: str, *, is_json: bool) -> None:
