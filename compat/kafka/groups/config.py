@@ -40,6 +40,14 @@ class GroupConfig:
     #: how long a new member may wait for its first join to end (Kafka has no setting for it)
     new_member_join_timeout_ms: int = 300_000
 
+    def takes_session(self, timeout_ms: int) -> bool:
+        """Tell whether a member of a classic group may have that session timeout."""
+        shortest_ms, longest_ms = (
+            self.group_min_session_timeout_ms,
+            self.group_max_session_timeout_ms,
+        )
+        return shortest_ms <= timeout_ms <= longest_ms
+
     @classmethod
     def of(cls, settings: BrokerSettings) -> GroupConfig:
         """Return those of a broker's settings that are about groups."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.admission import admit
 from logstore.compat.kafka.groups.commit import Commit, metadata_fits
 from logstore.compat.kafka.groups.config import GroupConfig
-from logstore.compat.kafka.groups.consumer.cluster import Cluster, MemoryCluster
-from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
-from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.exchange import (
     NO_MEMBER_ID,
     DescribedGroup,
@@ -37,6 +35,7 @@ from logstore.compat.kafka.groups.offsets_log import (
     decode_group_metadata_value,
     decode_key,
     decode_offset_commit_value,
+    is_of_consumer_group,
 )
 from logstore.compat.kafka.groups.pending_offsets import PendingOffsets
 from logstore.compat.kafka.groups.surroundings import Surroundings
@@ -45,6 +44,9 @@ from logstore.host import Host
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.configs.settings import BrokerSettings
+    from logstore.compat.kafka.groups.consumer.cluster import Cluster
+    from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
+    from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
     from logstore.compat.kafka.transactions.markers import Marker
 
 
@@ -70,12 +72,22 @@ class GroupCoordinator:
         #: what every request is refused with: NONE while the coordinator serves
         self.refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self.surroundings = Surroundings(config, timers, rng, log)
-        self.consumers = ConsumerGroups(
-            self.surroundings, cluster or MemoryCluster(), self.groups, lambda: self.refusal
-        )
+        self.consumer_groups: dict[str, ConsumerGroup] = {}
+        self._cluster = cluster
         self._offsets = OffsetTable()
         self._pending = PendingOffsets()
         self._expiry_timer: Timer | None = None
+
+    @cached_property
+    def consumers(self) -> ConsumerGroups:
+        """Who answers for the groups of KIP-848; imported where there is such a group."""
+        from logstore.compat.kafka.groups.consumer.cluster import MemoryCluster
+        from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
+
+        return ConsumerGroups(
+            self.surroundings, self._cluster or MemoryCluster(), self.consumer_groups, self.groups,
+            lambda: self.refusal,
+        )  # fmt: skip
 
     # coming and going
 
@@ -109,7 +121,8 @@ class GroupCoordinator:
         self.refusal = ErrorCode.NONE
         for group in list(self.groups.values()):
             group.rebalance.start_sessions()
-        self.consumers.start_timers()
+        if self.consumer_groups:
+            self.consumers.start_timers()
         self._expire_later()
         self.surroundings.answers.give()
 
@@ -121,7 +134,8 @@ class GroupCoordinator:
         for group in self.groups.values():
             group.rebalance.die(ErrorCode.NOT_COORDINATOR)
         self.groups.clear()
-        self.consumers.close()
+        if self.consumer_groups:
+            self.consumers.close()
         self._offsets.clear()
         self._pending.clear()
         self.surroundings.answers.give()
@@ -134,7 +148,8 @@ class GroupCoordinator:
         error = self._join_error(join)
         group = None if error else self.groups.get(join.group_id)
         if error is ErrorCode.NONE and group is None:
-            if not self.consumers.is_free(join.group_id):
+            rival = self.consumer_groups.get(join.group_id)
+            if rival is not None and not rival.is_empty:
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             elif join.member_id == NO_MEMBER_ID:
                 group, error = self._create(join.group_id)
@@ -269,8 +284,7 @@ class GroupCoordinator:
         """
         if self.refusal is not ErrorCode.NONE:
             return self.refusal, {}
-        is_known = self._any_group(group_id) is not None
-        offsets = self._offsets.of_group(group_id) if is_known else {}
+        offsets = self._offsets.of_group(group_id) if self._any_group(group_id) else {}
         wanted = offsets if partitions is None else partitions
         return ErrorCode.NONE, {partition: offsets.get(partition) for partition in wanted}
 
@@ -316,9 +330,8 @@ class GroupCoordinator:
         if self.refusal is not ErrorCode.NONE:
             return DescribedGroup(group_id, self.refusal)
         group = self.groups.get(group_id)
-        if group is None:
-            return DescribedGroup(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        return group.described()
+        unknown = DescribedGroup(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        return unknown if group is None else group.described()
 
     def list_groups(
         self, states: Collection[str] = (), types: Collection[str] = ()
@@ -328,12 +341,8 @@ class GroupCoordinator:
             return self.refusal, []
         wanted_states = {state.strip().lower() for state in states}
         wanted_types = {group_type.strip().lower() for group_type in types}
-        return ErrorCode.NONE, [
-            group.listed()
-            for group in self._all_groups()
-            if (not wanted_states or group.state.value.lower() in wanted_states)
-            and (not wanted_types or group.group_type in wanted_types)
-        ]
+        lines = [group.listed() for group in self._all_groups()]
+        return ErrorCode.NONE, [one for one in lines if one.is_among(wanted_states, wanted_types)]
 
     def delete_group(self, group_id: str) -> ErrorCode:
         """Remove an empty group and its offsets."""
@@ -366,15 +375,16 @@ class GroupCoordinator:
     # what the steps are made of
 
     def _any_group(self, group_id: str) -> Group | ConsumerGroup | None:
-        return self.groups.get(group_id) or self.consumers.groups.get(group_id)
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
     def _all_groups(self) -> list[Group | ConsumerGroup]:
-        return [*self.groups.values(), *self.consumers.groups.values()]
+        return [*self.groups.values(), *self.consumer_groups.values()]
 
     def _replay(self, entry: ReplayedRecord) -> None:
         about, value = decode_key(entry.key), entry.value
         if about is None:
-            self.consumers.replay(entry.key, value)
+            if is_of_consumer_group(entry.key):
+                self.consumers.replay(entry.key, value)
         elif isinstance(about, GroupMetadataKey):
             self.groups.pop(about.group_id, None)
             if value is not None:
@@ -393,18 +403,16 @@ class GroupCoordinator:
         return self.refusal if group_id else ErrorCode.INVALID_GROUP_ID
 
     def _join_error(self, join: Join) -> ErrorCode:
-        config = self.surroundings.config
         if not join.group_id:
             return ErrorCode.INVALID_GROUP_ID
-        timeout_ms = join.session_timeout_ms
-        shortest_ms = config.group_min_session_timeout_ms
-        if not shortest_ms <= timeout_ms <= config.group_max_session_timeout_ms:
+        if not self.surroundings.config.takes_session(join.session_timeout_ms):
             return ErrorCode.INVALID_SESSION_TIMEOUT
         return self.refusal
 
     def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
         group = Group(group_id, self.surroundings)
-        error = self.consumers.make_way(group_id)
+        is_taken = group_id in self.consumer_groups
+        error = self.consumers.make_way(group_id) if is_taken else ErrorCode.NONE
         error = error or group.store({})
         if error is not ErrorCode.NONE:
             return None, error
@@ -457,7 +465,7 @@ class GroupCoordinator:
                 commit.member_id, commit.group_instance_id, commit.generation_id,
                 is_transactional=is_transactional,
             )  # fmt: skip
-        if commit.group_id in self.consumers.groups:
+        if commit.group_id in self.consumer_groups:
             return self.consumers.commit_error(commit)
         if commit.generation_id < 0:
             return ErrorCode.NONE

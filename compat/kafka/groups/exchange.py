@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
 
@@ -145,6 +145,11 @@ class ListedGroup:
     state: GroupState | ConsumerGroupState
     #: "classic" or "consumer"
     group_type: str
+
+    def is_among(self, states: Collection[str], types: Collection[str]) -> bool:
+        """Tell whether it is in one of these states and of these types; none of them means any."""
+        has_state = not states or self.state.value.lower() in states
+        return has_state and (not types or self.group_type in types)
 
 
 class Answers:

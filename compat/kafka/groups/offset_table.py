@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,
@@ -13,6 +13,9 @@ from logstore.compat.kafka.groups.offsets_log import (
     encode_offset_commit_key,
     encode_offset_commit_value,
 )
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 
 #: A topic's name and the index of one of its partitions.
 TopicPartition = tuple[str, int]

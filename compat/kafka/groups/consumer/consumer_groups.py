@@ -44,13 +44,13 @@ from logstore.compat.kafka.groups.consumer.membership import (
     static_member,
     unknown_member,
 )
+from logstore.compat.kafka.groups.consumer.records import GroupChange
 from logstore.compat.kafka.groups.consumer.request_check import check_heartbeat
 from logstore.compat.kafka.groups.consumer.states import MemberState
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.segments.kafka.internal_topics.record_types import InternalRecord
 from logstore.segments.kafka.internal_topics.schema import NO_ID
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 
@@ -71,10 +71,11 @@ class ConsumerGroups:
         self,
         surroundings: Surroundings,
         cluster: Cluster,
+        groups: dict[str, ConsumerGroup],
         classic: dict[str, Group],
         refusal: Callable[[], ErrorCode],
     ) -> None:
-        self.groups: dict[str, ConsumerGroup] = {}
+        self.groups = groups
         self._surroundings = surroundings
         self._cluster = cluster
         self._classic = classic
@@ -241,11 +242,6 @@ class ConsumerGroups:
 
     # administration
 
-    def is_free(self, group_id: str) -> bool:
-        """Tell whether a group of another kind may have the name."""
-        group = self.groups.get(group_id)
-        return group is None or group.is_empty
-
     def make_way(self, group_id: str) -> ErrorCode:
         """Remove an empty group because one of another kind begins; return what went wrong."""
         group = self.groups.get(group_id)
@@ -338,7 +334,7 @@ class ConsumerGroups:
             self._surroundings.config, self._cluster.settings_of_group(group_id)
         )
 
-    def _commit(self, group: ConsumerGroup, changes: Sequence[InternalRecord]) -> None:
+    def _commit(self, group: ConsumerGroup, changes: Sequence[GroupChange]) -> None:
         """Write records and let them hold; a group that is new takes a classic one's place."""
         if not changes:
             return
@@ -371,7 +367,7 @@ class ConsumerGroups:
     def _remove(self, group: ConsumerGroup, gone: Iterable[ConsumerMember]) -> None:
         """Take members out; the others get what they had with their next heartbeats."""
         members = dict(group.members)
-        changes: list[InternalRecord] = []
+        changes: list[GroupChange] = []
         for member in gone:
             del members[member.member_id]
             changes += records.no_member(group.group_id, member.member_id)

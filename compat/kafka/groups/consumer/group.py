@@ -23,12 +23,11 @@ from logstore.compat.kafka.groups.consumer.member import (
     Target,
     TopicIdPartition,
 )
-from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
+from logstore.compat.kafka.groups.consumer.records import GroupChange, ResolvedRegex
 from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
 from logstore.compat.kafka.groups.exchange import ListedGroup
 from logstore.compat.kafka.groups.offsets_log import GroupRecord
 from logstore.compat.kafka.groups.subscription import CONSUMER_PROTOCOL_TYPE
-from logstore.segments.kafka.internal_topics.record_types import InternalRecord
 
 #: that of a group in which nobody wants anything yet; it has no record
 _FIRST_EPOCH = 1
@@ -214,7 +213,7 @@ class ConsumerGroup:
 
     # what its records change
 
-    def apply(self, record: InternalRecord) -> None:
+    def apply(self, record: GroupChange) -> None:
         """Take in the next record."""
         self._appliers[record.record_type](record.key, record.value)
 

@@ -11,6 +11,7 @@ from logstore.compat.kafka.groups.config import GroupConfig
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 
+
 @attrs.frozen
 class GroupSettings:
     """

@@ -35,10 +35,9 @@ from logstore.compat.kafka.groups.consumer.member import (
 )
 from logstore.compat.kafka.groups.consumer.membership import Newcomer
 from logstore.compat.kafka.groups.consumer.reconciliation import Reconciliation
-from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
+from logstore.compat.kafka.groups.consumer.records import GroupChange, ResolvedRegex
 from logstore.compat.kafka.groups.consumer.regexes import check_regex, resolved
 from logstore.compat.kafka.groups.consumer.target_assignment import new_target, topic_ids_wanted
-from logstore.segments.kafka.internal_topics.record_types import InternalRecord
 
 
 @attrs.frozen
@@ -57,7 +56,7 @@ class Outcome:
     before: ConsumerMember
     after: ConsumerMember
     replaced: ConsumerMember | None
-    records: list[InternalRecord]
+    records: list[GroupChange]
     #: the topics that were looked at, for the next heartbeat to see whether they have changed
     shapes: Mapping[str, TopicShape]
     topic_names: frozenset[str]
@@ -103,7 +102,7 @@ class HeartbeatStep:
         self._updated = updated
         self._world = circumstances
         self._cluster = circumstances.cluster
-        self._records: list[InternalRecord] = list(newcomer.records)
+        self._records: list[GroupChange] = list(newcomer.records)
         self._is_as_before = (
             updated == newcomer.member and newcomer.member.member_id in group.members
         )

@@ -30,8 +30,8 @@ from logstore.compat.kafka.groups.consumer.member import (
     LEAVING_FOR_A_WHILE,
     ConsumerMember,
 )
+from logstore.compat.kafka.groups.consumer.records import GroupChange
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.segments.kafka.internal_topics.record_types import InternalRecord
 
 
 @attrs.frozen
@@ -40,7 +40,7 @@ class Newcomer:
 
     member: ConsumerMember
     replaced: ConsumerMember | None = None
-    records: tuple[InternalRecord, ...] = ()
+    records: tuple[GroupChange, ...] = ()
 
 
 def member_of(group: ConsumerGroup, beat: ConsumerHeartbeat) -> Newcomer:

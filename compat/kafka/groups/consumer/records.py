@@ -15,13 +15,16 @@ from logstore.compat.kafka.groups.consumer.member import ConsumerMember, HeldPar
 from logstore.compat.kafka.groups.offsets_log import GroupRecord, GroupRecordError
 from logstore.segments.kafka.internal_topics.codec import (
     MessageError,
+    decode_message,
     decode_version,
+    decode_versioned,
     encode_versioned,
 )
 from logstore.segments.kafka.internal_topics.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     EpochTopicPartitions,
@@ -30,11 +33,6 @@ from logstore.segments.kafka.internal_topics.consumer_group import (
     GroupTargetAssignmentMemberValue,
     GroupTargetAssignmentMetadataValue,
     TopicPartition,
-)
-from logstore.segments.kafka.internal_topics.record_types import (
-    GROUP_RECORDS,
-    InternalRecord,
-    decode_internal_record,
 )
 from logstore.segments.kafka.internal_topics.schema import Message
 
@@ -45,9 +43,28 @@ TARGET_EPOCH = 6
 TARGET = 7
 CURRENT = 8
 REGEX = 16
-TYPES = frozenset({EPOCH, PARTITION_METADATA, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX})
+_KINDS: Mapping[int, tuple[type[Message], type[Message]]] = {
+    EPOCH: (GroupKey, ConsumerGroupMetadataValue),
+    PARTITION_METADATA: (GroupKey, ConsumerGroupPartitionMetadataValue),
+    MEMBER: (GroupMemberKey, ConsumerGroupMemberMetadataValue),
+    TARGET_EPOCH: (GroupKey, GroupTargetAssignmentMetadataValue),
+    TARGET: (GroupMemberKey, GroupTargetAssignmentMemberValue),
+    CURRENT: (GroupMemberKey, ConsumerGroupCurrentMemberAssignmentValue),
+    REGEX: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+}
 
-_VALUE_VERSION = 0
+#: keys and values have one version; the number in front of a key is its type
+_VERSION = 0
+_TYPE_BYTES = 2
+
+
+@attrs.frozen
+class GroupChange:
+    """A record, read: what of a group is so from now on, or is no more (None)."""
+
+    record_type: int
+    key: Message
+    value: Message | None = None
 
 
 @attrs.frozen
@@ -59,16 +76,16 @@ class ResolvedRegex:
     timestamp_ms: int
 
 
-def encoded(record: InternalRecord) -> GroupRecord:
+def encoded(record: GroupChange) -> GroupRecord:
     """Return a record as the log takes it."""
     value = record.value
     return (
         encode_versioned(record.key, record.record_type),
-        None if value is None else encode_versioned(value, _VALUE_VERSION),
+        None if value is None else encode_versioned(value, _VERSION),
     )
 
 
-def decoded(key: bytes, value: bytes | None) -> InternalRecord | None:
+def decoded(key: bytes, value: bytes | None) -> GroupChange | None:
     """
     Return what a record of the log says about a consumer group, None if it is of another kind.
 
@@ -77,20 +94,23 @@ def decoded(key: bytes, value: bytes | None) -> InternalRecord | None:
 
     """
     try:
-        if decode_version(key) not in TYPES:
+        kinds = _KINDS.get(decode_version(key))
+        if kinds is None:
             return None
-        return decode_internal_record(GROUP_RECORDS, key, value)
+        about = decode_message(kinds[0], key, _VERSION, _TYPE_BYTES)
+        told = None if value is None else decode_versioned(kinds[1], value)[1]
     except MessageError as error:
         raise GroupRecordError(str(error)) from error
+    return GroupChange(decode_version(key), about, told)
 
 
-def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> InternalRecord:
+def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupChange:
     """Return the record of a group's epoch."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return _of_group(EPOCH, group_id, value)
 
 
-def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> InternalRecord:
+def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> GroupChange:
     """Return the record of the epoch in which the target assignment was made, and when."""
     value = GroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
@@ -98,7 +118,7 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> InternalRecord
     return _of_group(TARGET_EPOCH, group_id, value)
 
 
-def target(group_id: str, member_id: str, partitions: Target) -> InternalRecord:
+def target(group_id: str, member_id: str, partitions: Target) -> GroupChange:
     """Return the record of what a member shall have."""
     value = GroupTargetAssignmentMemberValue(
         topic_partitions=tuple(
@@ -109,7 +129,7 @@ def target(group_id: str, member_id: str, partitions: Target) -> InternalRecord:
     return _of_member(TARGET, group_id, member_id, value)
 
 
-def member_metadata(group_id: str, member: ConsumerMember) -> InternalRecord:
+def member_metadata(group_id: str, member: ConsumerMember) -> GroupChange:
     """Return the record of what a member is and wants."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
@@ -125,7 +145,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> InternalRecord:
     return _of_member(MEMBER, group_id, member.member_id, value)
 
 
-def current_assignment(group_id: str, member: ConsumerMember) -> InternalRecord:
+def current_assignment(group_id: str, member: ConsumerMember) -> GroupChange:
     """Return the record of what a member has, and must give back."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
@@ -137,35 +157,35 @@ def current_assignment(group_id: str, member: ConsumerMember) -> InternalRecord:
     return _of_member(CURRENT, group_id, member.member_id, value)
 
 
-def resolved_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> InternalRecord:
+def resolved_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> GroupChange:
     """Return the record of what a pattern means."""
     value = ConsumerGroupRegularExpressionValue(
         topics=tuple(sorted(resolved.topics)),
         version=resolved.version,
         timestamp=resolved.timestamp_ms,
     )
-    return attrs.evolve(no_regex(group_id, regex), version=_VALUE_VERSION, value=value)
+    return attrs.evolve(no_regex(group_id, regex), value=value)
 
 
-def no_regex(group_id: str, regex: str) -> InternalRecord:
+def no_regex(group_id: str, regex: str) -> GroupChange:
     """Return the tombstone of a pattern."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-    return InternalRecord(REGEX, key)
+    return GroupChange(REGEX, key)
 
 
-def no_partition_metadata(group_id: str) -> InternalRecord:
+def no_partition_metadata(group_id: str) -> GroupChange:
     """Return the tombstone of what releases before 4.1 kept of topics."""
     return _of_group(PARTITION_METADATA, group_id)
 
 
-def no_member(group_id: str, member_id: str) -> list[InternalRecord]:
+def no_member(group_id: str, member_id: str) -> list[GroupChange]:
     """Return the tombstones of a member."""
     return [_of_member(kind, group_id, member_id) for kind in (CURRENT, TARGET, MEMBER)]
 
 
 def no_group(
     group_id: str, member_ids: Collection[str], regexes: Collection[str]
-) -> list[InternalRecord]:
+) -> list[GroupChange]:
     """Return the tombstones of a group and of all that is in it."""
     return [
         *(_of_member(CURRENT, group_id, member_id) for member_id in member_ids),
@@ -204,14 +224,12 @@ def _held(held: HeldPartitions) -> tuple[EpochTopicPartitions, ...]:
     )
 
 
-def _of_group(kind: int, group_id: str, value: Message | None = None) -> InternalRecord:
-    version = None if value is None else _VALUE_VERSION
-    return InternalRecord(kind, GroupKey(group_id=group_id), version, value)
+def _of_group(kind: int, group_id: str, value: Message | None = None) -> GroupChange:
+    return GroupChange(kind, GroupKey(group_id=group_id), value)
 
 
 def _of_member(
     kind: int, group_id: str, member_id: str, value: Message | None = None
-) -> InternalRecord:
-    version = None if value is None else _VALUE_VERSION
+) -> GroupChange:
     key = GroupMemberKey(group_id=group_id, member_id=member_id)
-    return InternalRecord(kind, key, version, value)
+    return GroupChange(kind, key, value)

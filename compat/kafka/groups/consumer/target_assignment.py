@@ -18,8 +18,7 @@ from logstore.compat.kafka.groups.consumer.assignors.uniform_assignor import ass
 from logstore.compat.kafka.groups.consumer.cluster import Cluster, shapes_of
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
 from logstore.compat.kafka.groups.consumer.member import NO_TARGET, ConsumerMember, Target
-from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
-from logstore.segments.kafka.internal_topics.record_types import InternalRecord
+from logstore.compat.kafka.groups.consumer.records import GroupChange, ResolvedRegex
 
 ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniformly, "range": assign_ranges}
 
@@ -29,7 +28,7 @@ class NewTarget:
     """A target assignment that was worked out, and the records that make it the group's."""
 
     targets: Mapping[str, Target]
-    records: list[InternalRecord]
+    records: list[GroupChange]
 
 
 def new_target(

@@ -141,7 +141,7 @@ def test_a_record_that_cannot_be_read() -> None:
     key, value = stage.log.records[0]
     assert value is not None
     stage.log.records = [(key, value[:5])]
-    with pytest.raises(GroupRecordError, match="Could not read record"):
+    with pytest.raises(GroupRecordError, match="Error reading byte array"):
         stage.restart()
 
 
