@@ -1,4 +1,5 @@
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -52,13 +53,33 @@ final class Transactions {
         Lab.eventually("two check-backs", () -> asked.keySet().stream().filter(body -> body.startsWith("none")).count() >= 2);
         asked.keySet().removeIf(body -> !body.startsWith("none"));
         new TreeMap<>(asked).forEach((body, what) -> lab.say("asked about %s: %s", body, what));
-        List<String> found = new ArrayList<>();
-        for (MessageExt message : lab.drain(topic, 3)) {
-            found.add(Lab.shown(message) + " prepared=" + (message.getPreparedTransactionOffset() > 0));
+        long place = 0;
+        for (MessageExt message : committed(lab, topic, 3)) {
+            message.setQueueOffset(place++);
+            lab.say("%s prepared=%s", Lab.shown(message), message.getPreparedTransactionOffset() > 0);
         }
-        for (String line : found) lab.say("%s", line);
         lab.say("half messages can be pulled: %s", lab.puller().fetchSubscribeMessageQueues("RMQ_SYS_TRANS_HALF_TOPIC").size());
         producer.shutdown();
+    }
+
+    /**
+     * The committed messages in order, each as it came first. One that is asked about twice is
+     * answered twice, and any broker puts what it is told to: whether it asks twice depends on when
+     * its check falls between two op messages. A repeat of what was never asked about is a fault.
+     */
+    private static List<MessageExt> committed(Lab lab, String topic, int count) throws Exception {
+        Map<String, MessageExt> firsts = new LinkedHashMap<>();
+        Lab.eventually(count + " committed messages", () -> {
+            firsts.clear();
+            for (MessageExt message : lab.drain(topic, count)) {
+                boolean isRepeat = firsts.putIfAbsent(Lab.text(message), message) != null;
+                if (isRepeat && message.getProperty("TRANSACTION_CHECK_TIMES") == null) {
+                    throw new IllegalStateException("put twice and never asked about: " + Lab.text(message));
+                }
+            }
+            return firsts.size() >= count;
+        });
+        return new ArrayList<>(firsts.values());
     }
 
     private static MessageExt shell(Message message) {
