@@ -111,7 +111,7 @@ def test_a_segment_is_told_the_aborted_transactions_that_reach_into_it(
     """The sweep gives each segment what a search for that segment alone would have found."""
     aborted = sorted(aborted, key=lambda one: one.last_offset)
     bases = [0, *sorted(cuts), 100]
-    partition = MagicMock(KafkaPartition)
+    partition = MagicMock(KafkaPartition, log=MagicMock(segments={}))
     partition.aborted_transactions.return_value = aborted
     sweep = AbortedSweep(partition, 0, 100)
 
