@@ -84,7 +84,8 @@ class Heard:
                 for field in attrs.fields(type(value))
             }
         if isinstance(value, tuple):
-            parts: tuple[Any, ...] = value
+            # Topics come in the order of their ids: the numbers follow the partitions instead.
+            parts = sorted(value, key=lambda part: -len(getattr(part, "partitions", ())))
             return sorted((self._plain(part) for part in parts), key=str)
         return value
 
