@@ -162,6 +162,7 @@ def test_no_java_is_needed_on_the_machine(tmp_path: Path) -> None:
     assert "rows: 179" in done.stdout, done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_stopped_again_and_again_gets_every_record_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from tests.compat.spark.test_damaged_logs import (
 from tests.segments.kafka.golden_case import GoldenCase, copy_of_data
 from tests.segments.rocketmq.golden_case import GoldenCase as RocketMQCase
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -80,6 +80,7 @@ def test_workers_find_the_same_in_a_rocketmq_store(
     assert told == sorted(told)
 
 
+@pytest.mark.slow
 def test_the_command_says_and_exits_alike_with_a_master(tmp_path: Path) -> None:
     """``logstore verify --master local[2]`` of a damaged RocketMQ store: same lines, same exit."""
     store = GoldenCase("plain", "5.5.0").copy_store(tmp_path / "store")

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from logstore.compat.spark import counts, local_session, read
 from tests.segments.kafka.golden_case import GOLDEN, GoldenCase
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 TRANSACTIONS = [GoldenCase(name, "transactions") for name in ("kafka-4.3", "transactions-4.3")]
 COMPACTED = [GoldenCase(name, "compacted") for name in ("kafka-4.3", "transactions-4.3")]
