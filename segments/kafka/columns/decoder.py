@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logstore.host import File
+from logstore.segments.compiled import loops
 from logstore.segments.kafka.columns import kernel, plain_rows
 from logstore.segments.kafka.columns.batch_run import (
     SOURCE_BYTES_MAX,
@@ -111,7 +112,7 @@ def _columns(run: BatchRun, taken: int) -> RecordColumns:
     batches = run.batches()
     source = run.source(batches)
     next_position = run.file_position + taken
-    if not kernel.is_available():
+    if not loops.is_available():
         return plain_rows.columns(run, source, batches, next_position)
     row_count = int(batches.record_count.sum(dtype=np.int64))
     numbers = np.empty((2, row_count), dtype=np.int64)
@@ -146,7 +147,7 @@ def _columns(run: BatchRun, taken: int) -> RecordColumns:
     )
 
 
-def _bodies(source: RecordSource, batches: BatchColumns) -> kernel.Int64s:
+def _bodies(source: RecordSource, batches: BatchColumns) -> loops.Int64s:
     """Return what :func:`kernel.scan` wants to know of each batch."""
     base_time = np.where(
         batches.is_log_append_time, batches.max_timestamp_ms, batches.base_timestamp_ms

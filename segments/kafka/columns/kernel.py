@@ -11,20 +11,13 @@ What it accepts is what :func:`logstore.segments.kafka.record.decode_records` ac
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
 from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, inlined, uncounted
+
 Int32s = NDArray[np.int32]
-Int64s = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-#: an integer of Python where the loops run as they are, one of 64 bits where they are compiled
-Number = int | np.int64
 
 #: why a record is bad, by the number that a kernel returns; 0 is none
 FAULTS = (
@@ -45,41 +38,7 @@ PLACES = 6
 NULL = -1
 
 
-def is_available() -> bool:
-    """Tell whether numba can be imported, so that the loops are fast."""
-    return _njit is not None
-
-
-def _find_njit() -> Any:
-    try:
-        return importlib.import_module("numba").njit
-    except ImportError:
-        return None
-
-
-_njit = _find_njit()
-
-
-def _compiled(function: FunctionT) -> FunctionT:
-    """
-    Return `function` as numba compiles it at its first call, or as it is without numba.
-
-    None makes arrays, so that none counts references to those that it is given: that costs as much
-    as a short loop at every call, and those of the caller live on anyway.
-    """
-    if _njit is None:
-        return function
-    return cast("FunctionT", _njit(cache=True, nogil=True, _nrt=False)(function))
-
-
-def _inlined(function: FunctionT) -> FunctionT:
-    """Return the same for a step that every record takes: its code stands where it is called."""
-    if _njit is None:
-        return function
-    return cast("FunctionT", _njit(cache=True, nogil=True, forceinline=True, _nrt=False)(function))
-
-
-@_compiled
+@uncounted
 def _varint(source: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """Return (signed 32-bit value, position after it), or (fault, -1)."""
     value: Number = 0
@@ -94,7 +53,7 @@ def _varint(source: Bytes, position: Number, end: Number) -> tuple[Number, Numbe
     return TOO_LONG, -1
 
 
-@_compiled
+@uncounted
 def _varlong(source: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """Return (signed 64-bit value, position after it), or (fault, -1)."""
     value = np.uint64(0)
@@ -109,7 +68,7 @@ def _varlong(source: Bytes, position: Number, end: Number) -> tuple[Number, Numb
     return TOO_LONG, -1
 
 
-@_inlined
+@inlined
 def _field(source: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """Return (size or -1 for null, start of the bytes), or (fault, -1)."""
     if position < end and source[position] < 128:  # most sizes have one byte
@@ -127,7 +86,7 @@ def _field(source: Bytes, position: Number, end: Number) -> tuple[Number, Number
     return size_bytes, start
 
 
-@_compiled
+@uncounted
 def _skip_headers(
     source: Bytes, position: Number, end: Number, count: Number
 ) -> tuple[Number, Number]:
@@ -151,7 +110,7 @@ def _skip_headers(
     return total, position
 
 
-@_inlined
+@inlined
 def _scan_record(
     source: Bytes, position: Number, end: Number, places: Int32s, row: int
 ) -> tuple[Number, Number, Number]:
@@ -186,7 +145,7 @@ def _scan_record(
     return time_delta, offset_delta, 0 if position == end else NOT_FILLED
 
 
-@_compiled
+@uncounted
 def scan(
     source: Bytes,
     bodies: Int64s,
@@ -237,7 +196,7 @@ def scan(
     return row, 0, 0, 0
 
 
-@_compiled
+@uncounted
 def bound(sizes: Int32s, bounds: Int32s, is_null: Flags) -> Number:
     """Fill `bounds` with the running sum of `sizes` and mark the nulls; return how many."""
     total: Number = 0
@@ -254,7 +213,7 @@ def bound(sizes: Int32s, bounds: Int32s, is_null: Flags) -> Number:
     return null_count
 
 
-@_compiled
+@uncounted
 def gather(source: Bytes, starts: Int32s, bounds: Int32s, target: Bytes) -> None:
     """Copy the pieces that begin at `starts` to where `bounds` says, back to back."""
     for row in range(starts.shape[0]):
@@ -267,7 +226,7 @@ def gather(source: Bytes, starts: Int32s, bounds: Int32s, target: Bytes) -> None
             place[index] = piece[index]
 
 
-@_compiled
+@uncounted
 def scan_headers(source: Bytes, places: Int32s, found: Int32s) -> None:
     """
     Note where the names and values of all headers stand, which :func:`scan` has passed.

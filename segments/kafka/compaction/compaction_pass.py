@@ -71,7 +71,7 @@ class CompactionPass:
     def _new_scan(self, key_count_max: int) -> PlainScan | RunScan:
         """Return the fast way where it can be gone: it needs numba."""
         try:
-            from logstore.segments.kafka.compaction.compiled_loops import is_available
+            from logstore.segments.compiled.loops import is_available
             from logstore.segments.kafka.compaction.run_scan import RunScan
         except ImportError:
             return PlainScan(key_count_max)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.segments.compiled.machine_words import copy, put_32, put_64, signed_32, signed_64
-from logstore.segments.kafka.compaction.compiled_loops import (
+from logstore.segments.compiled.loops import (
     Bytes,
     Int64s,
     Number,
@@ -18,6 +17,7 @@ from logstore.segments.kafka.compaction.compiled_loops import (
     compiled,
     uncounted,
 )
+from logstore.segments.compiled.machine_words import copy, put_32, put_64, signed_32, signed_64
 from logstore.segments.kafka.compaction.key_kernel import get_key, is_superseded
 from logstore.segments.kafka.compaction.run_kernel import (
     BASE,

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.segments.compiled.machine_words import word
-from logstore.segments.kafka.compaction.compiled_loops import (
+from logstore.segments.compiled.loops import (
     Bytes,
     Int64s,
     Number,
@@ -22,6 +21,7 @@ from logstore.segments.kafka.compaction.compiled_loops import (
     inlined,
     uncounted,
 )
+from logstore.segments.compiled.machine_words import word
 
 #: what `counts` holds: keys that there are, and that may be; how far the log is known; the largest
 #: offset that was put, _NO_ORDER if one was not; the offset of the first bit

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.segments.compiled.machine_words import signed_32, signed_64
-from logstore.segments.kafka.compaction.compiled_loops import (
+from logstore.segments.compiled.loops import (
     Bytes,
     Int64s,
     Number,
@@ -20,6 +19,7 @@ from logstore.segments.kafka.compaction.compiled_loops import (
     inlined,
     uncounted,
 )
+from logstore.segments.compiled.machine_words import signed_32, signed_64
 from logstore.segments.kafka.compaction.key_kernel import LATEST_PUT, hashed, put_block
 
 #: why a kernel returned: a batch is cut short by the window, not plain, or the map is full

@@ -15,10 +15,10 @@ import numpy as np
 
 from logstore.checksum import crc32c
 from logstore.errors import CorruptEntryError
+from logstore.segments.compiled.loops import Bytes
 from logstore.segments.kafka.batch_walk import parse_entry
 from logstore.segments.kafka.compaction.batch_filter import BatchFilter
 from logstore.segments.kafka.compaction.cleaned_segment import CleanedSegment
-from logstore.segments.kafka.compaction.compiled_loops import Bytes
 from logstore.segments.kafka.compaction.filter_kernel import filter_run
 from logstore.segments.kafka.compaction.key_kernel import (
     FIRST,

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from logstore.checksum import crc32c
 from logstore.errors import CorruptEntryError
 from logstore.os_host import system_host
-from logstore.segments.kafka.columns import Selection, decode_columns, iterate_columns, kernel
+from logstore.segments.compiled import loops
+from logstore.segments.kafka.columns import Selection, decode_columns, iterate_columns
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record import Record, TimestampType, decode_records, encode_batch
 from logstore.segments.kafka.record_batch import HEADER_BYTES, iterate_batches
@@ -35,9 +36,9 @@ fixture_is_fine = settings(suppress_health_check=[HealthCheck.function_scoped_fi
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to decode: numba's loops, and without numba."""
     if request.param == "plain":
-        monkeypatch.setattr(kernel, "is_available", lambda: False)
+        monkeypatch.setattr(loops, "is_available", lambda: False)
     else:
-        assert kernel.is_available(), "numba is missing: install the extra `columns`"
+        assert loops.is_available(), "numba is missing: install the extra `columns`"
     found: str = request.param
     return found
 

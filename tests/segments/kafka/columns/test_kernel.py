@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from logstore.errors import CorruptEntryError
+from logstore.segments.compiled import loops
 from logstore.segments.kafka.columns import Selection, decode_columns, decoder, kernel
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record import (
@@ -47,17 +48,26 @@ def _guarded(value: Any) -> Any:
     return value.view(Guarded) if isinstance(value, np.ndarray) else value
 
 
+def _loaded_anew(module: ModuleType) -> ModuleType:
+    """Return a second one of a module, as it is with what can be imported now."""
+    assert module.__file__ is not None
+    spec = importlib.util.spec_from_file_location(f"{module.__name__}_anew", module.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    anew = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(anew)
+    return anew
+
+
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The module as it is without numba, its four entries taking guarded arrays."""
     monkeypatch.setitem(sys.modules, "numba", None)
-    assert kernel.__file__ is not None
-    spec = importlib.util.spec_from_file_location("kernel_without_numba", kernel.__file__)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert not module.is_available()
+    plain = _loaded_anew(loops)
+    assert not plain.is_available()
+    monkeypatch.setitem(sys.modules, loops.__name__, plain)
+    module = _loaded_anew(kernel)
+    assert not hasattr(module.scan, "py_func"), "numba has compiled it"
     for name in ("scan", "bound", "gather", "scan_headers"):
         function = getattr(module, name)
 
@@ -65,7 +75,8 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
             return function(*map(_guarded, arguments))
 
         monkeypatch.setattr(module, name, guarded)
-    monkeypatch.setattr(module, "is_available", lambda: True)
+    monkeypatch.setattr(plain, "is_available", lambda: True)
+    monkeypatch.setattr(decoder, "loops", plain)
     monkeypatch.setattr(decoder, "kernel", module)
     return module
 

@@ -1,4 +1,4 @@
-"""How the loops of a compaction are compiled, and what they work on."""
+"""How loops over records are compiled, and what they work on."""
 
 from __future__ import annotations
 
