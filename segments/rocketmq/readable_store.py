@@ -169,12 +169,14 @@ class ReadableStore:
     def runtime(self) -> dict[str, str]:
         """Return what Java's runtime table says about the store, by Java's keys."""
         ratio = str(self.cleaning.commit_log_disk_ratio)
+        # Java's MappedFileQueue.getMinOffset() of no files at all.
+        minimum = self.commit_log.min_physical_offset if self.commit_log.files() else -1
         return {
             **self.stats.runtime(),
             "commitLogDiskRatio": ratio,
             f"commitLogDiskRatio_{self.commit_log.directory}": ratio,
             "consumeQueueDiskRatio": str(self.cleaning.consume_queue_disk_ratio),
-            "commitLogMinOffset": str(self.commit_log.min_physical_offset),
+            "commitLogMinOffset": str(minimum),
             "commitLogMaxOffset": str(self.commit_log.max_physical_offset),
             "dispatchBehindBytes": str(self.dispatching.behind_bytes),
         }

@@ -45,14 +45,28 @@ def start_real(
         missing(str(reason))
 
 
+def started(which: str, directory: Path) -> RocketMQPeer | OurRocketMQ:
+    """Return a broker that has been started; see :data:`Session`."""
+    if which == "real":
+        return start_real("5", directory)
+    layout = "kafka" if which == "foreign" else "rocketmq"
+    return OurRocketMQ(directory, SETTINGS, layout=layout).start()
+
+
+def java_alone(which: str, version: str, scenario: str, directory: Path) -> list[str]:
+    """Return what one scenario prints of a broker that has nothing else to do."""
+    directory.mkdir(parents=True)
+    broker = started(which, directory)
+    try:
+        found = java_client(broker, version, directory, scenario)
+        return found.get(scenario, ["!! the section is missing", *found.get("stderr", [])])
+    finally:
+        broker.stop(kill=True)
+
+
 def record(which: str, directory: Path) -> Transcript:
     """Run every program against one broker and return what they printed; see :data:`Session`."""
-    broker: RocketMQPeer | OurRocketMQ
-    if which == "real":
-        broker = start_real("5", directory)
-    else:
-        layout = "kafka" if which == "foreign" else "rocketmq"
-        broker = OurRocketMQ(directory, SETTINGS, layout=layout).start()
+    broker = started(which, directory)
     try:
         with ThreadPoolExecutor(2) as pool:
             beside = pool.submit(lambda: {"cpp": cpp_client(broker), "ali-ons": ali_ons(broker)})

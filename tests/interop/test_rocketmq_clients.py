@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.interop.rocketmq_programs import AdminCommand, admin_commands
-from tests.interop.rocketmq_sessions import Session, session
+from tests.interop.rocketmq_sessions import Session, java_alone, session
 
 __all__ = ["session"]
 
@@ -51,11 +52,21 @@ def complaints(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("section", JAVA)
 @pytest.mark.parametrize("version", ["5", "4"])
-def test_java(session: Session, broker: str, version: str, section: str) -> None:
-    """A scenario of the official Java client, 5.5.0 and 4.9.8."""
+def test_java(session: Session, broker: str, version: str, section: str, tmp_path: Path) -> None:
+    """
+    A scenario of the official Java client, 5.5.0 and 4.9.8.
+
+    On a busy machine the client (a send that runs out of time is sent in another way) and the real
+    broker (which looks at waiting pulls every five seconds) show other things now and then: what
+    differs is run once more on fresh brokers, with nothing beside it.
+    """
     real = printed(session, "real", f"java-{version}", section)
+    ours = printed(session, broker, f"java-{version}", section)
+    if complaints(real) or ours != real:
+        real = java_alone("real", version, section, tmp_path / "real")
+        ours = java_alone(broker, version, section, tmp_path / "ours")
     assert complaints(real) == []
-    assert printed(session, broker, f"java-{version}", section) == real
+    assert ours == real
 
 
 @pytest.mark.parametrize("section", CPP)

@@ -479,11 +479,13 @@ def test_no_room_for_the_next_file_is_its_own_status(host: SimulatedHost) -> Non
 def test_puts_are_counted_and_timed(host: SimulatedHost) -> None:
     """Messages and bytes by topic; the runtime table has Java's names."""
     store = roomy(host)
+    assert store.runtime()["commitLogMinOffset"] == "-1"
     sizes = [store.put_message(draft("A")).size_bytes, store.put_message(draft("A")).size_bytes]
     store.put_batch(batch(b"x", b"y", topic="B"))
     assert store.stats.put_times_by_topic == {"A": 2, "B": 2}
     assert store.stats.put_size_bytes_by_topic["A"] == sum(sizes)
     runtime = store.runtime()
     assert runtime["putMessageTimesTotal"] == "4"
+    assert runtime["commitLogMinOffset"] == "0"
     assert runtime["commitLogMaxOffset"] == str(store.commit_log.max_physical_offset)
     assert runtime["dispatchBehindBytes"] == str(store.commit_log.max_physical_offset)
