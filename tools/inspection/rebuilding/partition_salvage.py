@@ -24,11 +24,11 @@ from logstore.segments.kafka.producer_snapshot import snapshot_name
 from logstore.segments.kafka.producer_state import ProducerStates
 from logstore.segments.kafka.segment_files import LOG, offset_file_name
 from logstore.tools.inspection.rebuilding.derived_files import DerivedFile, PartitionFold
+from logstore.tools.inspection.verification.segment_pass import scan_segment
 from logstore.tools.inspection.verification.segment_scan import (
     LostStretch,
     ScanRequest,
     SegmentScan,
-    scan_segment,
 )
 
 _LOG_NAME = re.compile(r"([0-9]{20})\.log(\.swap)?")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from operator import lt, sub
+from typing import TypeAlias
 
 import attrs
 
@@ -25,6 +26,7 @@ _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 #: how much longer than elsewhere the way behind the last entry may be
 _RUN_FACTOR = 4
+Entries: TypeAlias = tuple[tuple[int, int], ...]
 #: how many wrong entries of one file are named
 _SHOWN_MAX = 3
 
@@ -39,7 +41,7 @@ class IndexFile:
     """
 
     name: str
-    entries: tuple[tuple[int, int], ...]
+    entries: Entries
     rest_bytes: int = 0
     is_missing: bool = False
 
@@ -133,6 +135,8 @@ class IndexVerdict:
     time_findings: tuple[Finding, ...]
     end: IndexEnd | None
     longest_bytes: int | None
+    #: there are entries that lead elsewhere than they should
+    is_wrong: bool
 
 
 def judged(segment: SegmentIndexes) -> IndexVerdict:
@@ -156,6 +160,7 @@ def judged(segment: SegmentIndexes) -> IndexVerdict:
         tuple(time_findings),
         end,
         max(map(sub, positions[1:], positions), default=None),
+        bool(wrong or wrong_times),
     )
 
 
@@ -193,10 +198,11 @@ def _shape(index: IndexFile, scan: SegmentScan) -> Iterator[Finding]:
 
 def _wrong_offsets(segment: SegmentIndexes) -> Iterator[Finding]:
     index, scan = segment.offsets, segment.scan
-    if _are_offsets_right(index, scan):
+    start = scan.right_entry_count
+    previous = index.entries[start - 1] if start else (scan.base_offset - 1, -1)
+    if _are_offsets_right(index.entries, start, scan):
         return
-    previous = (scan.base_offset - 1, -1)
-    for slot, (offset, position) in enumerate(index.entries):
+    for slot, (offset, position) in enumerate(index.entries[start:], start):
         reason = None
         target, holder = scan.at_position.get(position), scan.at_offset.get(offset)
         if offset <= previous[0] or position <= previous[1]:
@@ -217,23 +223,27 @@ def _wrong_offsets(segment: SegmentIndexes) -> Iterator[Finding]:
             yield Finding("index-entry", index.name, reason, slot * _OFFSET_ENTRY.size, offset)
 
 
-def _are_offsets_right(index: IndexFile, scan: SegmentScan) -> bool:
+def _are_offsets_right(entries: Entries, start: int, scan: SegmentScan) -> bool:
     """Tell quickly, as an index may have a million entries, whether each is as it was made."""
-    offsets = [offset for offset, _ in index.entries]
-    positions = [position for _, position in index.entries]
-    found = [scan.at_position.get(position) for position in positions]
-    return _rises(offsets) and offsets == [batch and batch.last_offset for batch in found]
+    offsets = [offset for offset, _ in entries[start:]]
+    found = [scan.at_position.get(position) for _, position in entries[start:]]
+    is_behind = not start or not offsets or offsets[0] > entries[start - 1][0]
+    return (
+        is_behind
+        and _rises(offsets)
+        and offsets == [batch and batch.last_offset for batch in found]
+    )
 
 
-def _are_times_right(index: IndexFile, scan: SegmentScan) -> bool:
-    times = [time_ms for time_ms, _ in index.entries]
-    offsets = [offset for _, offset in index.entries]
-    found = [scan.at_offset.get(offset) for offset in offsets]
+def _are_times_right(entries: Entries, start: int, scan: SegmentScan) -> bool:
+    times = [time_ms for time_ms, _ in entries[max(start - 1, 0) :]]
+    offsets = [offset for _, offset in entries[max(start - 1, 0) :]]
+    found = [scan.at_offset.get(offset) for _, offset in entries[start:]]
     return (
         _rises(times)
         and offsets == sorted(offsets)
-        and times == [batch and batch.max_timestamp_ms for batch in found]
-        and times == [batch and batch.max_timestamp_so_far_ms for batch in found]
+        and times[bool(start) :] == [batch and batch.max_timestamp_ms for batch in found]
+        and times[bool(start) :] == [batch and batch.max_timestamp_so_far_ms for batch in found]
     )
 
 
@@ -266,10 +276,11 @@ def _missed_offsets(
 
 def _wrong_times(segment: SegmentIndexes) -> Iterator[Finding]:
     index, scan = segment.times, segment.scan
-    if _are_times_right(index, scan):
+    start = scan.right_time_count
+    last_ms, last_offset = index.entries[start - 1] if start else (-1, scan.base_offset)
+    if _are_times_right(index.entries, start, scan):
         return
-    last_ms, last_offset = -1, scan.base_offset
-    for slot, (time_ms, offset) in enumerate(index.entries):
+    for slot, (time_ms, offset) in enumerate(index.entries[start:], start):
         holder, reason = scan.at_offset.get(offset), None
         if time_ms <= last_ms or offset < last_offset:
             reason = f"entry ({time_ms}, {offset}) does not come after ({last_ms}, {last_offset})"

@@ -19,11 +19,8 @@ from logstore.tools.inspection.verification.indexes import (
     read_index,
     read_time_index,
 )
-from logstore.tools.inspection.verification.segment_scan import (
-    ScanRequest,
-    SegmentScan,
-    scan_segment,
-)
+from logstore.tools.inspection.verification.segment_pass import scan_segment
+from logstore.tools.inspection.verification.segment_scan import ScanRequest, SegmentScan
 
 
 @attrs.frozen
@@ -56,12 +53,11 @@ class SegmentTask:
         """Make the pass; `note` is told how many more bytes are done. Raises OSError."""
         offsets = read_index(fs, self.directory, self.base_offset)
         times = read_time_index(fs, self.directory, self.base_offset)
-        wanted = {offset for offset, _ in offsets.entries} | {o for _, o in times.entries}
         request = ScanRequest(
             base_offset=self.base_offset,
             limit_offset=self.limit_offset,
-            positions=frozenset(position for _, position in offsets.entries),
-            offsets=tuple(sorted(wanted)),
+            index_entries=offsets.entries,
+            time_entries=times.entries,
             snapshots=self.snapshots,
             has_records=self.has_records,
         )
@@ -69,8 +65,11 @@ class SegmentTask:
         file = fs.open(path, writable=False)
         try:
             scan = scan_segment(file, request, note)
+            verdict = judged(SegmentIndexes(offsets, times, scan, is_active=self.is_active))
+            if verdict.is_wrong:  # to say how, all that it leads to must be known
+                scan = scan_segment(file, attrs.evolve(request, has_landmarks=True))
+                verdict = judged(SegmentIndexes(offsets, times, scan, is_active=self.is_active))
         finally:
             file.close()
-        verdict = judged(SegmentIndexes(offsets, times, scan, is_active=self.is_active))
         slim = attrs.evolve(scan, at_position={}, at_offset={})
         return ScannedSegment(slim, verdict, self.is_active)
