@@ -19,6 +19,23 @@ settings.load_profile(
 )
 
 
+_INTEROP = Path(__file__).resolve().parent / "interop"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """
+    Leave out files in which `-m` will find nothing: importing all of them takes ten seconds.
+
+    Each of several test processes pays that, on the cores on which the others already test.
+    """
+    wanted: str = config.getoption("markexpr")
+    if wanted.startswith("not interop"):
+        return collection_path == _INTEROP or None
+    if wanted.startswith("interop") and collection_path.match("test_*.py"):
+        return b"mark.interop" not in collection_path.read_bytes() or None
+    return None
+
+
 @pytest.fixture(scope="session")
 def golden() -> Path:
     """Directory of the golden data; see its README for what is where. Never write there."""

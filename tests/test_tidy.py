@@ -141,6 +141,20 @@ def test_only_the_server_opens_sockets() -> None:
     assert [path for path in found if path not in SOCKET_KEEPERS] == []
 
 
+def test_every_file_of_interop_is_marked_so() -> None:
+    """The fast run passes over the whole folder: a test there without the mark would never run."""
+    marks = {
+        path: any(
+            isinstance(node, ast.Assign) and "pytest.mark.interop" in ast.unparse(node)
+            for node in tree_of(path).body
+        )
+        for path in python_files("tests/interop")
+        if Path(path).name.startswith("test_")
+    }
+    assert len(marks) > 40
+    assert [path for path, is_marked in marks.items() if not is_marked] == []
+
+
 def test_every_module_says_what_it_is() -> None:
     """The first line of a module of the package is a sentence about it."""
     files = python_files(*CODE_FOLDERS)
