@@ -28,7 +28,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
     Each of several test processes pays that, on the cores on which the others already test.
     """
-    wanted: str = config.getoption("markexpr")
+    wanted = str(config.getoption("markexpr"))
     if wanted.startswith("not interop"):
         return collection_path == _INTEROP or None
     if wanted.startswith("interop") and collection_path.match("test_*.py"):
