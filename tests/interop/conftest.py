@@ -188,15 +188,12 @@ def kafka_tool() -> RunTool:
     def run(
         name: str, *args: str, stdin: str | None = None, check: bool = True, version: str = VERSION
     ) -> Done:
-        archive = class_archive(version)
-        # What talks to a broker loads most of what the others load, too.
-        flags = archive.flags(may_write="--bootstrap-server" in args)
+        flags = class_archive(version).flags(may_write=False)
         try:
             command = java(version, name, *args, jvm=f"{TOOL_JVM} {flags}")
         except PeerUnavailable as reason:
             missing(str(reason))
         done = subprocess.run(command, text=True, capture_output=True, input=stdin, timeout=90)
-        archive.settle()
         if check:
             assert done.returncode == 0, f"{name} {args}: {done.stdout}\n{done.stderr}"
         return Done(done.returncode, done.stdout, done.stderr)

@@ -111,7 +111,8 @@ class KafkaPeer:
         self._may_move = port is None
         self._formats = as_is is None
         self._settings = dict(settings or {})
-        self._jvm = jvm or os.environ.get("KAFKA_JVM", BROKER_JVM)
+        self._jvm = jvm or os.environ.get("KAFKA_JVM", "")
+        self._archive = class_archive(self.version)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -197,8 +198,9 @@ class KafkaPeer:
 
         Raises :class:`PeerToolError` with both outputs where it fails and `check` is set.
         """
+        jvm = f"{TOOL_JVM} {self._archive.flags(may_write=False)}"
         done = subprocess.run(
-            java(self.version, name, *args),
+            java(self.version, name, *args, jvm=jvm),
             text=True,
             capture_output=True,
             input=stdin,
@@ -230,7 +232,8 @@ class KafkaPeer:
     def _launch(self) -> bool:
         """Start the process; tell whether it came to answer before it ended or time was up."""
         file = self.directory / "server.properties"
-        command = java(self.version, "kafka.Kafka", str(file), jvm=self._jvm, level="INFO")
+        jvm = self._jvm or f"{BROKER_JVM} {self._archive.flags(may_write=True)}"
+        command = java(self.version, "kafka.Kafka", str(file), jvm=jvm, level="INFO")
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -243,7 +246,10 @@ class KafkaPeer:
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline and self._process.poll() is None:
             if answers(self.port):
-                return self._process.poll() is None  # else somebody else's broker answered
+                if self._process.poll() is not None:
+                    return False  # somebody else's broker answered
+                self._archive.write(self.pid)
+                return True
             time.sleep(0.02)
         return False
 
@@ -284,8 +290,8 @@ def java(
 
 
 def class_archive(version: str) -> ClassArchive:
-    """Return the archive of classes for the tools of that Kafka."""
-    return ClassArchive(_cache_directory(version))
+    """Return the archive of classes for that Kafka, its broker's and so most of its tools'."""
+    return ClassArchive(_cache_directory(version), "broker")
 
 
 @cache

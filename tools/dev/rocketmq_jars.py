@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from logstore.tools.dev.class_archive import ClassArchive
 from logstore.tools.dev.maven import PeerToolError, PeerUnavailable, class_path
 
 #: The newest 5.x whose artifacts are complete (5.5.1 lacks its servers), and the last 4.x.
@@ -98,6 +99,11 @@ def java(
         "-Drocketmq.client.logUseSlf4j=true",
         *("-cp", f"{classes}:{path}" if classes else path, main, *args),
     ]
+
+
+def class_archive(version: str) -> ClassArchive:
+    """Return the archive of classes for that RocketMQ, its broker's and so most of the others'."""
+    return ClassArchive(_cache_directory(version), "broker")
 
 
 def compiled(version: str, sources: Sequence[Path]) -> Path:

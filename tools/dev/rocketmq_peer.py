@@ -28,7 +28,7 @@ from logstore.tools.dev.remoting_request import (
     is_broker_up,
     lists_broker,
 )
-from logstore.tools.dev.rocketmq_jars import MQADMIN, VERSIONS, java
+from logstore.tools.dev.rocketmq_jars import MQADMIN, VERSIONS, class_archive, java
 
 #: Each server would spend two to three seconds of CPU time on a certificate of its own.
 _NO_TLS = "-Dtls.server.mode=disabled"
@@ -88,7 +88,8 @@ class RocketMQPeer:
         self._others_name_server = name_server
         self._settings = dict(settings or {})
         self._name_server_jvm = NAME_SERVER_JVM if jvm else f"{NAME_SERVER_JVM} {_NO_TLS}"
-        self._jvm = jvm or os.environ.get("ROCKETMQ_JVM", BROKER_JVM)
+        self._jvm = jvm or os.environ.get("ROCKETMQ_JVM", "")
+        self._archive = class_archive(self.version)
         self._is_urged = is_urged
         self._may_move = broker_port is None
         self._name_server: subprocess.Popen[bytes] | None = None
@@ -169,14 +170,18 @@ class RocketMQPeer:
         """Start what does not run; tell whether clients came to be served before time was up."""
         deadline = time.monotonic() + START_SECONDS_MAX
         if self._name_server is None and self._others_name_server is None:
-            self._name_server = self._spawn(
-                "namesrv", _NAME_SERVER, {"listenPort": self.port}, self._name_server_jvm
-            )
+            jvm = self._name_server_jvm
+            if not self._jvm:
+                jvm = f"{jvm} {self._archive.flags(may_write=False)}"
+            properties = {"listenPort": self.port}
+            self._name_server = self._spawn("namesrv", _NAME_SERVER, properties, jvm)
         host, _, port = self.bootstrap.rpartition(":")
         name_server, broker = (host, int(port)), ("127.0.0.1", self.broker_port)
-        self._broker = self._spawn("broker", _BROKER, self._properties(), self._jvm)
+        jvm = self._jvm or f"{BROKER_JVM} {self._archive.flags(may_write=True)}"
+        self._broker = self._spawn("broker", _BROKER, self._properties(), jvm)
         if not self._wait(lambda: is_broker_up(broker), deadline):
             return False
+        self._archive.write(self._broker.pid)
         if self._is_urged:
             with contextlib.suppress(OSError, ValueError):
                 ask(broker, UPDATE_BROKER_CONFIG, body=b"brokerPermission=6\n")
