@@ -171,13 +171,21 @@ class Follower:
         return self.batches() > batches
 
     def await_that(self, is_so: Callable[[], bool]) -> None:
-        """Wait for it; a query that Spark gives up itself is started again."""
-        eventually(lambda: is_so() or self.has_ended(), QUERY_SECONDS_MAX, what="the query")
+        """Wait while it goes forward; a query that Spark gives up itself is started again."""
         while not is_so():
-            # On a busy machine Spark's own ten seconds for a Python process to start are too few.
-            assert SLOW_START in self.told(), self.told()
-            self.start()
-            eventually(lambda: is_so() or self.has_ended(), QUERY_SECONDS_MAX, what="the query")
+            if self.has_ended():
+                # Spark's own ten seconds for a Python process to start can be too few.
+                assert SLOW_START in self.told(), self.told()
+                self.start()
+            self._await_a_step(is_so)
+
+    def _await_a_step(self, is_so: Callable[[], bool]) -> None:
+        done = self.batches()
+        eventually(
+            lambda: is_so() or self.has_done(done) or self.has_ended(),
+            QUERY_SECONDS_MAX,
+            what="the query",
+        )
 
     def has_ended(self) -> bool:
         """Tell whether it has ended by itself."""
