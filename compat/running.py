@@ -7,9 +7,8 @@ import contextlib
 import errno
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-import attrs
 import uvloop
 
 from logstore.compat.server import Server, Service
@@ -72,8 +71,7 @@ async def listen_within(
     return found_port
 
 
-@attrs.frozen
-class Served:
+class Served(NamedTuple):
     """
     One more service on the loop of another; `on_start` learns its server and port.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import attrs
+from typing import NamedTuple
 
 NEVER = 2**63 - 1
 
 
-@attrs.frozen
-class FlushPolicy:
+class FlushPolicy(NamedTuple):
     """
     Flush once `messages` offsets were appended since the last flush, or `interval_ms` have passed.
 

@@ -12,7 +12,7 @@ operating system would.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import attrs
 
@@ -76,8 +76,7 @@ class Lock(Protocol):
         ...
 
 
-@attrs.frozen
-class DirectoryEntry:
+class DirectoryEntry(NamedTuple):
     """One name in a directory. `size_bytes` is 0 for directories."""
 
     name: str
@@ -85,8 +84,7 @@ class DirectoryEntry:
     size_bytes: int
 
 
-@attrs.frozen
-class VolumeSpace:
+class VolumeSpace(NamedTuple):
     """
     The size of a volume, and how much of it this process may still fill.
 

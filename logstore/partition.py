@@ -8,9 +8,7 @@ A layout is plugged in by registering a :class:`Layout` under the entry-point gr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
-
-import attrs
+from typing import NamedTuple, Protocol
 
 from logstore.host import Host
 
@@ -18,16 +16,14 @@ from logstore.host import Host
 LAYOUT_GROUP = "logstore.layouts"
 
 
-@attrs.frozen
-class Header:
+class Header(NamedTuple):
     """One named value that travels with a record. Names may repeat."""
 
     name: str
     value: bytes | None
 
 
-@attrs.frozen
-class Record:
+class Record(NamedTuple):
     """The meeting point of the layouts: what an application writes and reads."""
 
     key: bytes | None
@@ -37,8 +33,7 @@ class Record:
     offset: int = -1
 
 
-@attrs.frozen
-class AppendResult:
+class AppendResult(NamedTuple):
     """Offsets that an append got: ``[base_offset, next_offset)``."""
 
     base_offset: int

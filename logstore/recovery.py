@@ -10,9 +10,7 @@ replaced.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from logstore.host import File, FileSystem
@@ -22,8 +20,7 @@ _PIECE_BYTES = 1 << 20
 _ZEROS = bytes(_PIECE_BYTES)
 
 
-@attrs.frozen
-class Recovery:
+class Recovery(NamedTuple):
     """
     The outcome of opening a log after an unclean stop.
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
-
-import attrs
+from typing import NamedTuple, Protocol
 
 
 class Retainable(Protocol):
@@ -31,8 +29,7 @@ class Retainable(Protocol):
         ...
 
 
-@attrs.frozen
-class RetentionPolicy:
+class RetentionPolicy(NamedTuple):
     """
     Bounds of age and size; None means no such bound.
 

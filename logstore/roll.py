@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import random
 
 
-@attrs.frozen
-class RollPolicy:
+class RollPolicy(NamedTuple):
     """
     Limits of one segment, for its layout's ``has_room_for``.
 

@@ -21,9 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Generic, NoReturn, Protocol, TypeVar
-
-import attrs
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 from logstore.errors import (
     CorruptEntryError,
@@ -91,8 +89,7 @@ class Draft(Protocol[EntryT_co]):
         ...
 
 
-@attrs.frozen
-class Extent:
+class Extent(NamedTuple):
     """
     A run of bytes in one file, to be read or handed to a socket.
 

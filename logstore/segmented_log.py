@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-import attrs
 from sortedcontainers import SortedDict
 
 from logstore.errors import (
@@ -37,8 +36,7 @@ EntryT = TypeVar("EntryT", bound=Entry)
 SegmentT = TypeVar("SegmentT", bound=LogSegment[Any])
 
 
-@attrs.frozen
-class FlushTask:
+class FlushTask(NamedTuple):
     """The flush of all that was appended up to `offset`; `run` may be called in any thread."""
 
     segments: tuple[LogSegment[Any], ...]
@@ -452,7 +450,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         self.active = self.segments.values()[-1]
         self.active.resume()
         self.recovery_point = min(self.recovery_point, self.next_offset)
-        return attrs.evolve(outcome, next_offset=self.next_offset)
+        return outcome._replace(next_offset=self.next_offset)
 
     def _drop_recovering(self, lost: list[SegmentT], outcome: Recovery, reason: str) -> Recovery:
         """Take segments behind damage away, newest first; return the outcome with them counted."""
@@ -462,8 +460,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
             dropped_bytes += segment.content_bytes()
             kept_aside = segment.set_aside() + kept_aside
             self._drop(segment)
-        return attrs.evolve(
-            outcome,
+        return outcome._replace(
             dropped_bytes=outcome.dropped_bytes + dropped_bytes,
             reason=outcome.reason or reason,
             kept_aside=outcome.kept_aside + kept_aside,

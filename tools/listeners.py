@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-
-import attrs
+from typing import NamedTuple
 
 from logstore.segments.kafka.config_keys import ConfigError
 
@@ -18,8 +17,7 @@ _PLAINTEXT = "PLAINTEXT"
 _PORT_MAX = 65535
 
 
-@attrs.frozen
-class Listener:
+class Listener(NamedTuple):
     """An address; without a host it is every address of the machine."""
 
     host: str

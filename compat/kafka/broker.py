@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from logstore.compat.connection import BUFFER_BYTES_USUAL
 from logstore.compat.kafka.configs.dynamic import DynamicConfig
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
-from logstore.compat.kafka.fetch_sessions import FetchSessions
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import uuid
 
     from logstore.compat.kafka.emulation.release import Emulation
+    from logstore.compat.kafka.fetch_sessions import FetchSessions
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
     from logstore.compat.kafka.produce_route import ProduceRoute
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
@@ -70,7 +71,6 @@ class Broker:
         self.offload: Offload = run_at_once
         self.readers = Readers()
         self.flusher = Flusher(lambda: self.offload)
-        self.fetch_sessions = FetchSessions(host)
         self.node_id = store.node_id
         self.cluster_id = store.meta.cluster_id if store.meta is not None else ""
         self.advertised_host = "127.0.0.1"
@@ -163,6 +163,13 @@ class Broker:
     def data_directory(self) -> str:
         """Where the records are."""
         return self.store.directory
+
+    @cached_property
+    def fetch_sessions(self) -> FetchSessions:
+        """The fetchers' sessions; there are none before the first Fetch."""
+        from logstore.compat.kafka.fetch_sessions import FetchSessions
+
+        return FetchSessions(self.host)
 
     # topics
 

@@ -8,8 +8,7 @@ groups of KIP-848; ``transaction.version`` 2 makes Java and franz-go use the pro
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-import attrs
+from typing import NamedTuple
 
 #: metadata.version 7 is 3.3-IV3, the lowest that 4.x knows; 30 is 4.3-IV0
 _METADATA_VERSION_MIN = 7
@@ -24,8 +23,7 @@ _GROUP_VERSION_MAX = 1
 NEW_IN_4_0 = frozenset({TRANSACTION_VERSION, GROUP_VERSION})
 
 
-@attrs.frozen
-class Feature:
+class Feature(NamedTuple):
     """A feature's range of levels, and the level in force (0: not in force)."""
 
     name: str

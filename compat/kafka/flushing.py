@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-import attrs
-
 from logstore.errors import WriteFailedError
 from logstore.segmented_log import FlushTask
 from logstore.segments.kafka.partition import KafkaPartition
@@ -23,10 +21,12 @@ Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]],
 Flushed = Callable[[BaseException | None], None]
 
 
-@attrs.define(eq=False)
 class _Queue:
-    is_running: bool = False
-    waiting: list[tuple[int, Flushed]] = attrs.field(factory=list[tuple[int, Flushed]])
+    __slots__ = ("is_running", "waiting")
+
+    def __init__(self) -> None:
+        self.is_running = False
+        self.waiting: list[tuple[int, Flushed]] = []
 
 
 class Flusher:

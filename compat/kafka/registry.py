@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 MessageHandler = Callable[["Broker", "Client", Any], Any]
 
 
-@attrs.define(slots=True)
-class RawRequest:
+class RawRequest(NamedTuple):
     """A request that its handler reads by itself. `data` is valid during the call only."""
 
     version: int
@@ -51,7 +50,7 @@ def _version_min_of(api: Api) -> int:
     return api.version_min
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Api:
     """
     One entry of the table. It has one kind of handler, which at first only stands in for it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import RejectedAppendError
 
@@ -15,8 +15,7 @@ class InvalidRecordError(RejectedAppendError):
         self.record_errors = record_errors
 
 
-@attrs.frozen
-class RecordError:
+class RecordError(NamedTuple):
     """What is wrong with one record of the batch, by its index in it (KIP-467)."""
 
     batch_index: int

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum, IntEnum
-
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import LogStoreError
 
@@ -67,8 +66,7 @@ class Effect(Enum):
 _BITS = {ConfigType.INT: 32, ConfigType.SHORT: 16, ConfigType.LONG: 64}
 
 
-@attrs.frozen
-class ConfigKey:
+class ConfigKey(NamedTuple):
     """
     One setting. `default` is text, None where Kafka has null.
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-
-import attrs
+from typing import NamedTuple
 
 from logstore.segments.kafka.record import CorruptRecordError, Record, encode_batch
 
@@ -39,8 +38,7 @@ class ControlType(IntEnum):
     UNKNOWN = -1
 
 
-@attrs.frozen
-class EndTransactionMarker:
+class EndTransactionMarker(NamedTuple):
     """The end of a producer's transaction in one partition."""
 
     type: ControlType

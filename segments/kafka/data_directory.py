@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
-
 from logstore.errors import ForeignDirectoryError, LockedError
 from logstore.host import Host, Lock
 from logstore.segments.kafka.directory_name import (
@@ -143,7 +141,7 @@ class DataDirectory:
         fresh = MetaProperties.generate(
             self.node_id, self.host.rng, cluster_id=meta.cluster_id or None
         )
-        self.meta = attrs.evolve(fresh, directory_id=meta.directory_id or fresh.directory_id)
+        self.meta = fresh._replace(directory_id=meta.directory_id or fresh.directory_id)
         self.meta.write(self.host.fs, self.path, self.host.clock.wall_ms())
 
     # what is in it

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import LogStoreError
 
@@ -51,8 +50,7 @@ class Role(Enum):
     STRAY = "-stray"
 
 
-@attrs.frozen
-class PartitionDirectory:
+class PartitionDirectory(NamedTuple):
     """
     What a directory's name says.
 
@@ -82,11 +80,11 @@ class PartitionDirectory:
 
     def deleted_name(self, unique: str) -> str:
         """Return the name to rename this directory to before its files are removed."""
-        return attrs.evolve(self, role=Role.DELETE, unique=unique).name
+        return self._replace(role=Role.DELETE, unique=unique).name
 
     def stray_name(self, unique: str) -> str:
         """Return the name to rename this directory to when nobody knows its topic."""
-        return attrs.evolve(self, role=Role.STRAY, unique=unique).name
+        return self._replace(role=Role.STRAY, unique=unique).name
 
 
 def parse_directory_name(name: str) -> PartitionDirectory:

@@ -17,9 +17,7 @@ Source: ``MetaProperties``, ``MetaPropertiesVersion``, ``PropertiesUtils``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.errors import CorruptFileError, ForeignDirectoryError
 from logstore.host import FileSystem, read_file, write_file
@@ -41,8 +39,7 @@ if TYPE_CHECKING:
 FILE_NAME = "meta.properties"
 
 
-@attrs.frozen
-class MetaProperties:
+class MetaProperties(NamedTuple):
     """What the file says; `directory_id` is 16 bytes."""
 
     cluster_id: str | None

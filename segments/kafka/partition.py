@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import OffsetMismatchError, OffsetOutOfRangeError, RejectedAppendError
 from logstore.flush import NEVER
@@ -43,8 +42,7 @@ from logstore.segments.kafka.validation import accepted
 _log = logging.getLogger(__name__)
 
 
-@attrs.define(slots=True)
-class Appended:
+class Appended(NamedTuple):
     """What a leader answers to a produced batch. For a duplicate: the offsets of the first time."""
 
     base_offset: int
@@ -384,7 +382,7 @@ class KafkaPartition(ReadablePartition):
         task = self.log.begin_flush()
         if self._is_metadata_durable:
             return task
-        return attrs.evolve(task, first=self._sync_metadata)
+        return task._replace(first=self._sync_metadata)
 
     def _sync_metadata(self) -> None:
         """Sync what was written when the partition was created, before any data counts."""

@@ -334,7 +334,7 @@ class PartitionLoader:
             log_start_offset=log_start_offset,
         )
         if partition.log.recovery is None and files.mended is not None:
-            partition.log.recovery = attrs.evolve(files.mended, next_offset=partition.end_offset)
+            partition.log.recovery = files.mended._replace(next_offset=partition.end_offset)
         if self.directory.is_writable and _was_never_led(partition):
             # In one that is not new a power loss may have left an older file to write upon.
             partition.become_leader(0, sync=not is_new)

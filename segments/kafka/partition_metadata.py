@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import io
 import re
-
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, read_file, write_file
@@ -29,8 +28,7 @@ FILE_NAME = "partition.metadata"
 _COLON = re.compile(r":[ \t\n\x0b\f\r]+")
 
 
-@attrs.frozen
-class PartitionMetadata:
+class PartitionMetadata(NamedTuple):
     """What the file says; `topic_id` is 16 bytes."""
 
     topic_id: bytes

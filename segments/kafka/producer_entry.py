@@ -7,6 +7,7 @@ Source: ``ProducerStateEntry``, ``BatchMetadata``, ``CompletedTxn``.
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 import attrs
 
@@ -17,8 +18,7 @@ NO_EPOCH = -1
 NO_TIMESTAMP_MS = -1
 
 
-@attrs.frozen
-class ProducedBatch:
+class ProducedBatch(NamedTuple):
     """One of the last batches of a producer; what a duplicate is answered with."""
 
     first_sequence: int
@@ -33,8 +33,7 @@ class ProducedBatch:
         return self.last_offset - self.offset_delta
 
 
-@attrs.frozen
-class CompletedTransaction:
+class CompletedTransaction(NamedTuple):
     """
     A transaction with data that a marker has ended.
 
@@ -49,8 +48,7 @@ class CompletedTransaction:
     last_stable_offset: int
 
 
-@attrs.frozen
-class OpenTransaction:
+class OpenTransaction(NamedTuple):
     """A transaction that has data in the partition and no marker yet."""
 
     producer_id: int

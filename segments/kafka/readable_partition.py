@@ -10,8 +10,7 @@ Source: ``LocalLog.read``, ``addAbortedTransactions``, ``UnifiedLog.collectAbort
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import OffsetOutOfRangeError
 from logstore.partition import Record as PlainRecord
@@ -25,8 +24,7 @@ from logstore.segments.kafka.transaction_index import AbortedTransaction
 from logstore.span import Span
 
 
-@attrs.frozen
-class CommittedRead:
+class CommittedRead(NamedTuple):
     """
     What a read_committed fetch gets: stored bytes, and which transactions in them to skip.
 

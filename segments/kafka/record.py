@@ -18,9 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.checksum import crc32c
 from logstore.errors import LogStoreError
@@ -73,8 +71,7 @@ class TimestampType(IntEnum):
     LOG_APPEND_TIME = 1
 
 
-@attrs.frozen
-class Record:
+class Record(NamedTuple):
     """
     One record of a partition.
 
@@ -131,7 +128,7 @@ def decode_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MA
         raise CorruptRecordError(f"{len(data) - position} bytes follow the last record")
     if header.attributes & LOG_APPEND_TIME_BIT:
         timestamp_ms = header.max_timestamp_ms
-        records = [attrs.evolve(record, timestamp_ms=timestamp_ms) for record in records]
+        records = [record._replace(timestamp_ms=timestamp_ms) for record in records]
     return records
 
 

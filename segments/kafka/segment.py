@@ -10,9 +10,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
-
-import attrs
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from logstore.errors import CorruptEntryError, OffsetError, WriteFailedError
 from logstore.host import Host
@@ -43,8 +41,7 @@ _NOWHERE = 2**63 - 1
 _pack_stamp = struct.Struct(">qii").pack_into  # base offset, length, leader epoch
 
 
-@attrs.frozen
-class TimestampedOffset:
+class TimestampedOffset(NamedTuple):
     """A record's place in time and in the log."""
 
     timestamp_ms: int

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-
-import attrs
+from types import MappingProxyType
+from typing import NamedTuple
 
 from logstore.errors import ForeignDirectoryError, MissingSegmentError, StorageError
 from logstore.host import Host
@@ -38,8 +38,7 @@ Run = Callable[
 ]
 
 
-@attrs.frozen
-class StoreOptions:
+class StoreOptions(NamedTuple):
     """
     How to open a store.
 
@@ -52,7 +51,7 @@ class StoreOptions:
 
     is_writable: bool = True
     node_id: int | None = None
-    log_defaults: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    log_defaults: Mapping[str, str] = MappingProxyType({})
     progress: Progress | None = None
     recovery_thread_count: int = 1
     release: MetadataVersion | None = None
@@ -368,11 +367,10 @@ def _close(partition: KafkaPartition) -> Exception | None:
     return None
 
 
-@attrs.frozen
 class KafkaLayout:
     """The plug of this layout (see :class:`logstore.partition.Layout`)."""
 
-    name: str = "kafka"
+    name = "kafka"
 
     def recognises(self, host: Host, directory: str) -> bool:
         """Tell whether `directory` has Kafka's files or partition directories."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-
-import attrs
+from typing import NamedTuple
 
 from logstore.segments.kafka.config_keys import (
     LONG_MAX,
@@ -98,8 +97,7 @@ _KEYS = (
 TOPIC_CONFIG_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
 
 
-@attrs.frozen
-class Synonym:
+class Synonym(NamedTuple):
     """A broker setting that is a topic setting's default; its value counts times `factor`."""
 
     name: str

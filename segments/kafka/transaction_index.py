@@ -23,8 +23,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from struct import Struct
 from threading import Lock
-
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, read_file
@@ -38,8 +37,7 @@ _VERSION = 0
 EXTENSION = ".txnindex"
 
 
-@attrs.frozen
-class AbortedTransaction:
+class AbortedTransaction(NamedTuple):
     """One entry. The transaction covers ``[first_offset, last_offset]``, its marker included."""
 
     producer_id: int

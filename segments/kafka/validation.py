@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from logstore.checksum import crc32c
 from logstore.segments.kafka.append_errors import (
     CorruptMessageError,
@@ -314,7 +312,7 @@ def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
     if codec == batch.codec and in_order:
         return _timed(batch, config, now_ms)
     data = encode_batch(
-        [attrs.evolve(record, offset=index) for index, record in enumerate(records)],
+        [record._replace(offset=index) for index, record in enumerate(records)],
         codec=Codec(codec),
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,

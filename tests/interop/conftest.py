@@ -5,20 +5,19 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-import attrs
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from logstore.tools.dev.kafka_peer import TOOL_JVM, KafkaPeer, class_archive, java
+from logstore.tools.dev.kafka_peer import KafkaPeer
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.clients import CLIENTS, Client, settings
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
+from tests.interop.tool_session import Done, ToolSession
 
 VERSION = "4"
 # Both brokers get these: samples carry old timestamps, and groups need not wait for company.
@@ -46,15 +45,6 @@ class Broker(Protocol):
     def stop(self, kill: bool = False) -> None:
         """Stop cleanly, or by SIGKILL."""
         ...
-
-
-@attrs.frozen
-class Done:
-    """How one of Kafka's tools ended."""
-
-    status: int
-    stdout: str
-    stderr: str
 
 
 RunTool = Callable[..., Done]
@@ -182,20 +172,21 @@ def create_topic(topic_name: str) -> CreateTopic:
 
 
 @pytest.fixture(scope="session")
-def kafka_tool() -> RunTool:
+def kafka_tool() -> Iterator[RunTool]:
     """A function that runs one of Kafka's own tools by its short name, without judging it."""
+    sessions: dict[str, ToolSession] = {}
 
     def run(
-        name: str, *args: str, stdin: str | None = None, check: bool = True, version: str = VERSION
+        name: str, *args: str, stdin: str = "", check: bool = True, version: str = VERSION
     ) -> Done:
-        flags = class_archive(version).flags(may_write=False)
         try:
-            command = java(version, name, *args, jvm=f"{TOOL_JVM} {flags}")
+            done = sessions.setdefault(version, ToolSession(version)).run(name, *args, stdin=stdin)
         except PeerUnavailable as reason:
             missing(str(reason))
-        done = subprocess.run(command, text=True, capture_output=True, input=stdin, timeout=90)
         if check:
-            assert done.returncode == 0, f"{name} {args}: {done.stdout}\n{done.stderr}"
-        return Done(done.returncode, done.stdout, done.stderr)
+            assert done.status == 0, f"{name} {args}: {done.stdout}\n{done.stderr}"
+        return done
 
-    return run
+    yield run
+    for session in sessions.values():
+        session.close()

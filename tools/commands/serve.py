@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
 import click
 
 from logstore.tools.commands.serve_process import (
@@ -99,9 +98,7 @@ def serve(
         _refuse(places, "is for RocketMQ's layout or protocol: --layout, --protocol")
     raise_file_limit()
     ports = {"namesrv": namesrv_port, "broker": broker_port}
-    request = attrs.evolve(
-        request, release_version=release_version, emulated_release=emulated_release
-    )
+    request = request._replace(release_version=release_version, emulated_release=emulated_release)
     _serve(request, layout, protocols, ports, name_servers)
 
 
@@ -148,7 +145,7 @@ def _serve(
         from logstore.tools.commands.serve_rocketmq import serve_rocketmq
 
         if request.port is None:
-            request = attrs.evolve(request, port=ports["namesrv"])
+            request = request._replace(port=ports["namesrv"])
         serve_rocketmq(request, ports["broker"], name_servers)
     else:
         from logstore.tools.commands.serve_kafka import serve_kafka

@@ -104,9 +104,7 @@ def _plan(
     if "rocketmq" in protocols:
         is_alone = kafka is None
         port = request.port if is_alone and ports["namesrv"] is None else ports["namesrv"]
-        rocketmq = rocketmq_addresses(
-            attrs.evolve(request, port=port), ports["broker"], name_servers
-        )
+        rocketmq = rocketmq_addresses(request._replace(port=port), ports["broker"], name_servers)
     return _Plan(kafka, rocketmq, () if rocketmq is None else rocketmq.name_servers)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import resource
 import signal
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
-import attrs
 import click
 
 from logstore.compat.bridge.beside import MARKER
@@ -21,8 +20,7 @@ HOME = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the user asks for it
 
 
-@attrs.frozen
-class ServeRequest:
+class ServeRequest(NamedTuple):
     """What the command line asks for; None and empty where it does not say."""
 
     directory: str | None
@@ -35,8 +33,7 @@ class ServeRequest:
     emulated_release: str | None = None
 
 
-@attrs.frozen
-class DataDirectory:
+class DataDirectory(NamedTuple):
     """Where the data stands; a temporary one goes away."""
 
     path: str
@@ -108,6 +105,8 @@ def settle() -> None:
 def say_ready(ready: Mapping[str, object], sentence: str, *, is_json: bool) -> None:
     """Print the one line that says that clients are answered from now on."""
     if is_json:
+        import json
+
         click.echo(json.dumps({**ready, "pid": os.getpid()}))
     else:
         click.echo(f"{sentence}; Ctrl-C stops it")

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import attrs
-
 from logstore.compat.bridge.kafka_over_rocketmq.commit_intent import CommitIntent
 from logstore.compat.bridge.kafka_over_rocketmq.held_batches import HeldBatches, held_config
 from logstore.compat.bridge.kafka_over_rocketmq.queue_producers import QueueProducers
@@ -162,7 +160,7 @@ class QueuePartition(KafkaPartition):
         done = held.append(memoryview(batch.data), now_ms, guard)
         held.began_at.setdefault(batch.producer_id, self.end_offset)
         self._flush_now()
-        return attrs.evolve(done, base_offset=-batch.record_count, last_offset=-1)
+        return done._replace(base_offset=-batch.record_count, last_offset=-1)
 
     def _held(self) -> HeldBatches:
         """Return what is held for the queue; the first transaction begins it."""
@@ -306,7 +304,7 @@ class QueuePartition(KafkaPartition):
             if flushing.first is not None:
                 flushing.first()
 
-        return attrs.evolve(flushing, offset=self.flush_position, first=first)
+        return flushing._replace(offset=self.flush_position, first=first)
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that the task has run: what it covers can be read now."""

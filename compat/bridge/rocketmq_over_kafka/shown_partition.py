@@ -8,8 +8,6 @@ for its topic: so most batches of such a topic are told by their header, too.
 
 from __future__ import annotations
 
-import attrs
-
 from logstore.compat.bridge.memory_file import extent_of
 from logstore.compat.bridge.reserved_names import MESSAGE_REST_NEEDLE
 from logstore.compat.bridge.rocketmq_over_kafka.record_messages import rest_of, without_rest
@@ -48,7 +46,7 @@ class ShownPartition(KafkaPartition):
         found = super().read_committed(offset, size_bytes_max, is_first_whole=is_first_whole)
         if not self.has_rests or found.extent is None:
             return found
-        return attrs.evolve(found, extent=_shown(found.extent))
+        return found._replace(extent=_shown(found.extent))
 
 
 def _shown(extent: Extent) -> Extent:

@@ -22,7 +22,7 @@ Read and written by hand: every consumer asks it before its first record.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
@@ -66,8 +66,7 @@ class _Asked:
     leader_epoch: int = NOT_CHECKED
 
 
-@attrs.frozen
-class _Found:
+class _Found(NamedTuple):
     """Where a time lies; all -1 for "nowhere"."""
 
     timestamp_ms: int = -1

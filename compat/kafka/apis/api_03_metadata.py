@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from typing import TYPE_CHECKING
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.authorized_operations import (
     CLUSTER_OPERATIONS,
@@ -52,16 +50,14 @@ _PARTITION = struct.Struct(">hii")  # error, index, leader
 _PARTITION_V7 = struct.Struct(">hiii")  # and the leader's epoch
 
 
-@attrs.frozen
-class _Wanted:
+class _Wanted(NamedTuple):
     """One topic of a question: its id (zeros: none) and its name."""
 
     topic_id: bytes
     name: bytes | None
 
 
-@attrs.frozen
-class _Question:
+class _Question(NamedTuple):
     """`topics` None asks for all."""
 
     topics: list[_Wanted] | None
@@ -70,8 +66,7 @@ class _Question:
     wants_topic_operations: bool
 
 
-@attrs.frozen
-class _Answered:
+class _Answered(NamedTuple):
     """One topic of the answer; `topic` is None where there is an error."""
 
     error: ErrorCode

@@ -16,9 +16,7 @@ the protocol library takes longer to import than a topic to make.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.configs.entries import ConfigEntry, settings_of_created
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -39,8 +37,7 @@ _SHAPE_SINCE = 5
 _ID_SINCE = 7
 
 
-@attrs.frozen
-class _Result:
+class _Result(NamedTuple):
     """What became of one topic; the defaults are those of a refused one."""
 
     error: int = ErrorCode.NONE

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.configs.loggers import levels
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
@@ -40,8 +38,7 @@ class ConfigSource(IntEnum):
     GROUP = 8
 
 
-@attrs.frozen
-class ConfigSynonym:
+class ConfigSynonym(NamedTuple):
     """One place that a value comes from, or would without the ones before it."""
 
     name: str
@@ -49,8 +46,7 @@ class ConfigSynonym:
     source: ConfigSource
 
 
-@attrs.frozen
-class ConfigEntry:
+class ConfigEntry(NamedTuple):
     """One setting of one resource. A sensitive one is shown without its value."""
 
     name: str
@@ -245,7 +241,7 @@ def settings_of_created(broker: Broker, settings: Mapping[str, str]) -> list[Con
         sources = [source for source, layer in layers if any(name in layer for name in names)]
         source = sources[0] if sources else ConfigSource.DEFAULT
         entries.append(
-            attrs.evolve(entry, source=ConfigSource.TOPIC if entry.name in settings else source)
+            entry._replace(source=ConfigSource.TOPIC if entry.name in settings else source)
         )
     return entries
 

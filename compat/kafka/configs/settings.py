@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.config_keys import ConfigError
@@ -17,8 +15,7 @@ _RENAMED = {
 }
 
 
-@attrs.frozen
-class BrokerSettings:
+class BrokerSettings(NamedTuple):
     """
     Kafka's settings of the same names, dots for underscores; `given` has all of them.
 
@@ -67,11 +64,11 @@ class BrokerSettings:
         """
         _check_idle(config)
         values: dict[str, Any] = {"given": config, "node_id": _given_node_id(config)}
-        for field in attrs.fields(cls):
-            if field.name not in values:
-                name, factor = _RENAMED.get(field.name, (field.name.replace("_", "."), None))
+        for field in cls._fields:
+            if field not in values:
+                name, factor = _RENAMED.get(field, (field.replace("_", "."), None))
                 value = config[name]
-                values[field.name] = value * factor if factor and isinstance(value, int) else value
+                values[field] = value * factor if factor and isinstance(value, int) else value
         return cls(**values)
 
 

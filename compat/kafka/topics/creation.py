@@ -10,9 +10,8 @@ Source: ``ReplicationControlManager.createTopics``, ``AutoTopicCreationManager``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-import attrs
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.configs.topic_settings import check_topic_settings
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -36,8 +35,7 @@ BROKER_DEFAULT = -1
 PARTITIONS_MAX = 10_000
 
 
-@attrs.frozen
-class TopicPlan:
+class TopicPlan(NamedTuple):
     """
     A topic that somebody wants.
 
@@ -49,11 +47,10 @@ class TopicPlan:
     partition_count: int = BROKER_DEFAULT
     replication_factor: int = BROKER_DEFAULT
     assignments: Sequence[tuple[int, Sequence[int]]] = ()
-    settings: Mapping[str, str | None] = attrs.field(factory=dict[str, "str | None"])
+    settings: Mapping[str, str | None] = MappingProxyType({})
 
 
-@attrs.frozen
-class CheckedPlan:
+class CheckedPlan(NamedTuple):
     """A plan that can be carried out."""
 
     name: str

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
@@ -33,8 +31,7 @@ _TOLD_AS_RETRIABLE = frozenset(
 )
 
 
-@attrs.frozen
-class ProduceAdmission:
+class ProduceAdmission(NamedTuple):
     """What became of the partitions: a refusal, a guard for the log, or (in neither) nothing."""
 
     refusals: Mapping[KafkaPartition, RefusedRequestError]

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import CorruptFileError
 from logstore.segments.kafka.cluster_metadata.records import (
@@ -42,8 +41,7 @@ _FOOTER = struct.Struct(">hB")
 _NO_TAGS = b"\x00"
 
 
-@attrs.frozen
-class Entry:
+class Entry(NamedTuple):
     """A record of the log at its offset. `version` is that of its message."""
 
     offset: int

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import attrs
 
@@ -44,8 +45,7 @@ _MIGRATING = bytes(16)
 _UNASSIGNED = bytes(15) + b"\1"
 
 
-@attrs.frozen
-class Home:
+class Home(NamedTuple):
     """Where partitions of this store are: on which node, in which of its directories."""
 
     node_id: int

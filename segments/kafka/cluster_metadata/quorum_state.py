@@ -15,9 +15,7 @@ Source: ``FileQuorumStateStore``, ``QuorumStateData.json``.
 from __future__ import annotations
 
 import json
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, read_file, write_file
@@ -29,8 +27,7 @@ _NOBODY = -1
 _VERSIONS = (0, 1)
 
 
-@attrs.frozen
-class QuorumState:
+class QuorumState(NamedTuple):
     """Who leads in which epoch, as far as this voter knows. `version` is that of the file."""
 
     leader_id: int

@@ -16,7 +16,7 @@ Source: ``metadata/src/main/resources/common/metadata/*.json``, ``AbstractApiMes
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import attrs
 
@@ -63,14 +63,37 @@ class UnknownRecordVersionError(WireError):
 
 
 class MetadataRecord:
-    """A metadata record of a kind that is understood."""
+    """
+    A metadata record of a kind that is understood.
 
+    Equality and text come from `FIELDS`: made by attrs for each of the kinds, they would cost every
+    start some milliseconds.
+    """
+
+    __slots__ = ()
     API_KEY: ClassVar[int]
     VERSION_MAX: ClassVar[int] = 0
     FIELDS: ClassVar[tuple[Field, ...]] = ()
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether `other` says the same."""
+        return type(other) is type(self) and self._values() == other._values()
 
-@attrs.frozen
+    def __hash__(self) -> int:
+        """Return what is the same for records that say the same."""
+        return hash((self.API_KEY, *self._values()))
+
+    def __repr__(self) -> str:
+        """Name what the record says."""
+        names = (field.name for field in self.FIELDS)
+        said = zip(names, self._values(), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in said)})"
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, field.name) for field in self.FIELDS)
+
+
+@attrs.frozen(eq=False, repr=False)
 class RegisterBrokerRecord(MetadataRecord):
     """A broker is there. End points: (name, host, port, protocol); features: (name, min, max)."""
 
@@ -102,7 +125,7 @@ class RegisterBrokerRecord(MetadataRecord):
     cordoned_log_dirs: tuple[bytes, ...] | None = None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class UnregisterBrokerRecord(MetadataRecord):
     """A broker is gone for good."""
 
@@ -112,7 +135,7 @@ class UnregisterBrokerRecord(MetadataRecord):
     broker_epoch: int
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class TopicRecord(MetadataRecord):
     """A topic is created; its partitions and settings follow."""
 
@@ -122,7 +145,7 @@ class TopicRecord(MetadataRecord):
     topic_id: bytes
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class PartitionRecord(MetadataRecord):
     """A partition is created, or everything about it is said anew."""
 
@@ -158,7 +181,7 @@ class PartitionRecord(MetadataRecord):
     last_known_elr: Ids | None = None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ConfigRecord(MetadataRecord):
     """A setting of a topic (type 2) or broker (type 4; "" is every broker); None takes it back."""
 
@@ -175,7 +198,7 @@ class ConfigRecord(MetadataRecord):
     value: str | None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class PartitionChangeRecord(MetadataRecord):
     """What changes of a partition; None, or -2 as the leader, is what stays."""
 
@@ -207,7 +230,7 @@ class PartitionChangeRecord(MetadataRecord):
     directories: tuple[bytes, ...] | None = None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class RemoveTopicRecord(MetadataRecord):
     """A topic is deleted, with its partitions and settings."""
 
@@ -216,7 +239,7 @@ class RemoveTopicRecord(MetadataRecord):
     topic_id: bytes
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class FeatureLevelRecord(MetadataRecord):
     """The level of a feature from now on; 0 is none."""
 
@@ -226,7 +249,7 @@ class FeatureLevelRecord(MetadataRecord):
     feature_level: int
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ProducerIdsRecord(MetadataRecord):
     """Producer ids below `next_producer_id` have been handed out to brokers."""
 
@@ -241,7 +264,7 @@ class ProducerIdsRecord(MetadataRecord):
     next_producer_id: int
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class BrokerRegistrationChangeRecord(MetadataRecord):
     """A broker is fenced (1) or no longer (-1), or stops in good order."""
 
@@ -263,14 +286,14 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
     cordoned_log_dirs: tuple[bytes, ...] | None = None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class NoOpRecord(MetadataRecord):
     """Nothing: the controller says that it is there, twice a second."""
 
     API_KEY = 20
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class BeginTransactionRecord(MetadataRecord):
     """What follows holds together or not at all."""
 
@@ -279,14 +302,14 @@ class BeginTransactionRecord(MetadataRecord):
     name: str | None = None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class EndTransactionRecord(MetadataRecord):
     """All since the beginning of the transaction holds."""
 
     API_KEY = 24
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class AbortTransactionRecord(MetadataRecord):
     """Nothing since the beginning of the transaction holds."""
 
@@ -295,8 +318,7 @@ class AbortTransactionRecord(MetadataRecord):
     reason: str | None = None
 
 
-@attrs.frozen
-class OtherRecord:
+class OtherRecord(NamedTuple):
     """A record that is not looked into. `value` is the whole of it, frame and body."""
 
     api_key: int

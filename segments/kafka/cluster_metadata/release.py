@@ -11,8 +11,7 @@ Source: ``MetadataVersion``, ``Feature`` and its enums, ``Formatter``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import LogStoreError
 
@@ -64,8 +63,7 @@ class UnknownReleaseError(LogStoreError, ValueError):
     """A text names no release of Kafka that a data directory can be written for."""
 
 
-@attrs.frozen(order=True)
-class MetadataVersion:
+class MetadataVersion(NamedTuple):
     """One metadata version, by its level."""
 
     level: int

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-
-import attrs
+from typing import NamedTuple
 
 from logstore.errors import CorruptEntryError, CorruptFileError
 from logstore.host import FileSystem
@@ -40,8 +39,7 @@ BOOTSTRAP = "bootstrap.checkpoint"
 _NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
-@attrs.frozen(order=True)
-class SnapshotId:
+class SnapshotId(NamedTuple):
     """Up to which offset (exclusive) a snapshot goes, and of which epoch that is."""
 
     end_offset: int

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
-
-import attrs
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from logstore.errors import LogStoreError
 from logstore.segments.kafka.varint import (
@@ -32,16 +30,14 @@ class WireError(LogStoreError, ValueError):
     """Bytes are not what a field or a record of its version must be."""
 
 
-@attrs.frozen
-class Kind(Generic[T]):
+class Kind(NamedTuple, Generic[T]):
     """How values of one type are written, and read at a position; the position after comes back."""
 
     encode: Callable[[T], bytes]
     decode: Callable[[bytes, int], tuple[T, int]]
 
 
-@attrs.frozen
-class Field:
+class Field(NamedTuple):
     """
     One field of a record: the attribute of that name.
 

@@ -87,7 +87,7 @@ class CompactionPlan:
             **attrs.asdict(self, recurse=False),
             "config": attrs.asdict(self.config),
             "last_records": [[key, *attrs.astuple(one)] for key, one in self.last_records.items()],
-            "aborted": [attrs.astuple(one) for one in self.aborted],
+            "aborted": [tuple(one) for one in self.aborted],
         }
 
     @classmethod

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
-
 from logstore.errors import LogStoreError
 from logstore.segments.kafka.compression import DECOMPRESSED_BYTES_MAX, Codec
 from logstore.segments.kafka.legacy.message import KNOWN_ATTRIBUTES
@@ -61,7 +59,7 @@ def _converted(batch: RecordBatch, magic: int, first_offset: int, size_bytes_max
     if batch.magic <= magic:
         return bytes(batch.data)
     records = [
-        attrs.evolve(record, headers=())
+        record._replace(headers=())
         for record in decode_records(batch.data, size_bytes_max=size_bytes_max)
         if codec or record.offset >= first_offset
     ]

@@ -215,7 +215,7 @@ def encode_message_set(
     attributes = 0
     if magic == MAGIC_1 and timestamp_type is TimestampType.LOG_APPEND_TIME:
         attributes = LOG_APPEND_TIME_BIT
-        records = [attrs.evolve(record, timestamp_ms=max_timestamp_ms) for record in records]
+        records = [record._replace(timestamp_ms=max_timestamp_ms) for record in records]
     base_offset = records[0].offset if codec and magic == MAGIC_1 else 0
     try:
         data = b"".join(

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from logstore.errors import CorruptEntryError
 from logstore.segments.kafka.append_errors import (
     CorruptMessageError,
@@ -99,7 +97,7 @@ def up_convert_produced(
     except CorruptRecordError as error:
         raise InvalidRecordError(str(error)) from error
     return encode_batch(
-        [attrs.evolve(record, offset=index) for index, record in enumerate(records)],
+        [record._replace(offset=index) for index, record in enumerate(records)],
         codec=Codec(codec),
         timestamp_type=TimestampType(any(message.is_log_append_time for message in messages)),
     )

@@ -138,7 +138,7 @@ class MasterConnection:
         if size <= 0:
             return None
         self.next_physical_offset = start + size
-        extent = attrs.evolve(rest, size_bytes=size)
+        extent = rest._replace(size_bytes=size)
         return self._sent(Chunk(encode_transfer_header(start, size), extent), now_ms)
 
     def _sent(self, chunk: Chunk, now_ms: float) -> Chunk:

@@ -91,8 +91,14 @@ def index_hashes(topic: str, properties_text: bytes, *, has_tag_entry: bool) -> 
 def run_hashes(
     stored: Sequence[StoredMessage], *, has_tag_entries: bool
 ) -> tuple[list[int], list[int]]:
-    """Return the hashes of the entries of runs and, for each, its message's physical offset."""
-    unique = _unique_key_hashes([(kind.topic, key) for kind, _, _, _, key in stored])
+    """
+    Return the hashes of the entries of runs and, for each, its message's physical offset.
+
+    Messages without a unique key have no entries: nothing else that a run takes does so.
+    """
+    unique = _unique_key_hashes([(kind.topic, key) for kind, _, _, _, key in stored if key])
+    if len(unique) < len(stored):
+        stored = [message for message in stored if message[4]]
     hashes: list[int] = []
     physical_offsets: list[int] = []
     for value, (kind, physical_offset, _, _, _) in zip(unique, stored, strict=True):
@@ -207,8 +213,11 @@ def _key_hash(topic: str, key: bytes) -> int:
 
 def _unique_key_hashes(keys: Sequence[tuple[str, bytes]]) -> Sequence[int]:
     """Return the hashes of (topic, unique key), in a few steps where they are alike."""
+    count = len(keys)
+    if not count:
+        return ()
     topic, first = keys[0]
-    length, count = len(first), len(keys)
+    length = len(first)
     if count < _TOGETHER_MIN or not _TAIL_BYTES < length <= _LENGTH_MAX:
         return [_unique_key_hash(*key) for key in keys]
     head = first[:-_TAIL_BYTES]

@@ -203,9 +203,7 @@ class MessageIndex:
                 message is in the index in part or not at all.
 
         """
-        file = self._files[-1] if self._files else None
-        if file is None or file.is_full:
-            file = self._roll()
+        file = self._last_with_room()
         physical_offset = request.physical_offset
         if physical_offset < file.end_physical_offset:
             return
@@ -222,25 +220,26 @@ class MessageIndex:
             file.write()
 
     def put_runs(self, runs: Sequence[MessageRun]) -> None:
-        """Add the keys of runs that follow one another, as :meth:`put` of each."""
-        if len(runs) > 1 and self._goes_on_from(runs[0].physical_offset):
-            stored = [message for run in runs for message in run.stored]
-            hashes, places = run_hashes(stored, has_tag_entries=self._has_tag_entries)
-            first_ms, last_ms = runs[0].store_timestamp_ms, runs[-1].store_timestamp_ms
-            if self._is_one_time(first_ms, last_ms, len(hashes)):
-                self._put_hashes(hashes, places, last_ms, places[-1])
-                return
-        for run in runs:
-            self._put_run(run)
-
-    def _put_run(self, run: MessageRun) -> None:
-        """Add the keys of messages that were put together."""
-        if self._goes_on_from(run.physical_offset):
-            hashes, places = run_hashes(run.stored, has_tag_entries=self._has_tag_entries)
-            self._put_hashes(hashes, places, run.store_timestamp_ms, places[-1])
+        """Add the keys of runs that follow one another, as :meth:`put` of each message."""
+        stored = [message for run in runs for message in run.stored]
+        hashes, places = run_hashes(stored, has_tag_entries=self._has_tag_entries)
+        if not places:
+            self._last_with_room()
             return
-        for place in range(len(run)):
-            self.put(run.dispatch_request(place))
+        first_ms, last_ms = runs[0].store_timestamp_ms, runs[-1].store_timestamp_ms
+        is_keyed_to_the_end = places[-1] == stored[-1][1]
+        if (
+            self._goes_on_from(runs[0].physical_offset)
+            and (is_keyed_to_the_end or first_ms == last_ms)
+            and self._is_one_time(first_ms, last_ms, len(hashes))
+        ):
+            self._put_hashes(hashes, places, last_ms, stored[-1][1])
+        elif len(runs) > 1:
+            for run in runs:
+                self.put_runs([run])
+        else:
+            for place in range(len(runs[0])):
+                self.put(runs[0].dispatch_request(place))
 
     def put_batches(self, batches: Sequence[MessageBatchDraft]) -> None:
         """Add the keys of batches of a topic that follow one another, as :meth:`put` of each."""
@@ -377,14 +376,17 @@ class MessageIndex:
         start = int(physical_offsets.searchsorted(self.end_physical_offset))
         hashes = without_sign(entries.hashes)
         while start < len(hashes):
-            file = self._files[-1] if self._files else None
-            if file is None or file.is_full:
-                file = self._roll()
+            file = self._last_with_room()
             start += file.put_many(
                 hashes[start:], physical_offsets[start:], entries.store_timestamps_ms[start:]
             )
             if file.pending_count >= BULK_PENDING_COUNT_MAX:
                 file.write()
+
+    def _last_with_room(self) -> IndexFile:
+        """Return the last file, a new one where it is full; messages without keys make it too."""
+        file = self._files[-1] if self._files else None
+        return self._roll() if file is None or file.is_full else file
 
     def _roll(self) -> IndexFile:
         """Write the full last file and make the next one."""

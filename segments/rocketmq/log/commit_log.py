@@ -199,7 +199,7 @@ class CommitLog:
         self._queue = queue
         self._lend_buffer(queue)
         assert queue.recovery is not None, "the log was opened with a recovery point"
-        return attrs.evolve(queue.recovery, next_offset=queue.next_offset)
+        return queue.recovery._replace(next_offset=queue.next_offset)
 
     def _start(self, physical_offset: int) -> MappedFileQueue[MessageEntry, CommitLogFile]:
         """Create the first file of an empty log."""
@@ -440,7 +440,7 @@ class CommitLog:
         queue = self._queue or self._start(0)
         task = queue.begin_flush()
         if self.pool is not None:
-            task = attrs.evolve(task, offset=min(task.offset, self.committed_where))
+            task = task._replace(offset=min(task.offset, self.committed_where))
         self._begun.append((task.offset, self._committed_ms()))
         return task
 

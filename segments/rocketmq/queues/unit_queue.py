@@ -291,7 +291,7 @@ class UnitQueue(ABC):
     def begin_flush(self) -> FlushTask:
         """Return what must be synced of what is in files; only where :meth:`needs_flush`."""
         assert self._queue is not None, "a queue without files needs no flush"
-        return attrs.evolve(self._queue.begin_flush(), first=self._directory.sync_names)
+        return self._queue.begin_flush()._replace(first=self._directory.sync_names)
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that `task` has run."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +69,6 @@ def test_bad_values(value: bytes | None) -> None:
 @given(key=st.none() | st.binary(max_size=8), value=st.none() | st.binary(max_size=8))
 def test_fuzz(key: bytes | None, value: bytes | None) -> None:
     """Any key and value give a marker, none, or CorruptRecordError."""
-    record = attrs.evolve(Record(0, 0), key=key, value=value)
+    record = Record(0, 0, key, value)
     with contextlib.suppress(CorruptRecordError):
         decode_marker(record)

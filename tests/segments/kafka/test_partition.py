@@ -132,7 +132,7 @@ def test_records_are_appended_as_one_batch(host: SimulatedHost) -> None:
     ]
     assert partition.append_records(records).next_offset == 2
     found = partition.read_records(0, 10)
-    assert found == [attrs.evolve(record, offset=n) for n, record in enumerate(records)]
+    assert found == [record._replace(offset=n) for n, record in enumerate(records)]
     assert len(list(partition.batches())) == 1
     with pytest.raises(RejectedAppendError, match="there is nothing to append"):
         partition.append_records([])

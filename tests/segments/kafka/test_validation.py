@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,7 +79,7 @@ def test_a_topic_with_a_codec_of_its_own_has_all_batches_in_it(codec: Codec, tar
     batch = take(bytearray(data), LogConfig(compression_type=target))
     assert batch.codec == (0 if target == "uncompressed" else Codec[target.upper()])
     assert parse_batch(memoryview(batch.data)).crc == batch.crc
-    assert [attrs.evolve(r, sequence=-1) for r in decode_records(batch.data)] == records_of(5)
+    assert [r._replace(sequence=-1) for r in decode_records(batch.data)] == records_of(5)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (7, 2, 30)
     assert batch.is_transactional
     if batch.codec == codec:
@@ -89,7 +88,7 @@ def test_a_topic_with_a_codec_of_its_own_has_all_batches_in_it(codec: Codec, tar
 
 def test_offsets_that_are_not_in_order_are_put_in_order() -> None:
     """Where every record is looked at, inner offsets become 0, 1, 2 as in Kafka."""
-    spread = [attrs.evolve(record, offset=record.offset * 2) for record in records_of(3)]
+    spread = [record._replace(offset=record.offset * 2) for record in records_of(3)]
     data = with_field(encode_batch(spread), ">i", 23, 2)  # last offset delta as if in order
     batch = take(data, COMPACTED)
     assert [record.offset for record in decode_records(batch.data)] == [0, 1, 2]
@@ -203,7 +202,7 @@ def test_every_keyless_record_of_a_compacted_topic_is_named() -> None:
     """The whole batch is refused, and the client learns which of its records are to blame."""
     records = records_of(4)
     for index in (1, 3):
-        records[index] = attrs.evolve(records[index], key=None)
+        records[index] = records[index]._replace(key=None)
     with pytest.raises(InvalidRecordError, match="2 of 4 records have no key") as refused:
         take(produced(records), COMPACTED)
     assert [error.batch_index for error in refused.value.record_errors] == [1, 3]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +56,7 @@ def as_held(records: list[Record], magic: int) -> list[Record]:
     """Return the records as a format of that magic can hold them."""
     times = [-1 if magic == 0 else record.timestamp_ms for record in records]
     return [
-        attrs.evolve(record, timestamp_ms=time, headers=(), sequence=-1)
+        record._replace(timestamp_ms=time, headers=(), sequence=-1)
         for record, time in zip(records, times, strict=True)
     ]
 
@@ -118,7 +117,7 @@ def test_a_produced_set_becomes_one_batch() -> None:
     for codec in CODECS:
         for magic in (0, 1):
             data = encode_message_set(
-                [attrs.evolve(record, offset=record.offset + 50) for record in PLAIN],
+                [record._replace(offset=record.offset + 50) for record in PLAIN],
                 magic=magic,
                 codec=codec,
             )
@@ -204,7 +203,7 @@ def test_a_message_cut_short_behind_whole_ones_is_left_out() -> None:
 def stored_batches(draw: st.DrawFn) -> RecordBatch:
     """Draw a batch of magic 2 with what old formats do not have."""
     records = [
-        attrs.evolve(record, headers=(("h", b"x"),)) if draw(st.booleans()) else record
+        record._replace(headers=(("h", b"x"),)) if draw(st.booleans()) else record
         for record in draw(old_records())
     ]
     data = encode_batch(
@@ -279,7 +278,7 @@ def test_a_log_of_three_formats_goes_down_as_far_as_it_must() -> None:
         untouched = [entry for entry in entries if entry.magic <= magic]
         assert data.startswith(b"".join(bytes(entry.data) for entry in untouched))
         wanted = [
-            attrs.evolve(record, timestamp_ms=-1 if magic == 0 else record.timestamp_ms)
+            record._replace(timestamp_ms=-1 if magic == 0 else record.timestamp_ms)
             for entry in entries
             for record in decode_records(entry.data)
         ]
