@@ -8,6 +8,7 @@ import fcntl
 import os
 import random
 import time
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from logstore.host import DirectoryEntry, Host, VolumeSpace
@@ -176,7 +177,8 @@ class SystemFileSystem:
                 except FileNotFoundError:
                     continue  # removed between the listing and the look at it
                 found.append(DirectoryEntry(entry.name, is_directory, size_bytes))
-        return sorted(found, key=lambda entry: entry.name)
+        found.sort(key=attrgetter("name"))
+        return found
 
     def make_directory(self, path: str) -> None:
         """Create the directory and its missing parents; fine if it exists."""

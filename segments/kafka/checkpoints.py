@@ -34,7 +34,10 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 _VERSION = 0
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+#: numbers of fewer digits fit into 32 bits
+_SMALL_DIGITS = 10
 _WHITE_SPACE = re.compile(r"[ \t\n\x0b\f\r]+")
+_ODD_SPACE = re.compile(r"  |[\t\x0b\f\r]")
 
 
 def read_checkpoint(fs: FileSystem, path: str, field_count: int) -> list[list[str]]:
@@ -56,7 +59,8 @@ def read_checkpoint(fs: FileSystem, path: str, field_count: int) -> list[list[st
         text = data.decode()
     except UnicodeDecodeError:
         raise CorruptFileError(path, "not UTF-8") from None
-    lines = io.StringIO(text, newline=None).read().split("\n")
+    is_plain = _ODD_SPACE.search(text) is None  # as it was written
+    lines = (text if is_plain else io.StringIO(text, newline=None).read()).split("\n")
     if lines[-1] == "":
         lines.pop()
     if lines and parse_integer(path, lines[0], 32) != _VERSION:
@@ -65,7 +69,7 @@ def read_checkpoint(fs: FileSystem, path: str, field_count: int) -> list[list[st
         return []
     entries: list[list[str]] = []
     for line in lines[2:]:
-        fields = _WHITE_SPACE.split(line)
+        fields = line.split(" ") if is_plain else _WHITE_SPACE.split(line)
         if len(fields) != field_count or not all(fields):
             raise CorruptFileError(path, f"malformed line {line!r}")
         entries.append(fields)
@@ -101,6 +105,8 @@ def write_offset_checkpoint(
 
 def parse_integer(path: str, text: str, bits: int) -> int:
     """Return the integer that Java would read from `text`. Raises CorruptFileError."""
+    if text.isdigit() and text.isascii() and len(text) < _SMALL_DIGITS:
+        return int(text)
     # No number of 64 bits has more digits; int() takes quadratic time for millions of them.
     if len(text) <= 40 and _INTEGER.fullmatch(text):
         value = int(text)

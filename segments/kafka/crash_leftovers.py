@@ -27,6 +27,7 @@ from logstore.segments.kafka.batch_walk import walk_batches
 DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
+_TEMPORARY = (DELETED, CLEANED, SWAP)
 
 _log = logging.getLogger(__name__)
 _LOG_SWAP = ".log.swap"
@@ -46,6 +47,8 @@ def clear_leftovers(fs: FileSystem, directory: str, names: list[str]) -> bool:
     `names` are the files in `directory`. Idempotent: a crash half way through leaves what the next
     call understands.
     """
+    if not any(name.endswith(_TEMPORARY) for name in names):
+        return False
     deleted = [n for n in names if n.endswith(DELETED) and not n.endswith(_METADATA_SNAPSHOT)]
     cleaned = [name for name in names if name.endswith(CLEANED)]
     swaps = [name for name in names if name.endswith(SWAP)]
@@ -60,9 +63,6 @@ def clear_leftovers(fs: FileSystem, directory: str, names: list[str]) -> bool:
     if finished:
         _finish_swap(fs, directory, finished, [n for n in names if not n.endswith(_TEMPORARY)])
     return True
-
-
-_TEMPORARY = (DELETED, CLEANED, SWAP)
 
 
 def _offset(name: str) -> int:

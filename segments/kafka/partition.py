@@ -89,7 +89,7 @@ class KafkaPartition(ReadablePartition):
         self._is_metadata_durable = True
         is_known = bool(files.base_offsets())
         files.witness = PartitionWitness(self.history, self.leader_epochs, log_start_offset)
-        self.log = SegmentedLog[RecordBatch, KafkaSegment](
+        self.log: SegmentedLog[RecordBatch, KafkaSegment] = SegmentedLog(
             files, recovery_point, start_offset=log_start_offset
         )
         files.witness = None  # from now on nothing is recovered as a part of opening the log

@@ -7,6 +7,7 @@ from its recovery point on, or whole where the checkpoint does not know it.
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -114,7 +115,7 @@ class PartitionLoader:
 
         """
         found = self._look(metadata, config_of)
-        with self._runner(len(found)) as run:
+        with self._runner(len(found)) as run, _uncollected(self.was_clean):
             opened = iter(run(self._open_stored, found))
             for done, stored in enumerate(found):
                 if progress is not None:
@@ -344,6 +345,24 @@ class PartitionLoader:
             segment.release()
         files.forget_listing()
         return partition
+
+
+@contextmanager
+def _uncollected(is_wanted: bool) -> Generator[None]:
+    """
+    Let nobody look for garbage meanwhile.
+
+    All that a start makes stays: looking through it over and over takes an eighth of the time. Not
+    for a recovery, which may read a lot.
+    """
+    is_paused = is_wanted and gc.isenabled()
+    if is_paused:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if is_paused:
+            gc.enable()
 
 
 def _flaw(found_bytes: int | None, found: PartitionMetadata | None) -> str:

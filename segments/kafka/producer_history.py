@@ -11,9 +11,8 @@ Source: ``ProducerStateManager``, ``UnifiedLog.rebuildProducerState``.
 from __future__ import annotations
 
 import logging
+from bisect import insort
 from collections.abc import Sequence
-
-from sortedcontainers import SortedList
 
 from logstore.errors import CorruptEntryError, CorruptFileError
 from logstore.host import Host
@@ -44,7 +43,7 @@ class ProducerHistory:
         self._host = host
         self._directory = directory
         self._is_writable = is_writable
-        self._snapshots: SortedList[int] = SortedList(snapshots)
+        self._snapshots = sorted(snapshots)
 
     @property
     def snapshots(self) -> list[int]:
@@ -206,13 +205,14 @@ class ProducerHistory:
             return
         self.states.snapshot(self._host.fs, self.path(offset), sync=sync)
         if offset not in self._snapshots:
-            self._snapshots.add(offset)
+            insort(self._snapshots, offset)
         if sync:
             self.snapshot_offset = offset
 
     def forget_snapshot(self, offset: int) -> None:
         """Take note that somebody else takes the snapshot of that offset away."""
-        self._snapshots.discard(offset)
+        if offset in self._snapshots:
+            self._snapshots.remove(offset)
 
     def remove_strays(self, bases: Sequence[int]) -> None:
         """
@@ -227,6 +227,6 @@ class ProducerHistory:
             self._remove(offset)
 
     def _remove(self, offset: int) -> None:
-        self._snapshots.discard(offset)
+        self.forget_snapshot(offset)
         if self._is_writable:
             self._host.fs.remove(self.path(offset))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
+from functools import lru_cache
 from typing import TypeVar
 
 from logstore.errors import CorruptFileError
@@ -42,9 +43,11 @@ SNAPSHOT = ".snapshot"
 _DIGITS = 20
 _DERIVED = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
 _KINDS = (LOG, *_DERIVED)
+_NUMBERED = frozenset((*_KINDS, SNAPSHOT))
 _CLEANED_INDEX_BYTES_MAX = 2**31 - 1
 
 
+@lru_cache(maxsize=128)  # opening a segment asks for its names again and again
 def offset_file_name(offset: int, extension: str) -> str:
     """Return the name under which a file of that (base) offset stands."""
     return f"{offset:020d}{extension}"
@@ -88,6 +91,7 @@ class SegmentFiles:
         self._cache = IndexCache() if cache is None else cache
         self._found: dict[str, int] = {}
         self._bases: list[int] = []
+        self._snapshots: list[int] = []
         #: of a log that is only read: complete files that replace others, but do not stand yet
         self.unfinished: list[str] = []
         self.is_new = is_new
@@ -102,28 +106,33 @@ class SegmentFiles:
             return
         if self.is_writable and clear_leftovers(self.fs, self.directory, list(found)):
             found = self._list()
-        self.unfinished = sorted(name for name in found if name.endswith(SWAP))
         self._found = found
-        self._bases = sorted(
-            int(name.removesuffix(LOG))
-            for name in self._found
-            if name.endswith(LOG) and _is_offset(name.removesuffix(LOG))
-        )
-        self._drop_orphans()
+        derived: list[str] = []
+        for name in found:
+            extension = name[_DIGITS:]
+            if extension not in _NUMBERED or not _is_offset(name[:_DIGITS]):
+                if extension.endswith(SWAP):
+                    self.unfinished.append(name)
+            elif extension == LOG:
+                self._bases.append(int(name[:_DIGITS]))
+            elif extension == SNAPSHOT:
+                self._snapshots.append(int(name[:_DIGITS]))
+            else:
+                derived.append(name)
+        self._drop_orphans(derived)
 
     def _list(self) -> dict[str, int]:
+        """Return the files' sizes by name, in the order of their names."""
         return {
             entry.name: entry.size_bytes
             for entry in self.fs.list_directory(self.directory)
             if not entry.is_directory
         }
 
-    def _drop_orphans(self) -> None:
+    def _drop_orphans(self, derived: list[str]) -> None:
         """Remove index files without their ``.log`` (``LogLoader.loadSegmentFiles``)."""
-        bases = set(self._bases)
-        for name in list(self._found):
-            stem, _, extension = name.partition(".")
-            if f".{extension}" in _DERIVED and _is_offset(stem) and int(stem) not in bases:
+        for name in derived:
+            if name[:_DIGITS] + LOG not in self._found:
                 del self._found[name]
                 if self.is_writable:
                     self.fs.remove(f"{self.directory}/{name}")
@@ -138,7 +147,7 @@ class SegmentFiles:
 
         :meth:`found_bytes` still knows the other files.
         """
-        self._bases = []
+        self._bases, self._snapshots = [], []
         self._found = {name: size for name, size in self._found.items() if not name[0].isdigit()}
 
     def path(self, offset: int, extension: str) -> str:
@@ -151,11 +160,7 @@ class SegmentFiles:
 
     def snapshot_offsets(self) -> list[int]:
         """Return the offsets of the producer snapshots on disk, in order."""
-        return sorted(
-            int(name.removesuffix(SNAPSHOT))
-            for name in self._found
-            if name.endswith(SNAPSHOT) and _is_offset(name.removesuffix(SNAPSHOT))
-        )
+        return list(self._snapshots)
 
     def create(self, base_offset: int) -> KafkaSegment:
         """

@@ -29,7 +29,7 @@ from threading import Lock, RLock
 from typing import ClassVar, TypeVar
 
 from logstore.errors import CorruptFileError, OffsetError
-from logstore.host import File, FileSystem
+from logstore.host import File, FileSystem, read_file
 from logstore.zero_tail import written_length
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
@@ -83,10 +83,17 @@ class IndexCache:
                 _, dropped = self._loaded.popitem(last=False)
                 self.size_bytes -= len(dropped)
 
+    def take(self, index: SparseIndex) -> bytes | None:
+        """Forget `index`; return what was kept of it."""
+        with self._lock:
+            data = self._loaded.pop(index, None)
+            if data is not None:
+                self.size_bytes -= len(data)
+            return data
+
     def discard(self, index: SparseIndex) -> None:
         """Forget `index`."""
-        with self._lock:
-            self.size_bytes -= len(self._loaded.pop(index, b""))
+        self.take(index)
 
 
 class SparseIndex(ABC):
@@ -192,8 +199,8 @@ class SparseIndex(ABC):
     def resume(self, *, preallocate: bool = False) -> None:
         """Make the index active again: load it, and let the file grow back to its full size."""
         if self._entries is None:
-            data = self.data()
-            self._cache.discard(self)
+            # Past the cache: from now on the entries are here.
+            data = b"" if self._size_bytes == 0 else self._cache.take(self) or self._read()
             self._entries = bytearray(data[: len(data) - len(data) % self.ENTRY.size])
             self._written_bytes = len(self._entries)
             self._is_in_shape = False
@@ -321,15 +328,16 @@ class SparseIndex(ABC):
             return b""  # also where there is no file
         data = self._cache.get(self)
         if data is None:
-            file = self._fs.open(self.path, writable=False)
-            try:
-                data = file.read(0, file.size())
-            finally:
-                file.close()
-            if self._zero_tail:
-                data = self._without_zero_tail(data)
-            self._size_bytes = len(data)
+            data = self._read()
             self._cache.put(self, data)
+        return data
+
+    def _read(self) -> bytes:
+        """Read a sealed index from its file."""
+        data = read_file(self._fs, self.path)
+        if self._zero_tail:
+            data = self._without_zero_tail(data)
+        self._size_bytes = len(data)
         return data
 
     def _last_data(self) -> bytes | bytearray:

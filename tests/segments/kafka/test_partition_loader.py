@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import threading
@@ -370,3 +371,24 @@ def test_a_cut_in_the_last_segment_after_a_clean_stop_is_still_refused(
     host.fs.open(log.path).truncate(log.end_position - 1)
     with pytest.raises(CorruptEntryError, match=r"remove \.kafka_cleanshutdown"):
         KafkaStore(host, DATA)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_nobody_looks_for_garbage_while_a_clean_store_opens(tmp_path: Path, is_clean: bool) -> None:
+    """What a start makes stays; a recovery reads a lot, and is collected after."""
+    store = KafkaStore(system_host(), str(tmp_path))
+    store.create_topic("orders", 3)
+    store.close()
+    if not is_clean:
+        clean_shutdown.remove(system_host().fs, str(tmp_path))
+    seen: list[bool] = []
+
+    def look(path: str) -> None:
+        if "orders-" in path:
+            seen.append(gc.isenabled())
+
+    store = KafkaStore(watched_host(look), str(tmp_path))
+
+    assert set(seen) == {not is_clean}
+    assert gc.isenabled()
+    store.abandon()

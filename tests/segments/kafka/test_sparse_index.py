@@ -139,6 +139,21 @@ def test_the_last_entry_of_a_sealed_index_is_read_alone(
     assert OffsetIndex.open(fs, path, 0, 1003, zero_tail=True).last_entry == last
 
 
+def test_an_index_that_goes_on_is_not_in_the_cache(fs: CountingFileSystem, path: str) -> None:
+    """Its entries are in the index itself; what the cache had of it is used, and let go."""
+    filled(fs, path, 5).seal()
+    cache = IndexCache()
+    for is_looked_at in (False, True):
+        index = OffsetIndex.open(fs, path, 0, 1003, cache=cache, size_bytes=40)
+        if is_looked_at:
+            assert index.lookup(25) == (20, 300)
+        fs.open_count = 0
+        index.resume()
+        assert fs.open_count == (0 if is_looked_at else 1)
+        assert index.last_entry == (40, 500)
+        assert (len(cache), cache.size_bytes) == (0, 0)
+
+
 def test_cache_keeps_what_was_used_last(fs: CountingFileSystem, tmp_path: Path) -> None:
     """A full cache drops the index unused for longest; it is loaded again when asked."""
     cache = IndexCache(bytes_max=100)
