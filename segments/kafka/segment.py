@@ -108,16 +108,11 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.end_position = self.file.size()
         self.next_offset = self.base_offset
         position = self.offset_index.last_entry[1]
-        spans = self._spans(position)
-        span = next(spans, None) if 0 <= position <= self.end_position else None
-        if span is None:  # the index lies, or leads to damage; the walk takes longer without it
-            position, spans = 0, self._spans(0)
-            span = next(spans, None)
-        while span is not None:
-            base_offset, start, size_bytes, last_delta = span
+        if not 0 <= position <= self.end_position or next(self._spans(position), None) is None:
+            position = 0  # the index lies, or leads to damage; the walk takes longer without it
+        for base_offset, start, size_bytes, last_delta in self._spans(position):
             self.next_offset = base_offset + last_delta + 1
             position = start + size_bytes
-            span = next(spans, None)
         if position != self.end_position and not is_lenient:
             raise CorruptEntryError(
                 self.path,
