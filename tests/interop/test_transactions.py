@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaProducer
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, java
+from logstore.tools.dev.kafka_peer import TOOL_JVM, VERSION_4, KafkaPeer, class_archive, java
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.clients import settings
 from tests.interop.conftest import Broker, CreateTopic, RunTool, missing, new_topic
@@ -38,8 +38,9 @@ ALL = [f"{turn}-{n}" for turn, (_, count) in enumerate(PLAN) for n in range(coun
 
 def run_java(*arguments: str) -> str:
     """Run the Java producer; return what it printed."""
+    flags = class_archive(VERSION_4).flags(may_write=False)
     try:
-        command = java(VERSION_4, str(_JAVA), *arguments)
+        command = java(VERSION_4, str(_JAVA), *arguments, jvm=f"{TOOL_JVM} {flags}")
     except PeerUnavailable as reason:
         missing(str(reason))
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
