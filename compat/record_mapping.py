@@ -67,6 +67,7 @@ _NEITHER_TEXT_NOR_BODY = 2 * _LENGTH.pack(_NULL)
 # bytes of the topic's length, flag, system flag, store time, reconsume times, prepared transaction
 # offset, CRC of the body, where among the properties KEYS stands
 _FIELDS = struct.Struct(">biiqiqIh")
+_CRC_START = len(_MESSAGE_REST) + struct.calcsize(">biiqiq")
 _VERSIONS = {version.topic_length_bytes: version for version in MessageVersion}
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -304,6 +305,23 @@ def natural_rest(
         prepared_transaction_offset, body_crc, keys_index,
     )  # fmt: skip
     return b"".join((_MESSAGE_REST, fields, hosts, _NEITHER_TEXT_NOR_BODY))
+
+
+def rest_around_crc(
+    topic_length_bytes: int,
+    flag: int,
+    sys_flag: int,
+    store_timestamp_ms: int,
+    reconsume_times: int,
+    keys_index: int,
+    hosts: bytes,
+) -> tuple[bytes, bytes]:
+    """Return what :func:`natural_rest` has before and behind the body's CRC of four bytes."""
+    rest = natural_rest(
+        topic_length_bytes, flag, sys_flag, store_timestamp_ms, reconsume_times, 0, 0, keys_index,
+        hosts,
+    )  # fmt: skip
+    return rest[:_CRC_START], rest[_CRC_START + 4 :]
 
 
 def _unpacked_message(topic: str, queue_id: int, record: Record, rest: bytes) -> Message:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from logstore.checksum import crc32c
 from logstore.compat.bridge.reserved_names import MESSAGE_REST_HEADER
@@ -16,6 +18,9 @@ from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
 from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED
 
+if TYPE_CHECKING:
+    from logstore.compat.bridge.rocketmq_over_kafka.record_kinds import RecordKind
+
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _HEADER_BYTES = _HEADER.size
 _CRC_POSITION = 17
@@ -24,20 +29,24 @@ _SMALL_COUNT = 4096
 _SMALL = tuple(encode_varint(value) for value in range(_SMALL_COUNT))
 _NULL = b"\x01"
 _KEYS = b"KEYS"
+_crc32 = zlib.crc32
 
 
-def _length(value: int) -> bytes:
+def length_field(value: int) -> bytes:
+    """Return a length, or a count, as records have it."""
     return _SMALL[value] if value < _SMALL_COUNT else encode_varint(value)
 
 
-def _field(data: bytes) -> bytes:
+def sized(data: bytes) -> bytes:
+    """Return bytes with their length in front."""
     size_bytes = len(data)
     if size_bytes < _SMALL_COUNT:
         return _SMALL[size_bytes] + data
     return encode_varint(size_bytes) + data
 
 
-_REST_NAME = _field(MESSAGE_REST_HEADER.encode())
+#: the name of the header that holds a rest
+REST_NAME = sized(MESSAGE_REST_HEADER.encode())
 
 
 class RecordRun:
@@ -71,7 +80,7 @@ class RecordRun:
 
         Unusual are properties that would not be written as `text` is, and compressed bodies.
         """
-        split = None if model.sys_flag & COMPRESSED else _split(text)
+        split = None if model.sys_flag & COMPRESSED else split_properties(text)
         if split is None:
             return False
         key, headers, header_count, keys_index = split
@@ -88,18 +97,51 @@ class RecordRun:
             (
                 b"\x00",
                 encode_varlong(born_ms - self._base_ms),
-                _length(count),
+                length_field(count),
                 key,
-                _length(len(body)),
+                length_field(len(body)),
             )
         )
-        behind = b"".join((_length(header_count + 1), headers, _REST_NAME, _field(rest)))
+        behind = b"".join((length_field(header_count + 1), headers, REST_NAME, sized(rest)))
         size_bytes = len(before) + len(body) + len(behind)
-        length = _length(size_bytes)
+        length = length_field(size_bytes)
         self._pieces += (length, before, body, behind)
         self.size_bytes += len(length) + size_bytes
         self.count = count + 1
         return True
+
+    def add_like(
+        self, kind: RecordKind, body: bytes | memoryview, unique_key: bytes, born_ms: int
+    ) -> None:
+        """Add a message of a kind that knows when it is stored."""
+        count = self.count
+        if not count:
+            self._base_ms = self._max_ms = born_ms
+        elif born_ms > self._max_ms:
+            self._max_ms = born_ms
+        delta_ms, body_bytes = born_ms - self._base_ms, len(body)
+        begin = b"".join(
+            (
+                b"\x00",
+                _SMALL[delta_ms] if 0 <= delta_ms < _SMALL_COUNT else encode_varlong(delta_ms),
+                length_field(count),
+                kind.key,
+                length_field(body_bytes),
+            )
+        )
+        size_bytes = len(begin) + body_bytes + kind.behind_bytes
+        length = length_field(size_bytes)
+        crc = (_crc32(body) & 0x7FFF_FFFF).to_bytes(4, "big")
+        self._pieces += (
+            length, begin, body, kind.before, unique_key, kind.between, crc, kind.behind,
+        )  # fmt: skip
+        self.size_bytes += len(length) + size_bytes
+        self.count = count + 1
+
+    @property
+    def max_born_ms(self) -> int:
+        """When the last one of them was born."""
+        return self._max_ms
 
     def batch(self) -> bytearray:
         """Return the batch of what was added, at least one message."""
@@ -113,7 +155,7 @@ class RecordRun:
         return batch
 
 
-def _split(text: bytes) -> tuple[bytes, bytes, int, int] | None:
+def split_properties(text: bytes) -> tuple[bytes, bytes, int, int] | None:
     """
     Return key, headers, how many these are, and the place of ``KEYS`` among the properties.
 
@@ -136,9 +178,9 @@ def _split(text: bytes) -> tuple[bytes, bytes, int, int] | None:
         if not name or not value or name in names:
             return None
         if name == _KEYS:
-            key, keys_index = _field(value), len(names)
+            key, keys_index = sized(value), len(names)
         else:
-            pieces += (_field(name), _field(value))
+            pieces += (sized(name), sized(value))
         names.add(name)
     return key, b"".join(pieces), len(pieces) // 2, keys_index
 
