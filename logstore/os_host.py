@@ -16,6 +16,8 @@ from logstore.host import DirectoryEntry, Host, VolumeSpace
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+_pwrite = os.pwrite  # a name less to look up in every append
+
 
 class SystemFile:
     """A file descriptor that reads and writes at positions."""
@@ -57,7 +59,7 @@ class SystemFile:
     def write(self, position: int, data: Buffer) -> None:
         """Write all of `data` at `position`, or raise OSError that names the file."""
         try:
-            written = os.pwrite(self._descriptor, data, position)
+            written = _pwrite(self._descriptor, data, position)
             size_bytes = len(data) if type(data) is memoryview else memoryview(data).nbytes
             while written < size_bytes:
                 rest = memoryview(data)[written:]

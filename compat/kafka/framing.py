@@ -9,7 +9,6 @@ in flexible versions followed by tagged fields; the client id keeps its i16 leng
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 
 from logstore.errors import LogStoreError
 
@@ -17,11 +16,6 @@ REQUEST_HEADER = struct.Struct(">hhi")
 RESPONSE_PREFIX = struct.Struct(">ii")
 I16 = struct.Struct(">h")
 I32 = struct.Struct(">i")
-#: in front of most compact batches (128 bytes to 16 KiB): partition number, two bytes of length
-_unpack_usual = struct.Struct(">iBB").unpack_from
-_USUAL_BYTES = 6
-#: of a batch, whose header has so many bytes, the low byte of its attributes
-_ATTRIBUTES_AT, _BATCH_HEADER_BYTES = 22, 61
 
 
 class MalformedRequestError(LogStoreError):
@@ -75,14 +69,12 @@ def framed(correlation_id: int, body: bytes, *, has_tags: bool) -> bytes:
 class Reader:
     """Reads a request field by field, in the compact encoding where the version is flexible."""
 
-    __slots__ = ("attributes", "data", "is_flexible", "position")
+    __slots__ = ("data", "is_flexible", "position")
 
     def __init__(self, data: memoryview, position: int, *, is_flexible: bool) -> None:
         self.data = data
         self.position = position
         self.is_flexible = is_flexible
-        #: bits (of the low byte) that are set in the attributes of any batch that was read
-        self.attributes = 0
 
     def i8(self) -> int:
         """Read a signed byte."""
@@ -133,41 +125,13 @@ class Reader:
             raise MalformedRequestError(f"an array of {count} entries does not fit the request")
         return count
 
-    def batches(self, count: int) -> Iterator[tuple[int, memoryview]]:
-        """
-        Read the partitions of a produced topic: (number, record bytes; none for null) each.
-
-        The position is in front of the next partition whenever one is handed out.
-        """
-        data, position, size_max = self.data, self.position, len(self.data)
-        is_flexible = self.is_flexible
-        usual_max = size_max - _USUAL_BYTES if is_flexible else -1
-        index: int
-        for _ in range(count):
-            low = high = 0
-            if position <= usual_max:
-                index, low, high = _unpack_usual(data, position)
-            else:
-                index = I32.unpack_from(data, position)[0]
-            if low >= 0x80 > high:
-                size_bytes, position = (high << 7) + low - 0x81, position + 6
-            elif is_flexible:
-                size_bytes, position = read_uvarint(data, position + 4)
-                size_bytes -= 1
-            else:
-                size_bytes, position = I32.unpack_from(data, position + 4)[0], position + 8
-            end = position + size_bytes if size_bytes > 0 else position
-            if end > size_max:
-                raise MalformedRequestError(
-                    f"{size_bytes} record bytes at {position} are cut short"
-                )
-            if size_bytes >= _BATCH_HEADER_BYTES:
-                self.attributes |= data[position + _ATTRIBUTES_AT]
-            records, position = data[position:end], end
-            if is_flexible:
-                position = position + 1 if data[position] == 0 else skip_tags(data, position)
-            self.position = position
-            yield index, records
+    def batch(self) -> tuple[int, memoryview]:
+        """Read one partition of a produced topic: its number, its record bytes (none for null)."""
+        index = self.i32()
+        size_bytes = self.length(4)
+        records = self.take(max(size_bytes, 0))
+        self.tags()
+        return index, records
 
     def tags(self) -> None:
         """Skip tagged fields, if the version has them."""

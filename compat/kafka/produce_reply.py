@@ -64,32 +64,28 @@ class ProduceReply:
 
     def succeed(self, partition: KafkaPartition, base_offset: int, time_ms: int) -> None:
         """Add the result of an append that went well."""
+        self.has_appended = True
         self._appended[len(self._pieces)] = partition
-        self._succeed(partition, base_offset, time_ms)
+        self._pieces.append(
+            self._success(partition.index, base_offset, time_ms, partition.start_offset)
+        )
 
-    def succeed_at_once(self, partition: KafkaPartition, base_offset: int) -> None:
+    def succeed_at_once(self, index: int, base_offset: int, log_start: int) -> None:
         """Add the result of an append that waits for no flush, and keeps the producer's time."""
         self.has_appended = True
-        if self._is_flexible:
-            self._pieces.append(
-                _SUCCESS_V9(
-                    partition.index, 0, base_offset, -1, partition.start_offset, _NO_ERRORS_V9
-                )
-            )
-        else:
-            self._succeed(partition, base_offset, NO_TIMESTAMP)
+        self._pieces.append(
+            _SUCCESS_V9(index, 0, base_offset, -1, log_start, _NO_ERRORS_V9)
+            if self._is_flexible
+            else self._success(index, base_offset, NO_TIMESTAMP, log_start)
+        )
 
-    def _succeed(self, partition: KafkaPartition, base_offset: int, time_ms: int) -> None:
-        self.has_appended = True
-        index, log_start = partition.index, partition.start_offset
-        pieces = self._pieces
+    def _success(self, index: int, base_offset: int, time_ms: int, log_start: int) -> bytes:
         if self._is_flexible:
-            pieces.append(_SUCCESS_V9(index, 0, base_offset, time_ms, log_start, _NO_ERRORS_V9))
-        elif self.version < 5:
-            pieces.append(_RESULT_V3.pack(index, 0, base_offset, time_ms))
-        else:
-            tail = b"" if self.version < 8 else _NO_ERRORS_V8
-            pieces.append(_RESULT.pack(index, 0, base_offset, time_ms, log_start) + tail)
+            return _SUCCESS_V9(index, 0, base_offset, time_ms, log_start, _NO_ERRORS_V9)
+        if self.version < 5:
+            return _RESULT_V3.pack(index, 0, base_offset, time_ms)
+        tail = b"" if self.version < 8 else _NO_ERRORS_V8
+        return _RESULT.pack(index, 0, base_offset, time_ms, log_start) + tail
 
     def fail(self, index: int, code: int, error: BaseException | None = None) -> None:
         """Add the result of a batch that was refused."""

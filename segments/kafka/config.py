@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from logstore.flush import FlushPolicy
+from logstore.flush import NEVER, FlushPolicy
 from logstore.retention import RetentionPolicy
 from logstore.roll import RollPolicy
 from logstore.segments.kafka.compression import Codec
@@ -106,6 +106,11 @@ class LogConfig:
     def takes_batches_as_they_are(self) -> bool:
         """Tell whether a well-formed batch goes into the log without a change or a look inside."""
         return not (self.needs_every_record or self.is_log_append_time or self._codec is not None)
+
+    @cached_property
+    def has_usual_batches(self) -> bool:
+        """Tell whether what takes batches as they are need not wait for the disk either."""
+        return self.takes_batches_as_they_are and self.flush_messages == NEVER
 
     @cached_property
     def segment_ms_max(self) -> int:

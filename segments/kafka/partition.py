@@ -184,14 +184,23 @@ class KafkaPartition(ReadablePartition):
             WriteFailedError: the disk refused.
 
         """
-        config = self.config
-        if config.flush_messages != NEVER:
-            return -1
-        usual = usual_batch(data, config, now_ms)
+        usual = usual_batch(data, self.config, now_ms)
         if usual is None:
             return -1
-        start = self.log.active.append_usual(data, usual[0], usual[1], self.leader_epoch)
-        if start >= 0 and self.on_append is not None:
+        return self.append_at_once(data, *usual, now_ms)
+
+    def append_at_once(
+        self, data: memoryview, last_delta: int, timestamp_ms: int, now_ms: int
+    ) -> int:
+        """
+        Do what :meth:`append_usual` does with a batch of which it is known that it is usual.
+
+        Its last offset delta and largest timestamp are what
+        :func:`~logstore.segments.kafka.usual_batch.usual_batch` has said.
+        """
+        del now_ms  # for partitions that are no files of batches
+        start = self.log.active.append_usual(data, last_delta, timestamp_ms, self.leader_epoch)
+        if self.on_append is not None and start >= 0:
             self.on_append(self)
         return start
 

@@ -22,21 +22,22 @@ _CRC_START = 21
 _SIZE_BYTES_MIN = HEADER_BYTES + 2
 #: all of the header but leader epoch, base timestamp, producer epoch and base sequence, and the
 #: first two bytes of the records
-_unpack_from = struct.Struct(">qi4xbIhi8xqq6xiBB").unpack_from
+USUAL_FIELDS = "qi4xbIhi8xqq6xiBB"
+_unpack_from = struct.Struct(f">{USUAL_FIELDS}").unpack_from
 #: as many records as a leader walks of any batch
 _RECORDS_WALKED_MAX = 16
 _RECORD_LENGTH_END = HEADER_BYTES + 2
 
 
-def usual_batch(data: memoryview, config: LogConfig, now_ms: int) -> tuple[int, int] | None:
+def usual_header(data: memoryview) -> tuple[int, int] | None:
     """
-    Return (last offset delta, largest timestamp) of a batch that enters the log as it is.
+    Return (last offset delta, largest timestamp) of a batch about which nothing is special.
 
-    None for any other, and for what a topic of this `config` has rules about: whole, valid batches
-    of magic 2, uncompressed, without producer, with timestamps of their own, only are usual.
+    None for any other: whole, valid batches of magic 2, uncompressed, without producer, with
+    timestamps of their own, only are usual. Of the topic nothing is asked.
     """
     size_bytes = len(data)
-    if size_bytes < _SIZE_BYTES_MIN or not config.takes_batches_as_they_are:
+    if size_bytes < _SIZE_BYTES_MIN:
         return None
     (
         base_offset, length_bytes, magic, crc, attributes, last_delta, timestamp_ms, producer_id,
@@ -50,8 +51,6 @@ def usual_batch(data: memoryview, config: LogConfig, now_ms: int) -> tuple[int, 
         or count <= 0
         or count != last_delta + 1
         or length_bytes != size_bytes - PREFIX_BYTES
-        or size_bytes > config.max_message_bytes
-        or timestamp_ms > now_ms + config.message_timestamp_after_max_ms
         or crc32c(data[_CRC_START:]) != crc
     ):
         return None
@@ -59,8 +58,27 @@ def usual_batch(data: memoryview, config: LogConfig, now_ms: int) -> tuple[int, 
     is_one = count == 1 and low & 0x81 == 0x80 and high < 0x80
     if is_one and _RECORD_LENGTH_END + ((low & 0x7F | high << 7) >> 1) == size_bytes:
         return last_delta, timestamp_ms
+    return (last_delta, timestamp_ms) if has_sound_records(data) else None
+
+
+def has_sound_records(data: memoryview) -> bool:
+    """Tell whether the first records of an uncompressed batch are whole, as a leader asks."""
     try:
         check_structure(data, records_max=_RECORDS_WALKED_MAX)
     except CorruptRecordError:
+        return False
+    return True
+
+
+def usual_batch(data: memoryview, config: LogConfig, now_ms: int) -> tuple[int, int] | None:
+    """
+    Return (last offset delta, largest timestamp) of a batch that enters the log as it is.
+
+    None for any other, and for what a topic of this `config` has rules about.
+    """
+    if not config.has_usual_batches or len(data) > config.max_message_bytes:
         return None
-    return last_delta, timestamp_ms
+    usual = usual_header(data)
+    if usual is None or usual[1] > now_ms + config.message_timestamp_after_max_ms:
+        return None
+    return usual

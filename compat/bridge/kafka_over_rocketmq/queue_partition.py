@@ -179,6 +179,13 @@ class QueuePartition(KafkaPartition):
         """Take no short way: there is no segment that a batch could go into as it is."""
         return -1
 
+    def append_at_once(
+        self, data: memoryview, last_delta: int, timestamp_ms: int, now_ms: int
+    ) -> int:
+        """Do what :meth:`append_usual` does."""
+        del last_delta, timestamp_ms
+        return self.append_usual(data, now_ms)
+
     def _put(self, batch: RecordBatch) -> PutResult:
         result = self.queues.put(self._draft(batch))
         if result.is_ok:

@@ -24,6 +24,7 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.produce_reply import ProduceReply
 from logstore.compat.kafka.produce_route import ProduceRoute
+from logstore.compat.kafka.produced_batches import PartitionBatch, read_batches
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
@@ -48,12 +49,13 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
     from logstore.compat.kafka.transactions.producing import ProduceAdmission
+    from logstore.segments.kafka.config import LogConfig
     from logstore.segments.kafka.partition import KafkaPartition
     from logstore.segments.kafka.transaction_verification import Verification
 
 _log = logging.getLogger(__name__)
-#: topic name or id, then (partition number, record bytes) each
-_TopicBatches = tuple[bytes, list[tuple[int, memoryview]]]
+#: topic name or id, and its partitions
+_TopicBatches = tuple[bytes, list[PartitionBatch]]
 _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
 _ZSTD_SINCE = 7
@@ -152,15 +154,17 @@ def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], 
     acks = reader.i16()
     reader.i32()
     topics: list[_TopicBatches] = []
-    prefix = b""
+    prefix, attributes = b"", 0
     for _ in range(reader.count()):
         key = bytes(reader.take(16)) if request.version >= _IDS_SINCE else reader.string() or b""
         partition_count = reader.count()
         prefix = prefix or bytes(request.data[request.position : reader.position])
-        topics.append((key, list(reader.batches(partition_count))))
+        batches, of_topic = read_batches(reader, partition_count)
+        topics.append((key, batches))
+        attributes |= of_topic
         reader.tags()
     reader.tags()
-    return transactional_id, acks, topics, prefix, reader.attributes
+    return transactional_id, acks, topics, prefix, attributes
 
 
 def _existing(
@@ -169,7 +173,7 @@ def _existing(
     """Yield the batches of the partitions that there are."""
     for key, batches in topics:
         partitions = by_key.get(key, {})
-        for index, records in batches:
+        for index, records, _, _ in batches:
             if index in partitions:
                 yield partitions[index], records
 
@@ -183,7 +187,7 @@ def _refuse_unknown(reply: ProduceReply, index: int, *, is_topic_known: bool) ->
 
 def _append_all(
     partitions: dict[int, KafkaPartition] | None,
-    batches: list[tuple[int, memoryview]],
+    batches: list[PartitionBatch],
     reply: ProduceReply,
     now_ms: int,
     admission: ProduceAdmission,
@@ -191,7 +195,9 @@ def _append_all(
 ) -> None:
     """Append the batches of one topic and add the results to the reply."""
     refusals = admission.refusals
-    for index, records in batches:
+    rules: LogConfig | None = None  # of one topic all partitions have the same
+    size_max = time_max = 0
+    for index, records, last_delta, timestamp_ms in batches:
         partition = None if partitions is None else partitions.get(index)
         if partition is None:
             _refuse_unknown(reply, index, is_topic_known=partitions is not None)
@@ -201,12 +207,17 @@ def _append_all(
             refusal = refusals[partition]
             reply.fail(index, refusal.code, refusal if refusal.message else None)
         else:
+            if partition.config is not rules:
+                rules = partition.config
+                size_max = rules.max_message_bytes if rules.has_usual_batches else 0
+                time_max = now_ms + rules.message_timestamp_after_max_ms
             try:
-                start = partition.append_usual(records, now_ms)
-                if start >= 0:
-                    reply.succeed_at_once(partition, start)
-                else:
-                    _append(partition, records, reply, now_ms, admission.guards.get(partition))
+                if last_delta >= 0 and timestamp_ms <= time_max and len(records) <= size_max:
+                    start = partition.append_at_once(records, last_delta, timestamp_ms, now_ms)
+                    if start >= 0:
+                        reply.succeed_at_once(index, start, partition.start_offset)
+                        continue
+                _append(partition, records, reply, now_ms, admission.guards.get(partition))
             except (LogStoreError, OSError) as error:
                 _refuse(reply, partition, index, error)
 

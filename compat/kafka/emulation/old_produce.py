@@ -63,7 +63,8 @@ def _translated(request: RawRequest, refusals: _Refusals) -> bytes:
         topic = reader.string()
         writer.string(topic)
         batches: list[tuple[int, bytes | bytearray]] = []
-        for index, records in reader.batches(reader.count()):
+        for _ in range(reader.count()):
+            index, records = reader.batch()
             batch: bytes | bytearray = b""
             try:
                 if _has_whole_message(records):

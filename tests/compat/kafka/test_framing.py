@@ -132,35 +132,3 @@ def test_a_response_has_its_length_in_front(number: int, body: bytes, has_tags: 
     size_bytes, correlation_id = struct.unpack_from(">ii", frame)
     assert (size_bytes, correlation_id) == (len(frame) - 4, number)
     assert frame[8:] == (b"\0" + body if has_tags else body)
-
-
-@pytest.mark.parametrize("is_flexible", [True, False])
-@pytest.mark.parametrize("marked", range(4))
-def test_attributes_of_all_batches_are_seen(is_flexible: bool, marked: int) -> None:
-    """Whichever batch has the bit, and however many bytes its length takes."""
-    sizes = (61, 126, 200, 20_000)
-    batches = [bytearray(size) for size in sizes]
-    batches[marked][22] = 0x10
-    writer = Writer(is_flexible=is_flexible)
-    for index, batch in enumerate(batches):
-        writer.i32(index)
-        if is_flexible:
-            writer.raw(uvarint(len(batch) + 1))
-        else:
-            writer.i32(len(batch))
-        writer.raw(bytes(batch))
-        writer.tags()
-    reader = Reader(memoryview(writer.body()), 0, is_flexible=is_flexible)
-    assert [(index, bytes(records)) for index, records in reader.batches(len(sizes))] == [
-        (index, bytes(batch)) for index, batch in enumerate(batches)
-    ]
-    assert (reader.attributes, reader.position) == (0x10, len(writer.body()))
-
-
-@pytest.mark.parametrize("size_bytes", [0, 1, 22, 23, 60])
-def test_what_is_too_short_for_a_batch_has_no_attributes(size_bytes: int) -> None:
-    """Nothing behind its end is taken for them."""
-    data = struct.pack(">ii", 0, size_bytes) + b"\xff" * size_bytes + b"\xff" * 40
-    reader = Reader(memoryview(data), 0, is_flexible=False)
-    ((index, records),) = reader.batches(1)
-    assert (index, len(records), reader.attributes) == (0, size_bytes, 0)

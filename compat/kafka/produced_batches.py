@@ -1,0 +1,79 @@
+"""
+The partitions of one topic in a Produce request: their batches, and what is told of usual ones.
+
+Requests that spread over many partitions bring hundreds of small batches. In front of each stand
+its partition's number and its length, and right behind them the batch's header: so one look reads
+all three, and the batch about which nothing is special is known before it is handed on.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from logstore.checksum import crc32c
+from logstore.compat.kafka.framing import Reader
+from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, PREFIX_BYTES
+from logstore.segments.kafka.usual_batch import USUAL_FIELDS, has_sound_records, usual_header
+
+#: partition number, record bytes (none for null), and of a usual batch its last offset delta and
+#: largest timestamp; of all others the former is :data:`UNUSUAL`
+PartitionBatch = tuple[int, memoryview, int, int]
+UNUSUAL = -1
+
+_USUAL = struct.Struct(f">iBB{USUAL_FIELDS}")
+_unpack_usual = _USUAL.unpack_from
+#: partition number and the two bytes that most compact lengths take (127 bytes to 16 KiB)
+_PREFIX_BYTES = 6
+_CRC_START = 21
+_ATTRIBUTES_AT = 22  # the low byte of a batch's attributes
+_RECORD_LENGTH_END = HEADER_BYTES + 2
+
+
+def read_batches(reader: Reader, count: int) -> tuple[list[PartitionBatch], int]:
+    """
+    Read so many partitions; return their batches, and all bits set in attributes of any of them.
+
+    What makes a batch usual is what :func:`~logstore.segments.kafka.usual_batch.usual_header` says;
+    it stands here once more because calls are what small batches cost.
+    """
+    data, position = reader.data, reader.position
+    size_max = len(data)
+    usual_max = size_max - _USUAL.size if reader.is_flexible else -1
+    found: list[PartitionBatch] = []
+    all_attributes = 0
+    for _ in range(count):
+        if position <= usual_max:
+            (
+                index, low, high, base_offset, length_bytes, magic, crc, attributes, last_delta,
+                timestamp_ms, producer_id, record_count, first, second,
+            ) = _unpack_usual(data, position)  # fmt: skip
+            start = position + _PREFIX_BYTES
+            end = start + (high << 7) + low - 0x81
+            if (
+                low >= 0x80 > high > 0
+                and not attributes
+                and not base_offset
+                and magic == MAGIC
+                and producer_id < 0
+                and 0 < record_count == last_delta + 1
+                and length_bytes == end - start - PREFIX_BYTES
+                and end < size_max
+                and not data[end]  # no tags
+                and crc32c(data[start + _CRC_START : end]) == crc
+            ):
+                records = data[start:end]
+                if (
+                    record_count == 1
+                    and first & 0x81 == 0x80 > second
+                    and _RECORD_LENGTH_END + ((first & 0x7F | second << 7) >> 1) == end - start
+                ) or has_sound_records(records):
+                    found.append((index, records, last_delta, timestamp_ms))
+                    position = end + 1
+                    continue
+        reader.position = position
+        index, records = reader.batch()
+        position = reader.position
+        all_attributes |= records[_ATTRIBUTES_AT] if len(records) >= HEADER_BYTES else 0
+        found.append((index, records, *(usual_header(records) or (UNUSUAL, 0))))
+    reader.position = position
+    return found, all_attributes
