@@ -79,12 +79,11 @@ class QueueBroker(Broker):
             StorageError: the directory cannot be used; the text says why and what to do.
 
         """
+        if rocketmq.is_sync_flush:  # an answer waits for the disk, as RocketMQ's does
+            settings = {**settings, "log.flush.interval.messages": "1"}
         given = BrokerConfig(settings)
         config = BrokerSettings.of(given)
-        defaults = dict(given.topic_defaults())
-        if rocketmq.is_sync_flush:
-            defaults["flush.messages"] = "1"  # an answer waits for the disk, as RocketMQ's does
-        options = StoreOptions(node_id=config.node_id, log_defaults=defaults)
+        options = StoreOptions(node_id=config.node_id, log_defaults=given.topic_defaults())
         store = QueueStore(
             host,
             directory,
