@@ -251,11 +251,13 @@ class Dispatch:
         if self.index is not None:
             self.index.put_runs(runs)
         self.current_reput_timestamp_ms = last.store_timestamp_ms
-        for run in runs if self.dispatchers or self.arrival_listeners else ():
-            shown = set(filter(self._is_shown, run.next_queue_offsets))
-            for place, message in enumerate(run.stored if shown else ()):
-                if message[0].queue_key in shown:
-                    self._tell(run.dispatch_request(place))
+        if self.dispatchers or self.arrival_listeners:
+            queue_keys = {key for run in runs for key in run.next_queue_offsets}
+            shown = set(filter(self._is_shown, queue_keys))
+            for run in runs if shown else ():
+                for place, message in enumerate(run.stored):
+                    if message[0].queue_key in shown:
+                        self._tell(run.dispatch_request(place))
         self.reput_from = last.next_offset
         return sum(map(len, runs))
 

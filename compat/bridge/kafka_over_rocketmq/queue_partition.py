@@ -18,6 +18,7 @@ from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import (
     draft_records,
     draft_single,
 )
+from logstore.compat.bridge.kafka_over_rocketmq.single_records import SingleRecords, holds_one
 from logstore.compat.bridge.memory_file import extent_of
 from logstore.errors import OffsetOutOfRangeError, RejectedAppendError, WriteFailedError
 from logstore.flush import NEVER
@@ -37,6 +38,7 @@ from logstore.segments.kafka.record import CorruptRecordError, decode_records
 from logstore.segments.kafka.record_batch import NO_TIMESTAMP, RecordBatch
 from logstore.segments.kafka.record_run import decode_run
 from logstore.segments.kafka.segment import TimestampedOffset
+from logstore.segments.kafka.usual_batch import usual_batch
 from logstore.segments.kafka.validation import accepted
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus, PutResult
 
@@ -71,6 +73,7 @@ class QueuePartition(KafkaPartition):
         self._flushing: FlushTask | None = None
         self._flushing_held: FlushTask | None = None
         self._flush_position = 0
+        self._singles = SingleRecords(topic, index)
         #: what producers sent outside of transactions, by queue offsets
         self.idempotent = QueueProducers(topic, index)
         self.held: HeldBatches | None = None
@@ -175,9 +178,19 @@ class QueuePartition(KafkaPartition):
             self.queues, self.host, self.files.directory, self.topic, self.index, self.config
         )
 
-    def append_usual(self, data: memoryview, now_ms: int) -> int:  # noqa: ARG002 - its owner's names
-        """Take no short way: there is no segment that a batch could go into as it is."""
-        return -1
+    def append_usual(self, data: memoryview, now_ms: int) -> int:
+        """Put the one plain record in `data`; -1, and nothing was done, if it is something else."""
+        config = self.config
+        if config.flush_messages != NEVER or not holds_one(data):
+            return -1
+        if usual_batch(data, config, now_ms) is None:
+            return -1
+        run = self._singles.run_of(data, self.queues.host)
+        if run is None or not self.queues.put_run(run):
+            return -1
+        if self.on_append is not None:
+            self.on_append(self)
+        return run.stored[0][3]
 
     def append_at_once(
         self, data: memoryview, last_delta: int, timestamp_ms: int, now_ms: int

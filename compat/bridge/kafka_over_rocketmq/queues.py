@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from logstore.compat.bridge.noted_topics import NotedTopics
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
     from logstore.segments.rocketmq.messages.host_address import HostAddress
+    from logstore.segments.rocketmq.messages.message_run import MessageRun
     from logstore.segments.rocketmq.putting.put_result import PutResult
 
 
@@ -54,6 +55,13 @@ class Queues:
             result = self.store.put_batch(draft)
         self.served()
         return result
+
+    def put_run(self, run: MessageRun) -> bool:
+        """Put plain messages together; False, and nothing done, where they go singly only."""
+        if not self.store.put_run(run):
+            return False
+        self.served()
+        return True
 
     def flush(self) -> None:
         """Make all messages durable. Raises WriteFailedError, OSError."""

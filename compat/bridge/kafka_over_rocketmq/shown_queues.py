@@ -83,8 +83,10 @@ class ShownQueues(RocketMQStore):
 
     def min_queue_offset(self, topic: str, queue_id: int) -> int:
         """Return the first queue offset that can be read."""
+        queue = self.consume_queues.by_key.get((topic, queue_id))  # every answer to a send asks
+        first = 0 if queue is None else queue.min_queue_offset
         start = self.starts.start_of(topic, queue_id)
-        return max(super().min_queue_offset(topic, queue_id), start)
+        return start if start > first else first
 
     def queue_offset_for_time(
         self,
