@@ -76,6 +76,8 @@ class KafkaStore:
         self.topics_by_name: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self._checkpointed: set[str] = set()
+        #: by file: the offsets that are known to stand in it, durably
+        self._kept_offsets: dict[str, dict[tuple[str, int], int]] = {}
         self._data_directory = DataDirectory(
             host, directory, is_writable=self.options.is_writable, node_id=self.options.node_id
         )
@@ -268,11 +270,11 @@ class KafkaStore:
     def write_checkpoints(self) -> None:
         """Write recovery points and log starts, as Kafka does every minute and at a clean stop."""
         partitions = self.partitions()
-        self._write_offsets(
+        self._keep_offsets(
             checkpoints.RECOVERY_POINT,
             {(p.topic, p.index): p.log.recovery_point for p in partitions},
         )
-        self._write_offsets(
+        self._keep_offsets(
             checkpoints.LOG_START,
             {
                 (p.topic, p.index): p.start_offset
@@ -281,6 +283,14 @@ class KafkaStore:
             },
         )
         self._checkpointed = set(self.topics_by_name)
+
+    def _keep_offsets(self, name: str, offsets: dict[tuple[str, int], int]) -> None:
+        """Write offsets that are not there yet: whoever is served waits for the syncs."""
+        if self._kept_offsets.get(name) == offsets:
+            return
+        self._kept_offsets.pop(name, None)  # where it fails nobody knows what is there
+        self._write_offsets(name, offsets)
+        self._kept_offsets[name] = offsets
 
     def write_high_watermarks(self) -> None:
         """Write the high watermarks, as Kafka does every five seconds."""

@@ -153,6 +153,24 @@ def test_checkpoints_tell_where_recovery_starts(
     assert f"{bases[0]:020d}.log:" not in caplog.text, "damage below the recovery point is not seen"
 
 
+def test_checkpoints_are_written_where_something_has_changed(host: SimulatedHost) -> None:
+    """A broker does it every minute between requests, and a sync may take half a second."""
+    store = open_store(host)
+    store.create_topic("t", 1)
+    fill(store, "t", 0, 3)
+    store.write_checkpoints()
+    host.fs.faults.fail_next("sync", errno.EIO, path=f"{DATA}/recovery-point*")
+    fill(store, "t", 0, 3)  # nothing is flushed: the recovery point stays
+    store.write_checkpoints()
+    store.partition("t", 0).flush()
+    with pytest.raises(OSError, match="recovery-point"):
+        store.write_checkpoints()
+    host.fs.faults.clear()
+    store.write_checkpoints()
+    path = f"{DATA}/{checkpoints.RECOVERY_POINT}"
+    assert checkpoints.read_offset_checkpoint(host.fs, path) == {("t", 0): 6}
+
+
 def test_log_starts_survive_only_with_their_checkpoint(host: SimulatedHost) -> None:
     """A log start inside of a segment is kept in a checkpoint, not in the log."""
     store = open_store(host)
