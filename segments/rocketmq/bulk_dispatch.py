@@ -119,7 +119,7 @@ def bulk_dispatch(dispatching: Dispatch, index: MessageIndex | None) -> BulkDisp
     if dispatching.consume_queues.settings.multi_dispatch.is_enabled:
         return None
     try:
-        from logstore.segments.rocketmq.columns.kernel import is_available
+        from logstore.segments.compiled.loops import is_available
     except ImportError:
         return None
     return BulkDispatch(dispatching, index) if is_available() else None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from logstore.segments.compiled import machine_words
-from logstore.segments.rocketmq.columns.kernel import compiled
+from logstore.segments.compiled.loops import compiled
 
 NAME = "logstore.segments.compiled.machine_words"
 

@@ -10,14 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from logstore.compat.bridge.compiled.numbers import copy, get_varint, put_big_endian
-from logstore.segments.rocketmq.columns.kernel import (
-    Bytes,
-    Int64s,
-    Number,
-    compiled,
-    crc32,
-    hash_text,
-)
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled
+from logstore.segments.rocketmq.columns.kernel import crc32, hash_text
 
 #: what the rows of a table say of a record: its time, where key and value stand and how long
 BORN_MS, KEY, KEY_BYTES, VALUE, VALUE_BYTES = range(5)

@@ -17,7 +17,7 @@ from logstore.compat.bridge.compiled.numbers import (
     put_varint,
     varint_bytes,
 )
-from logstore.segments.rocketmq.columns.kernel import Bytes, Int64s, Number, compiled
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled
 
 #: there is a message that is not plain
 NOT_PLAIN = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.segments.rocketmq.columns.kernel import Bytes, Number, compiled
+from logstore.segments.compiled.loops import Bytes, Number, compiled
 
 #: bytes of a number of 64 bits at most
 _VARINT_BYTES_MAX = 10

@@ -17,14 +17,8 @@ from logstore.compat.bridge.compiled.numbers import (
     is_text,
     put_big_endian,
 )
-from logstore.segments.rocketmq.columns.kernel import (
-    Bytes,
-    Int64s,
-    Number,
-    compiled,
-    crc32,
-    hash_text,
-)
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled
+from logstore.segments.rocketmq.columns.kernel import crc32, hash_text
 
 #: what the rows of batches say: where the records begin and end and how many there are, the first
 #: offset, the time of the first, and whether that is the time of all

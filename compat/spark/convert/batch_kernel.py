@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from logstore.compat.spark.convert.message_kernel import copied, put
-from logstore.segments.rocketmq.columns.kernel import Bytes, Int64s, Number, compiled
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled
 
 Pieces = tuple[Bytes, Int64s, Int64s]
 Measures = tuple[Int64s, Int64s, Int64s, Int64s]

@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from logstore.segments.rocketmq.columns.kernel import (
-    Bytes,
-    Int32s,
-    Int64s,
-    Number,
-    compiled,
-    crc32,
-)
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled
+from logstore.segments.rocketmq.columns.kernel import Int32s, crc32
 
 Flags = NDArray[np.bool_]
 

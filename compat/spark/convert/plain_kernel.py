@@ -12,16 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.convert.message_kernel import copied, is_plain, put
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled, inlined, uncounted
 from logstore.segments.compiled.machine_words import put_32, put_64, signed_32, signed_64
-from logstore.segments.rocketmq.columns.kernel import (
-    Bytes,
-    Int64s,
-    Number,
-    compiled,
-    crc32,
-    inlined,
-    uncounted,
-)
+from logstore.segments.rocketmq.columns.kernel import crc32
 
 Table = NDArray[np.int64]
 #: what each row of the table of records says, a column a record

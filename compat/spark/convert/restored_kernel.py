@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.convert.message_kernel import copied
-from logstore.segments.rocketmq.columns.kernel import Bytes, Int32s, Int64s, Number, compiled
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled
+from logstore.segments.rocketmq.columns.kernel import Int32s
 
 Table = NDArray[np.uint8]
 

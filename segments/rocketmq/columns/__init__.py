@@ -26,9 +26,9 @@ imports this package.
 
 from __future__ import annotations
 
+from logstore.segments.compiled.loops import is_available
 from logstore.segments.rocketmq.columns.arrow import ARROW_FIELDS, arrow_schema, to_arrow
 from logstore.segments.rocketmq.columns.decoder import STEP_BYTES, decode_columns, iterate_columns
-from logstore.segments.rocketmq.columns.kernel import is_available
 from logstore.segments.rocketmq.columns.message_columns import (
     BytesColumn,
     MessageColumns,

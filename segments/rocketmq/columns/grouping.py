@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, inlined, uncounted
 from logstore.segments.compiled.machine_words import copy, put_32, put_64, word
 from logstore.segments.rocketmq.columns.kernel import (
     KEYS,
@@ -26,13 +27,8 @@ from logstore.segments.rocketmq.columns.kernel import (
     TAGS_CODE,
     UNIQUE_KEY,
     UNIQUE_KEY_BYTES,
-    Bytes,
     Int32s,
-    Int64s,
-    Number,
     hash_text,
-    inlined,
-    uncounted,
 )
 
 

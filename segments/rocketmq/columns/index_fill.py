@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, uncounted
 from logstore.segments.compiled.machine_words import put_32, put_64
-from logstore.segments.rocketmq.columns.kernel import Bytes, Int32s, Int64s, Number, uncounted
+from logstore.segments.rocketmq.columns.kernel import Int32s
 
 _SECONDS_MAX = 2**31 - 1
 

@@ -7,21 +7,13 @@ without the interpreter's lock.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.segments.compiled.loops import Bytes, Number, compiled, inlined, uncounted
 from logstore.segments.compiled.machine_words import CAN_FOLD, fold_crc32, signed_32, word
 
-Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]
-Int64s = NDArray[np.int64]
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-#: an integer of Python where the loops run as they are, one of 64 bits where they are compiled
-Number = int | np.int64
 
 #: why :func:`count_records` and a scan stopped
 ALL_READ, BLANK, CUT, FOREIGN, ODD, BAD_CRC = range(6)
@@ -88,47 +80,6 @@ def _crc_tables() -> NDArray[np.uint32]:
 _CRC_TABLES = _crc_tables()
 _BYTE = np.uint32(255)
 _1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
-
-
-def is_available() -> bool:
-    """Tell whether numba can be imported, so that the loops are fast."""
-    return _njit is not None
-
-
-def _find_njit() -> Any:
-    try:
-        return importlib.import_module("numba").njit
-    except ImportError:
-        return None
-
-
-_njit = _find_njit()
-
-
-def compiled(function: FunctionT) -> FunctionT:
-    """Return a function as numba compiles it at its first call, or as it is without numba."""
-    if _njit is None:
-        return function
-    return cast("FunctionT", _njit(cache=True, nogil=True)(function))
-
-
-def inlined(function: FunctionT) -> FunctionT:
-    """As :func:`uncounted`, for the smallest steps of a loop."""
-    if _njit is None:
-        return function
-    return cast("FunctionT", _njit(cache=True, nogil=True, forceinline=True, _nrt=False)(function))
-
-
-def uncounted(function: FunctionT) -> FunctionT:
-    """
-    As :func:`compiled`, for what a loop calls each time around, and loops that call it.
-
-    Compiled code counts references to every array that it is given, which costs as much as a short
-    loop. Whoever makes no arrays needs not: those of the caller live for as long as he waits.
-    """
-    if _njit is None:
-        return function
-    return cast("FunctionT", _njit(cache=True, nogil=True, _nrt=False)(function))
 
 
 @inlined

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, inlined, uncounted
 from logstore.segments.compiled.machine_words import word
 from logstore.segments.rocketmq.columns.kernel import (
     DELAY,
@@ -14,11 +15,6 @@ from logstore.segments.rocketmq.columns.kernel import (
     TEXT,
     TEXT_BYTES,
     UNIQUE_KEY,
-    Bytes,
-    Int64s,
-    Number,
-    inlined,
-    uncounted,
 )
 
 Words = NDArray[np.uint64]

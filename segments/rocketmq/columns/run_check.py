@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from logstore.segments.compiled import loops
+from logstore.segments.compiled.loops import Bytes, Number, uncounted
 from logstore.segments.compiled.machine_words import signed_32, signed_64
-from logstore.segments.rocketmq.columns import kernel
-from logstore.segments.rocketmq.columns.kernel import Bytes, Number, crc32, uncounted
+from logstore.segments.rocketmq.columns.kernel import crc32
 from logstore.segments.rocketmq.log.record_walk import check_run as check_slowly
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _MAGIC = 0xDAA320A7 - (1 << 32)
 
 def is_fast() -> bool:
     """Tell whether the loop is compiled."""
-    return kernel.is_available()
+    return loops.is_available()
 
 
 def check_run(data: memoryview, physical_offset: int, checks: RecordChecks) -> Checked:

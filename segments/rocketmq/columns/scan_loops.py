@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled, inlined, uncounted
 from logstore.segments.compiled.machine_words import signed_32, signed_64
 from logstore.segments.rocketmq.columns.kernel import (
     ALL_READ,
@@ -40,14 +41,8 @@ from logstore.segments.rocketmq.columns.kernel import (
     TEXT_BYTES,
     TOPIC,
     TOPIC_BYTES,
-    Bytes,
-    Int64s,
-    Number,
-    compiled,
     crc32,
     hash_text,
-    inlined,
-    uncounted,
 )
 from logstore.segments.rocketmq.columns.property_loops import (
     SHAPE_PLACES,

@@ -37,7 +37,7 @@ from logstore.segments.rocketmq.messages.equal_rows import pack_rows
 from logstore.segments.rocketmq.settings.release import Release
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.columns.kernel import Int64s
+    from logstore.segments.compiled.loops import Int64s
 
 HEADER = struct.Struct(">qqqqii")
 ENTRY = struct.Struct(">iqii")

@@ -169,7 +169,7 @@ def _ignore(size_bytes: int) -> None:
 def _has_loops() -> bool:
     """Tell whether the extra ``columns`` is there; without it each message is taken by itself."""
     try:
-        from logstore.segments.rocketmq.columns.kernel import is_available
+        from logstore.segments.compiled.loops import is_available
     except ImportError:
         return False
     return is_available()

@@ -16,7 +16,8 @@ from logstore.tools.inspection.rocketmq.verification.index_check import Entry, I
 
 if TYPE_CHECKING:
     from logstore.host import File
-    from logstore.segments.rocketmq.columns.kernel import Int32s, Int64s
+    from logstore.segments.compiled.loops import Int64s
+    from logstore.segments.rocketmq.columns.kernel import Int32s
     from logstore.segments.rocketmq.columns.record_scan import IndexEntries, RecordScan
 
 _STEP_COUNT = 50_000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from logstore.segments.rocketmq.columns.kernel import Bytes, Int32s, Int64s, Number, compiled
+from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled
+from logstore.segments.rocketmq.columns.kernel import Int32s
 
 #: the columns of entries that were read
 FILE, NUMBER, KEY_HASH, PHYSICAL_OFFSET, SECONDS = range(5)

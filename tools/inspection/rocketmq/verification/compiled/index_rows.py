@@ -16,7 +16,7 @@ from logstore.tools.inspection.rocketmq.verification.index_check import Header
 
 if TYPE_CHECKING:
     from logstore.host import File, FileSystem
-    from logstore.segments.rocketmq.columns.kernel import Int64s
+    from logstore.segments.compiled.loops import Int64s
 
 _ENTRY = np.dtype([("hash", ">i4"), ("place", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 

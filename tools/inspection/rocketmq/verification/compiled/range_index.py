@@ -20,7 +20,7 @@ from logstore.tools.inspection.rocketmq.verification.compiled.index_rows import 
 from logstore.tools.inspection.rocketmq.verification.log_range import IndexSpan
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.columns.kernel import Int64s
+    from logstore.segments.compiled.loops import Int64s
     from logstore.segments.rocketmq.columns.record_scan import RecordScan
 
 

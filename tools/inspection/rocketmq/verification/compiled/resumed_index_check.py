@@ -12,7 +12,7 @@ from logstore.tools.inspection.rocketmq.verification.compiled.index_rows import 
 from logstore.tools.inspection.verification.finding import Finding
 
 if TYPE_CHECKING:
-    from logstore.segments.rocketmq.columns.kernel import Int64s
+    from logstore.segments.compiled.loops import Int64s
     from logstore.segments.rocketmq.columns.record_scan import IndexEntries
     from logstore.tools.inspection.rocketmq.verification.followed_log import FollowedLog
     from logstore.tools.inspection.rocketmq.verification.log_range import IndexSpan
