@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -12,7 +13,7 @@ from typing import NoReturn, Protocol
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from logstore.tools.dev.kafka_peer import KafkaPeer
+from logstore.tools.dev.kafka_peer import TOOL_JVM, KafkaPeer, class_archive, java
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.clients import CLIENTS, Client, settings
 from tests.interop.eventually import eventually
@@ -171,6 +172,23 @@ def create_topic(topic_name: str) -> CreateTopic:
     return create
 
 
+#: These ask a broker and end. What produces or consumes has hooks that only the end of a JVM runs.
+IN_ONE_JVM = {
+    "BrokerApiVersionsCommand", "ClusterTool", "ConsumerGroupCommand", "DeleteRecordsCommand",
+    "GetOffsetShell", "LogDirsCommand", "TopicCommand", "kafka.admin.ConfigCommand",
+}  # fmt: skip
+
+
+def run_alone(version: str, name: str, *args: str, stdin: str) -> Done:
+    """Run a tool in a JVM of its own."""
+    flags = class_archive(version).flags(may_write=False)
+    command = java(version, name, *args, jvm=f"{TOOL_JVM} {flags}")
+    done = subprocess.run(
+        command, text=True, capture_output=True, input=stdin, timeout=90, check=False
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
 @pytest.fixture(scope="session")
 def kafka_tool() -> Iterator[RunTool]:
     """A function that runs one of Kafka's own tools by its short name, without judging it."""
@@ -180,7 +198,11 @@ def kafka_tool() -> Iterator[RunTool]:
         name: str, *args: str, stdin: str = "", check: bool = True, version: str = VERSION
     ) -> Done:
         try:
-            done = sessions.setdefault(version, ToolSession(version)).run(name, *args, stdin=stdin)
+            if name in IN_ONE_JVM:
+                session = sessions.setdefault(version, ToolSession(version))
+                done = session.run(name, *args, stdin=stdin)
+            else:
+                done = run_alone(version, name, *args, stdin=stdin)
         except PeerUnavailable as reason:
             missing(str(reason))
         if check:
