@@ -74,6 +74,7 @@ def read_batches(reader: Reader, count: int) -> tuple[list[PartitionBatch], int]
         index, records = reader.batch()
         position = reader.position
         all_attributes |= records[_ATTRIBUTES_AT] if len(records) >= HEADER_BYTES else 0
-        found.append((index, records, *(usual_header(records) or (UNUSUAL, 0))))
+        last_delta, timestamp_ms = usual_header(records) or (UNUSUAL, 0)
+        found.append((index, records, last_delta, timestamp_ms))
     reader.position = position
     return found, all_attributes
