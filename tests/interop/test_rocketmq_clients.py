@@ -66,6 +66,7 @@ def test_java(session: Session, broker: str, version: str, section: str, tmp_pat
         real = java_alone("real", version, section, tmp_path / "real")
         ours = java_alone(broker, version, section, tmp_path / "ours")
     assert complaints(real) == []
+    assert len(real) >= 2, "a scenario that prints next to nothing would be equal everywhere"
     assert ours == real
 
 
@@ -97,7 +98,6 @@ def test_the_programs_see_much(session: Session) -> None:
     """A program that prints next to nothing would be equal everywhere."""
     real = session("real")
     assert [len(real[program]) for program in ("java-5", "java-4")] == [len(JAVA)] * 2
-    assert all(len(real["java-5"][section]) >= 2 for section in JAVA)
     assert sum(len(lines) for lines in real["java-5"].values()) > 200
     assert sum(len(lines) for lines in real["mqadmin"].values()) > 60
     bodies = "\n".join(real["java-5"]["produce"])
