@@ -7,9 +7,12 @@ from collections.abc import Mapping
 import attrs
 
 from logstore.compat.spark.options import OptionError
+from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS
 
 _LAYOUTS = ("kafka", "rocketmq")
 _SETTING = "set."
+#: Spark hands names over in small letters; Java's have capitals, Kafka's have none
+_JAVA_NAMES = {name.lower(): name for name in STORE_CONFIG_KEYS}
 
 
 @attrs.frozen
@@ -32,7 +35,7 @@ class WriteOptions:
 
 def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
     """
-    Read the options; their names' case is ignored, but for ``set.NAME``.
+    Read the options; their names' case is ignored.
 
     Raises:
         OptionError: a value is not allowed, or the path is missing.
@@ -49,9 +52,9 @@ def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
     if not count.isdigit() or int(count) < 1:
         raise OptionError("partitions", count, "must be a whole number, at least 1")
     settings = {
-        name[len(_SETTING) :]: value
-        for name, value in given.items()
-        if name.lower().startswith(_SETTING)
+        _JAVA_NAMES.get(setting := name.removeprefix(_SETTING), setting): value
+        for name, value in options.items()
+        if name.startswith(_SETTING)
     }
     writer = options.get("writer") or options.get("checkpointlocation", "")
     return WriteOptions(path, options.get("topic"), layout, int(count), writer, settings)

@@ -47,6 +47,8 @@ def test_rows_written_are_rows_read(spark: SparkSession, tmp_path: Path, layout:
     spread = found.select("key", "partition").distinct().count()
     assert (homes, spread) == (97, 97)
     assert not Path(f"{store}.writing").exists()
+    if layout == "rocketmq":
+        assert {file.stat().st_size for file in Path(store, "commitlog").iterdir()} == {4_194_304}
 
 
 def test_a_stream_is_written_once(spark: SparkSession, tmp_path: Path) -> None:

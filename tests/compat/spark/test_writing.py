@@ -103,6 +103,13 @@ def test_a_row_may_name_its_partition_and_its_topic(tmp_path: Path) -> None:
         staged_by(commit, [{"value": b"a"}], None)
 
 
+def test_settings_are_known_in_any_case() -> None:
+    """Spark hands the names of options over in small letters."""
+    for name in ("set.mappedFileSizeCommitLog", "set.mappedfilesizecommitlog"):
+        options = parse_write_options({"path": "p", name: "1048576", "set.segment.bytes": "9"})
+        assert options.settings == {"mappedFileSizeCommitLog": "1048576", "segment.bytes": "9"}
+
+
 def test_the_option_topic_goes_over_the_column(tmp_path: Path) -> None:
     """As in Spark's Kafka sink, which takes the rows of its source: offsets are made anew."""
     commit = commit_to(tmp_path / "store")
