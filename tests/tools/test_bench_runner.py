@@ -61,21 +61,33 @@ def outcome_of(
 
 
 def test_targets_take_turns_within_each_round(tmp_path: Path) -> None:
-    """A B A B, so that what changes on the machine changes for both."""
+    """A B B A A B, so that what changes on the machine changes for both."""
     figures = {"ours": [8.0, 30.0, 4.0], "kafka": [4.0, 10.0, 1.0]}
     outcome, taken, said = outcome_of(tmp_path, figures, 3)
-    assert taken == ["ours", "kafka"] * 3
+    assert taken == ["ours", "kafka", "kafka", "ours", "ours", "kafka"]
     assert [turn.round for turn in said] == [1, 1, 2, 2, 3, 3]
     (row,) = outcome.rows
     assert row.samples == {"ours": {1: 8, 2: 30, 3: 4}, "kafka": {1: 4, 2: 10, 3: 1}}
     assert (row.ratio, row.verdict, outcome.missed) == (3, True, [])
 
 
+def test_whoever_is_first_at_one_cell_is_last_at_the_next(tmp_path: Path) -> None:
+    """With a single round, too, nobody is always the first to write into new memory."""
+    cells = [Cell("scenario", name, METRICS, Script({}, []), needs_start=True) for name in "xyz"]
+    targets = [Target(name, str(tmp_path)) for name in ("ours", "kafka")]
+    turns = Run(cells, targets, rounds=1, seconds=1, say=lambda _: None).turns()
+    assert [(turn.cell.name, turn.target) for turn in turns] == [
+        ("x", "ours"), ("x", "kafka"), ("y", "kafka"), ("y", "ours"), ("z", "ours"), ("z", "kafka"),
+    ]  # fmt: skip
+    for target in targets:
+        target.close()
+
+
 def test_a_failing_turn_is_noted_and_the_run_goes_on(tmp_path: Path) -> None:
     """The error stands in the outcome; the other turns are taken and counted."""
     figures: Figures = {"ours": [BenchError("no such topic"), 3.0], "kafka": [2.0, 2.0]}
     outcome, taken, _ = outcome_of(tmp_path, figures, 2)
-    assert taken == ["ours", "kafka"] * 2
+    assert taken == ["ours", "kafka", "kafka", "ours"]
     (failure,) = outcome.failures
     assert (failure.turn.round, failure.turn.target) == (1, "ours")
     assert failure.error == "BenchError: no such topic"

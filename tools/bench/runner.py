@@ -76,12 +76,18 @@ class Run:
         self._failures: list[Failure] = []
 
     def turns(self) -> list[Turn]:
-        """Return all turns in order: round by round, cell by cell, target by target."""
+        """
+        Return all turns in order: round by round, cell by cell, target by target.
+
+        Who comes first changes from round to round and from cell to cell: the first writes into
+        memory that was never used, or given back to a virtual machine's host, and the next into
+        what the first has just let go of.
+        """
         return [
-            Turn(number, cell, target.name)
-            for number in range(1, self._rounds + 1)
-            for cell in self._cells
-            for target in self._targets
+            Turn(number + 1, cell, target.name)
+            for number in range(self._rounds)
+            for at, cell in enumerate(self._cells)
+            for target in self._targets[:: -1 if (number + at) % 2 else 1]
             if target.can_start or not cell.needs_start
         ]
 
