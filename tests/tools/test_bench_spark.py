@@ -61,6 +61,14 @@ def test_what_is_left_out_is_said(tmp_path: Path, logstore: CommandLine) -> None
     assert "left out: kafka-source: --no-kafka-source" in outcome.out
 
 
+def test_scenarios_may_be_joined_by_commas(tmp_path: Path, logstore: CommandLine) -> None:
+    """As in the other benchmarks; a wrong one among them is named, and nothing is measured."""
+    outcome = logstore("bench", "spark", "-s", "kafka-source,cuont", "--dir", tmp_path)
+
+    assert outcome.exit_code == 2
+    assert "no scenario 'cuont'" in outcome.err
+
+
 def test_a_peer_that_cannot_be_had_is_said(
     tmp_path: Path, logstore: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,8 +47,8 @@ Examples:
 """,
 )
 @click.option("-s", "--scenario", "scenarios", multiple=True, metavar="NAME",
-              help="Only these: read, kafka-source, count, window, convert, verify, stats, memory, "
-              "plan.")  # fmt: skip
+              help="Only these; repeatable, or with commas: read, kafka-source, count, window, "
+              "convert, verify, stats, memory, plan.")  # fmt: skip
 @click.option("--gigabytes", type=click.FloatRange(0.01), default=10.0, show_default=True,
               help="Size of a store; there are two.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1), default=ROUNDS, show_default=True)
@@ -82,10 +82,11 @@ def spark(
     from logstore.tools.bench.spark_cells import CELLS, PEER_SCENARIO, SparkPlace
 
     known = {cell.scenario for cell in CELLS}
-    for name in scenarios:
+    names = [name for text in scenarios for name in text.split(",")]
+    for name in names:
         if name not in known:
             raise click.UsageError(f"no scenario {name!r}; there are {', '.join(sorted(known))}")
-    cells = [cell for cell in CELLS if not scenarios or cell.scenario in scenarios]
+    cells = [cell for cell in CELLS if not names or cell.scenario in names]
     stderr = Console(stderr=True)
     is_wanted = any(cell.scenario == PEER_SCENARIO for cell in cells)
     left_out = _reason_without_peer(is_alone=is_alone) if is_wanted else None
