@@ -11,6 +11,7 @@ import click
 import orjson
 from rich.console import Console
 
+from logstore.tools.bench.layout_cells import LayoutCell
 from logstore.tools.bench.layout_data import BatchShape
 from logstore.tools.bench.layout_run import SUBJECT, measure
 from logstore.tools.bench.report import as_json, machine, table
@@ -79,14 +80,9 @@ def spark(
     """
     if importlib.util.find_spec("pyspark") is None:
         raise click.ClickException("Spark is missing: pip install 'logstore-segments[spark]'")
-    from logstore.tools.bench.spark_cells import CELLS, PEER_SCENARIO, SparkPlace
+    from logstore.tools.bench.spark_cells import PEER_SCENARIO, SparkPlace
 
-    known = {cell.scenario for cell in CELLS}
-    names = [name for text in scenarios for name in text.split(",")]
-    for name in names:
-        if name not in known:
-            raise click.UsageError(f"no scenario {name!r}; there are {', '.join(sorted(known))}")
-    cells = [cell for cell in CELLS if not names or cell.scenario in names]
+    cells = _cells_of([name for text in scenarios for name in text.split(",")])
     stderr = Console(stderr=True)
     is_wanted = any(cell.scenario == PEER_SCENARIO for cell in cells)
     left_out = _reason_without_peer(is_alone=is_alone) if is_wanted else None
@@ -108,6 +104,17 @@ def spark(
         console.print(f"left out: {PEER_SCENARIO}: {left_out}", highlight=False)
     if check and outcome.missed:
         sys.exit(1)
+
+
+def _cells_of(scenarios: list[str]) -> list[LayoutCell]:
+    """Return the cells of those scenarios; all of them where none is named."""
+    from logstore.tools.bench.spark_cells import CELLS
+
+    known = {cell.scenario for cell in CELLS}
+    for name in scenarios:
+        if name not in known:
+            raise click.UsageError(f"no scenario {name!r}; there are {', '.join(sorted(known))}")
+    return [cell for cell in CELLS if not scenarios or cell.scenario in scenarios]
 
 
 def _reason_without_peer(*, is_alone: bool) -> str | None:
