@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from logstore.compat.spark.predicates import Where, where_of
 from logstore.compat.spark.work_unit import Unit, WorkUnit, gathered
+from logstore.compat.spark.worker_process import settle
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -70,3 +71,4 @@ def read_rows(
     messages = MessageReader(fs, wanted, options.mode)
     for unit in partition.units:
         yield from rows.read(unit) if isinstance(unit, WorkUnit) else messages.read(unit)
+    settle()

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from logstore.compat.spark.worker_process import settle
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -52,6 +54,7 @@ def run_in_workers(
     def run(task: list[PieceT]) -> list[ResultT]:
         found = function(task)
         done.add(sum(piece.size_bytes for piece in task))
+        settle()
         return found
 
     watch = _Watch(done, sum(piece.size_bytes for piece in pieces), progress)

@@ -71,9 +71,10 @@ def spark(
     """
     Measure reading, counting, verifying, planning and converting with Spark on this machine.
 
-    Workers are up before anything is timed. Where rows go to Spark, 100 MB of the same shape are
-    read first, again and again, by ours and by what ours is held against, so that the JVM has
-    compiled its loops; then both take two turns, and the mean of two is shown.
+    Workers are up before anything is timed, and have converted 100 MB where they are to convert.
+    Where rows go to Spark, 100 MB of the same shape are read first, again and again, by ours and by
+    what ours is held against, so that the JVM has compiled its loops; then both take two turns, and
+    the mean of two is shown.
 
     Spark's own Kafka source is measured beside ours: with the Spark that has one (fetched once by
     pip and Maven), and a real Kafka 4.3 that serves the same records.

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from logstore.checksum import crc32c
 from logstore.errors import CorruptEntryError
+from logstore.segments.compiled import loops
+from logstore.segments.kafka.columns import batch_kernel
+from logstore.segments.kafka.columns.batch_kernel import SOURCE_BYTES_MAX
 from logstore.segments.kafka.columns.record_columns import BatchColumns
 from logstore.segments.kafka.columns.selection import Selection
 from logstore.segments.kafka.compression import Codec, CompressionError, decompress
@@ -22,9 +25,6 @@ from logstore.segments.kafka.record_batch import (
     MAGIC,
     PREFIX_BYTES,
 )
-
-#: places and bounds have 32 bits, as in Arrow's binary
-SOURCE_BYTES_MAX = 2**31 - 1
 
 # base offset, length, magic, CRC, attributes, last offset delta
 _walk = struct.Struct(">qi4xbIhi").unpack_from
@@ -78,8 +78,8 @@ class BatchRun:
         view, end, starts = self.view, len(self.view), self.starts
         first, last = self.selection.span
         is_checked, has_control = self.selection.is_checked, self.selection.has_control
-        is_run, previous = self.selection.is_run, first - 1
-        position = size_bytes = 0
+        is_run = self.selection.is_run
+        position, size_bytes, previous = self._take_usual(size_bytes_max)
         while end - position >= HEADER_BYTES and not self.is_full:
             base_offset, length, magic, crc, attributes, last_delta = _walk(view, position)
             following = position + PREFIX_BYTES + length
@@ -115,6 +115,33 @@ class BatchRun:
         if is_short and is_legacy_magic(view[position + MAGIC_POSITION]):
             raise OlderMessageError  # a message may be shorter than a batch's header
         return position
+
+    def _take_usual(self, size_bytes_max: int) -> tuple[int, int, int]:
+        """
+        Take what a compiled loop can, from the start on.
+
+        Returns where it ends, how many bytes count, and the last offset.
+        """
+        first, last = self.selection.span
+        if not loops.is_available():
+            return 0, 0, first - 1
+        found = np.empty((batch_kernel.ROWS, len(self.view) // HEADER_BYTES), dtype=np.int64)
+        count, position, size_bytes, last_offset = batch_kernel.usual_batches(
+            self._array(), first, last, size_bytes_max, found
+        )
+        starts, sizes, crcs = found[:, : int(count)].tolist()
+        self.starts += starts
+        self.sizes += sizes
+        if self.selection.is_checked:
+            self._check(crcs)
+        self.is_full = bool(size_bytes >= size_bytes_max)
+        return int(position), int(size_bytes), int(last_offset) if count else first - 1
+
+    def _check(self, crcs: list[int]) -> None:
+        view = self.view
+        for start, size_bytes, crc in zip(self.starts, self.sizes, crcs, strict=True):
+            if crc32c(view[start + _CRC_START : start + size_bytes]) != crc:
+                self._refuse_crc(start, start + size_bytes, crc)
 
     def _inflate(self, codec: int, position: int, end: int) -> int:
         """Keep the records of the newest batch, decompressed; return how many bytes they have."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 #: How much of a file one step reads, and about what its records have, decompressed. Larger steps
 #: are slower: their arrays leave the caches.
-STEP_BYTES = 4 * 1024 * 1024
+STEP_BYTES = 2 * 1024 * 1024
 
 
 def decode_columns(

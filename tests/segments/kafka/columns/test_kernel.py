@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import sys
 from collections import Counter
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
 from logstore.errors import CorruptEntryError
@@ -24,57 +22,25 @@ from logstore.segments.kafka.record import (
 )
 from logstore.segments.kafka.record_batch import HEADER_BYTES
 from tests.damage import damaged
-
-
-class Guarded(np.ndarray[Any, Any]):
-    """An array that refuses the indices and slices that compiled code would silently follow."""
-
-    def __getitem__(self, key: Any) -> Any:
-        self._check(key)
-        return super().__getitem__(key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._check(key)
-        super().__setitem__(key, value)
-
-    def _check(self, key: Any) -> None:
-        for part, size in zip(np.index_exp[key], self.shape, strict=False):
-            first = getattr(part, "start", part)
-            last = getattr(part, "stop", first + 1)
-            assert 0 <= first <= last <= size, f"{part} of {size}"
-
-
-def _guarded(value: Any) -> Any:
-    return value.view(Guarded) if isinstance(value, np.ndarray) else value
-
-
-def _loaded_anew(module: ModuleType) -> ModuleType:
-    """Return a second one of a module, as it is with what can be imported now."""
-    assert module.__file__ is not None
-    spec = importlib.util.spec_from_file_location(f"{module.__name__}_anew", module.__file__)
-    assert spec is not None
-    assert spec.loader is not None
-    anew = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(anew)
-    return anew
+from tests.segments.kafka.columns.guarded import guarded, loaded_anew
 
 
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The module as it is without numba, its four entries taking guarded arrays."""
     monkeypatch.setitem(sys.modules, "numba", None)
-    plain = _loaded_anew(loops)
+    plain = loaded_anew(loops)
     assert not plain.is_available()
     monkeypatch.setitem(sys.modules, loops.__name__, plain)
-    module = _loaded_anew(kernel)
+    module = loaded_anew(kernel)
     assert not hasattr(module.scan, "py_func"), "numba has compiled it"
     for name in ("scan", "bound", "gather", "scan_headers"):
         function = getattr(module, name)
 
-        def guarded(*arguments: Any, function: Any = function) -> Any:
-            return function(*map(_guarded, arguments))
+        def watched(*arguments: Any, function: Any = function) -> Any:
+            return function(*map(guarded, arguments))
 
-        monkeypatch.setattr(module, name, guarded)
+        monkeypatch.setattr(module, name, watched)
     monkeypatch.setattr(plain, "is_available", lambda: True)
     monkeypatch.setattr(decoder, "loops", plain)
     monkeypatch.setattr(decoder, "kernel", module)
