@@ -16,8 +16,8 @@ import numpy as np
 from logstore.host import File
 from logstore.segments.compiled import loops
 from logstore.segments.kafka.columns import kernel, plain_rows
+from logstore.segments.kafka.columns.batch_kernel import SOURCE_BYTES_MAX
 from logstore.segments.kafka.columns.batch_run import (
-    SOURCE_BYTES_MAX,
     BatchRun,
     OlderMessageError,
     RecordSource,
