@@ -68,7 +68,7 @@ class SingleRecords:
             sys_flag=0,
             reconsume_times=0,
             text_before=b"KEYS\x01" if key_bytes else b"",
-            key_bytes=key_bytes,
+            example=bytes(key_bytes),
             text_behind=b"\x02" if key_bytes else b"",
             born_host=host,
             store_host=host,

@@ -66,9 +66,11 @@ class RecordKind:
     @classmethod
     def of(cls, kind: MessageKind) -> RecordKind | None:
         """Return what messages of a kind become; None if each must be looked at by itself."""
+        if kind.keys_at is not None:
+            return None  # a record's key is another one each time
         if kind.sys_flag & COMPRESSED or not kind.text_before.endswith(_NEEDLE):
             return None
-        unique_key = b"0" * kind.key_bytes
+        unique_key = b"0" * kind.varying_bytes
         whole = split_properties(kind.text_before + unique_key + kind.text_behind)
         first = split_properties(kind.text_before[: -len(_NEEDLE)])
         last = split_properties(kind.text_behind[1:])
@@ -78,7 +80,7 @@ class RecordKind:
         if headers != b"".join((first[1], sized(_NAME), sized(unique_key), last[1])):
             return None
         before = b"".join(
-            (length_field(count + 1), first[1], sized(_NAME), length_field(kind.key_bytes))
+            (length_field(count + 1), first[1], sized(_NAME), length_field(kind.varying_bytes))
         )
         return cls(kind, key, before, last[1], keys_index)
 
@@ -99,5 +101,5 @@ class RecordKind:
         from_crc_bytes = _CRC_BYTES + len(self.behind)
         rest_size = length_field(len(rest) + from_crc_bytes)
         self.between = b"".join((self._headers, REST_NAME, rest_size, rest))
-        self.behind_bytes = len(self.before) + kind.key_bytes + len(self.between) + from_crc_bytes
+        self.behind_bytes = len(self.before) + kind.varying_bytes + len(self.between) + from_crc_bytes
         self._stored_ms = stored_ms

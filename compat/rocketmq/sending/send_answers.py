@@ -103,6 +103,8 @@ class SendAnswers:
         for (kind, physical_offset, _, queue_offset, key), opaque in zip(
             run.stored, opaques, strict=True
         ):
+            if kind.unique_key_at is not None:
+                key = key[kind.unique_key_at]
             header = line % (kind.queue_id, key, physical_offset, queue_offset, opaque)
             size_bytes = len(header)
             frames += (pack(4 + size_bytes, size_bytes), header)

@@ -1,7 +1,7 @@
 """
 Plain sends of one read of a connection: put with one write, answered with one.
 
-A Java client's SEND_MESSAGE_V2 differs from its last one in body, unique key, time and number
+A Java client's SEND_MESSAGE_V2 differs from its last one in body, unique key, keys, time and number
 alone. The rest of it, once served in the careful way of
 :mod:`logstore.compat.rocketmq.sending.sending`, is kept as a *kind*; requests of a known kind are
 gathered here without being looked at any further. Whatever is not of a known kind is the
@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from logstore.compat.rocketmq.sending.batch_sends import BatchSends
+from logstore.compat.rocketmq.sending.key_places import (
+    KEYS_NEEDLE,
+    UNIQUE_KEY_NEEDLE,
+    KeyPlaces,
+    without_keys,
+)
 from logstore.compat.rocketmq.sending.put_answers import refusal_of
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Command
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_run import MessageKind, MessageRun
-from logstore.segments.rocketmq.messages.properties import UNIQUE_KEY
 from logstore.segments.rocketmq.messages.system_flags import INNER_BATCH, TRANSACTION_MASK
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 
@@ -31,8 +36,7 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.topics.broker_topics import SendRoute
 
-_NEEDLE = f"{UNIQUE_KEY}\x01"
-_NEEDLE_LENGTH = len(_NEEDLE)
+_NEEDLE_LENGTH = len(UNIQUE_KEY_NEEDLE)
 #: what makes a message unusual to the store, wherever it stands in the properties
 _UNUSUAL = (b"DELAY\x01", b"TIMER_", b"INNER_")
 _UNUSUAL_FLAGS = INNER_BATCH | TRANSACTION_MASK
@@ -41,6 +45,9 @@ _INT_MAX = 2**31 - 1
 _TIME_MAX_MS = 2**62
 _NOTHING = memoryview(b"")
 _SEND_MESSAGE_V2 = 310
+if TYPE_CHECKING:
+    #: a kind, where its messages go, and what stands between their keys
+    _Known = tuple[MessageKind, SendRoute, bytes]
 
 
 class SendRun:
@@ -59,8 +66,8 @@ class SendRun:
         self._opaques: list[int] = []
         #: sends wait for :meth:`finish`
         self.is_filled = False
-        #: by all that stands in a request but body, unique key, time and number; None: not plain
-        self._kinds: dict[tuple[Any, ...], tuple[MessageKind, SendRoute] | None] = {}
+        #: by all that stands in a request but body, keys, time and number; None: not plain
+        self._kinds: dict[tuple[Any, ...], _Known | None] = {}
         #: requests that were no known kind yet; who sends the like again makes it one
         self._seen: set[tuple[Any, ...]] = set()
         #: what the kinds hold of the broker
@@ -75,21 +82,25 @@ class SendRun:
             request = orjson.loads(header)
             fields = request["extFields"]
             text: str = fields["i"]
-            start = text.find(_NEEDLE) + _NEEDLE_LENGTH
+            start = text.find(UNIQUE_KEY_NEEDLE) + _NEEDLE_LENGTH
             end = text.find("\x02", start)
             unique_key = text[start:end]
+            keys = None
+            around: tuple[str | int, ...] = text[:start], text[end:]
+            if KEYS_NEEDLE in text:
+                around, keys = without_keys(text, start, end)
             topic = fields["b"]
             about = (
                 topic, fields["e"], fields["f"], fields["h"], fields["j"], fields["m"],
-                request["flag"], text[:start], text[end:], len(unique_key),
+                request["flag"], around, len(unique_key),
                 broker.born_hosts[channel].packed,
             )  # fmt: skip
             known = self._kinds.get(about)
             if known is None:
                 if about not in self._kinds:
-                    self._learn(about, unique_key)
+                    self._learn(about, text, unique_key, keys)
                 return False
-            kind, route = known
+            kind, route, between = known
             opaque = request["opaque"]
             born_ms = int(fields["g"])
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -97,13 +108,18 @@ class SendRun:
         if (
             broker.topics.routes.get(topic) is not route
             or not (unique_key.isalnum() and unique_key.isascii())
+            or not (keys is None or (keys.isascii() and "\x01" not in keys))
             or type(opaque) is not int
             or not -_INT_MAX <= opaque <= _INT_MAX
             or not 0 <= born_ms < _TIME_MAX_MS
             or not len(body)
         ):
             return False
-        self._run.add(kind, body, unique_key.encode(), born_ms)
+        varying = unique_key.encode()
+        if keys is not None:
+            pieces = (keys.encode(), between, varying)
+            varying = b"".join(pieces if kind.begins_with_keys else reversed(pieces))
+        self._run.add(kind, body, varying, born_ms)
         self._opaques.append(opaque)
         self.is_filled = True
         return True
@@ -120,55 +136,53 @@ class SendRun:
             self._seen.clear()
         return True
 
-    def _learn(self, about: tuple[Any, ...], unique_key: str) -> None:
+    def _learn(self, about: tuple[Any, ...], text: str, unique_key: str, keys: str | None) -> None:
         """Make a kind of what is sent a second time, if it is plain."""
         if about not in self._seen:
-            # Keys and other properties that never come again are not worth a kind.
+            # Properties that never come again are not worth a kind.
             if len(self._seen) >= _KINDS_MAX:
                 self._seen.clear()
             self._seen.add(about)
             return
-        topic, queue_id, sys_flag, flag, reconsume_times, batch, oneway, *texts, _, packed = about
+        topic, queue_id, sys_flag, flag, reconsume_times, batch, oneway, *_, packed = about
         route = self._broker.topics.routes.get(topic)
         if route is None or batch != "false" or oneway != 0 or topic == names.TIMER_TOPIC:
             return
         numbers = int(queue_id), int(sys_flag) | route.sys_flag, int(flag), int(reconsume_times)
         if not 0 <= min(numbers) <= max(numbers) <= _INT_MAX or numbers[0] >= route.queue_count:
             return
-        kind = self._kind_of(topic, numbers, texts[0] + unique_key + texts[1], unique_key, packed)
+        sent = self._broker.property_rewriter.rewrite(text)
+        places = None
+        if sent.unique_key == unique_key and not sent.is_half:
+            places = KeyPlaces.find(sent.text.encode(), unique_key, keys)
+        kind = None if places is None else self._kind_of(topic, numbers, places, packed)
         if len(self._kinds) >= _KINDS_MAX:
             self._kinds.clear()
-        self._kinds[about] = None if kind is None else (kind, route)
+        self._kinds[about] = (
+            None if kind is None or places is None else (kind, route, places.between)
+        )
 
     def _kind_of(
-        self,
-        topic: str,
-        numbers: tuple[int, int, int, int],
-        text: str,
-        unique_key: str,
-        packed_host: bytes,
+        self, topic: str, numbers: tuple[int, int, int, int], places: KeyPlaces, packed_host: bytes
     ) -> MessageKind | None:
         """Return the kind of messages like this one, None if there are none like it."""
-        sent = self._broker.property_rewriter.rewrite(text)
-        before, needle, behind = sent.text.partition(f"{_NEEDLE}{unique_key}\x02")
-        around = f"{before}{behind}"
-        if sent.unique_key != unique_key or not needle or _NEEDLE in around or sent.is_half:
-            return None
         queue_id, sys_flag, flag, reconsume_times = numbers
+        text, (begin, end) = places.text, places.varying
         kind = MessageKind(
             topic=topic,
             queue_id=queue_id,
             flag=flag,
             sys_flag=sys_flag,
             reconsume_times=reconsume_times,
-            text_before=f"{before}{_NEEDLE}".encode(),
-            key_bytes=len(unique_key),
-            text_behind=f"\x02{behind}".encode(),
+            text_before=text[:begin],
+            example=text[begin:end],
+            text_behind=text[end:],
             born_host=HostAddress.from_packed(packed_host),
             store_host=self._broker.store_host,
+            unique_key_at=places.within(places.unique_key) if places.keys else None,
+            keys_at=places.within(places.keys) if places.keys else None,
         )
-        whole = sent.text.encode()
-        is_unusual = kind.sys_flag & _UNUSUAL_FLAGS or any(name in whole for name in _UNUSUAL)
+        is_unusual = kind.sys_flag & _UNUSUAL_FLAGS or any(name in text for name in _UNUSUAL)
         return None if is_unusual else kind
 
     def finish(self) -> list[Chunk]:

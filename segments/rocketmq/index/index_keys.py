@@ -96,16 +96,25 @@ def run_hashes(
 
     Messages without a unique key have no entries: nothing else that a run takes does so.
     """
-    unique = _unique_key_hashes([(kind.topic, key) for kind, _, _, _, key in stored if key])
+    unique = _unique_key_hashes(
+        [
+            (kind.topic, own if kind.unique_key_at is None else own[kind.unique_key_at])
+            for kind, _, _, _, own in stored
+            if own
+        ]
+    )
     if len(unique) < len(stored):
         stored = [message for message in stored if message[4]]
     hashes: list[int] = []
     physical_offsets: list[int] = []
-    for value, (kind, physical_offset, _, _, _) in zip(unique, stored, strict=True):
+    for value, (kind, physical_offset, _, _, own) in zip(unique, stored, strict=True):
         hashes.append(value)
         physical_offsets.append(physical_offset)
-        if kind.keys is not None or kind.tags is not None:
-            others = _other_hashes(kind.topic, kind.keys, kind.tags if has_tag_entries else None)
+        if kind.keys_at is not None or kind.keys is not None or kind.tags is not None:
+            tags = kind.tags if has_tag_entries else None
+            # Keys that never come again would drive what does out of what is remembered.
+            hashes_of = _other_hashes if kind.keys_at is None else _other_hashes.__wrapped__
+            others = hashes_of(kind.topic, kind.keys_of(own), tags)
             hashes += others
             physical_offsets += [physical_offset] * len(others)
     return hashes, physical_offsets

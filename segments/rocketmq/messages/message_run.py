@@ -37,17 +37,19 @@ _crc32 = zlib.crc32
 
 class MessageKind:
     """
-    What many messages have in common: queue, flags, and all properties but the unique key.
+    What many messages have in common: queue, flags, and all properties but those that are keys.
 
-    The properties of a message are `text_before`, its unique key of `key_bytes`, `text_behind`.
+    The properties of a message are `text_before`, what varies, `text_behind`. That is the unique
+    key, or all from there to the value of ``KEYS`` or the other way round: `unique_key_at` and
+    `keys_at` are their places in it. It is as long in every message of the kind.
     """
 
     __slots__ = (
         "born_host",
         "flag",
         "frame_bytes",
-        "key_bytes",
         "keys",
+        "keys_at",
         "magic",
         "middle",
         "pack_head",
@@ -61,6 +63,8 @@ class MessageKind:
         "text_before",
         "text_behind",
         "topic",
+        "unique_key_at",
+        "varying_bytes",
     )
 
     def __init__(
@@ -72,45 +76,61 @@ class MessageKind:
         sys_flag: int,
         reconsume_times: int,
         text_before: bytes,
-        key_bytes: int,
+        example: bytes,
         text_behind: bytes,
         born_host: HostAddress,
         store_host: HostAddress,
+        unique_key_at: slice | None = None,
+        keys_at: slice | None = None,
     ) -> None:
+        """`example` is what varies, as it is in one of the messages."""
         self.topic = topic
         self.queue_id = queue_id
         self.flag = flag
         self.reconsume_times = reconsume_times
         self.text_before = text_before
-        self.key_bytes = key_bytes
+        self.varying_bytes = len(example)
+        #: None: what varies is the unique key
+        self.unique_key_at = unique_key_at
+        #: None: no keys vary
+        self.keys_at = keys_at
         self.text_behind = text_behind
         self.born_host = born_host
         self.store_host = store_host
         self.sys_flag = sys_flag
-        model = self.draft(b"", bytes(key_bytes), 0)
+        model = self.draft(b"", example, 0)
         self.sys_flag = model.sys_flag
         self.queue_key = topic, queue_id
         self.tags = find_property(model.properties_text, _TAGS)
         self.tags_code = 0 if self.tags is None else tags_code(self.tags)
-        #: the value of ``KEYS``, which is the same in all messages of the kind
-        self.keys = find_property(model.properties_text, _KEYS)
+        #: the value of ``KEYS`` where it is the same in all messages of the kind
+        self.keys = find_property(model.properties_text, _KEYS) if keys_at is None else None
         #: bytes of a record beside its body
         self.frame_bytes = model.size_bytes
         self.magic = model.version.magic
         self.pack_head = FIXED_FIELDS[model.sys_flag >> 4 & 3].pack
-        #: what stands between body and unique key
+        #: what stands between body and that which varies
         self.middle = model.topic_field + PROPERTIES_SIZE.pack(model.properties_size_bytes)
         self.middle += text_before
 
+    @property
+    def begins_with_keys(self) -> bool:
+        """Tell whether keys vary that stand before the unique key."""
+        return self.keys_at is not None and self.keys_at.start == 0
+
+    def keys_of(self, varying: bytes) -> bytes | None:
+        """Return the value of ``KEYS`` of a message, None if it has none."""
+        return self.keys if self.keys_at is None else varying[self.keys_at]
+
     def draft(
-        self, body: bytes | memoryview, unique_key: bytes, born_timestamp_ms: int
+        self, body: bytes | memoryview, varying: bytes, born_timestamp_ms: int
     ) -> MessageDraft:
         """Return a message of this kind, to be put by itself."""
         return draft_message(
             topic=self.topic,
             body=body,
             queue_id=self.queue_id,
-            properties_text=self.text_before + unique_key + self.text_behind,
+            properties_text=self.text_before + varying + self.text_behind,
             flag=self.flag,
             sys_flag=self.sys_flag,
             born_timestamp_ms=born_timestamp_ms,
@@ -120,7 +140,7 @@ class MessageKind:
         )
 
 
-#: where one message of a run stands: kind, physical offset, size, queue offset, unique key
+#: where one message of a run stands: kind, physical offset, size, queue offset, what varies
 StoredMessage = tuple[MessageKind, int, int, int, bytes]
 
 
@@ -165,11 +185,11 @@ class MessageRun:
         self,
         kind: MessageKind,
         body: bytes | memoryview,
-        unique_key: bytes,
+        varying: bytes,
         born_timestamp_ms: int,
     ) -> None:
-        """Add a message whose unique key has the kind's length, before the run is stamped."""
-        self._messages.append((kind, body, unique_key, born_timestamp_ms))
+        """Add a message, before the run is stamped; what varies has the kind's length."""
+        self._messages.append((kind, body, varying, born_timestamp_ms))
         self.queue_keys.add(kind.queue_key)
         size_bytes = kind.frame_bytes + len(body)
         self.size_bytes += size_bytes
@@ -178,12 +198,12 @@ class MessageRun:
 
     @property
     def messages(self) -> Sequence[tuple[MessageKind, bytes | memoryview, bytes, int]]:
-        """Kind, body, unique key and born time of each message, before they are stamped."""
+        """Kind, body, what varies and born time of each message, before they are stamped."""
         return self._messages
 
     def drafts(self) -> list[MessageDraft]:
         """Return the messages one by one, to be put one by one; only before they are stamped."""
-        return [kind.draft(body, key, born_ms) for kind, body, key, born_ms in self._messages]
+        return [kind.draft(body, own, born_ms) for kind, body, own, born_ms in self._messages]
 
     # as a draft of the core's log
 
@@ -216,7 +236,7 @@ class MessageRun:
         stored: list[StoredMessage] = []
         pieces: list[bytes | memoryview] = []
         physical_offset = base_offset
-        for kind, body, unique_key, born_ms in self._messages:
+        for kind, body, varying, born_ms in self._messages:
             queue_key = kind.queue_key
             queue_offset = going_on.get(queue_key)
             if queue_offset is None:
@@ -241,8 +261,8 @@ class MessageRun:
                 0,
                 body_bytes,
             )
-            pieces += (head, body, kind.middle, unique_key, kind.text_behind)
-            stored.append((kind, physical_offset, size_bytes, queue_offset, unique_key))
+            pieces += (head, body, kind.middle, varying, kind.text_behind)
+            stored.append((kind, physical_offset, size_bytes, queue_offset, varying))
             physical_offset += size_bytes
         self.physical_offset = base_offset
         self.stored, self.next_queue_offsets = stored, going_on
@@ -255,7 +275,7 @@ class MessageRun:
 
     def dispatch_request(self, index: int) -> DispatchRequest:
         """Return the request for one message, once they are stamped."""
-        kind, physical_offset, size_bytes, queue_offset, unique_key = self.stored[index]
+        kind, physical_offset, size_bytes, queue_offset, varying = self.stored[index]
         return DispatchRequest(
             kind.topic,
             kind.queue_id,
@@ -266,5 +286,5 @@ class MessageRun:
             queue_offset,
             kind.sys_flag,
             0,
-            kind.text_before + unique_key + kind.text_behind,
+            kind.text_before + varying + kind.text_behind,
         )

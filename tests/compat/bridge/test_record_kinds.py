@@ -43,7 +43,7 @@ def kind_of(
         sys_flag=sys_flag,
         reconsume_times=2,
         text_before=texts[0],
-        key_bytes=key_bytes,
+        example=bytes(key_bytes),
         text_behind=texts[1],
         born_host=BORN,
         store_host=HostAddress.of("fe80::1", 10911) if sys_flag else STORED,
@@ -64,7 +64,7 @@ def test_the_batch_is_the_same(texts: tuple[bytes, bytes], more: dict[str, Any])
         found.stored_at(stored_ms)
         for number in range(140):
             body, born_ms = b"x" * (number**2), NOW_MS + 100 * (number - 3) * (1 - number % 3)
-            key = b"%0*d" % (kind.key_bytes, number)
+            key = b"%0*d" % (kind.varying_bytes, number)
             draft = kind.draft(body, key, born_ms)
             together.add_like(found, body, key, born_ms)
             hosts = packed_hosts(kind.born_host, kind.store_host)
@@ -79,6 +79,25 @@ def test_the_batch_is_the_same(texts: tuple[bytes, bytes], more: dict[str, Any])
 def test_odd_properties_make_no_kind(texts: tuple[bytes, bytes]) -> None:
     """Such messages are looked at one by one."""
     assert RecordKind.of(kind_of(texts)) is None
+
+
+def test_keys_that_vary_make_no_kind() -> None:
+    """They are the record's key."""
+    kind = MessageKind(
+        topic="orders",
+        queue_id=3,
+        flag=0,
+        sys_flag=0,
+        reconsume_times=0,
+        text_before=b"KEYS\x01",
+        example=b"k\x02UNIQ_KEY\x01u",
+        text_behind=b"\x02",
+        born_host=BORN,
+        store_host=STORED,
+        unique_key_at=slice(11, 12),
+        keys_at=slice(0, 1),
+    )
+    assert RecordKind.of(kind) is None
 
 
 def test_compressed_bodies_make_no_kind() -> None:

@@ -28,7 +28,7 @@ def sends(
             sent_fields(
                 TOPIC,
                 number % 4,
-                properties.format(key=f"7F0000010000{number:020X}"),
+                properties.format(key=f"7F0000010000{number:020X}", number=number),
                 **{"g": 1_700_000_000_000 + number, **fields},
             ),
             b"body %d" % number,
@@ -78,6 +78,16 @@ def log_of(broker: Broker) -> bytes:
         PROPERTIES,
         "UNIQ_KEY\x01{key}\x02",
         "KEYS\x01{key}\x02UNIQ_KEY\x01{key}\x02",
+        "KEYS\x01order-{number}\x02UNIQ_KEY\x01{key}\x02WAIT\x01true\x02TAGS\x01red\x02",
+        "UNIQ_KEY\x01{key}\x02KEYS\x01a{number} b{number}\x02",
+        "KEYS\x01{number}\x02NAME\x01größe\x02UNIQ_KEY\x01{key}\x02",
+        "UNIQ_KEY\x01{key}\x02KEYS\x01größe-{number}\x02",
+        "KEYS\x01{number}\x01x\x02UNIQ_KEY\x01{key}\x02",
+        "KEYS\x01\x02UNIQ_KEY\x01{key}\x02",
+        "KEYS\x01{number}\x02UNIQ_KEY\x01{key}\x02KEYS\x01again\x02",
+        "MYKEYS\x01{number}\x02UNIQ_KEY\x01{key}\x02",
+        "MYKEYS\x01x\x02UNIQ_KEY\x01{key}\x02KEYS\x01{number}\x02",
+        "UNIQ_KEY\x01{key}\x02KEYS\x01{number}",
         "UNIQ_KEY\x01{key}\x02TAGS\x01größe\x02",
         "UNIQ_KEY\x01{key}\x02DELAY\x013\x02",
         "UNIQ_KEY\x01{key}\x02TRAN_MSG\x01true\x02PGROUP\x01g\x02",
@@ -107,14 +117,20 @@ def test_sends_of_one_read_are_served_as_one_by_one(
         assert found == [message.body for message in Peer(alone).messages(queue_id=queue_id)]
 
 
-def test_sends_of_one_read_are_one_write_and_one_answer() -> None:
+@pytest.mark.parametrize(
+    "properties", [PROPERTIES, f"KEYS\x01k-{{number}}\x02{PROPERTIES}"], ids=["plain", "keys"]
+)
+def test_sends_of_one_read_are_one_write_and_one_answer(properties: str) -> None:
     """A hundred sends that come together cost the disk and the socket one write each."""
     broker = opened()
+    for _ in range(2):
+        fed(broker, joined_frames(sends(range(100, 104), properties)))
     host = broker.host
     assert isinstance(host, SimulatedHost)
     connection = broker.connect("127.0.0.1", 40001)
     before = len(host.fs.journal.matching(path="*/commitlog/*"))
-    for frame in (joined_frames(sends(range(100, 120))), joined_frames(sends(range(200, 220)))):
+    for numbers in (range(100, 120), range(200, 220)):
+        frame = joined_frames(sends(numbers, properties))
         target = connection.writable()
         target[: len(frame)] = frame
         connection.received(len(frame))
