@@ -101,5 +101,7 @@ class RecordKind:
         from_crc_bytes = _CRC_BYTES + len(self.behind)
         rest_size = length_field(len(rest) + from_crc_bytes)
         self.between = b"".join((self._headers, REST_NAME, rest_size, rest))
-        self.behind_bytes = len(self.before) + kind.varying_bytes + len(self.between) + from_crc_bytes
+        self.behind_bytes = (
+            len(self.before) + kind.varying_bytes + len(self.between) + from_crc_bytes
+        )
         self._stored_ms = stored_ms

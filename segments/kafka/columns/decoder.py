@@ -190,6 +190,13 @@ def _headers(source: RecordSource, places: kernel.Int32s) -> HeaderColumns:
     bounds = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=bounds[1:])
     found = np.empty((4, int(bounds[-1])), dtype=np.int32)
-    if found.size:
-        kernel.scan_headers(source.data, places, found)
+    if not found.size:
+        return HeaderColumns(bounds, _no_bytes(), _no_bytes())
+    kernel.scan_headers(source.data, places, found)
     return HeaderColumns(bounds, _gathered(source, found, 0), _gathered(source, found, 2))
+
+
+def _no_bytes() -> BytesColumn:
+    """Return a column without a row."""
+    no_data = np.empty(0, dtype=np.uint8)
+    return BytesColumn(no_data, np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.bool_), 0)
