@@ -15,8 +15,8 @@ from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 
 if TYPE_CHECKING:
+    from logstore.segments.compiled.reused_memory import ReusedMemory
     from logstore.segments.rocketmq.columns.record_scan import QueueRun, RecordScan
-    from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
     from logstore.segments.rocketmq.dispatch import Dispatch
     from logstore.segments.rocketmq.index.message_index import MessageIndex
 
@@ -54,8 +54,8 @@ class BulkDispatch:
 
     def take(self, records: memoryview) -> int:
         """Dispatch every record of a run; return how many there were."""
+        from logstore.segments.compiled.reused_memory import ReusedMemory
         from logstore.segments.rocketmq.columns.record_scan import scan_records
-        from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 
         memory = self._memory = self._memory or ReusedMemory()
         position = count = 0

@@ -21,10 +21,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.segments.compiled.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.columns import IndexEntries, ScanStop, scan_records
 from logstore.segments.rocketmq.columns.index_fill import without_sign
 from logstore.segments.rocketmq.columns.kernel import PHYSICAL_OFFSET, SIZE, STORE_MS
-from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.messages.dispatch_request import DeliverTime
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT_BYTES
 from logstore.segments.rocketmq.settings.release import Release

@@ -18,8 +18,8 @@ from logstore.compat.spark.convert.restored_messages import RestoredBatch
 from logstore.compat.spark.convert.topic_names import rocketmq_name
 from logstore.compat.spark.stores import file_system_of
 from logstore.compat.spark.work_unit import WorkUnit
+from logstore.segments.compiled.reused_memory import ReusedMemory
 from logstore.segments.kafka.columns import RecordColumns
-from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 
 Messages = PlainMessages | MessageBatch | RestoredBatch
 

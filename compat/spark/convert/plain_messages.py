@@ -20,7 +20,7 @@ from logstore.compat.spark.convert import plain_kernel
 from logstore.compat.spark.convert.message_packing import head_template, message_version
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.host import File
-from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
+from logstore.segments.compiled.reused_memory import ReusedMemory
 
 #: How much of a file one step reads: what is only measured stays in the caches, and a step in which
 #: messages are made is worth what it costs besides.

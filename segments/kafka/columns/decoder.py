@@ -15,6 +15,7 @@ import numpy as np
 
 from logstore.host import File
 from logstore.segments.compiled import loops
+from logstore.segments.compiled.reused_memory import ReusedMemory
 from logstore.segments.kafka.columns import kernel, plain_rows
 from logstore.segments.kafka.columns.batch_kernel import SOURCE_BYTES_MAX
 from logstore.segments.kafka.columns.batch_run import (
@@ -59,7 +60,7 @@ def decode_columns(
         if run.is_full:
             raise ValueError(f"{path}: more than {SOURCE_BYTES_MAX} bytes of records at once")
         run.refuse_tail(taken)
-    return _columns(run, taken)
+    return _columns(run, taken, ReusedMemory())
 
 
 def iterate_columns(
@@ -74,14 +75,16 @@ def iterate_columns(
     """
     Yield the records of the batches in ``[position, end_position)`` of a file, step by step.
 
-    A step holds about `step_bytes`, read or decompressed, and at least one batch. `position` must
-    be where a batch starts, as index entries say; `end_position` where one ends (None: the end).
+    A step holds about `step_bytes`, read or decompressed, and at least one batch. Each has memory
+    of its own, which a later one takes when nobody holds it any more. `position` must be where a
+    batch starts, as index entries say; `end_position` where one ends (None: the end).
 
     Raises:
         CorruptEntryError: as :func:`decode_columns`; the steps before were yielded.
 
     """
     end = file.size() if end_position is None else min(end_position, file.size())
+    memory = ReusedMemory()
     window = bytearray(min(max(step_bytes, HEADER_BYTES), max(end - position, 0)))
     while position < end:
         found_bytes = file.read_into(position, memoryview(window)[: end - position])
@@ -92,7 +95,7 @@ def iterate_columns(
         if taken == 0:
             run.refuse_tail(0)
         position += taken
-        yield _columns(run, taken)
+        yield _columns(run, taken, memory)
 
 
 def _taken(
@@ -107,7 +110,7 @@ def _taken(
         return run, run.take(size_bytes_max)
 
 
-def _columns(run: BatchRun, taken: int) -> RecordColumns:
+def _columns(run: BatchRun, taken: int, memory: ReusedMemory) -> RecordColumns:
     """Decode the records of the batches that were taken; the next one starts at `taken`."""
     batches = run.batches()
     source = run.source(batches)
@@ -115,10 +118,10 @@ def _columns(run: BatchRun, taken: int) -> RecordColumns:
     if not loops.is_available():
         return plain_rows.columns(run, source, batches, next_position)
     row_count = int(batches.record_count.sum(dtype=np.int64))
-    numbers = np.empty((2, row_count), dtype=np.int64)
-    sequences = np.empty(row_count, dtype=np.int32)
-    rows = np.empty(row_count, dtype=np.int32)
-    places = np.empty((kernel.PLACES, row_count), dtype=np.int32)
+    numbers = memory.array(2 * row_count, np.int64).reshape(2, row_count)
+    sequences = memory.array(row_count, np.int32)
+    rows = memory.array(row_count, np.int32)
+    places = memory.array(kernel.PLACES * row_count, np.int32).reshape(kernel.PLACES, row_count)
     kept, batch, record, fault = kernel.scan(
         source.data,
         _bodies(source, batches),
@@ -138,9 +141,9 @@ def _columns(run: BatchRun, taken: int) -> RecordColumns:
         timestamp_ms=numbers[1, :kept],
         sequence=sequences[:kept],
         batch=rows[:kept],
-        key=_gathered(source, places, kernel.KEY) if selection.has_keys else None,
-        value=_values(source, places, selection) if selection.has_values else None,
-        headers=_headers(source, places) if selection.has_headers else None,
+        key=_gathered(source, places, kernel.KEY, memory) if selection.has_keys else None,
+        value=_values(source, places, selection, memory) if selection.has_values else None,
+        headers=_headers(source, places, memory) if selection.has_headers else None,
         batches=batches,
         next_position=next_position,
         unpacked_bytes=source.ends - source.starts,
@@ -164,9 +167,11 @@ def _bodies(source: RecordSource, batches: BatchColumns) -> loops.Int64s:
     )
 
 
-def _values(source: RecordSource, places: kernel.Int32s, selection: Selection) -> BytesColumn:
+def _values(
+    source: RecordSource, places: kernel.Int32s, selection: Selection, memory: ReusedMemory
+) -> BytesColumn:
     if selection.has_value_data:
-        return _gathered(source, places, kernel.VALUE)
+        return _gathered(source, places, kernel.VALUE, memory)
     sizes = places[kernel.VALUE_BYTES]
     bounds = np.empty(len(sizes) + 1, dtype=np.int32)
     is_null = np.empty(len(sizes), dtype=np.bool_)
@@ -174,18 +179,20 @@ def _values(source: RecordSource, places: kernel.Int32s, selection: Selection) -
     return BytesColumn(np.empty(0, dtype=np.uint8), bounds, is_null, int(null_count))
 
 
-def _gathered(source: RecordSource, places: kernel.Int32s, row: int) -> BytesColumn:
+def _gathered(
+    source: RecordSource, places: kernel.Int32s, row: int, memory: ReusedMemory
+) -> BytesColumn:
     """Return the bytes whose start and size stand in two rows of `places`."""
     starts, sizes = places[row], places[row + 1]
     bounds = np.empty(len(sizes) + 1, dtype=np.int32)
     is_null = np.empty(len(sizes), dtype=np.bool_)
     null_count = kernel.bound(sizes, bounds, is_null)
-    data = np.empty(int(bounds[-1]), dtype=np.uint8)
+    data = memory.array(int(bounds[-1]), np.uint8)
     kernel.gather(source.data, starts, bounds, data)
     return BytesColumn(data, bounds, is_null, int(null_count))
 
 
-def _headers(source: RecordSource, places: kernel.Int32s) -> HeaderColumns:
+def _headers(source: RecordSource, places: kernel.Int32s, memory: ReusedMemory) -> HeaderColumns:
     counts = places[kernel.HEADER_COUNT]
     bounds = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=bounds[1:])
@@ -193,7 +200,8 @@ def _headers(source: RecordSource, places: kernel.Int32s) -> HeaderColumns:
     if not found.size:
         return HeaderColumns(bounds, _no_bytes(), _no_bytes())
     kernel.scan_headers(source.data, places, found)
-    return HeaderColumns(bounds, _gathered(source, found, 0), _gathered(source, found, 2))
+    names, values = (_gathered(source, found, row, memory) for row in (0, 2))
+    return HeaderColumns(bounds, names, values)
 
 
 def _no_bytes() -> BytesColumn:

@@ -15,9 +15,9 @@ import numpy as np
 
 from logstore.errors import CorruptEntryError
 from logstore.host import File
+from logstore.segments.compiled.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.columns.message_columns import MessageColumns
 from logstore.segments.rocketmq.columns.record_scan import RecordScan, ScanStop, scan_records
-from logstore.segments.rocketmq.columns.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.messages.message import decode_message
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections import deque
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,13 @@ from logstore.checksum import crc32c
 from logstore.errors import CorruptEntryError
 from logstore.os_host import system_host
 from logstore.segments.compiled import loops
-from logstore.segments.kafka.columns import Selection, decode_columns, iterate_columns
+from logstore.segments.kafka.columns import (
+    RecordColumns,
+    Selection,
+    decode_columns,
+    iterate_columns,
+    to_arrow,
+)
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record import Record, TimestampType, decode_records, encode_batch
 from logstore.segments.kafka.record_batch import HEADER_BYTES, iterate_batches
@@ -201,6 +209,26 @@ def test_a_step_holds_little_however_far_it_decompresses(tmp_path: Path) -> None
     file = system_host().fs.open(str(path), writable=False)
     steps = list(iterate_columns(file, str(path), step_bytes=1 << 20))
     assert [len(step) for step in steps] == [1] * 8
+
+
+@pytest.mark.parametrize("kept", [0, 1, 7], ids=["none", "the last", "many"])
+def test_steps_that_are_kept_stay_as_they_are(tmp_path: Path, kept: int) -> None:
+    """Whoever keeps steps, or a column of one in Arrow, sees nothing of later ones in them."""
+    values = [bytes([number]) * 100_000 for number in range(24)]
+    batches = [
+        bytes(encode_batch([Record(number, number, b"key", value)], base_offset=number))
+        for number, value in enumerate(values)
+    ]
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"".join(batches))
+    file = system_host().fs.open(str(path), writable=False)
+    held: deque[tuple[RecordColumns, Any]] = deque(maxlen=kept)
+    for step in iterate_columns(file, str(path), step_bytes=250_000):
+        held.append((step, to_arrow(step, ["value"]).column(0)))
+        for columns, array in held:
+            expected = [values[offset] for offset in columns.offset.tolist()]
+            assert [record.value for record in columns.records()] == expected
+            assert array.to_pylist() == expected
 
 
 # damage

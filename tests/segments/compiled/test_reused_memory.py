@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from logstore.segments.rocketmq.columns.reused_memory import REUSED_BYTES_MIN, ReusedMemory
+from logstore.segments.compiled.reused_memory import REUSED_BYTES_MIN, ReusedMemory
 
 COUNT = REUSED_BYTES_MIN // 8
 
