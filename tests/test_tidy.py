@@ -19,7 +19,13 @@ WORLD_MODULES = {"os", "time", "socket"}
 WORLD_KEEPERS = ("logstore/os_host.py", "logstore/testing/")
 
 SOCKET_MODULES = {"asyncio", "socket", "uvloop"}
-SOCKET_KEEPERS = {"compat/server.py", "compat/listener.py", "compat/running.py"}
+SOCKET_KEEPERS = {
+    "compat/server.py",
+    "compat/listener.py",
+    "compat/running.py",
+    # it serves nobody, and sets an option of the connection that Spark gave its process
+    "compat/spark/worker_process.py",
+}
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from logstore.compat.spark.predicates import Where, where_of
 from logstore.compat.spark.work_unit import Unit, WorkUnit, gathered
-from logstore.compat.spark.worker_process import settle
+from logstore.compat.spark.worker_process import SentToWorker, settle
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -29,7 +29,7 @@ class UnitPartition(InputPartition):
         self.units = units
 
 
-class LogStoreReader(DataSourceReader):
+class LogStoreReader(SentToWorker, DataSourceReader):
     """Plans and reads one query."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:

@@ -25,6 +25,7 @@ from logstore.compat.spark.options import EARLIEST, LATEST, Bound, OptionError
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.reader import UnitPartition, read_rows
 from logstore.compat.spark.work_unit import gathered
+from logstore.compat.spark.worker_process import SentToWorker
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 StreamOffset = dict[str, dict[str, int]]
 
 
-class LogStoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LogStoreStreamReader(SentToWorker, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows the wanted partitions of a store; new topics and partitions are taken in."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from logstore.compat.spark.worker_process import settle
+from logstore.compat.spark.worker_process import WorkerFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,13 +54,14 @@ def run_in_workers(
     def run(task: list[PieceT]) -> list[ResultT]:
         found = function(task)
         done.add(sum(piece.size_bytes for piece in task))
-        settle()
         return found
 
     watch = _Watch(done, sum(piece.size_bytes for piece in pieces), progress)
     try:
         found: list[ResultT] = (
-            context.parallelize(tasks, len(tasks)).flatMap(run, preservesPartitioning=True)
+            context.parallelize(tasks, len(tasks)).flatMap(
+                WorkerFunction(run), preservesPartitioning=True
+            )
         ).collect()
     finally:
         watch.stop()

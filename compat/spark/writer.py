@@ -16,6 +16,7 @@ from logstore.compat.spark.columns import COLUMN_TYPES
 from logstore.compat.spark.options import OptionError
 from logstore.compat.spark.row_staging import WRITE_COLUMNS, Staging
 from logstore.compat.spark.store_commit import StoreCommit
+from logstore.compat.spark.worker_process import SentToWorker
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -30,7 +31,7 @@ class StagedFile(WriterCommitMessage):
         self.path = path
 
 
-class _Writing:
+class _Writing(SentToWorker):
     """What both kinds of writers share: one job after the other on one store."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:

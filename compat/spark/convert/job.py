@@ -10,7 +10,7 @@ import attrs
 
 from logstore.compat.spark.convert.carried_errors import Carrying, unpacked
 from logstore.compat.spark.convert.work_folder import Attempt, WorkFolder
-from logstore.compat.spark.worker_process import settle
+from logstore.compat.spark.worker_process import WorkerFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,15 +51,8 @@ class SparkRunner:
         if not items:
             return []
         rows: Any = self.spark.sparkContext.parallelize(items, len(items))
-        carrying = Carrying(function)
-
-        def work(item: ItemT) -> ResultT:
-            result = carrying(item)
-            settle()
-            return result
-
         try:
-            results: list[ResultT] = rows.map(work).collect()
+            results: list[ResultT] = rows.map(WorkerFunction(Carrying(function))).collect()
         except Exception as error:
             told = unpacked(str(error))
             if told is None:

@@ -226,7 +226,7 @@ def test_steps_that_are_kept_stay_as_they_are(tmp_path: Path, kept: int) -> None
     for step in iterate_columns(file, str(path), step_bytes=250_000):
         held.append((step, to_arrow(step, ["value"]).column(0)))
         for columns, array in held:
-            expected = [values[offset] for offset in columns.offset.tolist()]
+            expected: list[bytes] = [values[offset] for offset in columns.offset.tolist()]
             assert [record.value for record in columns.records()] == expected
             assert array.to_pylist() == expected
 
