@@ -6,6 +6,7 @@ import struct
 
 import attrs
 
+from logstore.compat.spark.read_ahead import ReadAhead
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.errors import CorruptEntryError
 from logstore.host import File, FileSystem
@@ -62,6 +63,7 @@ def count_unit(fs: FileSystem, unit: WorkUnit) -> Counted:
 def _count(file: File, unit: WorkUnit) -> Counted:
     counted = Counted()
     position, window, window_start = unit.position, b"", 0
+    ahead = ReadAhead(file, unit.position, unit.end_position)
     read_bytes = _WINDOW_BYTES
     while position < unit.end_position:
         index = position - window_start
@@ -86,6 +88,7 @@ def _count(file: File, unit: WorkUnit) -> Counted:
             # A compacted batch may lack its first records: then its first offset is the base only.
             counted.add(count, base_offset, last_offset, size_bytes)
         position += size_bytes
+        ahead.look(position, size_bytes)
         read_bytes = _WINDOW_BYTES if size_bytes < _SMALL_BATCH_BYTES else HEADER_BYTES
     return counted
 

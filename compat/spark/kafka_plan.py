@@ -144,7 +144,7 @@ def _partition_units(
             () if aborted is None else aborted.spans_in(segment.base_offset, segment.next_offset)
         )
         stop = min(end, segment.next_offset)
-        yield from _segment_units(partition, segment, first, stop, options.split_bytes, spans)
+        yield from _segment_units(partition, segment, first, stop, options.unit_bytes, spans)
         segment.release()  # a descriptor for each would soon be too many
 
 
@@ -192,10 +192,10 @@ def _segment_units(
     segment: KafkaSegment,
     start: int,
     end: int,
-    split_bytes: int,
+    unit_bytes: int,
     aborted: tuple[AbortedSpan, ...],
 ) -> Iterator[WorkUnit]:
-    """Yield a unit for about every `split_bytes` of the segment between two offsets."""
+    """Yield a unit for about every `unit_bytes` of the segment between two offsets."""
     # Of a segment that is read whole no file is opened: there may be a hundred thousand of them.
     position = 0 if start <= segment.base_offset else segment.locate(start)
     stop = segment.end_position if end >= segment.next_offset else segment.locate(end)
@@ -203,8 +203,8 @@ def _segment_units(
         stop = _behind(segment, end, stop)
     while position < stop:
         following = stop
-        if position + split_bytes < stop:
-            entry = segment.offset_index.first_from_position(position + split_bytes)
+        if position + unit_bytes < stop:
+            entry = segment.offset_index.first_from_position(position + unit_bytes)
             following = stop if entry is None or entry[1] >= stop else entry[1]
         yield WorkUnit(
             segment.path, partition.topic, partition.index, position, following, start, end, aborted

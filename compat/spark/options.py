@@ -6,7 +6,8 @@ The options of a read, named and meant as those of Spark's Kafka source where it
 ``maxOffsetsPerTrigger``, ``failOnDataLoss``. Without a
 choice of topics all but internal ones are read. Own: ``path``, ``columns``, ``isolation``,
 ``mode``, ``splitBytes``, ``timestampSlackMs`` (:mod:`logstore.compat.spark.time_window`; -1 reads
-whatever may hold a wanted record).
+whatever may hold a wanted record). Without ``splitBytes`` units have up to 128 MiB, and tasks more
+than one of them where there are many.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from typing import Any, cast
 import attrs
 
 from logstore.compat.spark.columns import CORRUPT, DEFAULT_COLUMNS, HEADERS, checked_columns
+from logstore.compat.spark.work_unit import UNIT_BYTES
 from logstore.errors import LogStoreError
 
 EARLIEST, LATEST = -2, -1
-SPLIT_BYTES = 128 * 1024 * 1024
 FAILFAST = "failfast"
 _MODES = (FAILFAST, "permissive", "dropmalformed")
 _ISOLATIONS = ("read_committed", "read_uncommitted")
@@ -72,11 +73,17 @@ class ReadOptions:
     assigned: frozenset[tuple[str, int]] | None = None
     is_committed_only: bool = True
     mode: str = "failfast"
-    split_bytes: int = SPLIT_BYTES
+    #: 0: as the size of what is read suggests
+    split_bytes: int = 0
     partition_count_min: int = 0
     timestamp_slack_ms: int = TIMESTAMP_SLACK_MS
     offsets_per_trigger_max: int = 0
     fails_on_loss: bool = True
+
+    @property
+    def unit_bytes(self) -> int:
+        """How much of a file a unit has at most."""
+        return self.split_bytes or UNIT_BYTES
 
     def wants(self, topic: str, partition: int) -> bool:
         """Tell whether records of this partition are asked for."""
@@ -115,7 +122,7 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool = False) -> ReadO
         _assigned(options),
         _one_of(options, "isolation", _ISOLATIONS) == "read_committed",
         mode,
-        _number(options, "splitBytes", SPLIT_BYTES, 1),
+        _number(options, "splitBytes", 0, 1),
         _number(options, "minPartitions", 0, 0),
         _number(options, "timestampSlackMs", TIMESTAMP_SLACK_MS, -1),
         _number(options, "maxOffsetsPerTrigger", 0, 1),

@@ -91,8 +91,8 @@ def wanted_queues(
 
 
 def _pieces(path: str, base: int, end: int, options: ReadOptions) -> Iterator[RocketMQUnit]:
-    for start in range(0, end - base, options.split_bytes):
-        yield RocketMQUnit(path, base, start, min(start + options.split_bytes, end - base))
+    for start in range(0, end - base, options.unit_bytes):
+        yield RocketMQUnit(path, base, start, min(start + options.unit_bytes, end - base))
 
 
 def queue_bounds(store: RocketMQStore, options: ReadOptions, bound: Bound) -> Places:

@@ -8,6 +8,12 @@ import attrs
 
 from logstore.compat.spark.rocketmq_unit import RocketMQUnit
 
+#: how much of a file a unit has, unless the option `splitBytes` says otherwise
+UNIT_BYTES = 128 * 1024 * 1024
+#: so many tasks are enough to keep a machine's cores busy, and end together
+_TASK_COUNT_USUAL = 32
+_TASK_BYTES_MAX = 512 * 1024 * 1024
+
 
 @attrs.frozen
 class AbortedSpan:
@@ -46,19 +52,22 @@ Unit = WorkUnit | RocketMQUnit
 UnitT = TypeVar("UnitT", bound=Unit)
 
 
-def gathered(units: list[UnitT], split_bytes: int, count_min: int) -> list[list[UnitT]]:
+def gathered(units: list[UnitT], task_bytes: int, count_min: int) -> list[list[UnitT]]:
     """
-    Put neighbours together into tasks of about `split_bytes`, at least `count_min` if there are.
+    Put neighbours together into tasks of about `task_bytes`, at least `count_min` if there are.
 
-    Small segments share a task: starting one costs more than reading them.
+    Small segments share a task: starting one costs more than reading them. With 0 for `task_bytes`
+    tasks are larger where there is much to read.
     """
     size_bytes = sum(unit.size_bytes for unit in units)
+    if not task_bytes:
+        task_bytes = min(max(UNIT_BYTES, size_bytes // _TASK_COUNT_USUAL), _TASK_BYTES_MAX)
     if count_min > 1:
-        split_bytes = max(1, min(split_bytes, size_bytes // count_min))
+        task_bytes = max(1, min(task_bytes, size_bytes // count_min))
     tasks: list[list[UnitT]] = []
     filled_bytes = 0
     for unit in units:
-        if not tasks or filled_bytes + unit.size_bytes > split_bytes:
+        if not tasks or filled_bytes + unit.size_bytes > task_bytes:
             tasks.append([])
             filled_bytes = 0
         tasks[-1].append(unit)

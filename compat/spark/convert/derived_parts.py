@@ -31,7 +31,7 @@ from logstore.segments.rocketmq.settings.release import Release
 
 #: an entry of the message index: hash without a sign, physical offset and store time of its message
 KEY = np.dtype([("hash", "<i4"), ("physical_offset", "<i8"), ("store_timestamp_ms", "<i8")])
-_KEYS_READ = 1_000_000
+_KEYS_READ = 1 << 17
 
 
 @attrs.frozen

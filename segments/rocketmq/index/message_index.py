@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 #: entries that wait in memory before they are written without being asked
 PENDING_COUNT_MAX = 65_536
 #: the same where they come in bulk: most slots of a file change, and are written each time
-BULK_PENDING_COUNT_MAX = 1 << 20
+BULK_PENDING_COUNT_MAX = 1 << 19
 
 
 class IndexFlush:

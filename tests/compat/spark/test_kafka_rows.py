@@ -19,7 +19,7 @@ from logstore.compat.spark.options import TIMESTAMP_SLACK_MS, parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.stores import open_for_reading
 from logstore.compat.spark.time_window import wanted_ranges
-from logstore.compat.spark.work_unit import WorkUnit, gathered
+from logstore.compat.spark.work_unit import UNIT_BYTES, WorkUnit, gathered
 from logstore.errors import CorruptEntryError
 from logstore.os_host import system_host
 from logstore.segments.kafka.record import Record, TimestampType, encode_batch
@@ -215,11 +215,25 @@ def test_starting_and_ending_offsets_bound_partitions() -> None:
 
 
 def test_small_units_share_a_task() -> None:
-    """Tasks are filled up to the split size; a minimum makes more of them."""
+    """Tasks are filled up to the wanted size; a minimum makes more of them."""
     units = units_of(GOLDEN / "kafka-4.3" / "data", {})
     assert [unit for task in gathered(units, 2**40, 0) for unit in task] == units
     assert len(gathered(units, 2**40, 0)) == 1
     assert len(gathered(units, 2**40, 8)) >= 5
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "task_count", "unit_count"),
+    [(1, 8, 1), (4, 32, 1), (16, 32, 4), (100, 200, 4)],
+)
+def test_much_to_read_makes_larger_tasks(gigabytes: int, task_count: int, unit_count: int) -> None:
+    """Unless the option says how large they are to be: starting one costs time."""
+    whole = WorkUnit("0.log", "t", 0, 0, UNIT_BYTES, 0, 1)
+    units = [whole] * (8 * gigabytes)
+    tasks = gathered(units, 0, 0)
+    assert len(tasks) == task_count
+    assert {len(task) for task in tasks} == {unit_count}
+    assert len(gathered(units, UNIT_BYTES, 0)) == len(units)
 
 
 @pytest.fixture
