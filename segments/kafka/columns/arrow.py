@@ -79,13 +79,19 @@ def to_arrow(columns: RecordColumns, fields: Sequence[str] = ARROW_FIELDS) -> An
     Bytes of a header's name that are no UTF-8 become U+FFFD, as in Java's clients. KeyError names
     a field that does not exist, or a column that was not decoded.
     """
-    pa = _pyarrow()
-    schema = arrow_schema(tuple(fields))
-    arrays: list[Any] = []
-    for name in fields:
-        array, kind = _FIELDS[name](pa, columns), schema.field(name).type
-        arrays.append(array if array.type == kind else array.cast(kind))  # a cast to the same costs
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    arrays = [arrow_column(columns, name) for name in fields]
+    return _pyarrow().RecordBatch.from_arrays(arrays, schema=arrow_schema(tuple(fields)))
+
+
+def arrow_column(columns: RecordColumns, field: str) -> Any:
+    """Return the ``pyarrow.Array`` of one field; as :func:`to_arrow`."""
+    array, kind = _FIELDS[field](_pyarrow(), columns), _type_of(field)
+    return array if array.type == kind else array.cast(kind)  # a cast to the same costs
+
+
+@cache
+def _type_of(field: str) -> Any:
+    return arrow_schema((field,)).field(0).type
 
 
 def _of_batch(values: NDArray[Any], columns: RecordColumns) -> NDArray[Any]:

@@ -40,6 +40,8 @@ _HEADER = np.dtype(
         ("record_count", ">i4"),
     ]
 )
+#: the same as one thing, which is copied at once
+_HEADER_BYTES = np.dtype((np.void, _HEADER.itemsize))
 
 
 @attrs.frozen(eq=False)
@@ -132,8 +134,9 @@ class BatchColumns:
         cls, data: NDArray[np.uint8], starts: NDArray[np.int64], file_position: int
     ) -> BatchColumns:
         """Read the headers that begin at `starts` of `data`, which begins at `file_position`."""
-        places = starts[:, np.newaxis] + np.arange(_HEADER.itemsize)
-        rows = data[places].view(_HEADER)[:, 0]
+        # A view in which a header begins at each byte: those at `starts` are copied whole.
+        everywhere = max(len(data) - _HEADER.itemsize + 1, 0)
+        rows = np.ndarray((everywhere,), _HEADER_BYTES, data, strides=(1,))[starts].view(_HEADER)
         return cls(
             position=starts + file_position,
             size_bytes=rows["length"].astype(np.int64) + 12,
