@@ -5,6 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy as np
+
+from logstore.segments.kafka.columns import of_numbers
+
 #: it carries no types
 pa: Any = importlib.import_module("pyarrow")
 
@@ -24,6 +28,18 @@ class ConstantColumns:
         """Return `count` rows of `value`; a name has always the same `kind`."""
         known, array = self._made.get(name, (None, None))
         if array is None or known != value or len(array) < count:
-            array = pa.repeat(pa.scalar(value, kind), count)
+            array = pa.repeat(_scalar(value, kind), count)
             self._made[name] = (value, array)
         return array.slice(0, count)
+
+
+def _scalar(value: object, kind: Any) -> Any:
+    """Return null, a text or a number as ``pyarrow.scalar()`` does, which would load pandas."""
+    if value is None:
+        return pa.nulls(1, kind)[0]
+    if isinstance(value, str):
+        text = value.encode()
+        bounds = np.array([0, len(text)], dtype=np.int32)
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(text)]
+        return pa.Array.from_buffers(kind, 1, buffers)[0]
+    return of_numbers(np.array([value], dtype=f"i{kind.bit_width // 8}"), kind)[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,13 @@ from logstore.compat.spark.time_window import wanted_ranges
 from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
 from logstore.errors import CorruptEntryError
 from logstore.host import File, FileSystem
-from logstore.segments.kafka.columns import RecordColumns, Selection, iterate_columns, to_arrow
+from logstore.segments.kafka.columns import (
+    RecordColumns,
+    Selection,
+    arrow_column,
+    iterate_columns,
+    of_numbers,
+)
 from logstore.segments.kafka.compression import Codec
 
 #: it carries no types
@@ -32,7 +39,6 @@ _log = logging.getLogger(__name__)
 _FAILFAST, _PERMISSIVE = "failfast", "permissive"
 #: our name of a column that the decoder hands over as it is -> the decoder's
 _DECODED = {"key": "key", "value": "value", "offset": "offset"}
-_CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
 _NO_TIMESTAMP_TYPE = -1
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -107,19 +113,18 @@ class RowReader:
         )
 
     def _batch(self, columns: RecordColumns, unit: WorkUnit, rows: NDArray[Any] | None) -> Any:
-        decoded = to_arrow(columns, [_DECODED[name] for name in self._names if name in _DECODED])
         arrays: list[Any] = []
         for name in self._names:
             kind = self._schema.field(name).type
             if name in _DECODED:
-                array = decoded.column(_DECODED[name])
+                array = arrow_column(columns, _DECODED[name])
             elif shared := _shared_value(name, columns, unit):
                 array = self._constants.column(name, *shared, kind, len(columns))
             else:
                 array = _column(name, columns)
             arrays.append(array if array.type == kind else array.cast(kind))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        return batch if rows is None else batch.take(pa.array(rows))
+        return batch if rows is None else batch.take(of_numbers(rows))
 
     def _told(self, unit: WorkUnit, error: CorruptEntryError) -> Any:
         """Return the one row that stands for a damaged batch."""
@@ -161,24 +166,24 @@ def _shared_value(name: str, columns: RecordColumns, unit: WorkUnit) -> tuple[ob
 def _column(name: str, columns: RecordColumns) -> Any:
     """Return a column that the decoder does not make as Spark wants it."""
     if name == "timestamp":
-        return pa.array(columns.timestamp_ms * 1000).view(_TIMESTAMP)
+        return of_numbers(columns.timestamp_ms * 1000, _TIMESTAMP)
     if name == "timestampType":
-        return pa.array(_types_of_batches(columns)[columns.batch])
+        return of_numbers(_types_of_batches(columns)[columns.batch])
     if name == HEADERS:
         return _headers(columns)
     if name == "sequence":
-        return pa.array(columns.sequence)
+        return of_numbers(columns.sequence)
     return _of_batch(name, columns)
 
 
 def _headers(columns: RecordColumns) -> Any:
     """Return the headers, null where a record has none, as in Spark's Kafka source."""
     assert columns.headers is not None, "they were asked for"
-    decoded = to_arrow(columns, ["headers"]).column(0)
+    decoded = arrow_column(columns, "headers")
     bounds = columns.headers.bounds
-    is_empty = pa.array(bounds[1:] == bounds[:-1])
+    is_empty = of_numbers(bounds[1:] == bounds[:-1])
     kind = decoded.type
-    return pa.ListArray.from_arrays(pa.array(bounds), decoded.values, kind, mask=is_empty)
+    return pa.ListArray.from_arrays(of_numbers(bounds), decoded.values, kind, mask=is_empty)
 
 
 def _types_of_batches(columns: RecordColumns) -> NDArray[np.int32]:
@@ -188,11 +193,16 @@ def _types_of_batches(columns: RecordColumns) -> NDArray[np.int32]:
     return types
 
 
+@cache
+def _codec_names() -> Any:
+    return pa.array([codec.name.lower() for codec in Codec], pa.string())
+
+
 def _of_batch(name: str, columns: RecordColumns) -> Any:
     """Return a column of what the batch's header says, a row a record."""
     batches = columns.batches
     if name == "batchCodec":
-        return _CODEC_NAMES.take(pa.array(batches.codec[columns.batch]))
+        return _codec_names().take(of_numbers(batches.codec[columns.batch]))
     values: dict[str, NDArray[Any]] = {
         "position": batches.position,
         "batchBaseOffset": batches.base_offset,
@@ -202,4 +212,4 @@ def _of_batch(name: str, columns: RecordColumns) -> Any:
         "producerEpoch": batches.producer_epoch,
         "isTransactional": batches.is_transactional,
     }
-    return pa.array(values[name][columns.batch])
+    return of_numbers(values[name][columns.batch])

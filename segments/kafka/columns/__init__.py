@@ -22,7 +22,13 @@ imports this package.
 
 from __future__ import annotations
 
-from logstore.segments.kafka.columns.arrow import ARROW_FIELDS, arrow_schema, to_arrow
+from logstore.segments.kafka.columns.arrow import (
+    ARROW_FIELDS,
+    arrow_column,
+    arrow_schema,
+    of_numbers,
+    to_arrow,
+)
 from logstore.segments.kafka.columns.decoder import STEP_BYTES, decode_columns, iterate_columns
 from logstore.segments.kafka.columns.record_columns import (
     BatchColumns,
@@ -40,8 +46,10 @@ __all__ = [
     "HeaderColumns",
     "RecordColumns",
     "Selection",
+    "arrow_column",
     "arrow_schema",
     "decode_columns",
     "iterate_columns",
+    "of_numbers",
     "to_arrow",
 ]

@@ -85,8 +85,28 @@ def to_arrow(columns: RecordColumns, fields: Sequence[str] = ARROW_FIELDS) -> An
 
 def arrow_column(columns: RecordColumns, field: str) -> Any:
     """Return the ``pyarrow.Array`` of one field; as :func:`to_arrow`."""
-    array, kind = _FIELDS[field](_pyarrow(), columns), _type_of(field)
-    return array if array.type == kind else array.cast(kind)  # a cast to the same costs
+    pa, kind = _pyarrow(), _type_of(field)
+    if field in _NUMBERS:
+        return of_numbers(_NUMBERS[field](columns), kind)
+    if field == "headers":
+        return _headers(pa, columns)
+    return _binary(pa, {"key": columns.key, "value": columns.value}[field], field, kind)
+
+
+def of_numbers(values: NDArray[Any], kind: Any = None) -> Any:
+    """
+    Return numbers, or truths, as a ``pyarrow.Array`` of type `kind`, which has their size.
+
+    Numbers are not copied. ``pyarrow.array()`` would load pandas before it looks at them, for a
+    quarter of a second.
+    """
+    pa = _pyarrow()
+    if values.dtype == np.bool_:
+        buffer, kind = np.packbits(values, bitorder="little"), pa.bool_()
+    else:
+        buffer = np.ascontiguousarray(values)
+        kind = pa.from_numpy_dtype(values.dtype) if kind is None else kind
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(buffer)])
 
 
 @cache
@@ -116,11 +136,9 @@ def _headers(pa: Any, columns: RecordColumns) -> Any:
         raise KeyError("the column 'headers' was not decoded; ask for it in the selection")
     pairs = pa.StructArray.from_arrays(
         [_names(pa, headers), _binary(pa, headers.values, "headers", pa.binary())],
-        fields=arrow_schema(("headers",)).field("headers").type.value_type.fields,
+        fields=_type_of("headers").value_type.fields,
     )
-    return pa.ListArray.from_arrays(
-        pa.array(headers.bounds), pairs, type=arrow_schema(("headers",)).field("headers").type
-    )
+    return pa.ListArray.from_arrays(of_numbers(headers.bounds), pairs, type=_type_of("headers"))
 
 
 def _names(pa: Any, headers: HeaderColumns) -> Any:
@@ -143,24 +161,17 @@ def _is_utf8(names: BytesColumn) -> bool:
     return True
 
 
-_FIELDS: dict[str, Callable[[Any, RecordColumns], Any]] = {
-    "offset": lambda pa, columns: pa.array(columns.offset),
-    "timestamp": lambda pa, columns: pa.array(columns.timestamp_ms),
-    "timestamp_type": lambda pa, columns: pa.array(
-        _of_batch(columns.batches.is_log_append_time.astype(np.int32), columns)
+_NUMBERS: dict[str, Callable[[RecordColumns], NDArray[Any]]] = {
+    "offset": lambda columns: columns.offset,
+    "timestamp": lambda columns: columns.timestamp_ms,
+    "timestamp_type": lambda columns: _of_batch(
+        columns.batches.is_log_append_time.astype(np.int32), columns
     ),
-    "key": lambda pa, columns: _binary(pa, columns.key, "key", pa.binary()),
-    "value": lambda pa, columns: _binary(pa, columns.value, "value", pa.binary()),
-    "headers": _headers,
-    "leader_epoch": lambda pa, columns: pa.array(_of_batch(columns.batches.leader_epoch, columns)),
-    "producer_id": lambda pa, columns: pa.array(_of_batch(columns.batches.producer_id, columns)),
-    "producer_epoch": lambda pa, columns: pa.array(
-        _of_batch(columns.batches.producer_epoch, columns)
-    ),
-    "sequence": lambda pa, columns: pa.array(columns.sequence),
-    "is_transactional": lambda pa, columns: pa.array(
-        _of_batch(columns.batches.is_transactional, columns)
-    ),
-    "is_control": lambda pa, columns: pa.array(_of_batch(columns.batches.is_control, columns)),
-    "batch_position": lambda pa, columns: pa.array(_of_batch(columns.batches.position, columns)),
+    "leader_epoch": lambda columns: _of_batch(columns.batches.leader_epoch, columns),
+    "producer_id": lambda columns: _of_batch(columns.batches.producer_id, columns),
+    "producer_epoch": lambda columns: _of_batch(columns.batches.producer_epoch, columns),
+    "sequence": lambda columns: columns.sequence,
+    "is_transactional": lambda columns: _of_batch(columns.batches.is_transactional, columns),
+    "is_control": lambda columns: _of_batch(columns.batches.is_control, columns),
+    "batch_position": lambda columns: _of_batch(columns.batches.position, columns),
 }

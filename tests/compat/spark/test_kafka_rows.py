@@ -6,6 +6,8 @@ import base64
 import hashlib
 import importlib
 import itertools
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -212,6 +214,38 @@ def test_starting_and_ending_offsets_bound_partitions() -> None:
     assert places == [(0, 3), (0, 4), (0, 5), (0, 6)] + [(1, offset) for offset in range(12)]
     late = rows_of(units_of(directory, {"subscribe": "groups", "startingTimestamp": str(2**50)}))
     assert late == []
+
+
+_READ = """
+import sys
+from logstore.compat.spark.columns import DEFAULT_COLUMNS, HEADERS, arrow_schema
+from logstore.compat.spark.kafka_plan import plan_units
+from logstore.compat.spark.kafka_rows import RowReader
+from logstore.compat.spark.options import TIMESTAMP_SLACK_MS, parse_options
+from logstore.compat.spark.predicates import Where
+from logstore.compat.spark.stores import open_for_reading
+from logstore.os_host import system_host
+path, names = sys.argv[1], (*DEFAULT_COLUMNS, HEADERS, "producerEpoch", "isTransactional", "file")
+with open_for_reading(path) as store:
+    units = plan_units(store, parse_options({"path": path}), Where())
+reader = RowReader(
+    system_host().fs, arrow_schema(names), Where(), "failfast", TIMESTAMP_SLACK_MS
+)
+print(sum(len(batch) for unit in units for batch in reader.read(unit)), "pandas" in sys.modules)
+"""
+
+
+def test_workers_do_without_pandas() -> None:
+    """It takes a quarter of a second to load, in each worker of a query."""
+    pytest.importorskip("pandas", reason="pandas is missing, so that nothing could load it")
+    done = subprocess.run(
+        [sys.executable, "-c", _READ, str(GOLDEN / "kafka-4.3" / "data")],
+        capture_output=True,
+        text=True,
+    )
+    count, is_loaded = done.stdout.split()
+    assert int(count) > 100, done.stderr
+    assert is_loaded == "False"
 
 
 def test_small_units_share_a_task() -> None:
