@@ -1,4 +1,4 @@
-"""The real world: the only module of the core that touches the operating system."""
+"""The real world: of the core only this and `passing_files` touch the operating system."""
 
 from __future__ import annotations
 
@@ -146,6 +146,9 @@ class SystemLock:
 class SystemFileSystem:
     """The operating system's files."""
 
+    #: what a file is that is opened to be read alone
+    read_only_file: ClassVar[type[SystemFile]] = SystemFile
+
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> SystemFile:
         """
         Open a file for reading and, unless told otherwise, writing at positions.
@@ -158,7 +161,8 @@ class SystemFileSystem:
             reason = "this process holds its lock, and would lose it by opening the file"
             raise BlockingIOError(errno.EAGAIN, reason, path)
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
-        return SystemFile(path, os.open(path, flags | os.O_CREAT if create else flags, 0o644))
+        descriptor = os.open(path, flags | os.O_CREAT if create else flags, 0o644)
+        return (SystemFile if writable else self.read_only_file)(path, descriptor)
 
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory of that name is there."""

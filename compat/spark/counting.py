@@ -44,7 +44,8 @@ def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
             start, end = bounds(store, parsed, parsed.start), bounds(store, parsed, parsed.end)
             return _frame_of(spark, _queue_rows(start, end))
         units = [unit for unit in plan(store, parsed, Where()) if isinstance(unit, WorkUnit)]
-    found = run_in_workers(spark, partial(_count_all, path), units)
+    scan_bytes = sum(unit.size_bytes for unit in units)
+    found = run_in_workers(spark, partial(_count_all, path, scan_bytes), units)
     return _frame_of(spark, partition_rows(found))
 
 
@@ -64,12 +65,12 @@ def _queue_rows(
     ]
 
 
-def _count_all(path: str, units: list[WorkUnit]) -> list[Row]:
+def _count_all(path: str, scan_bytes: int, units: list[WorkUnit]) -> list[Row]:
     """Return a row a unit that has records."""
     from logstore.compat.spark.header_count import count_unit
     from logstore.compat.spark.stores import file_system_of
 
-    fs = file_system_of(path)
+    fs = file_system_of(path, scan_bytes)
     counted = ((unit, count_unit(fs, unit)) for unit in units)
     return [
         (

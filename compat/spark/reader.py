@@ -22,11 +22,12 @@ _types: Any = importlib.import_module("pyspark.sql.pandas.types")
 
 
 class UnitPartition(InputPartition):
-    """The units of one task."""
+    """The units of one task, and how many bytes all tasks read."""
 
-    def __init__(self, units: list[Unit]) -> None:
+    def __init__(self, units: list[Unit], scan_bytes: int = 0) -> None:
         super().__init__(len(units))
         self.units = units
+        self.scan_bytes = scan_bytes
 
 
 class LogStoreReader(SentToWorker, DataSourceReader):
@@ -49,7 +50,8 @@ class LogStoreReader(SentToWorker, DataSourceReader):
         with open_for_reading(self._options.path) as store:
             units = plan(store, self._options, self._where)
         tasks = gathered(units, self._options.split_bytes, self._options.partition_count_min)
-        return [UnitPartition(task) for task in tasks]
+        scan_bytes = sum(unit.size_bytes for unit in units)
+        return [UnitPartition(task, scan_bytes) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of one task as Arrow batches."""
@@ -66,7 +68,8 @@ def read_rows(
 
     if not isinstance(partition, UnitPartition):
         return  # where nothing is to be read Spark makes a task all the same
-    fs, wanted = file_system_of(options.path), _types.to_arrow_schema(schema, timezone="UTC")
+    fs = file_system_of(options.path, partition.scan_bytes)
+    wanted = _types.to_arrow_schema(schema, timezone="UTC")
     rows = RowReader(fs, wanted, where, options.mode, options.timestamp_slack_ms)
     messages = MessageReader(fs, wanted, options.mode)
     for unit in partition.units:

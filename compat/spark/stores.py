@@ -17,6 +17,7 @@ from logstore.errors import ForeignDirectoryError
 from logstore.host import FileSystem, Host
 from logstore.os_host import system_host
 from logstore.partition import Store
+from logstore.passing_files import PassingFileSystem, is_in_passing
 from logstore.segments import recognise_layout
 from logstore.segments.kafka.remote.fsspec_files import is_url, open_url
 from logstore.segments.kafka.store import KafkaStore
@@ -28,9 +29,16 @@ if TYPE_CHECKING:
     from logstore.compat.spark.work_unit import Unit
 
 
-def file_system_of(location: str) -> FileSystem:
-    """Return what the files of a store at `location` are read by."""
-    return open_url(location)[0] if is_url(location) else system_host().fs
+def file_system_of(location: str, scan_bytes: int = 0, *, is_read_once: bool = False) -> FileSystem:
+    """
+    Return what the files of a store at `location` are read by, in a scan of so many bytes.
+
+    What `is_read_once` is read in passing, however little it is.
+    """
+    if is_url(location):
+        return open_url(location)[0]
+    is_passing = is_read_once or is_in_passing(scan_bytes)
+    return PassingFileSystem() if is_passing else system_host().fs
 
 
 def layout_of(location: str) -> str:

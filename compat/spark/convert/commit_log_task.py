@@ -33,10 +33,12 @@ class MeasureTask:
     source: str
     units: tuple[WorkUnit, ...]
     mode: str = FAILFAST
+    #: how much all tasks read
+    scan_bytes: int = 0
 
     def run(self) -> list[Measured]:
         """Return the measure of every unit; nothing is written."""
-        reader = MessageReader(self.source)
+        reader = MessageReader(self.source, self.scan_bytes)
         return [self._measured(unit, reader) for unit in self.units]
 
     def _measured(self, unit: WorkUnit, reader: MessageReader) -> Measured:
@@ -60,6 +62,8 @@ class CommitLogTask:
     span: FileSpan
     settings: Mapping[str, str]
     mode: str = FAILFAST
+    #: how much all tasks read
+    scan_bytes: int = 0
 
     @property
     def file_bytes(self) -> int:
@@ -75,7 +79,7 @@ class CommitLogTask:
         """Write the files, and the map of what stands where; return what is derived from them."""
         directory = attempt.data / "commitlog"
         directory.mkdir(parents=True, exist_ok=True)
-        reader = MessageReader(self.source)
+        reader = MessageReader(self.source, self.scan_bytes)
         deliver_time = delay_levels(StoreConfig(self.settings)).deliver_time_ms
         with (
             OffsetMapWriter(attempt.beside, self.number) as offset_map,

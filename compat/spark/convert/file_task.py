@@ -60,7 +60,8 @@ class FileTask:
         return count
 
     def _batches(self) -> Iterator[Any]:
-        fs, schema = file_system_of(self.source), arrow_schema(self.columns)
+        fs = file_system_of(self.source, is_read_once=True)
+        schema = arrow_schema(self.columns)
         rows, messages = (
             RowReader(fs, schema, Where(), self.mode, -1),
             MessageReader(fs, schema, self.mode),

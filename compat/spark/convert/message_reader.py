@@ -25,10 +25,10 @@ Messages = PlainMessages | MessageBatch | RestoredBatch
 
 
 class MessageReader:
-    """Reads units of the store at `source`; all of them in the same memory."""
+    """Reads units of the store at `source`, `scan_bytes` in all; each in the same memory."""
 
-    def __init__(self, source: str) -> None:
-        self._fs = file_system_of(source)
+    def __init__(self, source: str, scan_bytes: int = 0) -> None:
+        self._fs = file_system_of(source, scan_bytes)
         self._kept = KeptFields(source)
         self._memory = ReusedMemory()
 

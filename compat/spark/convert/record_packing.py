@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from logstore.checksum import crc32c
 from logstore.compat.record_mapping import MappingError
 from logstore.compat.spark.convert import batch_kernel
+from logstore.segments.compiled.reused_memory import ReusedMemory
 from logstore.segments.kafka.compression import Codec, compress
 from logstore.segments.kafka.record_batch import HEADER_BYTES
 from logstore.segments.rocketmq.columns import BytesColumn, MessageColumns, kernel
@@ -110,6 +111,8 @@ class RecordBatches:
     columns: MessageColumns
     codec: Codec = Codec.NONE
     leader_epoch: int = 0
+    #: what the batches are written to
+    memory: ReusedMemory = attrs.field(factory=ReusedMemory)
 
     @cached_property
     def bodies(self) -> BytesColumn:
@@ -166,7 +169,7 @@ class RecordBatches:
         found = self._measured(texts, bodies, rests, offsets)
         ends = np.cumsum(found.sizes + _DELTAS_BYTES_MAX)
         lasts = _cuts(ends) if cuts is None else cuts
-        target = np.empty(int(ends[-1]) + HEADER_BYTES * len(lasts), dtype=np.uint8)
+        target = self.memory.array(int(ends[-1]) + HEADER_BYTES * len(lasts), np.uint8)
         bounds = np.empty(len(lasts) + 1, dtype=np.int64)
         batch_kernel.pack_batches(
             lasts,

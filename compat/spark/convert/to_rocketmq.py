@@ -167,7 +167,10 @@ def measured_units(
 ) -> list[Measured]:
     """Return the measure of every unit as messages."""
     groups = gathered(units, options.task_bytes, runner.parallelism)
-    tasks = [MeasureTask(options.source, tuple(group), options.mode) for group in groups]
+    scan_bytes = sum(unit.size_bytes for unit in units)
+    tasks = [
+        MeasureTask(options.source, tuple(group), options.mode, scan_bytes) for group in groups
+    ]
     return [one for found in runner.map(_measure, tasks) for one in found]
 
 
@@ -190,8 +193,9 @@ def convert_to_rocketmq(
     if plan is None:
         plan = plan_to_rocketmq(runner, options, progress)
         folder.save_plan(options, plan)
+    scan_bytes = sum(placed.unit.size_bytes for span in plan.spans for placed in span.units)
     tasks = [
-        CommitLogTask(number, options.source, span, options.settings, options.mode)
+        CommitLogTask(number, options.source, span, options.settings, options.mode, scan_bytes)
         for number, span in enumerate(plan.spans)
     ]
     derived: list[Derived | None] = run_tasks(runner, folder, tasks, progress)

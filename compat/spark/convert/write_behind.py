@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from logstore.host import File
+from logstore.passing_files import give_back
 
 #: as much waits for the disk before it is told to begin
 _STEP_BYTES = 64 * 1024 * 1024
@@ -34,7 +35,7 @@ class WriteBehind:
                 return
             self._running.result()
         self._waiting_bytes = 0
-        self._running = self._thread.submit(file.sync)
+        self._running = self._thread.submit(_sync, file)
 
     def finish(self) -> None:
         """Wait until nobody syncs any more; the file may be synced and closed then."""
@@ -45,3 +46,8 @@ class WriteBehind:
     def close(self) -> None:
         """Let the thread go."""
         self._thread.shutdown()
+
+
+def _sync(file: File) -> None:
+    file.sync()
+    give_back(file)

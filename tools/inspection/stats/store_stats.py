@@ -65,10 +65,12 @@ class MeasureUnits:
 
     path: str
     where: Where
+    #: how much is read in all
+    scan_bytes: int = 0
 
     def __call__(self, units: list[Unit]) -> list[Measured]:
         """Return one value for all of them."""
-        fs, found = file_system_of(self.path), Measured()
+        fs, found = file_system_of(self.path, self.scan_bytes), Measured()
         for unit in units:
             merge_into(found, measure(fs, unit, self.where))
         return [found]
@@ -102,7 +104,7 @@ def measure_store(
         partitions = _partitions(store, read)
         layout = "rocketmq" if isinstance(store, RocketMQStore) else "kafka"
     found = Measured()
-    work = MeasureUnits(options.path, options.where)
+    work = MeasureUnits(options.path, options.where, sum(unit.size_bytes for unit in units))
     if spark is None:
         _measure_here(work, units, found, progress)
     else:

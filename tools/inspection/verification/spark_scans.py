@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.spark.worker_tasks import run_in_workers
-from logstore.os_host import system_host
+from logstore.passing_files import PassingFileSystem
 from logstore.tools.inspection.verification.segment_task import ScannedSegment, SegmentTask
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class SparkScans:
 
 def scan_here(tasks: list[SegmentTask]) -> list[ScannedSegment]:
     """Scan segments in this process."""
-    fs = system_host().fs
+    fs = PassingFileSystem()
     return [task.run(fs, _ignore) for task in tasks]
 
 
