@@ -309,12 +309,16 @@ class Broker:
         takes the processor.
         """
         dispatching = self.store.dispatching
-        if not self.defers_work or dispatching.has_awaited:
+        if not self.defers_work:
             self.finish_requests()
+            return
+        if dispatching.has_awaited:
+            self.finish_requests(defers_index=True)
+            self._finish_soon()
             return
         pending = dispatching.pending_messages
         came, self._pending_before = pending - self._pending_before, pending
-        if not self._is_work_pending and (
+        if (
             not self.lingers
             or pending >= (_BEHIND_FEW_MAX if came <= _FEW_MESSAGES else _BEHIND_MESSAGES_MAX)
             or dispatching.pending_bytes >= _BEHIND_BYTES_MAX
@@ -322,6 +326,10 @@ class Broker:
             or self.awaits_puts
             or self.replication.has_slaves
         ):
+            self._finish_soon()
+
+    def _finish_soon(self) -> None:
+        if not self._is_work_pending:
             self._is_work_pending = True
             self.timers.soon(self._finish_later)
 
@@ -336,9 +344,9 @@ class Broker:
             self.store.dispatch()
             self._pending_before = 0
 
-    def finish_requests(self) -> None:
-        """Dispatch, send to slaves, flush, answer held pulls."""
-        self.store.dispatch()
+    def finish_requests(self, *, defers_index: bool = False) -> None:
+        """Dispatch, send to slaves, flush, answer held pulls; the index may follow later."""
+        self.store.dispatch(defers_index=defers_index)
         self._pending_before = 0
         self.replication.log_grew()
         if self.held_pulls.has_woken:

@@ -76,6 +76,8 @@ class Dispatch:
         self.current_reput_timestamp_ms = 0
         self.deliver_time = deliver_time
         self._pending: deque[MessageDraft | MessageBatchDraft | MessageRun] = deque()
+        #: dispatched, and their keys are not in the index yet
+        self._unindexed: list[MessageRun] = []
 
     # how far
 
@@ -108,8 +110,15 @@ class Dispatch:
             if not self.has_awaited and self.arrival_listeners:
                 self.has_awaited = self.is_awaited((draft.topic, draft.queue_id))
 
-    def run(self) -> int:
-        """Dispatch all there is and tell the listeners; return how many messages that were."""
+    def run(self, *, defers_index: bool = False) -> int:
+        """
+        Dispatch all there is and tell the listeners; return how many messages that were.
+
+        With `defers_index` their keys may come into the index at the next run without it, which is
+        to follow soon: who waits for a message need not wait for its keys.
+        """
+        if self._unindexed and not defers_index:
+            self._index_runs()
         if self.reput_from < self.commit_log.min_physical_offset:
             _log.warning(
                 "messages from physical offset %d on were deleted before they were dispatched",
@@ -128,7 +137,7 @@ class Dispatch:
                 count += self._take_drafts(draft, end)  # and moves on itself
                 continue
             if isinstance(draft, MessageRun):
-                count += self._take_runs(draft, end)
+                count += self._take_runs(draft, end, defers_index=defers_index)
                 continue
             count += self._take_batches(draft, end)
         if self.reput_from < end and not pending:
@@ -159,6 +168,7 @@ class Dispatch:
         self.consume_queues.dispatch_drafts(drafts, self.deliver_time)
         self.current_reput_timestamp_ms = stored_ms
         if self.index is not None:
+            self._index_runs()
             self._index_drafts(self.index, drafts)
         for draft in drafts if self.dispatchers or self.arrival_listeners else ():
             if self._is_shown((draft.topic, draft.queue_id)):
@@ -209,6 +219,7 @@ class Dispatch:
                 told += requests or batch.dispatch_requests()
         self.current_reput_timestamp_ms = stored_ms
         if self.index is not None:
+            self._index_runs()
             self._index_batches(self.index, batches)
         for request in told:
             self._tell(request)
@@ -230,7 +241,7 @@ class Dispatch:
         if alike:
             index.put_batches(alike)
 
-    def _take_runs(self, first: MessageRun, end: int) -> int:
+    def _take_runs(self, first: MessageRun, end: int, *, defers_index: bool) -> int:
         """Dispatch `first` and the runs that follow it in the log, of whatever time."""
         pending = self._pending
         runs, last = [first], first
@@ -248,8 +259,9 @@ class Dispatch:
             last = run
         for run in runs:
             self.consume_queues.dispatch_run(run)
-        if self.index is not None:
-            self.index.put_runs(runs)
+        self._unindexed += runs
+        if not defers_index:
+            self._index_runs()
         self.current_reput_timestamp_ms = last.store_timestamp_ms
         if self.dispatchers or self.arrival_listeners:
             queue_keys = {key for run in runs for key in run.next_queue_offsets}
@@ -260,6 +272,13 @@ class Dispatch:
                         self._tell(run.dispatch_request(place))
         self.reput_from = last.next_offset
         return sum(map(len, runs))
+
+    def _index_runs(self) -> None:
+        """Add the runs that wait for it to the index."""
+        runs = self._unindexed
+        if runs and self.index is not None:
+            self.index.put_runs(runs)
+        self._unindexed = []
 
     def _is_shown(self, queue_key: tuple[str, int]) -> bool:
         """Tell whether anybody is to see the messages of a queue."""
@@ -293,6 +312,7 @@ class Dispatch:
     def _follow_up(self, request: DispatchRequest) -> None:
         self.current_reput_timestamp_ms = request.store_timestamp_ms
         if self.index is not None:
+            self._index_runs()
             self.index.put(request)
         self._tell(request)
 
@@ -304,6 +324,7 @@ class Dispatch:
 
     def restart(self, physical_offset: int) -> None:
         """Go on at `physical_offset`: after a recovery, or a cut of the log."""
+        self._index_runs()
         self._pending.clear()
         self.pending_messages = self.pending_bytes = 0
         self.reput_from = physical_offset

@@ -301,15 +301,17 @@ class RocketMQStore(ReadableStore):
         """Have `listener` called for every message that has become readable."""
         self.dispatching.arrival_listeners.append(listener)
 
-    def dispatch(self) -> int:
+    def dispatch(self, *, defers_index: bool = False) -> int:
         """
         Fold new commit log entries into queues and index; return how many they were.
+
+        With `defers_index` the index may follow at the next call without it, which is to come soon.
 
         Where the disk refuses an index file puts are refused, too, until a later call succeeds;
         what was not dispatched is then.
         """
         try:
-            count = self.dispatching.run()
+            count = self.dispatching.run(defers_index=defers_index)
         except (OSError, StorageError):
             self._note_trouble(RunningFlag.WRITE_INDEX_FILE_ERROR, "a message cannot be dispatched")
             return 0

@@ -130,6 +130,25 @@ def test_who_waits_is_answered_before_the_sender(is_known_kind: bool) -> None:
     assert other.answer_to(elsewhere) is None
 
 
+def test_a_message_that_was_awaited_is_found_by_its_key() -> None:
+    """Whoever asks finds it, although its keys come into the index after the answers."""
+    broker = a_broker()
+    sender, reader = Peer(broker), Peer(broker, 40002)
+    for number in range(3):
+        sender.produce(b"early", properties=f"UNIQ_KEY\x01{number:032X}\x02")
+    position = len(sender.messages())
+    broker.defers_work = True
+    reader.send(PULL, reader.pull_fields(TOPIC, 0, position, "readers"))
+    broker.timers.run()
+    sender.produce(b"late", properties=f"UNIQ_KEY\x01{9:032X}\x02")
+    known = broker.store.index.end_physical_offset
+    assert known < broker.store.dispatching.reput_from - 200
+    span = {"beginTimestamp": "0", "endTimestamp": str(2**62), "maxNum": "9", "topic": TOPIC}
+    found = sender.ask(RequestCode.QUERY_MESSAGE, {**span, "key": f"{9:032X}"})
+    assert [message.body for message in decoded(found.body)] == [b"late"]
+    assert broker.store.index.end_physical_offset > known
+
+
 def test_what_nobody_waits_for_is_dispatched_after_the_answer() -> None:
     """A send into a queue that no pull waits for is answered first, and can be pulled then."""
     broker = a_broker()

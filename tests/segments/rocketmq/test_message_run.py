@@ -158,6 +158,32 @@ def test_runs_are_dispatched_together_as_one_by_one(step_ms: int) -> None:
     assert now_ms == other.dispatching.current_reput_timestamp_ms
 
 
+@pytest.mark.parametrize("between", ["runs", "drafts", "log"])
+def test_keys_may_follow_their_messages(between: str) -> None:
+    """Queues have a message at once, the index at the next dispatch that does not defer it."""
+    later, at_once = (SimulatedHost(clock=ManualClock()) for _ in range(2))
+    for host, defers in ((later, True), (at_once, False)):
+        store = opened(host)
+        for start in range(3, 63, 3):
+            run = run_of(range(start, start + 3), (*PLAIN, *KEYED))
+            if between != "runs" and start % 4 == 0:
+                for draft in run.drafts():
+                    assert store.put_message(draft).is_ok
+            else:
+                assert store.put_run(run)
+            if between == "log" and start % 8 == 0:  # as after a start: it is read again
+                store.dispatching.restart(store.dispatching.reput_from)
+            before = store.index.end_physical_offset
+            assert store.dispatch(defers_index=defers) == 3
+            assert store.dispatching.behind_bytes == 0
+            if defers and between == "runs":
+                assert store.index.end_physical_offset == before
+            host.clock.advance(300)
+        assert store.dispatch() == 0
+        store.write_derived()
+    assert list(files(later).values()) == list(files(at_once).values())
+
+
 def test_a_run_goes_to_the_disk_with_one_write() -> None:
     """However many messages a run holds, the commit log is written to once."""
     host = SimulatedHost()
