@@ -144,8 +144,11 @@ class KafkaConnection:
 
         if _is_later(answer):
             self._wait(answer, encode)
-        else:
+            return
+        try:
             self.output += encode(answer)
+        except Exception as error:  # noqa: BLE001 - the request was sound, whatever this is
+            self._break_off(error)
 
     def _read_client_id(self, frame: memoryview) -> int:
         """Note the client id, which rarely changes; return the position after it."""

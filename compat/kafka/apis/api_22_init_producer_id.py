@@ -78,6 +78,6 @@ def _transactional(
 ) -> tuple[ErrorCode, int, int]:
     from logstore.compat.kafka.transactions.initialising import Initialising
 
-    name = transactional_id.decode(errors="surrogateescape")
+    name = transactional_id.decode(errors="replace")
     given = broker.transactions.init_producer_id(Initialising(name, timeout_ms, expected))
     return given.error_code, given.producer_id, given.producer_epoch

@@ -74,7 +74,7 @@ def admit_produced(
     if transactional_id is None or code:
         refusal = RefusedRequestError(code)
         return ProduceAdmission({partition: refusal for partition, _ in everything}, {})
-    return _ask(broker, version, transactional_id.decode(errors="surrogateescape"), headers)
+    return _ask(broker, version, transactional_id.decode(errors="replace"), headers)
 
 
 def _ask(

@@ -110,7 +110,9 @@ def decode_record(record: TransactionRecord) -> tuple[str, Transaction | None] |
     try:
         if decode_version(key) != _KEY_VERSION:
             return None
-        transactional_id = decode_message(TransactionLogKey, key, _KEY_VERSION, 2).transactional_id
+        found = decode_message(TransactionLogKey, key, _KEY_VERSION, 2).transactional_id
+        # As Java reads it: what is no text could not be told to anybody.
+        transactional_id = found.encode(errors="surrogateescape").decode(errors="replace")
         if value is None:
             return transactional_id, None
         if decode_version(value) not in TransactionLogValue.VERSIONS:

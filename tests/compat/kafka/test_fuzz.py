@@ -258,11 +258,13 @@ class Attack:
         peer = Peer(self.broker)
         assert peer.ask("Metadata", 12, {"topics": None}).message["brokers"]
         self.produce(peer, b"the last one")
+        check_lists(self.broker)
         self.check_logs(self.broker)
         self.host.fs.process_death()
         again = a_broker(self.host, **SETTINGS)
         for partition in again.store.partitions():
             assert partition.recovery is None or partition.recovery.is_clean
+        check_lists(again)
         self.check_logs(again)
 
     def check_logs(self, broker: Broker) -> None:
@@ -278,6 +280,21 @@ class Attack:
             if offset >= log.start_offset:  # an attacker may delete records, and the topic
                 (record,) = log.read_records(offset, 1)
                 assert (record.offset, record.value) == (offset, value)
+
+
+def check_lists(broker: Broker) -> None:
+    """Whatever an attacker left, all of it can be listed and described, by everybody."""
+    peer = Peer(broker)
+    groups = peer.ask("ListGroups", 4, {"states_filter": []}).message["groups"]
+    names = [group["group_id"] for group in groups]
+    asked = {"groups": names, "include_authorized_operations": False}
+    described = peer.ask("DescribeGroups", 5, asked).message["groups"]
+    assert [group["group_id"] for group in described] == names
+    filters: dict[str, Any] = {"state_filters": [], "producer_id_filters": []}
+    found = peer.ask("ListTransactions", 0, filters).message["transaction_states"]
+    ids = [one["transactional_id"] for one in found]
+    described = peer.ask("DescribeTransactions", 0, {"transactional_ids": ids}).message
+    assert [one["transactional_id"] for one in described["transaction_states"]] == ids
 
 
 def seeds() -> list[int]:

@@ -323,6 +323,25 @@ def test_a_handler_that_fails_closes_its_connection_only(
     assert waiting.answer().partition["high_watermark"] == 1
 
 
+def test_an_answer_that_cannot_be_written_is_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The request was sound: what went wrong is logged as an error, whatever its kind."""
+    broker = a_broker()
+
+    def unwritable(*_: object) -> Any:
+        response = message_class("HeartbeatResponse")
+        return response(version=4, throttle_time_ms="no number", error_code=0)
+
+    broken = attrs.evolve(APIS[HEARTBEAT], handle=unwritable)
+    monkeypatch.setitem(APIS, HEARTBEAT, broken)
+    victim = Peer(broker)
+    victim.send("Heartbeat", 4, {"group_id": "g", "generation_id": 1, "member_id": "m"})
+    assert (victim.answers(), victim.connection.is_closing) == ([], True)
+    assert [one.levelname for one in caplog.records] == ["ERROR"]
+    assert is_served(broker)
+
+
 def test_an_answer_that_cannot_be_written_closes_its_connection_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -127,6 +127,12 @@ def test_a_record_holds_everything(state: TransactionStatus) -> None:
     assert (old[1].client_transaction_version, old[1].partitions) == (0, transaction.partitions)
 
 
+def test_an_id_that_is_no_text_is_read_as_java_reads_it() -> None:
+    """It can be told again, in every answer."""
+    found = decode_record((encode_key("pay").replace(b"pay", b"p\xffy"), None))
+    assert found == ("p\ufffdy", None)
+
+
 def test_a_tombstone_is_read() -> None:
     """The id, and that there is nothing more to know of it."""
     assert decode_record((encode_key("x"), None)) == ("x", None)

@@ -384,6 +384,28 @@ class TestAdministration:
         assert listed(transactional_id_pattern="a-.") == (0, ["a-1", "a-2"], [])
         assert listed(transactional_id_pattern="(") == (128, [], [])
 
+    def test_an_id_that_is_no_text_does_not_hide_the_others(self) -> None:
+        """As in Java what is no UTF-8 is replaced as it is read: every answer can be written."""
+        broker = served()
+        sender = Peer(broker)
+        for version in (1, 5):  # the fields before and since there are varints
+            asked = {"transactional_id": f"odd-{version}", "transaction_timeout_ms": 60_000}
+            if version >= 3:
+                asked |= {"producer_id": -1, "producer_epoch": -1}
+            frame = sender.encoded("InitProducerId", version, asked)
+            odd = frame.replace(b"odd", b"o\xffd")
+            assert (
+                sender.send_frame("InitProducerId", version, odd).answer().message["error_code"]
+                == 0
+            )
+        TransactionalClient(broker).init()
+        fields: dict[str, Any] = {"state_filters": [], "producer_id_filters": []}
+        listed = Peer(broker).ask("ListTransactions", 0, fields).message["transaction_states"]
+        names = sorted(one["transactional_id"] for one in listed)
+        assert names == ["o\ufffdd-1", "o\ufffdd-5", "payments"]
+        described = Peer(broker).ask("DescribeTransactions", 0, {"transactional_ids": names})
+        assert [one["error_code"] for one in described.message["transaction_states"]] == [0] * 3
+
     @pytest.mark.parametrize("version", [1, 2])
     def test_a_hanging_transaction_can_be_ended_by_hand(self, version: int) -> None:
         """The marker goes where the request says; unknown partitions are 3, old producers 47."""
