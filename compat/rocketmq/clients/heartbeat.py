@@ -7,10 +7,10 @@ neither tags nor codes. All of them are understood.
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 import attrs
+import orjson
 
 from logstore.compat.rocketmq.clients.subscriptions import (
     TAG,
@@ -18,6 +18,7 @@ from logstore.compat.rocketmq.clients.subscriptions import (
     codes_of,
     subscription_to,
 )
+from logstore.compat.rocketmq.wire.json_header import read_patiently
 
 _CONSUME_TYPES = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
 _MESSAGE_MODELS = ("BROADCASTING", "CLUSTERING")
@@ -63,7 +64,11 @@ def read_heartbeat(body: bytes) -> Heartbeat:
         ValueError: it is no JSON object, or lacks the client id.
 
     """
-    data = _object(json.loads(body))
+    try:
+        content = orjson.loads(body)
+    except ValueError:
+        content = read_patiently(body)
+    data = _object(content)
     if not data.get("clientID"):
         raise ValueError("a heart beat lacks clientID")
     producers = [_object(item) for item in _items(data.get("producerDataSet"))]

@@ -35,7 +35,7 @@ def read_json_header(data: bytes | memoryview) -> Header:
     try:
         header = orjson.loads(bytes(data))  # of other buffers it is slower than with the copy
     except ValueError:
-        header = _read_patiently(data)
+        header = read_patiently(data)
     if header.__class__ is not dict:
         raise ValueError("the header is no JSON object")
     get: Callable[[str], Any] = header.get
@@ -69,8 +69,14 @@ def read_json_header(data: bytes | memoryview) -> Header:
     return code, opaque, flag, language, version, remark, fields
 
 
-def _read_patiently(data: bytes | memoryview) -> Any:
-    """Read what Java takes and orjson does not: bad UTF-8, raw control characters, half pairs."""
+def read_patiently(data: bytes | memoryview) -> Any:
+    """
+    Read what Java takes and orjson does not: bad UTF-8, raw control characters, half pairs.
+
+    Raises:
+        ValueError: it is no JSON all the same.
+
+    """
     text = bytes(data).decode(errors="replace")
     try:
         header = json.loads(text, strict=False)

@@ -219,6 +219,20 @@ def test_members_of_a_group_share_the_news(peer: Peer) -> None:
     assert (answer.code, answer.remark) == (1, "no consumer for this group, g")
 
 
+@pytest.mark.parametrize("client_id", [rb"c\ud800", b"c\xff"])
+def test_a_member_without_a_name_does_not_hide_the_others(peer: Peer, client_id: bytes) -> None:
+    """Half a character and bytes that are no UTF-8 are replaced: the list can be told to all."""
+    other = Peer(peer.broker, 40002)
+    peer.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC))
+    odd = heartbeat(TOPIC, client_id="odd").replace(b"odd", client_id)
+    assert other.ask(Code.HEART_BEAT, {}, odd).code == 0
+    listed = peer.ask(Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": "g"}).content
+    assert listed["consumerIdList"][0] == "c1"
+    assert listed["consumerIdList"][1] in ("c?", "c\ufffd")
+    connected = peer.ask(Code.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "g"})
+    assert connected.code == 0
+
+
 def test_silent_clients_are_hung_up_on() -> None:
     """Without a heart beat for two minutes a client is out of its group and its connection over."""
     clock = ManualClock()

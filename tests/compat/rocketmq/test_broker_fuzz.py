@@ -17,6 +17,14 @@ from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
 
 #: what may stay without an answer: pulls that wait, ends that leave a transaction open
 SILENT = {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.END_TRANSACTION}
+#: what everybody asks for, and must get whatever others have left
+LISTS = (
+    RequestCode.GET_ALL_TOPIC_CONFIG,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.GET_ALL_CONSUMER_OFFSET,
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+    RequestCode.GET_CONSUMER_CONNECTION_LIST,
+)
 #: texts of faults that no request may lead to
 FAULTS = (
     "TypeError",
@@ -52,6 +60,8 @@ _JSON = st.sampled_from(
         b"", b"{}", b"[]", b"null", b"1", b'"x"', b"{", b'{"clientID":"c1"}', b"\xff\xfe",
         b'{"clientID":1,"consumerDataSet":{},"producerDataSet":[{}]}',
         b'{"clientID":"c","consumerDataSet":[{"groupName":null,"subscriptionDataSet":[{}]}]}',
+        b'{"clientID":"c\\ud800","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[]}]}',
+        b'{"clientID":"c\xff","consumerDataSet":[{"groupName":"g\\udfff"}],"producerDataSet":[]}',
         b'{"mqSet":[{"topic":1}],"clientId":"c","consumerGroup":"g"}',
         b'{"groupName":"g","retryQueueNums":-1}', b'{"groupName":"g","attributes":[]}',
         b'{"subscriptionData":[]}', b'{"subscriptionData":{"expressionType":1,"subString":2}}',
@@ -100,5 +110,8 @@ def test_any_request_is_answered(  # every part of a request is at random
     assert not peer.connection.is_closing
     if answer is not None:
         assert not any(fault in (answer.remark or "") for fault in FAULTS), answer
+    for listing in LISTS:
+        listed = peer.ask(listing, {"consumerGroup": "g"})
+        assert not any(fault in (listed.remark or "") for fault in FAULTS), listed
     assert peer.produce(topic="alive").code in (0, 13, 16)
     peer.hang_up()
