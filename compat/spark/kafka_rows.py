@@ -51,6 +51,7 @@ class RowReader:
     ) -> None:
         self._fs = fs
         self._schema = schema
+        self._kinds: dict[str, Any] = dict(zip(schema.names, schema.types, strict=True))
         self._names: Sequence[str] = schema.names
         self._where = where
         self._mode = mode
@@ -114,8 +115,7 @@ class RowReader:
 
     def _batch(self, columns: RecordColumns, unit: WorkUnit, rows: NDArray[Any] | None) -> Any:
         arrays: list[Any] = []
-        for name in self._names:
-            kind = self._schema.field(name).type
+        for name, kind in self._kinds.items():
             if name in _DECODED:
                 array = arrow_column(columns, _DECODED[name])
             elif shared := _shared_value(name, columns, unit):

@@ -39,6 +39,7 @@ ARROW_FIELDS = (
 )
 
 
+@cache
 def _pyarrow() -> Any:
     return importlib.import_module("pyarrow")
 

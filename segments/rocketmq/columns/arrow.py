@@ -44,6 +44,7 @@ ARROW_FIELDS = (
 )
 
 
+@cache
 def _pyarrow() -> Any:
     return importlib.import_module("pyarrow")
 
