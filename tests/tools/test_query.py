@@ -10,7 +10,8 @@ import pytest
 
 from logstore.os_host import system_host
 from logstore.partition import Record
-from logstore.segments.kafka.record import decode_records
+from logstore.segments.kafka.record import Record as KafkaRecord
+from logstore.segments.kafka.record import decode_records, encode_batch
 from logstore.segments.kafka.store import KafkaStore
 from logstore.tools.inspection.explanation import explain_offset, explain_time
 from logstore.tools.inspection.road import Explanation
@@ -241,6 +242,24 @@ def test_damage_on_the_way_is_named(tmp_path: Path, logstore: CommandLine) -> No
     outcome = logstore("query", folder, "--offset", 60, "--json")
     assert (outcome.exit_code, outcome.json["outcome"]) == (1, "damaged")
     assert f"{log}: position 123: " in outcome.err
+
+
+def test_what_is_no_text_is_told_all_the_same(tmp_path: Path, logstore: CommandLine) -> None:
+    """A header's name, or a folder's, of bytes that are no UTF-8 is no reason to say nothing."""
+    folder = tmp_path / "odd-\udcff" / "t-0"
+    folder.mkdir(parents=True)
+    record = KafkaRecord(0, 1000, b"k", b"v", (("h\udcff", b"1"), ("plain", None)))
+    (folder / f"{0:020d}.log").write_bytes(encode_batch([record]))
+    outcome = logstore("query", folder, "--offset", 0, "--json")
+    assert outcome.exit_code == 0, outcome.err
+    assert [sorted(header) for header in outcome.json["record"]["headers"]] == [
+        ["nameBase64", "value"],
+        ["name", "value"],
+    ]
+    outcome = logstore("query", folder, "--offset", 0)
+    assert 'headers 0x68ff="1", plain=null' in outcome.out
+    outcome = logstore("ls", folder, "--json")
+    assert (outcome.exit_code, "odd-\\udcff" in outcome.out) == (0, True)
 
 
 def test_wrong_questions_get_an_answer_too(tmp_path: Path, logstore: CommandLine) -> None:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 import attrs
 import click
-import orjson
 
 from logstore.errors import ForeignDirectoryError, LogStoreError, MissingSegmentError
 from logstore.os_host import system_host
@@ -23,6 +22,7 @@ from logstore.segments.kafka.compaction import (
 )
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.store import KafkaLayout, KafkaStore, StoreOptions
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 
@@ -63,7 +63,7 @@ def compact_command(
         error_count = 0
         for one in chosen:
             outcome = _compacted(one, checkpoint, is_dry=is_dry)
-            click.echo(orjson.dumps(outcome.content()) if is_json else outcome.line())
+            click.echo(json_line(outcome.content()) if is_json else outcome.line())
             error_count += bool(outcome.error)
         if not chosen and not is_json:
             click.echo(f"{path}: has no compacted topics")

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import orjson
 
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
 from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS
@@ -17,6 +16,7 @@ from logstore.tools.commands.extras import require
 from logstore.tools.commands.record_choice import moment, topic_names
 from logstore.tools.commands.spark_master import HERE
 from logstore.tools.inspection.columns import aligned
+from logstore.tools.inspection.json_line import json_line
 
 if TYPE_CHECKING:
     from logstore.compat.spark.convert.job import Runner
@@ -173,7 +173,7 @@ def _carry_out(options: ConvertOptions, master: str, *, is_json: bool) -> None:
     seconds = time.monotonic() - began
     if is_json:
         content = {**report, "new": found is None, "seconds": round(seconds, 3)}
-        click.echo(orjson.dumps(content))
+        click.echo(json_line(content))
     elif found is None:
         click.echo(f"{options.target}: {_summary(report, seconds)}")
         for line in _preserved_lines(report):
@@ -248,7 +248,7 @@ def _tell_outlook(options: ConvertOptions, *, is_json: bool) -> None:
 
     found = outlook(options)
     if is_json:
-        click.echo(orjson.dumps(found.content()))
+        click.echo(json_line(found.content()))
         return
     for line in _outlook_lines(found):
         click.echo(line)

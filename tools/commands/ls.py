@@ -7,11 +7,11 @@ import sys
 from typing import Any
 
 import click
-import orjson
 
 from logstore.os_host import system_host
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.tools.inspection.columns import aligned
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.survey import (
@@ -67,7 +67,7 @@ def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> 
 
         survey = survey_directory(system_host().fs, path, topic, note)
     if is_json:
-        click.echo(orjson.dumps(_content(survey, has_segments)))
+        click.echo(json_line(_content(survey, has_segments)))
     else:
         for line in _lines(survey, has_segments):
             click.echo(line)

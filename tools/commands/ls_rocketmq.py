@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 import click
-import orjson
 
 from logstore.os_host import system_host
 from logstore.tools.inspection.columns import aligned
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.rocketmq.log_end import FileEnd
 from logstore.tools.inspection.rocketmq.survey import QueueView, StoreSurvey, survey_store
@@ -32,7 +32,7 @@ def list_store(directory: str, topic: str | None, *, has_files: bool, is_json: b
 
         survey = survey_store(system_host().fs, directory, topic, note)
     if is_json:
-        click.echo(orjson.dumps(_content(survey, has_files=has_files)))
+        click.echo(json_line(_content(survey, has_files=has_files)))
     else:
         for line in _lines(survey, has_files=has_files):
             click.echo(line)

@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import click
-import orjson
 
 from logstore.errors import MissingSegmentError
 from logstore.host import FileSystem
@@ -16,6 +15,7 @@ from logstore.segments.kafka.directory_name import DirectoryNameError, parse_dir
 from logstore.tools.commands.record_choice import moment
 from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.explanation import explain_offset, explain_time
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.road import Explanation
 from logstore.tools.inspection.stored_partition import StoredPartition
@@ -110,7 +110,7 @@ def _query_partition(
         assert asked_ms is not None, "one of the two is given"
         explanation = explain_time(partition, asked_ms)
     if is_json:
-        click.echo(orjson.dumps(_content(partition, offset, asked_ms, explanation)))
+        click.echo(json_line(_content(partition, offset, asked_ms, explanation)))
     else:
         click.echo(_headline(partition, offset, asked_ms))
         for step in explanation.steps:

@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 import click
-import orjson
 
 from logstore.os_host import system_host
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.road import Explanation
 from logstore.tools.inspection.rocketmq.explanation import (
     explain_message_id,
@@ -73,7 +73,7 @@ def query_store(
         content |= {"outcome": found.outcome, "answer": found.verdict}
         content["steps"] = [{"step": step.name, **step.fields} for step in found.steps]
         content["explanation"] = [f"{step.name}: {step.sentence}" for step in found.steps]
-        click.echo(orjson.dumps(content))
+        click.echo(json_line(content))
     else:
         _say(directory, question, found)
     if found.outcome == "damaged":

@@ -7,12 +7,12 @@ import shutil
 import sys
 
 import click
-import orjson
 
 from logstore.errors import StorageError
 from logstore.host import Host
 from logstore.os_host import system_host
 from logstore.tools.commands.store_settings import store_settings
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
@@ -147,7 +147,7 @@ def _say(name: str, rebuilt: Rebuilt, *, is_json: bool, is_dry: bool) -> None:
             "beforeBytes": rebuilt.before_bytes,
             "bytes": rebuilt.after_bytes,
         }
-        click.echo(orjson.dumps(content))
+        click.echo(json_line(content))
     elif rebuilt.outcome is not Outcome.UNCHANGED:
         before = (
             "was missing" if rebuilt.before_bytes is None else f"had {rebuilt.before_bytes} bytes"

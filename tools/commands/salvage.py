@@ -6,13 +6,13 @@ import os
 import sys
 
 import click
-import orjson
 
 from logstore.host import Host
 from logstore.os_host import system_host
 from logstore.segments.kafka.checkpoints import CLEANER, LOG_START
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.tools.commands.store_settings import store_settings
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
@@ -134,8 +134,8 @@ def _say(partition: WorkPartition, salvaged: Salvaged, *, is_json: bool) -> None
         )
 
 
-def _content(prefix: str, lost: Lost) -> bytes:
-    return orjson.dumps(
+def _content(prefix: str, lost: Lost) -> str:
+    return json_line(
         {
             "file": f"{prefix}{lost.file}",
             "position": lost.position,

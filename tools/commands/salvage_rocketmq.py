@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import click
-import orjson
 
 from logstore.os_host import system_host
 from logstore.segments.rocketmq.opening.store_lock import LOCK_NAME
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.rocketmq.rebuilding.store_salvage import Lost, StoreSalvage
@@ -36,8 +36,8 @@ def salvage_store(directory: str, target: str, settings: dict[str, str], *, is_j
     return _is_sound(target, settings, store)
 
 
-def _content(lost: Lost) -> bytes:
-    return orjson.dumps(
+def _content(lost: Lost) -> str:
+    return json_line(
         {
             "file": lost.file,
             "position": lost.position,

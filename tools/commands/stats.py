@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 import click
-import orjson
 
 from logstore.tools.commands.extras import require
 from logstore.tools.commands.record_choice import moment, topic_names
 from logstore.tools.commands.spark_master import HERE, spark_at
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.late_progress import LateProgress
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _say(found: StoreStats, picture: str | None, *, has_partitions: bool, is_jso
             "damaged": found.damaged_count,
             "topics": [topic.content() for topic in measured],
         }
-        click.echo(orjson.dumps(content))
+        click.echo(json_line(content))
         return
     _say_lines(found, measured, has_partitions=has_partitions)
 

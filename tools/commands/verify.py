@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
-import orjson
 
 from logstore.passing_files import PassingFileSystem
 from logstore.tools.commands.spark_master import spark_at
 from logstore.tools.commands.store_settings import store_settings
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.verification.directory_check import DirectoryCheck
@@ -68,7 +68,7 @@ def verify(
         for finding in findings:
             damage_count += finding.is_damage
             note_count += not finding.is_damage
-            click.echo(orjson.dumps(_content(finding)) if is_json else _line(finding))
+            click.echo(json_line(_content(finding)) if is_json else _line(finding))
     if not is_json:
         click.echo(_verdict(path, damage_count, note_count))
     if damage_count:

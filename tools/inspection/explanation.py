@@ -15,7 +15,7 @@ from logstore.segments.kafka.record import CorruptRecordError, Record, decode_re
 from logstore.segments.kafka.record_batch import MAGIC, RecordBatch
 from logstore.tools.inspection.batch_walk import FoundBatch, walk_batches, whole_batch
 from logstore.tools.inspection.log_dump import codec_name, control_fields, timestamp_type
-from logstore.tools.inspection.rendering import json_bytes, json_headers, quoted
+from logstore.tools.inspection.rendering import header_name, json_bytes, json_headers, quoted
 from logstore.tools.inspection.road import Explanation, Fields
 from logstore.tools.inspection.stored_partition import StoredPartition, StoredSegment
 from logstore.tools.inspection.times import iso_time
@@ -319,7 +319,7 @@ def _add_plain_record(found: Explanation, batch: RecordBatch, record: Record) ->
         "headers": json_headers(record.headers),
     }
     headers = ", ".join(
-        f"{name}={quoted(value, _TEXT_CHARACTERS)}" for name, value in record.headers
+        f"{header_name(name)}={quoted(value, _TEXT_CHARACTERS)}" for name, value in record.headers
     )
     found.add(
         "record",

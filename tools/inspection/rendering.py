@@ -9,7 +9,6 @@ people shows times as ISO-8601 and quotes keys and values; the tool's own text i
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +24,7 @@ from logstore.tools.inspection.facts import (
     Timestamp,
     Value,
 )
+from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.times import iso_time
 
 Renderer = Callable[[Finding, str], str | None]
@@ -83,7 +83,7 @@ def render_json(finding: Finding, path: str) -> str:
     """Return one JSON object; what is no text comes in base64, under ``<name>Base64``."""
     if isinstance(finding, Problem):
         problem = {"position": finding.position, "reason": finding.reason}
-        return _json({"kind": "problem", "file": finding.path, **problem})
+        return json_line({"kind": "problem", "file": finding.path, **problem})
     line: dict[str, Any] = {"kind": finding.kind, "file": path}
     for name, value in finding.fields.items():
         if isinstance(value, Timestamp):
@@ -100,7 +100,7 @@ def render_json(finding: Finding, path: str) -> str:
             line[name] = _decoded_node(value.text)
         else:
             line[name] = value
-    return _json(line)
+    return json_line(line)
 
 
 def _decoded_node(text: str | None) -> Any:
@@ -128,6 +128,11 @@ def json_bytes(name: str, data: bytes | None) -> dict[str, str | None]:
     return {name: text}
 
 
+def header_name(name: str) -> str:
+    """Return the name of a header as people can read it: as it is, or 0x and hex digits."""
+    return name if _text_of(_raw(name)) is not None else quoted(_raw(name))
+
+
 def _raw(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
@@ -137,13 +142,6 @@ def _text_of(data: bytes) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _json(line: dict[str, Any]) -> str:
-    try:
-        return orjson.dumps(line).decode()
-    except TypeError:  # a path that is no UTF-8 is held in lone surrogates
-        return json.dumps(line, separators=(",", ":"))
 
 
 RENDERERS: dict[str, Renderer] = {
