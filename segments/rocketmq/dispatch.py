@@ -112,13 +112,12 @@ class Dispatch:
 
     def run(self, *, defers_index: bool = False) -> int:
         """
-        Dispatch all there is and tell the listeners; return how many messages that were.
+        Dispatch all there is and tell the listeners; return how many messages were moved on.
 
         With `defers_index` their keys may come into the index at the next run without it, which is
         to follow soon: who waits for a message need not wait for its keys.
         """
-        if self._unindexed and not defers_index:
-            self._index_runs()
+        count = 0 if defers_index else self._index_runs()
         if self.reput_from < self.commit_log.min_physical_offset:
             _log.warning(
                 "messages from physical offset %d on were deleted before they were dispatched",
@@ -126,7 +125,6 @@ class Dispatch:
             )
             self.reput_from = self.commit_log.min_physical_offset
         end, pending = self.end, self._pending
-        count = 0
         while pending and (draft := pending[0]).next_offset <= end:
             pending.popleft()
             if draft.physical_offset > self.reput_from:
@@ -259,9 +257,11 @@ class Dispatch:
             last = run
         for run in runs:
             self.consume_queues.dispatch_run(run)
-        self._unindexed += runs
-        if not defers_index:
+        if defers_index:
+            self._unindexed += runs
+        elif self.index is not None:
             self._index_runs()
+            self.index.put_runs(runs)
         self.current_reput_timestamp_ms = last.store_timestamp_ms
         if self.dispatchers or self.arrival_listeners:
             queue_keys = {key for run in runs for key in run.next_queue_offsets}
@@ -273,12 +273,13 @@ class Dispatch:
         self.reput_from = last.next_offset
         return sum(map(len, runs))
 
-    def _index_runs(self) -> None:
-        """Add the runs that wait for it to the index."""
+    def _index_runs(self) -> int:
+        """Add the runs that wait for it to the index; return how many messages they have."""
         runs = self._unindexed
         if runs and self.index is not None:
             self.index.put_runs(runs)
         self._unindexed = []
+        return sum(map(len, runs))
 
     def _is_shown(self, queue_key: tuple[str, int]) -> bool:
         """Tell whether anybody is to see the messages of a queue."""

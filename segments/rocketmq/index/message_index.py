@@ -255,7 +255,9 @@ class MessageIndex:
                 first.topic, texts, offsets, has_tag_entries=self._has_tag_entries
             )
             first_ms, last_ms = first.store_timestamp_ms, last.store_timestamp_ms
-            if self._is_one_time(first_ms, last_ms, len(hashes)):
+            # The header's end is the last message with keys: it must be of the last batch's time.
+            is_late = first_ms == last_ms or (bool(places) and places[-1] >= last.physical_offset)
+            if is_late and self._is_one_time(first_ms, last_ms, len(hashes)):
                 self._put_hashes(hashes, places, last_ms, last.physical_offsets[-1])
                 return
         for batch in batches:

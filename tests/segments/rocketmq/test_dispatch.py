@@ -247,6 +247,9 @@ def test_drafts_are_dispatched_as_if_they_were_read(
     ),
     st.integers(0, 2**40),
 )  # fmt: skip
+@example(
+    [(0, True, 0, [b"UNIQ_KEY\x01" + b"0" * 32 + b"\x02"], False), (1, True, 0, [b""], False)], 0
+)
 def test_batches_are_dispatched_as_if_they_were_read(
     rows: list[tuple[int, bool, int, list[bytes], bool]], first_key: int
 ) -> None:
