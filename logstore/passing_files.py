@@ -4,8 +4,8 @@ Files in passing: a scan of more than memory should hold gives back what it is t
 Whoever reads a store once, from one end to the other, fills the page cache with what nobody will
 ask for again. That drives out what others need there, and it is dear: a virtual machine may have to
 get every page from its host, which takes longer than to decode what stands in it. So the pages of a
-large scan are given back as it goes on, and the next are read into the same memory. Pages that were
-in the cache before it came are let alone.
+large scan are given back as it goes on, and the next are read into the same memory. A file whose
+next 128 MiB were in the cache when its reader came there is let alone: others have use for it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class PassingFile(SystemFile):
         except BlockingIOError:
             return False
         except (AttributeError, NotImplementedError, OSError):
-            return True  # no way to know: what others may need stays
+            return True  # not every system can tell: what others may need stays
         return True
 
 

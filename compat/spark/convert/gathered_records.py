@@ -26,6 +26,8 @@ class RecordGatherer:
     file_bytes: int
     _memory: ReusedMemory = attrs.field(factory=ReusedMemory, init=False)
     _file: File | None = attrs.field(default=None, init=False)
+    #: the path of the file that is open, and whether it is read once
+    _opened: tuple[str, bool] = attrs.field(default=("", False), init=False)
 
     def path_of(self, physical_offset: int) -> tuple[str, int]:
         """Return the file in which a record stands, and its position there."""
@@ -77,8 +79,9 @@ class RecordGatherer:
     def _fill(
         self, path: str, start: int, target: NDArray[np.uint8], *, is_read_once: bool
     ) -> None:
-        if self._file is None or self._file.path != path:
+        if self._file is None or self._opened != (path, is_read_once):
             self.close()
+            self._opened = path, is_read_once
             fs = file_system_of(self.commit_log, is_read_once=is_read_once)
             self._file = fs.open(path, writable=False)
         found_bytes = self._file.read_into(start, target.data)
