@@ -86,6 +86,7 @@ class Settings:
     delay_levels: str = _text("messageDelayLevel", _DELAY_LEVELS)
     message_bytes_max: int = _whole("maxMessageSize", 4194304)
     query_count_max: int = _whole("defaultQueryMaxNum", 32)
+    indexed_count_max: int = _whole("maxMsgsNumBatch", 64)
     flush_disk_type: str = _text("flushDiskType", "ASYNC_FLUSH")
     sync_flush_timeout_ms: int = _whole("syncFlushTimeout", 5000)
     broker_role: str = _text("brokerRole", "ASYNC_MASTER")

@@ -35,7 +35,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     found = broker.store.query_message(
         topic,
         key,
-        count_max,
+        min(count_max, broker.settings.indexed_count_max),
         read_long(fields, "beginTimestamp"),
         read_long(fields, "endTimestamp"),
     )

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     fields = request.ext_fields
-    queue_offset = broker.store.min_queue_offset(
-        read_text(fields, "topic"), read_int(fields, "queueId")
-    )
+    topic, queue_id = read_text(fields, "topic"), read_int(fields, "queueId")
+    store = broker.store
+    queue_offset = store.min_queue_offset(topic, queue_id)
+    if not store.max_queue_offset(topic, queue_id) and store.tables.is_batch_topic(topic):
+        queue_offset = -1  # a batch queue does not know where it starts before its first batch
     return Response(ResponseCode.SUCCESS, "", {"offset": str(queue_offset)})

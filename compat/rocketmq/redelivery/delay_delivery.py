@@ -1,8 +1,9 @@
 """
 Delayed messages, delivered when their level's time has passed (ScheduleMessageService).
 
-A level is a queue of the schedule topic, and the tags code of its units is when they are due. Java
-looks ten times a second at each; here a level sleeps until its first unit is due.
+A level is a queue of the schedule topic, and the tags code of its units is when they are due (or
+leads to the extension that says so). Java looks ten times a second at each; here a level sleeps
+until its first unit is due.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.rocketmq.redelivery.redrafts import redraft
 from logstore.compat.rocketmq.topics import names
 from logstore.segments.rocketmq.messages.properties import REAL_QUEUE_ID, REAL_TOPIC
+from logstore.segments.rocketmq.queues.consume_queue_ext import is_ext_address
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 from logstore.segments.rocketmq.settings.delay_levels import DelayLevels
 
@@ -101,8 +103,8 @@ class DelayDelivery:
             units = b"" if queue is None else queue.units(position, _READ_COUNT)
             if not len(units):
                 break
-            for physical_offset, _, due_ms in UNIT.iter_unpack(units):
-                delay_ms = self._time_left(level, due_ms)
+            for physical_offset, _, tags_code in UNIT.iter_unpack(units):
+                delay_ms = self._time_left(level, self._due_ms(level, position, tags_code))
                 if delay_ms is not None:
                     break
                 if not self._deliver_one(physical_offset):
@@ -115,6 +117,19 @@ class DelayDelivery:
         if position != start:
             store.delay_offsets.put(level, position)
         return delay_ms
+
+    def _due_ms(self, level: int, queue_offset: int, tags_code: int) -> int:
+        """Return when a unit is due; with ``enableConsumeQueueExt`` its extension tells."""
+        if not is_ext_address(tags_code):
+            return tags_code
+        store, queue_id = self._broker.store, level - 1
+        queue = store.consume_queues.get(names.SCHEDULE_TOPIC, queue_id)
+        ext = None if queue is None else queue.ext_unit(tags_code)
+        if ext is not None:
+            return ext.tags_code
+        _log.error("the extension of level %s has nothing at %s", level, tags_code)
+        stored_ms = store.store_timestamp_at(names.SCHEDULE_TOPIC, queue_id, queue_offset)
+        return stored_ms + self._levels[level]
 
     def _time_left(self, level: int, due_ms: int) -> float | None:
         """Return how long a unit still has to wait; None if it is due."""

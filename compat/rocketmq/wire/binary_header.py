@@ -76,8 +76,6 @@ def _read_fields(data: bytes, position: int, end: int) -> dict[str, str]:
                 fields[name] = value
             elif length < 0:
                 break
-    except UnicodeDecodeError as error:
-        raise ValueError(f"a field is not UTF-8: {error}") from error
     except (IndexError, struct.error):
         position = -1
     if position != end:
@@ -87,7 +85,8 @@ def _read_fields(data: bytes, position: int, end: int) -> dict[str, str]:
 
 
 def _decoded(text: str) -> str:
-    return text.encode("latin-1").decode()
+    # Java, too, replaces what is no UTF-8.
+    return text.encode("latin-1").decode(errors="replace")
 
 
 def write_binary_header(

@@ -12,7 +12,7 @@ from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
-from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
+from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker, decoded
 from tests.compat.rocketmq.frames import Answer, answers
 from tests.compat.rocketmq.test_pulling import heartbeat
 from tests.segments.rocketmq.golden_case import golden_cases
@@ -358,6 +358,28 @@ def test_messages_are_found_by_key_and_by_place(peer: Peer) -> None:
     )
     place = int((by_key.fields or {})["indexLastUpdatePhyoffset"])
     assert peer.ask(Code.VIEW_MESSAGE_BY_ID, {"offset": place}).body == by_key.body
+
+
+def test_one_query_finds_no_more_than_the_store_allows(peer: Peer) -> None:
+    """64 (``maxMsgsNumBatch``), whatever is asked; 32 by unique key (``defaultQueryMaxNum``)."""
+    for number in range(70):
+        peer.produce(b"%d" % number, properties="KEYS\x01k\x02UNIQ_KEY\x01U1\x02")
+    span = {"topic": TOPIC, "maxNum": 500, "beginTimestamp": 0, "endTimestamp": 1 << 60}
+    by_key = peer.ask(Code.QUERY_MESSAGE, {**span, "key": "k"})
+    assert [message.body for message in decoded(by_key.body)] == [
+        b"%d" % number for number in range(6, 70)
+    ]
+    unique = {**span, "key": "U1", "_UNIQUE_KEY_QUERY": "true"}
+    assert len(decoded(peer.ask(Code.QUERY_MESSAGE, unique).body)) == 32
+
+
+def test_an_empty_batch_queue_does_not_know_its_start(peer: Peer) -> None:
+    """It starts at -1 and ends at 0, as Java's does; any other starts and ends at 0."""
+    assert create(peer, topic="batches", attributes="+queue.type=BatchCQ").code == 0
+    for topic, start in (("batches", "-1"), ("none", "0")):
+        queue = {"topic": topic, "queueId": 0}
+        assert peer.ask(Code.GET_MIN_OFFSET, queue).fields == {"offset": start}
+        assert peer.ask(Code.GET_MAX_OFFSET, queue).fields == {"offset": "0"}
     answer = peer.ask(Code.VIEW_MESSAGE_BY_ID, {"offset": 1 << 30})
     assert answer.remark == f"can not find message by the offset, {1 << 30}"
 

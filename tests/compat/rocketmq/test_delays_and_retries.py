@@ -7,6 +7,7 @@ import pytest
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.segments.rocketmq.messages.message import Message
+from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import SMALL, TOPIC, Peer, a_broker
@@ -18,14 +19,15 @@ SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 class Stage:
     """A broker whose housekeeping runs as the test lets time pass."""
 
-    def __init__(self, host: SimulatedHost | None = None) -> None:
+    def __init__(self, **settings: str) -> None:
         self.clock = ManualClock()
-        self.host = SimulatedHost(clock=self.clock) if host is None else host
+        self.host = SimulatedHost(clock=self.clock)
+        self.settings = {**SMALL, "messageDelayLevel": LEVELS, **settings}
         self.open()
 
     def open(self) -> None:
         """Start the broker, again perhaps."""
-        self.broker: Broker = a_broker(self.host, {**SMALL, "messageDelayLevel": LEVELS})
+        self.broker: Broker = a_broker(self.host, self.settings)
         self.broker.start_housekeeping()
         self.peer = Peer(self.broker)
 
@@ -55,6 +57,21 @@ def test_a_delayed_message_comes_on_time(level: int, delay_ms: int) -> None:
     (message,) = stage.peer.messages(queue_id=3)
     assert (message.body, message.properties["x"]) == (b"later", "y")
     assert (message.properties["REAL_TOPIC"], message.properties["REAL_QID"]) == (TOPIC, "3")
+
+
+@pytest.mark.parametrize("is_ext_lost", [False, True])
+def test_units_with_an_extension_come_on_time_too(is_ext_lost: bool) -> None:
+    """When they are due stands in the extension; if that is lost, the level tells."""
+    stage = Stage(enableConsumeQueueExt="true")
+    stage.peer.produce(b"later", properties="DELAY\x012\x02")
+    queue = stage.broker.store.consume_queues.get(SCHEDULE, 1)
+    assert isinstance(queue, ConsumeQueue)
+    if is_ext_lost:
+        queue.ext = None
+    stage.pass_ms(4999)
+    assert stage.peer.messages() == []
+    stage.pass_ms(1)
+    assert [message.body for message in stage.peer.messages()] == [b"later"]
 
 
 def test_a_delayed_message_wakes_a_pull() -> None:
