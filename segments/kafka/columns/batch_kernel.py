@@ -30,19 +30,24 @@ ROWS = 3
 
 @uncounted
 def usual_batches(
-    source: Bytes, first: Number, last: Number, size_bytes_max: Number, found: Int64s
+    source: Bytes,
+    first: Number,
+    last: Number,
+    last_offset: Number,
+    size_bytes_max: Number,
+    found: Int64s,
 ) -> tuple[Number, Number, Number, Number]:
     """
     Note the usual batches that `source` begins with and that have offsets from `first` to `last`.
 
-    Each must follow the one before in its offsets, too. Behind the one with which they have
-    `size_bytes_max` it ends. Fills `found`, a column a batch. Returns how many there are, where
-    the last one ends, their bytes without the first twelve of each, and the last one's last offset.
+    Each must follow the one before in its offsets, too; what stands before all has `last_offset`
+    (-1: nothing). Behind the one with which they have `size_bytes_max` it ends. Fills `found`, a
+    column a batch. Returns how many there are, where the last one ends, their bytes without the
+    first twelve of each, and the last one's last offset.
     """
     end = source.shape[0]
     position: Number = 0
     size_bytes: Number = 0
-    last_offset: Number = 0
     count = 0
     while end - position >= HEADER_BYTES and size_bytes < size_bytes_max:
         length = signed_32(source, position + 8)
@@ -55,7 +60,7 @@ def usual_batches(
         base_offset, last_delta = signed_64(source, position), signed_32(source, position + 23)
         if not 0 <= base_offset < _OFFSET_MAX or base_offset > last or last_delta < 0:
             break
-        if base_offset + last_delta < first or (count > 0 and base_offset <= last_offset):
+        if base_offset + last_delta < first or base_offset <= last_offset:
             break
         last_offset = base_offset + last_delta
         found[START, count] = position

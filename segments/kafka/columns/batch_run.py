@@ -14,6 +14,7 @@ from logstore.errors import CorruptEntryError
 from logstore.segments.compiled import loops
 from logstore.segments.kafka.columns import batch_kernel
 from logstore.segments.kafka.columns.batch_kernel import SOURCE_BYTES_MAX
+from logstore.segments.kafka.columns.kernel import RECORD_BYTES_MIN
 from logstore.segments.kafka.columns.record_columns import BatchColumns
 from logstore.segments.kafka.columns.selection import Selection
 from logstore.segments.kafka.compression import Codec, CompressionError, decompress
@@ -29,7 +30,6 @@ from logstore.segments.kafka.record_batch import (
 # base offset, length, magic, CRC, attributes, last offset delta
 _walk = struct.Struct(">qi4xbIhi").unpack_from
 _CRC_START = 21
-_RECORD_BYTES_MIN = 7
 
 
 def first_batch_bytes(data: memoryview) -> int:
@@ -52,15 +52,25 @@ class OlderMessageError(Exception):
 
 
 class BatchRun:
-    """The wanted batches of `view`, which begins at `file_position` of the file `path`."""
+    """
+    The wanted batches of `view`, which begins at `file_position` of the file `path`.
+
+    `last_offset` is that of the batch before, None if there is none; :meth:`take` moves it on.
+    """
 
     def __init__(
-        self, view: memoryview, path: str, file_position: int, selection: Selection
+        self,
+        view: memoryview,
+        path: str,
+        file_position: int,
+        selection: Selection,
+        last_offset: int | None = None,
     ) -> None:
         self.view = view
         self.path = path
         self.file_position = file_position
         self.selection = selection
+        self.last_offset = last_offset
         self.starts: list[int] = []
         self.sizes: list[int] = []
         self.is_full = False
@@ -92,10 +102,8 @@ class BatchRun:
             if magic != MAGIC:
                 self.refuse(position, f"magic {magic}, expected {MAGIC}")
             is_wanted = base_offset <= last and base_offset + last_delta >= first
-            if is_run:
-                if not is_wanted or (base_offset <= previous and previous >= first):
-                    self.refuse(position, f"a batch of offset {base_offset} is out of place")
-                previous = base_offset + last_delta
+            if is_run and (not is_wanted or first <= previous >= base_offset):
+                self.refuse(position, f"a batch of offset {base_offset} is out of place")
             if is_wanted and (has_control or not attributes & CONTROL_BIT):
                 if is_checked and crc32c(view[position + _CRC_START : following]) != crc:
                     self._refuse_crc(position, following, crc)
@@ -110,7 +118,8 @@ class BatchRun:
                     self.is_full = True
                     break
                 self.is_full = size_bytes >= size_bytes_max
-            position = following
+            position, previous = following, base_offset + last_delta
+        self.last_offset = previous if is_run else None
         is_short = MAGIC_POSITION < end - position < HEADER_BYTES and not self.is_full
         if is_short and is_legacy_magic(view[position + MAGIC_POSITION]):
             raise OlderMessageError  # a message may be shorter than a batch's header
@@ -123,11 +132,13 @@ class BatchRun:
         Returns where it ends, how many bytes count, and the last offset.
         """
         first, last = self.selection.span
+        previous = first - 1 if self.last_offset is None else self.last_offset
         if not loops.is_available():
-            return 0, 0, first - 1
+            return 0, 0, previous
         found = np.empty((batch_kernel.ROWS, len(self.view) // HEADER_BYTES), dtype=np.int64)
+        before = -1 if self.last_offset is None else max(self.last_offset, -1)
         count, position, size_bytes, last_offset = batch_kernel.usual_batches(
-            self._array(), first, last, size_bytes_max, found
+            self._array(), first, last, before, size_bytes_max, found
         )
         starts, sizes, crcs = found[:, : int(count)].tolist()
         self.starts += starts
@@ -135,7 +146,7 @@ class BatchRun:
         if self.selection.is_checked:
             self._check(crcs)
         self.is_full = bool(size_bytes >= size_bytes_max)
-        return int(position), int(size_bytes), int(last_offset) if count else first - 1
+        return int(position), int(size_bytes), int(last_offset) if count else previous
 
     def _check(self, crcs: list[int]) -> None:
         view = self.view
@@ -176,7 +187,7 @@ class BatchRun:
             source = RecordSource(self._array(), starts + HEADER_BYTES, ends)
         sizes = source.ends - source.starts
         counts = batches.record_count
-        bad = np.flatnonzero((counts < 0) | (counts > sizes // _RECORD_BYTES_MIN))
+        bad = np.flatnonzero((counts < 0) | (counts > sizes // RECORD_BYTES_MIN))
         if len(bad):
             row = int(bad[0])
             self.refuse(self.starts[row], f"{counts[row]} records in {sizes[row]} bytes")

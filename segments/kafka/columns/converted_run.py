@@ -27,14 +27,19 @@ class ConvertedRun(BatchRun):
     """A run of messages and batches; its `view` has a batch for each of them."""
 
     def __init__(
-        self, view: memoryview, path: str, file_position: int, selection: Selection
+        self,
+        view: memoryview,
+        path: str,
+        file_position: int,
+        selection: Selection,
+        last_offset: int | None = None,
     ) -> None:
         #: where in the file's own bytes each batch of the conversion starts, and the end
         self._origins: dict[int, int] = {}
         #: of what each batch of the conversion was made
         self._magics: dict[int, int] = {}
         self._original = view
-        super().__init__(view, path, file_position, selection)
+        super().__init__(view, path, file_position, selection, last_offset)
         self.view = self._converted()
 
     def _converted(self) -> memoryview:

@@ -32,6 +32,7 @@ from logstore.segments.kafka.columns.record_columns import (
     RecordColumns,
 )
 from logstore.segments.kafka.columns.selection import EVERYTHING, Selection
+from logstore.segments.kafka.columns.usual_steps import UsualSteps
 from logstore.segments.kafka.record_batch import HEADER_BYTES
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 #: How much of a file one step reads, and about what its records have, decompressed. Larger steps
 #: are slower: their arrays leave the caches.
 STEP_BYTES = 2 * 1024 * 1024
+_REST_MAX = 64
 
 
 def decode_columns(
@@ -84,29 +86,95 @@ def iterate_columns(
 
     """
     end = file.size() if end_position is None else min(end_position, file.size())
-    memory = ReusedMemory()
-    window = bytearray(min(max(step_bytes, HEADER_BYTES), max(end - position, 0)))
+    steps = _Steps(file, path, end, selection, step_bytes)
     while position < end:
-        found_bytes = file.read_into(position, memoryview(window)[: end - position])
-        view = memoryview(window)[:found_bytes]
-        if found_bytes >= HEADER_BYTES and found_bytes < first_batch_bytes(view) <= end - position:
-            view = memoryview(file.read(position, first_batch_bytes(view)))
-        run, taken = _taken(view, path, position, selection, step_bytes)
+        columns = steps.decode(position)
+        position = columns.next_position
+        yield columns
+
+
+class _Steps:
+    """
+    Decodes one step after the other: the usual in one go, the rest with care.
+
+    Where the usual way finds nothing it is left alone for a while, each time for longer.
+    """
+
+    def __init__(
+        self, file: File, path: str, end_position: int, selection: Selection, step_bytes: int
+    ) -> None:
+        self._file = file
+        self._path = path
+        self._end_position = end_position
+        self._selection = selection
+        self._step_bytes = step_bytes
+        self._memory = ReusedMemory()
+        self._window = bytearray()
+        self._usual: UsualSteps | None = None
+        if loops.is_available():
+            self._usual = UsualSteps(file, end_position, selection, step_bytes, self._memory)
+        #: steps that the usual way is left alone for, now and after the next miss
+        self._rest = 0
+        self._next_rest = 1
+        #: of the batch before, in a selection that is a run
+        self._last_offset: int | None = None
+
+    def decode(self, position: int) -> RecordColumns:
+        """Decode the step at `position`; raises CorruptEntryError."""
+        columns = self._decode_usual(position)
+        return self._decode_with_care(position) if columns is None else columns
+
+    def _decode_usual(self, position: int) -> RecordColumns | None:
+        if self._usual is None:
+            return None
+        if self._rest:
+            self._rest -= 1
+            return None
+        found = self._usual.decode(position, self._last_offset)
+        if found is None:
+            self._rest = self._next_rest - 1
+            self._next_rest = min(2 * self._next_rest, _REST_MAX)
+            return None
+        self._next_rest = 1
+        if self._selection.is_run:
+            batches = found.batches
+            self._last_offset = int(batches.base_offset[-1] + batches.last_offset_delta[-1])
+        return found
+
+    def _decode_with_care(self, position: int) -> RecordColumns:
+        size_bytes = min(self._step_bytes, self._end_position - position)
+        if len(self._window) < max(size_bytes, HEADER_BYTES):
+            self._window = bytearray(max(size_bytes, HEADER_BYTES))
+        size_bytes = min(len(self._window), self._end_position - position)
+        found_bytes = self._file.read_into(position, memoryview(self._window)[:size_bytes])
+        view = memoryview(self._window)[:found_bytes]
+        if found_bytes >= HEADER_BYTES:
+            first_bytes = first_batch_bytes(view)
+            if found_bytes < first_bytes <= self._end_position - position:
+                view = memoryview(self._file.read(position, first_bytes))
+        run, taken = _taken(
+            view, self._path, position, self._selection, self._step_bytes, self._last_offset
+        )
         if taken == 0:
             run.refuse_tail(0)
-        position += taken
-        yield _columns(run, taken, memory)
+        self._last_offset = run.last_offset
+        return _columns(run, taken, self._memory)
 
 
 def _taken(
-    view: memoryview, path: str, file_position: int, selection: Selection, size_bytes_max: int
+    view: memoryview,
+    path: str,
+    file_position: int,
+    selection: Selection,
+    size_bytes_max: int,
+    last_offset: int | None = None,
 ) -> tuple[BatchRun, int]:
     """Return a run of batches, and where in `view` it ends; older messages are made batches."""
-    run = BatchRun(view, path, file_position, selection)
+    run = BatchRun(view, path, file_position, selection, last_offset)
     try:
         return run, run.take(size_bytes_max)
     except OlderMessageError:
-        run = ConvertedRun(view, path, file_position, selection)
+        run = ConvertedRun(view, path, file_position, selection, last_offset)
         return run, run.take(size_bytes_max)
 
 
@@ -198,13 +266,7 @@ def _headers(source: RecordSource, places: kernel.Int32s, memory: ReusedMemory) 
     np.cumsum(counts, out=bounds[1:])
     found = np.empty((4, int(bounds[-1])), dtype=np.int32)
     if not found.size:
-        return HeaderColumns(bounds, _no_bytes(), _no_bytes())
+        return HeaderColumns.without_headers(len(counts))
     kernel.scan_headers(source.data, places, found)
     names, values = (_gathered(source, found, row, memory) for row in (0, 2))
     return HeaderColumns(bounds, names, values)
-
-
-def _no_bytes() -> BytesColumn:
-    """Return a column without a row."""
-    no_data = np.empty(0, dtype=np.uint8)
-    return BytesColumn(no_data, np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.bool_), 0)

@@ -36,10 +36,12 @@ CUT_SHORT, TOO_LONG, BAD_LENGTH, BAD_FIELD, BAD_COUNT, NO_NAME, NOT_FILLED, NOT_
 KEY, KEY_BYTES, VALUE, VALUE_BYTES, HEADERS, HEADER_COUNT = range(6)
 PLACES = 6
 NULL = -1
+#: length, attributes, both deltas, sizes of key and value, count of headers
+RECORD_BYTES_MIN = 7
 
 
 @uncounted
-def _varint(source: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
+def varint(source: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """Return (signed 32-bit value, position after it), or (fault, -1)."""
     value: Number = 0
     for count in range(5):
@@ -76,7 +78,7 @@ def _field(source: Bytes, position: Number, end: Number) -> tuple[Number, Number
         size_bytes: Number = (byte >> 1) ^ -(byte & 1)
         start: Number = position + 1
     else:
-        size_bytes, start = _varint(source, position, end)
+        size_bytes, start = varint(source, position, end)
         if start < 0:
             return size_bytes, start
     if size_bytes < 0:
@@ -111,7 +113,7 @@ def _skip_headers(
 
 
 @inlined
-def _scan_record(
+def scan_record(
     source: Bytes, position: Number, end: Number, places: Int32s, row: int
 ) -> tuple[Number, Number, Number]:
     """
@@ -123,7 +125,7 @@ def _scan_record(
     time_delta, position = _varlong(source, position, end)
     if position < 0:
         return 0, 0, time_delta
-    offset_delta, position = _varint(source, position, end)
+    offset_delta, position = varint(source, position, end)
     if position < 0:
         return 0, 0, offset_delta
     for place in (KEY, VALUE):
@@ -133,7 +135,7 @@ def _scan_record(
         places[place, row] = position
         places[place + 1, row] = size_bytes
         position += max(size_bytes, 0)
-    count, position = _varint(source, position, end)
+    count, position = varint(source, position, end)
     if position < 0:
         return 0, 0, count
     places[HEADERS, row] = position
@@ -170,13 +172,13 @@ def scan(
         position, body_end, record_count = bodies[0, batch], bodies[1, batch], bodies[2, batch]
         base_offset, base_time, base_sequence = bodies[3, batch], bodies[4, batch], bodies[5, batch]
         for index in range(record_count):
-            length, start = _varint(source, position, body_end)
+            length, start = varint(source, position, body_end)
             if start < 0:
                 return position, batch, index, length
             if length < 1 or length > body_end - start:
                 return position, batch, index, BAD_LENGTH
             end = start + length
-            time_delta, offset_delta, fault = _scan_record(source, start, end, places, row)
+            time_delta, offset_delta, fault = scan_record(source, start, end, places, row)
             if fault:
                 return position, batch, index, fault
             position = end

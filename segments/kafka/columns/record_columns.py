@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import attrs
 import numpy as np
@@ -65,6 +66,12 @@ class BytesColumn:
             return None
         return self.data[self.bounds[index] : self.bounds[index + 1]].tobytes()
 
+    @classmethod
+    def without_rows(cls) -> BytesColumn:
+        """Return a column of no byte strings."""
+        no_data = np.empty(0, dtype=np.uint8)
+        return cls(no_data, np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.bool_), 0)
+
     def __iter__(self) -> Iterator[bytes | None]:
         whole, bounds = self.data.tobytes(), self.bounds.tolist()
         for index, is_null in enumerate(self.is_null.tolist()):
@@ -78,6 +85,12 @@ class HeaderColumns:
     bounds: NDArray[np.int32]
     names: BytesColumn
     values: BytesColumn
+
+    @classmethod
+    def without_headers(cls, count: int) -> HeaderColumns:
+        """Return those of `count` records that have none."""
+        bounds = np.zeros(count + 1, dtype=np.int32)
+        return cls(bounds, BytesColumn.without_rows(), BytesColumn.without_rows())
 
 
 @attrs.frozen(eq=False)
@@ -136,9 +149,15 @@ class BatchColumns:
         """Read the headers that begin at `starts` of `data`, which begins at `file_position`."""
         # A view in which a header begins at each byte: those at `starts` are copied whole.
         everywhere = max(len(data) - _HEADER.itemsize + 1, 0)
-        rows = np.ndarray((everywhere,), _HEADER_BYTES, data, strides=(1,))[starts].view(_HEADER)
+        rows = np.ndarray((everywhere,), _HEADER_BYTES, data, strides=(1,))[starts]
+        return cls.of_headers(rows, starts + file_position)
+
+    @classmethod
+    def of_headers(cls, headers: NDArray[Any], position: NDArray[np.int64]) -> BatchColumns:
+        """Read headers that stand back to back; those of batches at `position`, in the file."""
+        rows = headers.view(_HEADER)
         return cls(
-            position=starts + file_position,
+            position=position,
             size_bytes=rows["length"].astype(np.int64) + 12,
             magic=rows["magic"].astype(np.int8),
             base_offset=rows["base_offset"].astype(np.int64),

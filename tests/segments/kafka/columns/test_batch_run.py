@@ -75,7 +75,7 @@ def test_plain_batches_are_all_the_loops() -> None:
     found = np.empty((batch_kernel.ROWS, 10), dtype=np.int64)
     data = np.frombuffer(_PLAIN, dtype=np.uint8)
     first, size_bytes = 5, len(_PLAIN) // 4
-    count, position, counted, last = batch_kernel.usual_batches(data, first, 100, 10**6, found)
+    count, position, counted, last = batch_kernel.usual_batches(data, first, 100, -1, 10**6, found)
     assert (count, position, counted, last) == (4, len(_PLAIN), len(_PLAIN) - 4 * 12, 42)
     assert found[batch_kernel.START, :4].tolist() == [n * size_bytes for n in range(4)]
     assert set(found[batch_kernel.SIZE_BYTES, :4].tolist()) == {size_bytes}
@@ -109,8 +109,8 @@ def test_no_damage_leads_outside_of_the_arrays(uncompiled: ModuleType) -> None:
         first, size_bytes_max = chance.randrange(50), chance.choice([100, 10**6])
         tables = [np.zeros((batch_kernel.ROWS, len(bad) // 61), np.int64) for _ in range(2)]
         plain = uncompiled.usual_batches(
-            guarded(bad), first, 60, size_bytes_max, guarded(tables[0])
+            guarded(bad), first, 60, -1, size_bytes_max, guarded(tables[0])
         )
-        compiled = batch_kernel.usual_batches(bad, first, 60, size_bytes_max, tables[1])
+        compiled = batch_kernel.usual_batches(bad, first, 60, -1, size_bytes_max, tables[1])
         assert tuple(map(int, plain)) == tuple(map(int, compiled))
         assert tables[0].tolist() == tables[1].tolist()
