@@ -17,7 +17,7 @@ import attrs
 from logstore.compat.rocketmq.redelivery.redrafts import redraft
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.transactions.op_messages import REMOVE_TAG
-from logstore.compat.rocketmq.transactions.transactions import immunity_ms
+from logstore.compat.rocketmq.transactions.transactions import half_at, immunity_ms
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.compat.rocketmq.wire.fields import as_fields
 from logstore.segments.rocketmq.messages.message import decode_message, encode_message
@@ -144,7 +144,7 @@ class TransactionChecks:
 
     def _body_for_producer(self, physical_offset: int) -> bytes | None:
         """Return the half message as it will be once it is committed, for the producer to see."""
-        half = self._broker.store.message_at(physical_offset)
+        half = half_at(self._broker, physical_offset)
         if half is None:
             return None
         topic = half.properties.get(REAL_TOPIC, half.topic)

@@ -53,7 +53,7 @@ def end_transaction(broker: Broker, end: EndTransaction) -> bool:
         TRANSACTION_ROLLBACK,
     ):
         return False
-    half = broker.store.message_at(end.half_physical_offset)
+    half = half_at(broker, end.half_physical_offset)
     if half is None:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
     _check_immunity(broker, end, half)
@@ -62,6 +62,20 @@ def end_transaction(broker: Broker, end: EndTransaction) -> bool:
         _commit(broker, half)
     broker.op_messages.add(half.queue_id, half.queue_offset)
     return True
+
+
+def half_at(broker: Broker, physical_offset: int) -> Message | None:
+    """
+    Return the half message at a place, None if there is none, in the transient store pool neither.
+
+    Java looks into files alone: an end that comes before the pool is written it refuses, and asks
+    the producer later. Who has said once what became of a transaction may know nothing then.
+    """
+    store = broker.store
+    half = store.message_at(physical_offset)
+    if half is None and store.commit_log.commit():
+        half = store.message_at(physical_offset)
+    return half
 
 
 def immunity_ms(text: str | None, default_ms: int) -> int:

@@ -22,10 +22,10 @@ TIMEOUT_MS, CHECK_MAX = 6000, 3
 class Stage:
     """A broker and a producer of transactions; the test lets time pass and calls the check."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
         self.clock = ManualClock()
         self.broker: Broker = a_broker(
-            SimulatedHost(clock=self.clock), {"transactionCheckMax": str(CHECK_MAX)}
+            SimulatedHost(clock=self.clock), {"transactionCheckMax": str(CHECK_MAX), **settings}
         )
         self.peer = Peer(self.broker)
         self.peer.produce()  # makes the topic
@@ -39,10 +39,11 @@ class Stage:
 
     def end(self, outcome: int, **fields: object) -> int:
         """End the transaction of the first half message; return the request's number."""
+        place = fields.pop("commitLogOffset", None)
         asked = {
             "producerGroup": "producers",
             "tranStateTableOffset": 0,
-            "commitLogOffset": self.half_place(),
+            "commitLogOffset": self.half_place() if place is None else place,
             "commitOrRollback": outcome,
             "fromTransactionCheck": "false",
             "msgId": KEY,
@@ -85,6 +86,31 @@ def test_a_commit_makes_it_a_message() -> None:
     assert message.prepared_transaction_offset == stage.half_place()
     assert "REAL_TOPIC" not in message.properties
     assert (message.properties["TRAN_MSG"], message.unique_key) == ("true", KEY)
+
+
+def test_a_half_message_in_the_transient_store_pool_can_be_committed() -> None:
+    """A producer ends its transaction at once, before the pool's next write to the file."""
+    stage = Stage(transientStorePoolEnable="true", transientStorePoolSize="2")
+    answer = stage.begin()
+    assert stage.peer.messages(HALF) == []
+    place = int((answer.fields or {})["msgId"][-16:], 16)
+    ended = stage.peer.answer_to(stage.end(COMMIT, commitLogOffset=place))
+    assert ended is not None
+    assert ended.code == 0
+    stage.broker.store.commit_log.commit()
+    (message,) = stage.peer.messages(queue_id=2)
+    assert message.body == b"half"
+
+
+def test_a_half_message_in_the_transient_store_pool_is_asked_about() -> None:
+    """The check puts it again, and shows the producer what it has put, from the pool."""
+    stage = Stage(transientStorePoolEnable="true", transientStorePoolSize="2")
+    stage.begin()
+    stage.broker.store.commit_log.commit()
+    for _ in range(2):
+        (asked,) = stage.check()
+        assert decode_message(asked.body).body == b"half"
+        stage.broker.store.commit_log.commit()
 
 
 def test_a_rollback_makes_it_nothing() -> None:
