@@ -86,7 +86,7 @@ def iterate_columns(
 
     """
     end = file.size() if end_position is None else min(end_position, file.size())
-    steps = _Steps(file, path, end, selection, step_bytes)
+    steps = _Steps(file, path, (position, end), selection, step_bytes)
     while position < end:
         columns = steps.decode(position)
         position = columns.next_position
@@ -101,18 +101,19 @@ class _Steps:
     """
 
     def __init__(
-        self, file: File, path: str, end_position: int, selection: Selection, step_bytes: int
+        self, file: File, path: str, span: tuple[int, int], selection: Selection, step_bytes: int
     ) -> None:
         self._file = file
         self._path = path
-        self._end_position = end_position
+        position, self._end_position = span
         self._selection = selection
         self._step_bytes = step_bytes
         self._memory = ReusedMemory()
         self._window = bytearray()
         self._usual: UsualSteps | None = None
         if loops.is_available():
-            self._usual = UsualSteps(file, end_position, selection, step_bytes, self._memory)
+            usual_bytes = min(step_bytes, max(self._end_position - position, 0))
+            self._usual = UsualSteps(file, span[1], selection, usual_bytes, self._memory)
         #: steps that the usual way is left alone for, now and after the next miss
         self._rest = 0
         self._next_rest = 1
@@ -142,10 +143,9 @@ class _Steps:
         return found
 
     def _decode_with_care(self, position: int) -> RecordColumns:
-        size_bytes = min(self._step_bytes, self._end_position - position)
-        if len(self._window) < max(size_bytes, HEADER_BYTES):
-            self._window = bytearray(max(size_bytes, HEADER_BYTES))
-        size_bytes = min(len(self._window), self._end_position - position)
+        size_bytes = min(max(self._step_bytes, HEADER_BYTES), self._end_position - position)
+        if len(self._window) < size_bytes:
+            self._window = bytearray(size_bytes)
         found_bytes = self._file.read_into(position, memoryview(self._window)[:size_bytes])
         view = memoryview(self._window)[:found_bytes]
         if found_bytes >= HEADER_BYTES:

@@ -24,8 +24,8 @@ class FileWindow:
         self._array.flags.writeable = False  # one type for compiled loops, compiled once
         #: where in the file the window starts
         self.position = 0
-        self._start = 0
-        self._filled = 0
+        self._start: int = 0
+        self._filled: int = 0
 
     @property
     def array(self) -> NDArray[np.uint8]:

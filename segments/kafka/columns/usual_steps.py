@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from logstore.checksum import crc32c
 from logstore.host import File
 from logstore.segments.compiled.reused_memory import ReusedMemory
-from logstore.segments.kafka.columns import batch_kernel, fill_kernel
+from logstore.segments.kafka.columns import batch_kernel, fill_kernel, kernel
 from logstore.segments.kafka.columns.file_window import FileWindow
 from logstore.segments.kafka.columns.record_columns import (
     BatchColumns,
@@ -144,7 +144,7 @@ class _Step:
         self._key_bounds[0] = self._value_bounds[0] = 0
         self._selection = selection
         self._wanted = _wanted(selection)
-        self._record = np.empty((6, 1), dtype=np.int32)
+        self._record = np.empty((kernel.PLACES, 1), dtype=np.int32)
         self._state = np.zeros(fill_kernel.STATES, dtype=np.int64)
 
     @property
