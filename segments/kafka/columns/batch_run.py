@@ -66,7 +66,6 @@ class BatchRun:
         selection: Selection,
         last_offset: int | None = None,
     ) -> None:
-        self.view = view
         self.path = path
         self.file_position = file_position
         self.selection = selection
@@ -76,6 +75,11 @@ class BatchRun:
         self.is_full = False
         #: decompressed records by place in `starts`
         self._inflated: dict[int, bytes] = {}
+        self.view = self._batches_in(view)
+
+    def _batches_in(self, view: memoryview) -> memoryview:
+        """Return the bytes of batches that are walked over."""
+        return view
 
     def take(self, size_bytes_max: int) -> int:
         """

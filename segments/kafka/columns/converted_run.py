@@ -16,7 +16,6 @@ from logstore.errors import CorruptEntryError
 from logstore.segments.kafka.batch_walk import parse_entry
 from logstore.segments.kafka.columns.batch_run import BatchRun
 from logstore.segments.kafka.columns.record_columns import BatchColumns
-from logstore.segments.kafka.columns.selection import Selection
 from logstore.segments.kafka.legacy.message import MAGIC_POSITION, is_legacy_magic
 from logstore.segments.kafka.legacy.up_conversion import up_convert
 from logstore.segments.kafka.record import CorruptRecordError
@@ -26,24 +25,15 @@ from logstore.segments.kafka.record_batch import batch_size_bytes
 class ConvertedRun(BatchRun):
     """A run of messages and batches; its `view` has a batch for each of them."""
 
-    def __init__(
-        self,
-        view: memoryview,
-        path: str,
-        file_position: int,
-        selection: Selection,
-        last_offset: int | None = None,
-    ) -> None:
-        #: where in the file's own bytes each batch of the conversion starts, and the end
-        self._origins: dict[int, int] = {}
-        #: of what each batch of the conversion was made
-        self._magics: dict[int, int] = {}
-        self._original = view
-        super().__init__(view, path, file_position, selection, last_offset)
-        self.view = self._converted()
+    #: where in the file's own bytes each batch of the conversion starts, and the end
+    _origins: dict[int, int]
+    #: of what each batch of the conversion was made
+    _magics: dict[int, int]
+    _original: memoryview
 
-    def _converted(self) -> memoryview:
-        original = self._original
+    def _batches_in(self, view: memoryview) -> memoryview:
+        self._origins, self._magics = {}, {}
+        self._original = original = view
         made = bytearray()
         position = 0
         while len(original) - position > MAGIC_POSITION:
