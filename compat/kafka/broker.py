@@ -294,6 +294,20 @@ class Broker:
             self._transactions.close()
             self._transactions = None
 
+    # features
+
+    def change_features(self, levels: Mapping[str, int]) -> None:
+        """Give features these levels, durably; whoever has to know is told."""
+        now = self.store.metadata.image.features
+        changes = {name: level for name, level in levels.items() if now.get(name, 0) != level}
+        if not changes:
+            return
+        self.store.metadata.change_features(changes)
+        if self._transactions is not None:
+            from logstore.compat.kafka.transactions.config import TransactionConfig
+
+            self._transactions.config = TransactionConfig.of(self.config, now)
+
     # producers
 
     def new_producer_id(self) -> int:

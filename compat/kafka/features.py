@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: metadata.version 7 is 3.3-IV3, the lowest that 4.x knows; 30 is 4.3-IV0
+#: how the records of the metadata log are written
+METADATA_VERSION = "metadata.version"
+#: level 7 of it is 3.3-IV3, the lowest that 4.x knows; 30 is 4.3-IV0
 _METADATA_VERSION_MIN = 7
 _METADATA_VERSION_4_3 = 30
 #: every transaction has an epoch of its own, and writes add their partitions (KIP-890)
@@ -34,7 +36,7 @@ class Feature(NamedTuple):
 
 #: name, lowest and highest level that are served
 _SERVED = (
-    ("metadata.version", _METADATA_VERSION_MIN, _METADATA_VERSION_4_3),
+    (METADATA_VERSION, _METADATA_VERSION_MIN, _METADATA_VERSION_4_3),
     (GROUP_VERSION, 0, _GROUP_VERSION_MAX),
     (TRANSACTION_VERSION, 0, _TRANSACTION_VERSION_MAX),
 )
@@ -46,7 +48,3 @@ def features_of(levels: Mapping[str, int]) -> list[Feature]:
         Feature(name, lowest, highest, min(levels.get(name, 0), highest))
         for name, lowest, highest in _SERVED
     ]
-
-
-#: grows with every change of a level; nothing changes them here
-FINALIZED_EPOCH = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
@@ -76,7 +77,7 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
         head.append(I32.pack(0))
     topics = _by_topic(found)
     head.append(_count(len(topics), version))
-    for topic, results in topics.items():
+    for topic, results in topics:
         head.append(_topic(topic, version))
         head.append(_count(len(results), version))
         for result in results:
@@ -93,11 +94,14 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
     return _joined(chunks)
 
 
-def _by_topic(found: list[Found]) -> dict[bytes, list[Found]]:
-    topics: dict[bytes, list[Found]] = {}
-    for result in found:
-        topics.setdefault(result.wanted.key[0], []).append(result)
-    return topics
+def _by_topic(found: list[Found]) -> list[tuple[bytes, list[Found]]]:
+    """
+    Return neighbours of one topic together; a topic may come more than once, as in Kafka.
+
+    So the answer has the order in which the partitions were served, and limits applied to them.
+    """
+    runs = groupby(found, key=lambda result: result.wanted.key[0])
+    return [(topic, list(results)) for topic, results in runs]
 
 
 def _encode_partition(query: Query, result: Found, head: list[bytes], chunks: list[Chunk]) -> None:

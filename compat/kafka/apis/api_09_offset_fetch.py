@@ -145,7 +145,9 @@ def _look_up(
             for index in asked.partition_indexes
         ]
         found.append(_Found(asked.name, asked.topic_id, fields))
-    return error, found
+    # Kafka asks its coordinator for the topics that are there, and puts the others behind them.
+    order = sorted(range(len(found)), key=lambda place: names[place] is None)
+    return error, [found[place] for place in order]
 
 
 def _look_up_all(

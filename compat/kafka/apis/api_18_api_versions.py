@@ -18,7 +18,7 @@ import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.features import FINALIZED_EPOCH, NEW_IN_4_0, features_of
+from logstore.compat.kafka.features import NEW_IN_4_0, features_of
 from logstore.compat.kafka.framing import MalformedRequestError, Reader, framed
 from logstore.compat.kafka.registry import APIS, RawRequest
 from logstore.compat.kafka.writer import Writer
@@ -111,7 +111,7 @@ def _features(broker: Broker, version: int) -> dict[int, bytes]:
         finalized.i16(feature.level)
         finalized.tags()
     epoch = Writer(is_flexible=True)
-    epoch.i64(FINALIZED_EPOCH)
+    epoch.i64(broker.store.metadata.features_epoch)
     return {
         _TAG_SUPPORTED: supported.body(),
         _TAG_EPOCH: epoch.body(),

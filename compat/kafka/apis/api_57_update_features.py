@@ -1,9 +1,9 @@
 """
-UpdateFeatures (57): versions 0-2. Every level stays: it is that of the data directory.
+UpdateFeatures (57): versions 0-2. A level holds at once, and is kept in the metadata log.
 
-* to leave a level as it is: fine; the message of that is the text ``NONE``, as from Kafka
+* to leave a level as it is: fine; the message is the text ``NONE``, as from Kafka
 * unknown feature, level out of its range, type of change unknown or not the one that it takes: 95
-* a change that Kafka would make: 96
+* ``metadata.version`` goes up only: a lower one has no place for some of what is written: 95
 * one update that cannot be done lets all of them fail: the error is the answer's own
 * v1: upgrade (1), safe (2) or unsafe downgrade (3) in place of "may downgrade"; rehearsal
 * v2: no results, only the one error
@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.features import Feature, features_of
+from logstore.compat.kafka.features import METADATA_VERSION, Feature, features_of
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Change(IntEnum):
 def handle(
     broker: Broker, client: Client, request: UpdateFeaturesRequest
 ) -> UpdateFeaturesResponse:
-    """Answer whether every level may be as it is wanted."""
+    """Give features the levels that are wanted, all of them or none."""
     from kafka.protocol.admin.cluster import UpdateFeaturesResponse
 
     del client
@@ -52,6 +52,10 @@ def handle(
     except RefusedRequestError as error:
         return UpdateFeaturesResponse(
             version=version, error_code=error.code, error_message=str(error), results=[]
+        )
+    if version == 0 or not request.validate_only:
+        broker.change_features(
+            {wanted.feature: wanted.max_version_level for wanted in request.feature_updates}
         )
     result_class = UpdateFeaturesResponse.UpdatableFeatureResult
     results = [
@@ -73,7 +77,7 @@ def _type_of_change(version: int, wanted: Any) -> int:
 
 
 def _check(feature: Feature | None, wanted: Any, change: int) -> None:
-    """Refuse an update that is not what is so already."""
+    """Refuse an update that Kafka would refuse."""
     name, level = wanted.feature, wanted.max_version_level
     if change not in set(_Change):
         raise _invalid(f"{name}: there is no type of change {change}")
@@ -85,10 +89,9 @@ def _check(feature: Feature | None, wanted: Any, change: int) -> None:
         raise _invalid(f"{name} is at level {feature.level}; {level} would be a downgrade")
     if level > feature.level and change != _Change.UPGRADE:
         raise _invalid(f"{name} is at level {feature.level}; {level} would be an upgrade")
-    if level != feature.level:
-        raise RefusedRequestError(
-            ErrorCode.FEATURE_UPDATE_FAILED,
-            f"{name} stays at level {feature.level}, that of the data directory",
+    if level < feature.level and name == METADATA_VERSION:
+        raise _invalid(
+            f"{name} stays at level {feature.level}: {level} may have no place for what is written"
         )
 
 

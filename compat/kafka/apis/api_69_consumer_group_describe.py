@@ -1,7 +1,8 @@
 """
 ConsumerGroupDescribe (69): versions 0-1. KIP-848 groups as they stand.
 
-* each member with what it has and what it shall have; topics that are gone are left out
+* each member with what it has, what it is to give back too, and what it shall have; topics that
+  are gone are left out
 * 35 as for ConsumerGroupHeartbeat
 * 69, with a message, for groups that are not there or of another kind; 24 for an empty name
 * v1: whether a member speaks the classic protocol (KIP-1099)
@@ -87,7 +88,7 @@ def _member(broker: Broker, described: DescribedConsumerMember) -> DescribedMemb
         client_host=member.client_host,
         subscribed_topic_names=tuple(sorted(member.subscribed_topic_names)),
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_assignment(broker, member.assigned),
+        assignment=_assignment(broker, member.has()),
         target_assignment=_assignment(broker, described.target),
         member_type=_CLASSIC if member.is_classic else _CONSUMER,
     )

@@ -195,16 +195,16 @@ class GroupCoordinator:
         self, group_id: str, identities: Sequence[MemberIdentity]
     ) -> tuple[ErrorCode, list[Left]]:
         """Remove members; the error is about the whole request, each member has its own."""
-        error = self._refusal_for(group_id)
-        if error is not ErrorCode.NONE:
+        if error := self._refusal_for(group_id):
             return error, []
-        group = self.groups.get(group_id)
-        if group is None:
-            left = [Left(one, ErrorCode.UNKNOWN_MEMBER_ID) for one in identities]
-        else:
+        if group := self.groups.get(group_id):
             left = group.rebalance.leave(identities)
-            self.surroundings.answers.give()
-        return ErrorCode.NONE, left
+        elif group_id in self.consumer_groups:
+            left = self.consumers.leave(group_id, identities)
+        else:
+            left = [Left(one, ErrorCode.UNKNOWN_MEMBER_ID) for one in identities]
+        self.surroundings.answers.give()
+        return error, left
 
     # offsets
 

@@ -20,6 +20,7 @@ from logstore.segments.kafka.cluster_metadata.image import ResourceType, TopicIm
 from logstore.segments.kafka.cluster_metadata.metadata_log import MetadataLog
 from logstore.segments.kafka.cluster_metadata.records import (
     ConfigRecord,
+    FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -275,6 +276,17 @@ class ClusterMetadata:
     ) -> None:
         """Say that a broker's settings are `after`, and were `before`; "" is every broker."""
         self._append(_config_changes(ResourceType.BROKER, name, before, after))
+
+    # features
+
+    @property
+    def features_epoch(self) -> int:
+        """Since when the features have the levels that they have; grows with every change."""
+        return self.log.features_epoch
+
+    def change_features(self, levels: Mapping[str, int]) -> None:
+        """Say that features have these levels from now on; 0 turns one off."""
+        self._append(FeatureLevelRecord(name, level) for name, level in levels.items())
 
     # groups
 

@@ -94,6 +94,8 @@ class MetadataLog:
         self.node_id = node_id
         self.is_writable = is_writable
         self.image = MetadataImage()
+        #: the offset behind the last change of a feature's level; grows with each of them
+        self.features_epoch = 0
         #: open from the first append on
         self._partition: KafkaPartition | None = None
         self._snapshot: SnapshotId | None = None
@@ -147,6 +149,7 @@ class MetadataLog:
             path = f"{self.directory}/{self._snapshot.file_name}"
             for entry in read_snapshot(self.host.fs, path):
                 self.image.apply(entry.record)
+            self.features_epoch = end
         partition = self._open(is_writable=False)
         try:
             start = partition.log.start_offset
@@ -166,6 +169,8 @@ class MetadataLog:
                 for entry in decode_entries(batch, self.directory):
                     if entry.offset >= start:
                         self.image.apply(entry.record)
+                        if isinstance(entry.record, FeatureLevelRecord):
+                            self.features_epoch = entry.offset + 1
         except CorruptEntryError as error:
             _log.warning("%s; the metadata log ends there", error)
 
@@ -211,6 +216,8 @@ class MetadataLog:
         partition.flush()
         for record in records:
             self.image.apply(record)
+        if any(isinstance(record, FeatureLevelRecord) for record in records):
+            self.features_epoch = partition.end_offset
 
     def lead(self) -> tuple[int, int]:
         """

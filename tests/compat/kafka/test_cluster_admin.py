@@ -55,16 +55,24 @@ def test_this_is_no_controller(kind: int, code: int) -> None:
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
+def update_of(version: int, name: str, level: int, change: int) -> dict[str, Any]:
+    """Return one wish of a request."""
+    how = {"upgrade_type": change} if version else {"allow_downgrade": change != UPGRADE}
+    return {"feature": name, "max_version_level": level, **how}
+
+
+def finalized(conversation: Conversation) -> tuple[int, dict[str, int]]:
+    """Return what clients are told: the epoch and the levels in force."""
+    answer = conversation.ask(
+        "ApiVersions", 4, client_software_name="test", client_software_version="1"
+    )
+    levels = {one["name"]: one["max_version_level"] for one in answer["finalized_features"]}
+    return answer["finalized_features_epoch"], levels
+
+
 def update_features(version: int, *wanted: tuple[str, int, int]) -> dict[str, Any]:
     """Return the answer to (feature, level, type of change)."""
-    updates: list[dict[str, Any]] = [
-        {
-            "feature": name,
-            "max_version_level": level,
-            **({"upgrade_type": change} if version else {"allow_downgrade": change != UPGRADE}),
-        }
-        for name, level, change in wanted
-    ]
+    updates = [update_of(version, *one) for one in wanted]
     return Conversation().ask("UpdateFeatures", version, feature_updates=updates)
 
 
@@ -86,16 +94,48 @@ def test_a_level_may_stay_as_it_is(version: int) -> None:
         ("metadata.version", 31, UPGRADE, 95),
         ("metadata.version", 6, SAFE_DOWNGRADE, 95),
         ("transaction.version", -1, SAFE_DOWNGRADE, 95),
+        ("metadata.version", 29, SAFE_DOWNGRADE, 95),
         ("transaction.version", 1, UPGRADE, 95),
-        ("transaction.version", 1, SAFE_DOWNGRADE, 96),
     ],
 )
-def test_no_level_changes(version: int, name: str, level: int, change: int, code: int) -> None:
-    """What Kafka refuses too is 95, what it would do is 96, and one refusal is that of all."""
+def test_levels_that_cannot_be(version: int, name: str, level: int, change: int, code: int) -> None:
+    """What Kafka refuses is 95, and one refusal is that of all."""
     answer = update_features(version, ("transaction.version", 2, UPGRADE), (name, level, change))
     assert answer["error_code"] == code
     assert name in answer["error_message"]
     assert answer.get("results", []) == []
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_levels_change_and_stay(version: int) -> None:
+    """A new level holds at once, clients are told since when, and a restart finds it again."""
+    conversation = Conversation()
+    told = [finalized(conversation)]
+    for level, change in ((1, SAFE_DOWNGRADE), (2, UPGRADE), (0, SAFE_DOWNGRADE)):
+        update = update_of(version, "transaction.version", level, change)
+        answer = conversation.ask("UpdateFeatures", version, feature_updates=[update])
+        assert (answer["error_code"], answer["error_message"]) == (0, None)
+        assert conversation.broker.transactions.config.transaction_version == level
+        told.append(finalized(conversation))
+    assert [levels.get("transaction.version", 0) for _, levels in told] == [2, 1, 2, 0]
+    assert all(levels["group.version"] == 1 for _, levels in told)
+    epochs = [epoch for epoch, _ in told]
+    assert epochs == sorted(set(epochs)), "a client believes what is newer only"
+    conversation.restart()
+    assert finalized(conversation) == told[-1]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_rehearsed_level_changes_nothing(version: int) -> None:
+    """``validate_only`` is answered as if, and leaves all levels as they are."""
+    conversation = Conversation()
+    before = finalized(conversation)
+    update = update_of(version, "group.version", 0, SAFE_DOWNGRADE)
+    answer = conversation.ask(
+        "UpdateFeatures", version, feature_updates=[update], validate_only=True
+    )
+    assert answer["error_code"] == 0
+    assert finalized(conversation) == before
 
 
 @pytest.mark.parametrize("change", [0, 4])

@@ -103,9 +103,9 @@ def test_the_library_reads_what_was_found(
         for topic in answer["responses"]
         for result in topic["partitions"]
     ]
-    assert sorted((key, result["partition_index"]) for key, result in results) == sorted(
+    assert [(key, result["partition_index"]) for key, result in results] == [
         one.wanted.key for one in found
-    )
+    ], "in the order in which they were served"
     by_key = {(key, result["partition_index"]): result for key, result in results}
     for one in found:
         check_result(by_key[one.wanted.key], one, question)

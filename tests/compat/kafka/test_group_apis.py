@@ -404,11 +404,11 @@ def test_everything_can_be_fetched_at_once(version: int) -> None:
 
 
 def test_a_topic_id_that_nobody_has() -> None:
-    """Version 10 says which topics it does not know, and answers the others."""
+    """Version 10 says which topics it does not know, behind those that it knows."""
     conversation = started()
     commit(conversation, 8, offsets(0))
     answer = fetch_answer(conversation, 10, [("nowhere", [0]), (TOPIC, [0])])
-    unknown, known = answer["groups"][0]["topics"]
+    known, unknown = answer["groups"][0]["topics"]
     assert unknown["partitions"][0]["error_code"] == ErrorCode.UNKNOWN_TOPIC_ID
     assert known["partitions"][0]["committed_offset"] == 5
 

@@ -47,6 +47,7 @@ from logstore.compat.kafka.groups.consumer.membership import (
 from logstore.compat.kafka.groups.consumer.records import GroupChange
 from logstore.compat.kafka.groups.consumer.request_check import check_heartbeat
 from logstore.compat.kafka.groups.consumer.states import MemberState
+from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Left, MemberIdentity
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.kafka.groups.surroundings import Surroundings
@@ -211,6 +212,26 @@ class ConsumerGroups:
         return HeartbeatAnswer(
             ErrorCode.NONE, member_id=member.member_id, member_epoch=beat.member_epoch
         )
+
+    def leave(self, group_id: str, identities: Iterable[MemberIdentity]) -> list[Left]:
+        """Take out members whom LeaveGroup names: by their id, by their instance, or by both."""
+        group = self.groups[group_id]
+        gone: dict[str, ConsumerMember] = {}
+        left: list[Left] = []
+        for identity in identities:
+            try:
+                member = _named(group, identity)
+            except RefusedRequestError as refused:
+                left.append(Left(identity, refused.code))
+            else:
+                gone[member.member_id] = member
+                left.append(Left(identity, ErrorCode.NONE))
+        try:
+            if gone:
+                self._remove(group, gone.values())
+        except RefusedRequestError as refused:
+            return [attrs.evolve(one, error_code=one.error_code or refused.code) for one in left]
+        return left
 
     # offsets
 
@@ -381,3 +402,17 @@ class ConsumerGroups:
         self._commit(group, changes)
         for member in gone:
             self._timers.stop_all(group.group_id, member.member_id)
+
+
+def _named(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
+    """Return the member that is meant; administrators know an instance, and not its member id."""
+    member_id, instance_id = identity.member_id, identity.group_instance_id
+    if instance_id is not None:
+        current = group.static_member(instance_id)
+        if member_id == NO_MEMBER_ID and current is not None:
+            return current
+        return static_member(group, instance_id, member_id)
+    member = group.members.get(member_id)
+    if member is None:
+        raise unknown_member(group, member_id)
+    return member

@@ -73,6 +73,13 @@ class ConsumerMember:
                 for partition in partitions:
                     yield topic_id, partition
 
+    def has(self) -> dict[uuid.UUID, set[int]]:
+        """Return by topic what nobody else may have."""
+        found: dict[uuid.UUID, set[int]] = {}
+        for topic_id, partition in self.held():
+            found.setdefault(topic_id, set()).add(partition)
+        return found
+
     def epoch_of(self, partition: TopicIdPartition) -> int | None:
         """Return in which epoch it was given a partition, None if it does not have it."""
         topic_id, index = partition

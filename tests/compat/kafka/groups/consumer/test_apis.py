@@ -74,6 +74,23 @@ def test_a_member_joins_and_is_described(version: int) -> None:
     assert member.target_assignment == member.assignment
 
 
+def test_what_a_member_is_to_give_back_is_still_its_own() -> None:
+    """A member that has been told to give a partition back has it until it says that it did."""
+    conversation = GroupConversation()
+    conversation.create("t", 2)
+    conversation.join()
+    conversation.join(member_id="B")
+    told = conversation.join(
+        member_epoch=2, rebalance_timeout_ms=-1, subscribed_topic_names=None, topic_partitions=None
+    )
+    assert told.assignment is not None
+    assert [one.partitions for one in told.assignment.topic_partitions] == [(0,)]
+    (group,) = conversation.describe("g")
+    (member,) = (one for one in group.members if one.member_id == "A")
+    assert [one.partitions for one in member.assignment.topic_partitions] == [(0, 1)]
+    assert [one.partitions for one in member.target_assignment.topic_partitions] == [(0,)]
+
+
 def test_a_group_that_is_not_there() -> None:
     """Each name has its own answer."""
     conversation = GroupConversation()

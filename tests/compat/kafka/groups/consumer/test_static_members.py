@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.exchange import MemberIdentity
 from tests.compat.kafka.groups.consumer.rehearsal import SESSION_MS, ConsumerRehearsal
+from tests.compat.kafka.groups.rehearsal import GROUP
 
 
 def test_one_that_comes_back_has_what_it_had() -> None:
@@ -70,4 +72,49 @@ def test_an_instance_that_leaves_under_another_id() -> None:
     stage = ConsumerRehearsal({"t": 2})
     stage.consumer("A", "t", instance_id="i")
     assert stage.beat("B", -1, instance_id="i").error_code is ErrorCode.FENCED_INSTANCE_ID
+    assert list(stage.consumer_group.members) == ["A"]
+
+
+def test_members_are_taken_out_by_name() -> None:
+    """LeaveGroup takes an instance without its member id, with it, and a member id alone."""
+    stage = ConsumerRehearsal({"t": 4})
+    for name in "ABCD":
+        stage.consumer(name, "t", instance_id=f"i{name}")
+    epoch = stage.consumer_group.epoch
+    error, left = stage.groups.leave(
+        GROUP, [MemberIdentity("", "iA"), MemberIdentity("B", "iB"), MemberIdentity("C")]
+    )
+    assert (error, {one.error_code for one in left}) == (ErrorCode.NONE, {ErrorCode.NONE})
+    assert list(stage.consumer_group.members) == ["D"]
+    assert stage.consumer_group.epoch == epoch + 1, "once for all of them"
+    assert stage.beat("A", epoch).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_members_that_cannot_be_taken_out() -> None:
+    """Whoever is not there, or is somebody else by now, is told so; nothing changes."""
+    stage = ConsumerRehearsal({"t": 4})
+    stage.consumer("A", "t", instance_id="i")
+    epoch = stage.consumer_group.epoch
+    named = [MemberIdentity("B", "i"), MemberIdentity("", "none"), MemberIdentity("C")]
+    error, left = stage.groups.leave(GROUP, named)
+    assert error is ErrorCode.NONE
+    assert [(one.identity, one.error_code) for one in left] == [
+        (named[0], ErrorCode.FENCED_INSTANCE_ID),
+        (named[1], ErrorCode.UNKNOWN_MEMBER_ID),
+        (named[2], ErrorCode.UNKNOWN_MEMBER_ID),
+    ]
+    assert list(stage.consumer_group.members) == ["A"]
+    assert stage.consumer_group.epoch == epoch
+
+
+def test_a_full_disk_keeps_members_in() -> None:
+    """Whoever could not be taken out is told why."""
+    stage = ConsumerRehearsal({"t": 4})
+    stage.consumer("A", "t")
+    stage.log.is_full = True
+    _, left = stage.groups.leave(GROUP, [MemberIdentity("A"), MemberIdentity("B")])
+    assert [one.error_code for one in left] == [
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
     assert list(stage.consumer_group.members) == ["A"]
