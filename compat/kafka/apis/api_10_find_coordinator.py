@@ -2,6 +2,8 @@
 FindCoordinator (10): versions 0-6.
 
 * one broker is the coordinator of everything: every group and every transactional id lives here
+* whoever looks for a coordinator brings the topic into being that it keeps its state in; where the
+  disk refuses that: COORDINATOR_NOT_AVAILABLE
 * key type 0 group (the only one in v0), 1 transactional id, 2 share group; share groups are not
   served and unknown types do not exist: INVALID_REQUEST
 * v1: key type, throttle time, error message; v3: flexible; v4: several keys, an answer for each
@@ -10,9 +12,13 @@ FindCoordinator (10): versions 0-6.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.topics.creation import internal_topic
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from kafka.protocol.metadata.find_coordinator import (
@@ -23,8 +29,11 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
 
+_log = logging.getLogger(__name__)
+
 _FIRST_WITH_SEVERAL_KEYS = 4
-_SERVED_KEY_TYPES = (0, 1)
+#: the topic of the coordinator, by key type
+_TOPICS = {0: GROUPS_TOPIC, 1: TRANSACTIONS_TOPIC}
 
 
 def handle(
@@ -47,17 +56,27 @@ def handle(
 
 
 def _found(broker: Broker, key_type: int) -> dict[str, Any]:
-    if key_type in _SERVED_KEY_TYPES:
-        return {
-            "error_code": ErrorCode.NONE,
-            "error_message": "",
-            "node_id": broker.node_id,
-            "host": broker.advertised_host,
-            "port": broker.advertised_port,
-        }
+    if key_type not in _TOPICS:
+        message = f"There is no coordinator for key type {key_type} here."
+        return _none(ErrorCode.INVALID_REQUEST, message)
+    try:
+        internal_topic(broker, _TOPICS[key_type])
+    except (LogStoreError, OSError) as error:
+        _log.warning("%s cannot be created: %s", _TOPICS[key_type], error)
+        return _none(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     return {
-        "error_code": ErrorCode.INVALID_REQUEST,
-        "error_message": f"There is no coordinator for key type {key_type} here.",
+        "error_code": ErrorCode.NONE,
+        "error_message": "",
+        "node_id": broker.node_id,
+        "host": broker.advertised_host,
+        "port": broker.advertised_port,
+    }
+
+
+def _none(error: ErrorCode, message: str) -> dict[str, Any]:
+    return {
+        "error_code": error,
+        "error_message": message,
         "node_id": -1,
         "host": "",
         "port": -1,

@@ -1,21 +1,21 @@
 """
-The settings that a consumer group can have of its own (resources of type 32).
+The settings that a group can have of its own (resources of type 32).
 
-Each has a broker setting that gives its default, and broker settings that bound it. Settings of
-share and streams groups are not known here.
+Most have a broker setting that gives their default, and those of consumer groups broker settings
+that bound them. Settings of share and streams groups are kept and shown; nothing here uses them.
 
 Source: ``GroupConfig``, ``ConfigHelper``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.configs.entries import ConfigEntry, ConfigSource, ConfigSynonym
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config_keys import ConfigError, ConfigKey, ConfigType
 
 if TYPE_CHECKING:
@@ -26,19 +26,45 @@ HEARTBEAT = "consumer.heartbeat.interval.ms"
 ASSIGNMENT = "consumer.assignment.interval.ms"
 
 
-def _key(name: str, doc: str, minimum: int) -> ConfigKey:
-    default = BROKER_CONFIG_KEYS[f"group.{name}"].default
-    return ConfigKey(name, ConfigType.INT, default, doc, minimum=minimum)
+_OFFSET_RESET = "share.auto.offset.reset"
+_OFFSET_RESETS = re.compile(
+    r"latest|earliest|by_duration:P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?"
+)
+_ISOLATION = "share.isolation.level"
+_RENEWAL = "share.renew.acknowledge.enable"
+
+
+def _key(name: str, default: int, doc: str, minimum: int) -> ConfigKey:
+    return ConfigKey(name, ConfigType.INT, str(default), doc, minimum=minimum)
 
 
 GROUP_CONFIG_KEYS: Mapping[str, ConfigKey] = {
     key.name: key
     for key in (
-        _key(ASSIGNMENT, "Time between assignments.", 0),
-        _key(HEARTBEAT, "Time between heartbeats of a member.", 1),
-        _key(SESSION, "Session timeout of a member.", 1),
+        _key(ASSIGNMENT, 1000, "Time between assignments.", 0),
+        _key(HEARTBEAT, 5000, "Time between heartbeats of a member.", 1),
+        _key(SESSION, 45000, "Session timeout of a member.", 1),
+        _key("share.assignment.interval.ms", 1000, "Time between assignments.", 0),
+        _key("share.delivery.count.limit", 5, "How often a record is delivered at most.", 2),
+        _key("share.heartbeat.interval.ms", 5000, "Time between heartbeats of a member.", 1),
+        _key("share.partition.max.record.locks", 2000, "Records that may be in flight.", 100),
+        _key("share.record.lock.duration.ms", 30000, "Time to acknowledge a record in.", 1000),
+        _key("share.session.timeout.ms", 45000, "Session timeout of a member.", 1),
+        ConfigKey(_OFFSET_RESET, ConfigType.STRING, "latest", "Where a new group starts."),
+        ConfigKey(
+            _ISOLATION, ConfigType.STRING, "read_uncommitted", "Which transactions' records count.",
+            choices=("read_committed", "read_uncommitted"),
+        ),
+        ConfigKey(_RENEWAL, ConfigType.BOOLEAN, "true", "Whether a lock may be held for longer."),
+        _key("streams.assignment.interval.ms", 1000, "Time between assignments.", 0),
+        _key("streams.heartbeat.interval.ms", 5000, "Time between heartbeats of a member.", 1),
+        _key("streams.initial.rebalance.delay.ms", 3000, "Wait for the first members.", 0),
+        _key("streams.num.standby.replicas", 0, "Standby replicas of a task.", 0),
+        _key("streams.session.timeout.ms", 45000, "Session timeout of a member.", 1),
     )
-}
+}  # fmt: skip
+_OF_CONSUMERS = (ASSIGNMENT, HEARTBEAT, SESSION)
+_WITHOUT_BROKER_SETTING = frozenset({_OFFSET_RESET, _ISOLATION, _RENEWAL})
 
 
 def group_entries(broker: Broker, group_id: str) -> list[ConfigEntry]:
@@ -56,11 +82,19 @@ def _entry(broker: Broker, key: ConfigKey, own: str | None) -> ConfigEntry:
 def _synonyms(broker: Broker, name: str, own: str | None) -> Iterator[ConfigSynonym]:
     if own is not None:
         yield ConfigSynonym(name, own, ConfigSource.GROUP)
-    of_broker = f"group.{name}"
-    static = broker.dynamic_config.static.get(of_broker)
-    if static is not None:
-        yield ConfigSynonym(of_broker, static, ConfigSource.STATIC_BROKER)
-    yield ConfigSynonym(of_broker, BROKER_CONFIG_KEYS[of_broker].default, ConfigSource.DEFAULT)
+    default = GROUP_CONFIG_KEYS[name].default
+    if name in _WITHOUT_BROKER_SETTING:
+        yield ConfigSynonym(name, default, ConfigSource.DEFAULT)
+        return
+    config, of_broker = broker.dynamic_config, f"group.{name}"
+    for source, layer in (
+        (ConfigSource.DYNAMIC_BROKER, config.of_broker),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.of_cluster),
+        (ConfigSource.STATIC_BROKER, config.static),
+    ):
+        if of_broker in layer:
+            yield ConfigSynonym(of_broker, layer[of_broker], source)
+    yield ConfigSynonym(of_broker, default, ConfigSource.DEFAULT)
 
 
 def check_group_settings(broker: Broker, settings: Mapping[str, str]) -> None:
@@ -71,19 +105,24 @@ def check_group_settings(broker: Broker, settings: Mapping[str, str]) -> None:
         RefusedRequestError: 40, with the reason.
 
     """
-    values: dict[str, int] = {}
-    for name, key in GROUP_CONFIG_KEYS.items():
+    for name, text in settings.items():
+        key = GROUP_CONFIG_KEYS.get(name)
+        if key is None:
+            raise _refused(f"Unknown group config name: {name}")
         try:
-            values[name] = _integer(
-                key, settings.get(name, str(broker.config.given[f"group.{name}"]))
-            )
+            value = key.parse(text)
         except ConfigError as error:
             raise _refused(str(error)) from error
-    for name in settings:
-        if name not in GROUP_CONFIG_KEYS:
-            raise _refused(f"Unknown group config name: {name}")
-        _check_bounds(broker, name, values[name])
-    if settings and values[SESSION] <= values[HEARTBEAT]:
+        if name == _OFFSET_RESET and not _OFFSET_RESETS.fullmatch(text):
+            raise _refused(f"{name} is {text}, not latest, earliest or by_duration:PnDTnHnMnS")
+        if name in _OF_CONSUMERS:
+            assert isinstance(value, int), f"{name} is a whole number"
+            _check_bounds(broker, name, value)
+    session, heartbeat = (
+        int(settings.get(name, broker.config.given.integer(f"group.{name}")))
+        for name in (SESSION, HEARTBEAT)
+    )
+    if settings and session <= heartbeat:
         raise _refused(f"{SESSION} must be greater than {HEARTBEAT}")
 
 
@@ -94,12 +133,6 @@ def _check_bounds(broker: Broker, name: str, value: int) -> None:
         raise _refused(f"{name} must be greater than or equal to {least}")
     if value > broker.config.given.integer(most):
         raise _refused(f"{name} must be less than or equal to {most}")
-
-
-def _integer(key: ConfigKey, text: str) -> int:
-    value = key.parse(text)
-    assert isinstance(value, int), f"{key.name} is a whole number"
-    return value
 
 
 def _refused(message: str) -> RefusedRequestError:

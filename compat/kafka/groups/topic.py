@@ -13,7 +13,7 @@ from logstore.compat.kafka.groups.offsets_log import (
     TransactionEnd,
 )
 from logstore.compat.kafka.groups.partitioning import partition_of
-from logstore.compat.kafka.topics.creation import automatic_shape
+from logstore.compat.kafka.topics.creation import internal_topic
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from logstore.compat.kafka.transactions.marking import append_marker
 from logstore.segments.kafka.control_record import decode_marker
@@ -30,18 +30,14 @@ class GroupsTopic:
     """
     Implements :class:`logstore.compat.kafka.groups.offsets_log.OffsetsLog`.
 
-    The topic is created at the first write, with Kafka's settings for it.
+    The topic is created when somebody looks for the coordinator, or at the first write.
     """
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     def _partitions(self) -> dict[int, KafkaPartition]:
-        topic = self._broker.topics.get(GROUPS_TOPIC)
-        if topic is None:
-            count, settings = automatic_shape(self._broker, GROUPS_TOPIC)
-            topic = self._broker.create_topic(GROUPS_TOPIC, count, settings)
-        return topic.partitions
+        return internal_topic(self._broker, GROUPS_TOPIC).partitions
 
     def partition_of(self, group_id: str) -> int:
         """Return the number of the group's partition."""

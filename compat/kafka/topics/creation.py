@@ -109,6 +109,21 @@ def create_automatically(broker: Broker, name: str) -> Topic:
     return create(broker, TopicPlan(name, count, replicas, settings=settings))
 
 
+def internal_topic(broker: Broker, name: str) -> Topic:
+    """
+    Return one of Kafka's own topics, made where it is not there yet.
+
+    Raises:
+        LogStoreError, OSError: the disk refused.
+
+    """
+    topic = broker.topics.get(name)
+    if topic is None:
+        count, settings = automatic_shape(broker, name)
+        topic = broker.create_topic(name, count, settings)
+    return topic
+
+
 def automatic_shape(broker: Broker, name: str) -> tuple[int, dict[str, str]]:
     """Return the partition count and settings of a topic that nobody gave any."""
     config = broker.config

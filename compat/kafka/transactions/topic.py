@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.groups.partitioning import partition_of
-from logstore.compat.kafka.topics.creation import automatic_shape
+from logstore.compat.kafka.topics.creation import internal_topic
 from logstore.compat.kafka.topics.names import TRANSACTIONS_TOPIC
 from logstore.compat.kafka.transactions.transactions_log import TransactionRecord
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
@@ -20,17 +20,14 @@ class TransactionsTopic:
     """
     Implements :class:`logstore.compat.kafka.transactions.transactions_log.TransactionsLog`.
 
-    The topic is created at the first write, with Kafka's settings for it.
+    The topic is created when somebody looks for the coordinator, or at the first write.
     """
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     def _partition(self, transactional_id: str) -> KafkaPartition:
-        topic = self._broker.topics.get(TRANSACTIONS_TOPIC)
-        if topic is None:
-            count, settings = automatic_shape(self._broker, TRANSACTIONS_TOPIC)
-            topic = self._broker.create_topic(TRANSACTIONS_TOPIC, count, settings)
+        topic = internal_topic(self._broker, TRANSACTIONS_TOPIC)
         return topic.partitions[partition_of(transactional_id, len(topic.partitions))]
 
     def append(self, transactional_id: str, record: TransactionRecord) -> None:

@@ -48,6 +48,14 @@ def shown(conversation: Conversation, kind: int, name: str, key: str) -> tuple[s
     return entry["value"], entry["config_source"]
 
 
+def synonyms(
+    conversation: Conversation, kind: int, name: str, key: str
+) -> list[tuple[str, str | None, int]]:
+    """Return name, value and source of all that a setting's value could come from."""
+    entry = describe(conversation, kind, name, [key])["configs"][key]
+    return [(one["name"], one["value"], one["source"]) for one in entry["synonyms"]]
+
+
 def alter(
     conversation: Conversation,
     kind: int,
@@ -298,6 +306,9 @@ def test_lists_grow_and_shrink() -> None:
         (GROUP, "g", [(GROUP_SESSION, SET, "abc")], 40),
         (GROUP, "g", [(GROUP_SESSION, SET, "44999")], 40),
         (GROUP, "g", [(GROUP_SESSION, SET, "60001")], 40),
+        (GROUP, "g", [("share.auto.offset.reset", SET, "by_duration:P")], 40),
+        (GROUP, "g", [("share.isolation.level", SET, "serializable")], 40),
+        (GROUP, "g", [("streams.num.standby.replicas", SET, "-1")], 40),
         (METRICS, "m", [("x", SET, "1")], 42),
     ],
 )
@@ -338,6 +349,39 @@ def test_a_group_has_settings_of_its_own() -> None:
     assert shown(conversation, GROUP, "g", GROUP_SESSION) == ("45000", 5)
     assert alter(conversation, GROUP, "g", (beat, DELETE, None)) == 0
     assert conversation.broker.store.metadata.groups_with_settings() == []
+
+
+def test_where_a_groups_setting_could_come_from() -> None:
+    """The group's own, this broker's, all brokers', the broker's at its start, Kafka's default."""
+    name = "consumer.assignment.interval.ms"
+    of_broker = f"group.{name}"
+    conversation = Conversation({of_broker: "2000"})
+    chain = [(of_broker, "2000", 4), (of_broker, "1000", 5)]
+    assert synonyms(conversation, GROUP, "g", name) == chain
+    for kind, resource, setting, value, source in (
+        (BROKER, "", of_broker, "3000", 3),
+        (BROKER, "1", of_broker, "4000", 2),
+        (GROUP, "g", name, "5000", 8),
+    ):
+        assert alter(conversation, kind, resource, (setting, SET, value)) == 0
+        chain.insert(0, (setting, value, source))
+        assert synonyms(conversation, GROUP, "g", name) == sorted(chain, key=by_strength)
+        assert shown(conversation, GROUP, "g", name) == (value, source)
+
+
+def by_strength(synonym: tuple[str, str | None, int]) -> int:
+    """Put a group's own value first, and the others in the order of their sources' numbers."""
+    return 0 if synonym[2] == 8 else synonym[2]
+
+
+@pytest.mark.parametrize("value", ["earliest", "by_duration:PT1H", "by_duration:P1DT2.5S"])
+def test_settings_of_share_groups_are_kept(value: str) -> None:
+    """Nothing here uses them; this one has no broker setting behind it."""
+    conversation = Conversation()
+    name = "share.auto.offset.reset"
+    assert synonyms(conversation, GROUP, "g", name) == [(name, "latest", 5)]
+    assert alter(conversation, GROUP, "g", (name, SET, value)) == 0
+    assert synonyms(conversation, GROUP, "g", name) == [(name, value, 8), (name, "latest", 5)]
 
 
 def test_a_group_waits_longer_than_it_expects_heartbeats() -> None:
