@@ -5,7 +5,7 @@ DescribeConfigs (32): versions 1-4.
 * the broker by its number: every broker setting; with an empty name: what was changed for the
   whole cluster; another number is 42
 * a list of names restricts the answer (an empty one does not); unknown names are left out
-* client metrics: nobody has subscribed to any, so every subscription is empty
+* client metrics: the settings of a subscription, also of one that is not there
 * groups, also those that are not there: the settings of consumer groups
 * broker loggers, by the broker's number: their levels
 * 3 unknown topic, 17 not a name that a topic can have
@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.configs.changes import check_is_this_broker
+from logstore.compat.kafka.configs.client_metrics import client_metrics_entries
 from logstore.compat.kafka.configs.entries import (
     ConfigEntry,
     broker_entries,
@@ -87,7 +88,7 @@ def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
         check_is_this_broker(broker, name)
         return broker_entries(broker) if kind == ResourceType.BROKER else logger_entries()
     if kind == ResourceType.CLIENT_METRICS and name:
-        return []
+        return client_metrics_entries(broker, name)
     if kind == ResourceType.GROUP and name:
         return group_entries(broker, name)
     raise RefusedRequestError(

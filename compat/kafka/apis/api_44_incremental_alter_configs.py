@@ -8,7 +8,7 @@ IncrementalAlterConfigs (44): versions 0-1. Changes single settings of topics an
 * broker, by its number, or an empty name for every broker: what can be changed while it runs,
   until it stops; 42 for the rest, as in Kafka
 * broker loggers: their levels
-* groups: the settings of consumer groups; 40 for one out of the broker's bounds
+* groups: 40 for a setting out of the broker's bounds; subscriptions to clients' metrics
 * v1: flexible
 """
 

@@ -1,10 +1,10 @@
 """
 ListConfigResources (74): versions 0-1. What has settings that can be described.
 
-* groups that have settings of their own, topics, the broker and its loggers (under the broker's
-  number); client metrics have none here, so none are listed
+* groups and subscriptions to clients' metrics that have settings of their own, topics, the broker
+  and its loggers (under the broker's number)
 * a type that Kafka does not know: 35
-* v0: was ListClientMetricsResources, and lists only those: none
+* v0: was ListClientMetricsResources, and lists only those
 * v1: resource types; an empty list asks for all (KIP-1142)
 """
 
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
 
-_LISTED = (ResourceType.GROUP, ResourceType.BROKER_LOGGER, ResourceType.BROKER, ResourceType.TOPIC)
+_LISTED = (
+    ResourceType.GROUP,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.BROKER,
+    ResourceType.TOPIC,
+)
 
 
 def handle(
@@ -54,6 +60,6 @@ def handle(
 
 
 def _names(broker: Broker, kind: ResourceType) -> list[str]:
-    if kind is ResourceType.GROUP:
-        return broker.store.metadata.groups_with_settings()
+    if kind in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+        return broker.store.metadata.resources_with_settings(kind)
     return list(broker.topics) if kind is ResourceType.TOPIC else [str(broker.node_id)]

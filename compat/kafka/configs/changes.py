@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from logstore.compat.kafka.configs.client_metrics import CLIENT_METRICS_KEYS, check_client_metrics
 from logstore.compat.kafka.configs.group_settings import GROUP_CONFIG_KEYS, check_group_settings
 from logstore.compat.kafka.configs.loggers import change_levels
 from logstore.compat.kafka.configs.resources import ResourceType
@@ -109,8 +110,8 @@ def alter(
         _alter_topic(broker, resource.name, changes, is_replacing, is_rehearsal)
     elif resource.type == ResourceType.BROKER:
         _alter_broker(broker, resource.name, changes, is_replacing, is_rehearsal)
-    elif resource.type == ResourceType.GROUP:
-        _alter_group(broker, resource.name, changes, is_replacing, is_rehearsal)
+    elif resource.type in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+        _alter_named(broker, resource, changes, is_replacing, is_rehearsal)
     elif resource.type == ResourceType.BROKER_LOGGER and not is_replacing:
         check_is_this_broker(broker, resource.name)
         change_levels(changes, is_rehearsal=is_rehearsal)
@@ -170,17 +171,27 @@ def _alter_broker(
     config.replace(settings, is_cluster_wide=for_cluster, is_rehearsal=is_rehearsal)
 
 
-def _alter_group(
-    broker: Broker, name: str, changes: Sequence[Change], is_replacing: bool, is_rehearsal: bool
+def _alter_named(
+    broker: Broker,
+    resource: Resource,
+    changes: Sequence[Change],
+    is_replacing: bool,
+    is_rehearsal: bool,
 ) -> None:
+    """Change a group or a subscription to metrics: they are there once they have settings."""
+    kind, name = resource.type, resource.name
     if not name:
-        raise _refused("groups have no settings in common; name a group")
+        raise _refused(f"{ResourceType(kind).name} resources have nothing in common; name one")
     metadata = broker.store.metadata
-    own: Mapping[str, str] = {} if is_replacing else metadata.group_settings(name)
-    settings = _changed(own, changes, GROUP_CONFIG_KEYS)
-    check_group_settings(broker, settings)
+    own: Mapping[str, str] = {} if is_replacing else metadata.settings_of_resource(kind, name)
+    if kind == ResourceType.GROUP:
+        settings = _changed(own, changes, GROUP_CONFIG_KEYS)
+        check_group_settings(broker, settings)
+    else:
+        settings = _changed(own, changes, CLIENT_METRICS_KEYS)
+        check_client_metrics(settings)
     if not is_rehearsal:
-        metadata.change_group_settings(name, settings)
+        metadata.change_resource(kind, name, settings)
 
 
 def _changed(

@@ -206,11 +206,12 @@ class DynamicConfig:
         key = BROKER_CONFIG_KEYS.get(name)
         if name.startswith(_PER_LISTENER):
             raise _refused(
-                f"{name} can be changed for one listener only: listener.name.NAME.{name}"
+                "These security configs can be dynamically updated only per-listener using the "
+                f"listener prefix: [{name}]"
             )
         is_fixed = key is None and name not in _TAKEN and name.startswith(_FIXED_FAMILIES)
         if is_fixed or (key is not None and not self.is_dynamic(name)):
-            raise _refused(f"{name} cannot be changed while the broker runs")
+            raise _refused(f"Cannot update these configs dynamically: [{name}]")
         if key is None:
             return
         try:

@@ -13,6 +13,7 @@ Source: ``ConfigHelper``, ``DynamicBrokerConfig.brokerConfigSynonyms``, ``KafkaC
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,6 +36,7 @@ class ConfigSource(IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
     GROUP = 8
 
 
@@ -88,6 +90,10 @@ _UNLISTED = frozenset(
 )
 
 
+#: how a setting of one listener is named
+_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.(.*)")
+
+
 def topic_entries(broker: Broker, settings: Mapping[str, str]) -> list[ConfigEntry]:
     """Return every setting of a topic that has `settings` of its own, by name."""
     effective = {**broker.store.log_defaults, **settings}
@@ -120,22 +126,23 @@ def broker_entries(broker: Broker) -> list[ConfigEntry]:
         for name, key in sorted(BROKER_CONFIG_KEYS.items())
         if name not in _UNLISTED or name in broker.dynamic_config.static
     ]
-    of_broker = broker.dynamic_config.of_broker
+    of_broker, of_cluster = broker.dynamic_config.of_broker, broker.dynamic_config.of_cluster
     return known + [
-        _unknown_entry(
-            name,
-            ConfigSource.DYNAMIC_BROKER
-            if name in of_broker
-            else ConfigSource.DYNAMIC_DEFAULT_BROKER,
-        )
+        _unlisted_entry(name, of_broker[name], ConfigSource.DYNAMIC_BROKER)
+        if name in of_broker
+        else _unlisted_entry(name, of_cluster[name], ConfigSource.DYNAMIC_DEFAULT_BROKER)
         for name in broker.dynamic_config.without_key()
     ]
 
 
-def _unknown_entry(name: str, source: ConfigSource) -> ConfigEntry:
-    """Return what is told of a setting that only a plug-in could know: that it is set."""
-    synonyms = (ConfigSynonym(name, None, source),)
-    return ConfigEntry(name, None, source, ConfigType.UNKNOWN, "", True, synonyms)
+def _unlisted_entry(name: str, value: str, source: ConfigSource) -> ConfigEntry:
+    """Return a setting of one listener; of what only a plug-in could know, that it is set."""
+    of_listener = _LISTENER_PREFIX.fullmatch(name)
+    key = None if of_listener is None else BROKER_CONFIG_KEYS.get(of_listener[1])
+    kind = ConfigType.UNKNOWN if key is None else key.type
+    is_shown = kind not in {ConfigType.UNKNOWN, ConfigType.PASSWORD}
+    shown = value if is_shown else None
+    return ConfigEntry(name, shown, source, kind, "", True, (ConfigSynonym(name, shown, source),))
 
 
 def _facts(broker: Broker) -> dict[str, str]:
@@ -179,7 +186,7 @@ def _broker_entry(broker: Broker, key: ConfigKey, fact: str | None) -> ConfigEnt
 def cluster_entries(broker: Broker) -> list[ConfigEntry]:
     """Return the settings that were changed for the whole cluster, by name."""
     return [
-        _unknown_entry(name, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        _unlisted_entry(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)
         if name not in BROKER_CONFIG_KEYS
         else ConfigEntry(
             name,

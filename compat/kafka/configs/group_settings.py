@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.configs.entries import ConfigEntry, ConfigSource, ConfigSynonym
+from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
+from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config_keys import ConfigError, ConfigKey, ConfigType
 
 if TYPE_CHECKING:
@@ -63,13 +65,22 @@ GROUP_CONFIG_KEYS: Mapping[str, ConfigKey] = {
         _key("streams.session.timeout.ms", 45000, "Session timeout of a member.", 1),
     )
 }  # fmt: skip
-_OF_CONSUMERS = (ASSIGNMENT, HEARTBEAT, SESSION)
+#: the defaults of the broker's settings that bound a group's; both None where there are none
+_BOUNDS: Mapping[str, tuple[int | None, int | None]] = {
+    "assignment.interval.ms": (0, 15000),
+    "delivery.count.limit": (2, 10),
+    "heartbeat.interval.ms": (5000, 15000),
+    "num.standby.replicas": (None, 2),
+    "partition.max.record.locks": (100, 4000),
+    "record.lock.duration.ms": (15000, 60000),
+    "session.timeout.ms": (45000, 60000),
+}
 _WITHOUT_BROKER_SETTING = frozenset({_OFFSET_RESET, _ISOLATION, _RENEWAL})
 
 
 def group_entries(broker: Broker, group_id: str) -> list[ConfigEntry]:
     """Return every setting of a group, by name; it need not be there."""
-    own = broker.store.metadata.group_settings(group_id)
+    own = broker.store.metadata.settings_of_resource(ResourceType.GROUP, group_id)
     return [_entry(broker, key, own.get(name)) for name, key in sorted(GROUP_CONFIG_KEYS.items())]
 
 
@@ -115,24 +126,40 @@ def check_group_settings(broker: Broker, settings: Mapping[str, str]) -> None:
             raise _refused(str(error)) from error
         if name == _OFFSET_RESET and not _OFFSET_RESETS.fullmatch(text):
             raise _refused(f"{name} is {text}, not latest, earliest or by_duration:PnDTnHnMnS")
-        if name in _OF_CONSUMERS:
-            assert isinstance(value, int), f"{name} is a whole number"
+        if isinstance(value, int) and not isinstance(value, bool):
             _check_bounds(broker, name, value)
-    session, heartbeat = (
-        int(settings.get(name, broker.config.given.integer(f"group.{name}")))
-        for name in (SESSION, HEARTBEAT)
-    )
-    if settings and session <= heartbeat:
-        raise _refused(f"{SESSION} must be greater than {HEARTBEAT}")
+    for kind in ("consumer", "share", "streams"):
+        names = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        session, heartbeat = (
+            int(settings.get(name) or _of_broker(broker, f"group.{name}", _default(name)))
+            for name in names
+        )
+        if any(name in settings for name in names) and session <= heartbeat:
+            raise _refused(f"{names[0]} must be greater than {names[1]}")
 
 
 def _check_bounds(broker: Broker, name: str, value: int) -> None:
-    what = name.removeprefix("consumer.")
-    least, most = f"group.consumer.min.{what}", f"group.consumer.max.{what}"
-    if value < broker.config.given.integer(least):
-        raise _refused(f"{name} must be greater than or equal to {least}")
-    if value > broker.config.given.integer(most):
-        raise _refused(f"{name} must be less than or equal to {most}")
+    kind, what = name.split(".", 1)
+    least_default, most_default = _BOUNDS.get(what, (None, None))
+    if least_default is not None:
+        least = f"group.{kind}.min.{what}"
+        if value < _of_broker(broker, least, least_default):
+            raise _refused(f"{name} must be greater than or equal to {least}")
+    if most_default is not None:
+        most = f"group.{kind}.max.{what.removeprefix('num.')}"
+        if value > _of_broker(broker, most, most_default):
+            raise _refused(f"{name} must be less than or equal to {most}")
+
+
+def _default(name: str) -> int:
+    return int(GROUP_CONFIG_KEYS[name].default or 0)
+
+
+def _of_broker(broker: Broker, name: str, default: int) -> int:
+    """Return a setting of the broker; those of share and streams groups have no other use."""
+    if name in BROKER_CONFIG_KEYS:
+        return broker.config.given.integer(name)
+    return int(broker.dynamic_config.static.get(name, default))
 
 
 def _refused(message: str) -> RefusedRequestError:

@@ -288,20 +288,20 @@ class ClusterMetadata:
         """Say that features have these levels from now on; 0 turns one off."""
         self._append(FeatureLevelRecord(name, level) for name, level in levels.items())
 
-    # groups
+    # groups and subscriptions to clients' metrics
 
-    def group_settings(self, group_id: str) -> dict[str, str]:
-        """Return the settings that a group has of its own."""
-        return self.image.configs_of(ResourceType.GROUP, group_id)
+    def settings_of_resource(self, kind: int, name: str) -> dict[str, str]:
+        """Return the settings that a group or a subscription has of its own."""
+        return self.image.configs_of(ResourceType(kind), name)
 
-    def groups_with_settings(self) -> list[str]:
-        """Return the groups that have settings of their own."""
-        return [name for kind, name in self.image.configs if kind == ResourceType.GROUP]
+    def resources_with_settings(self, kind: int) -> list[str]:
+        """Return the names of one kind that have settings of their own."""
+        return [name for of_kind, name in self.image.configs if of_kind == kind]
 
-    def change_group_settings(self, group_id: str, after: Mapping[str, str]) -> None:
-        """Say that a group's settings are `after`."""
-        before = self.group_settings(group_id)
-        self._append(_config_changes(ResourceType.GROUP, group_id, before, after))
+    def change_resource(self, kind: int, name: str, after: Mapping[str, str]) -> None:
+        """Say that the settings of a group or a subscription are `after`."""
+        before = self.settings_of_resource(kind, name)
+        self._append(_config_changes(ResourceType(kind), name, before, after))
 
     # producers
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from logstore.compat.kafka.groups.config import GroupConfig
-from logstore.compat.kafka.groups.consumer.group_settings import GroupSettings
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
 from tests.compat.kafka.conversation import DIRECTORY, HOST, PORT, Conversation, message_class
@@ -46,14 +44,6 @@ def shown(conversation: Conversation, kind: int, name: str, key: str) -> tuple[s
     """Return the value of one setting and its source."""
     entry = describe(conversation, kind, name, [key])["configs"][key]
     return entry["value"], entry["config_source"]
-
-
-def synonyms(
-    conversation: Conversation, kind: int, name: str, key: str
-) -> list[tuple[str, str | None, int]]:
-    """Return name, value and source of all that a setting's value could come from."""
-    entry = describe(conversation, kind, name, [key])["configs"][key]
-    return [(one["name"], one["value"], one["source"]) for one in entry["synonyms"]]
 
 
 def alter(
@@ -219,7 +209,6 @@ def test_the_cluster_shows_only_what_was_changed() -> None:
         (LOGGER, "", 42),
         (GROUP, "", 42),
         (METRICS, "", 42),
-        (METRICS, "any", 0),
         (99, "x", 42),
     ],
 )
@@ -310,6 +299,13 @@ def test_lists_grow_and_shrink() -> None:
         (GROUP, "g", [("share.isolation.level", SET, "serializable")], 40),
         (GROUP, "g", [("streams.num.standby.replicas", SET, "-1")], 40),
         (METRICS, "m", [("x", SET, "1")], 42),
+        (METRICS, "", [("interval.ms", SET, "100")], 42),
+        (METRICS, "m", [("interval.ms", SET, "99")], 42),
+        (METRICS, "m", [("interval.ms", SET, "3600001")], 42),
+        (METRICS, "m", [("interval.ms", SET, "x")], 40),
+        (METRICS, "m", [("match", SET, "nosuch=.*")], 40),
+        (METRICS, "m", [("match", SET, "client_id")], 40),
+        (METRICS, "m", [("match", SET, "client_id=[")], 40),
     ],
 )
 def test_a_bad_change_changes_nothing(
@@ -322,79 +318,27 @@ def test_a_bad_change_changes_nothing(
         TOPIC: ("flush.ms", SET, "1000"),
         BROKER: ("log.flush.interval.messages", SET, "1000"),
         GROUP: ("consumer.heartbeat.interval.ms", SET, "6000"),
+        METRICS: ("metrics", SET, "org.apache"),
     }.get(kind, ("y", SET, "1000"))
     assert alter(conversation, kind, name, good, *changes) == code
     assert conversation.broker.topics["a"].settings == {"retention.ms": "5000"}
     assert conversation.broker.dynamic_config.of_broker == {}
-    assert conversation.broker.store.metadata.groups_with_settings() == []
+    for named in (GROUP, METRICS):
+        assert conversation.broker.store.metadata.resources_with_settings(named) == []
 
 
-def test_a_group_has_settings_of_its_own() -> None:
-    """They hold with the next heartbeat, are shown with their source and survive a restart."""
-    conversation = Conversation({"group.consumer.session.timeout.ms": "46000"})
-    beat = "consumer.heartbeat.interval.ms"
-    assert shown(conversation, GROUP, "g", GROUP_SESSION) == ("46000", 4)
-    assert shown(conversation, GROUP, "g", beat) == ("5000", 5)
-    assert alter(conversation, GROUP, "g", (beat, SET, "6000"), is_rehearsal=True) == 0
-    assert shown(conversation, GROUP, "g", beat) == ("5000", 5)
-    assert alter(conversation, GROUP, "g", (beat, SET, "6000"), (GROUP_SESSION, SET, "50000")) == 0
-    conversation.restart()
-    assert shown(conversation, GROUP, "g", GROUP_SESSION) == ("50000", 8)
-    own = conversation.broker.store.metadata.group_settings("g")
-    settings = GroupSettings.of(GroupConfig.of(conversation.broker.config), own)
-    assert (settings.heartbeat_interval_ms, settings.session_timeout_ms) == (6000, 50_000)
-    listed = conversation.ask("ListConfigResources", 1, resource_types=[GROUP])
-    assert [one["resource_name"] for one in listed["config_resources"]] == ["g"]
-    assert replace(conversation, GROUP, "g", {beat: "7000"}) == 0
-    assert shown(conversation, GROUP, "g", GROUP_SESSION) == ("45000", 5)
-    assert alter(conversation, GROUP, "g", (beat, DELETE, None)) == 0
-    assert conversation.broker.store.metadata.groups_with_settings() == []
-
-
-def test_where_a_groups_setting_could_come_from() -> None:
-    """The group's own, this broker's, all brokers', the broker's at its start, Kafka's default."""
-    name = "consumer.assignment.interval.ms"
-    of_broker = f"group.{name}"
-    conversation = Conversation({of_broker: "2000"})
-    chain = [(of_broker, "2000", 4), (of_broker, "1000", 5)]
-    assert synonyms(conversation, GROUP, "g", name) == chain
-    for kind, resource, setting, value, source in (
-        (BROKER, "", of_broker, "3000", 3),
-        (BROKER, "1", of_broker, "4000", 2),
-        (GROUP, "g", name, "5000", 8),
-    ):
-        assert alter(conversation, kind, resource, (setting, SET, value)) == 0
-        chain.insert(0, (setting, value, source))
-        assert synonyms(conversation, GROUP, "g", name) == sorted(chain, key=by_strength)
-        assert shown(conversation, GROUP, "g", name) == (value, source)
-
-
-def by_strength(synonym: tuple[str, str | None, int]) -> int:
-    """Put a group's own value first, and the others in the order of their sources' numbers."""
-    return 0 if synonym[2] == 8 else synonym[2]
-
-
-@pytest.mark.parametrize("value", ["earliest", "by_duration:PT1H", "by_duration:P1DT2.5S"])
-def test_settings_of_share_groups_are_kept(value: str) -> None:
-    """Nothing here uses them; this one has no broker setting behind it."""
+def test_a_setting_of_one_listener_is_shown() -> None:
+    """Its value too; of those that nobody knows, secrets perhaps, only that they are set."""
     conversation = Conversation()
-    name = "share.auto.offset.reset"
-    assert synonyms(conversation, GROUP, "g", name) == [(name, "latest", 5)]
-    assert alter(conversation, GROUP, "g", (name, SET, value)) == 0
-    assert synonyms(conversation, GROUP, "g", name) == [(name, value, 8), (name, "latest", 5)]
-
-
-def test_a_group_waits_longer_than_it_expects_heartbeats() -> None:
-    """A session that could end before the next heartbeat is refused."""
-    conversation = Conversation(
-        {
-            "group.consumer.min.session.timeout.ms": "6000",
-            "group.consumer.session.timeout.ms": "45000",
-        }
-    )
-    changes = (GROUP_SESSION, SET, "7000"), ("consumer.heartbeat.interval.ms", SET, "7000")
-    assert alter(conversation, GROUP, "g", *changes) == 40
-    assert alter(conversation, GROUP, "g", changes[0]) == 0
+    prefix = "listener.name.internal."
+    values = {"max.connections": "70", "ssl.truststore.password": "x", "no.such": "y"}
+    changes = [(prefix + name, SET, value) for name, value in values.items()]
+    assert alter(conversation, BROKER, "1", *changes) == 0
+    assert [shown(conversation, BROKER, "1", prefix + name) for name in values] == [
+        ("70", 2),
+        (None, 2),
+        (None, 2),
+    ]
 
 
 def test_a_topic_is_tiered_where_the_broker_is() -> None:
