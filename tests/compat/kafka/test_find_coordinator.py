@@ -1,0 +1,69 @@
+"""FindCoordinator: where groups and transactions live, and what looking for it brings about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from tests.compat.kafka.conversation import HOST, PORT, Conversation
+from tests.compat.kafka.test_group_apis import started, versions
+
+
+@versions(10)
+def test_find_coordinator(version: int) -> None:
+    """The broker is the coordinator of every group and every transactional id."""
+    conversation = started()
+    for key_type in (0, 1) if version >= 1 else (0,):
+        fields: dict[str, Any] = {"key_type": key_type} if version >= 1 else {}
+        fields |= {"coordinator_keys": ["a", "b"]} if version >= 4 else {"key": "a"}
+        answer = conversation.ask("FindCoordinator", version, **fields)
+        for found in answer["coordinators"] if version >= 4 else [answer]:
+            assert (found["error_code"], found["node_id"]) == (0, conversation.broker.node_id)
+            assert (found["host"], found["port"]) == (HOST, PORT)
+
+
+@versions(10, at_least=1)
+def test_there_are_no_other_coordinators(version: int) -> None:
+    """Share groups (2) and unknown key types are an invalid request, with no broker named."""
+    for key_type in (2, 9):
+        fields = {"coordinator_keys": ["a"]} if version >= 4 else {"key": "a"}
+        answer = started().ask("FindCoordinator", version, key_type=key_type, **fields)
+        found = answer["coordinators"][0] if version >= 4 else answer
+        assert found["error_code"] == ErrorCode.INVALID_REQUEST
+        assert (found["node_id"], found["host"], found["port"]) == (-1, "", -1)
+
+
+@pytest.mark.parametrize(
+    ("key_type", "topic", "setting"),
+    [
+        (0, "__consumer_offsets", "offsets.topic.num.partitions"),
+        (1, "__transaction_state", "transaction.state.log.num.partitions"),
+    ],
+)
+def test_looking_for_a_coordinator_creates_its_topic(
+    key_type: int, topic: str, setting: str
+) -> None:
+    """It is there with the answer, in the shape that the broker's settings give it."""
+    conversation = Conversation({setting: "7"})
+    assert topic not in conversation.broker.topics
+    conversation.ask("FindCoordinator", 4, key_type=key_type, coordinator_keys=["a"])
+    assert len(conversation.broker.topics[topic].partitions) == 7
+
+
+@versions(10, at_least=1)
+def test_a_coordinator_whose_topic_finds_no_room(version: int) -> None:
+    """It is not available, which lets clients ask again; then it is."""
+    conversation = Conversation()
+    keys = {"coordinator_keys": ["a"]} if version >= 4 else {"key": "a"}
+    disk = conversation.host.fs
+    disk.fill_up(free_bytes=0)
+    answer = conversation.ask("FindCoordinator", version, key_type=0, **keys)
+    found = answer["coordinators"][0] if version >= 4 else answer
+    assert (found["error_code"], found["node_id"]) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+    assert found["error_message"] == "The coordinator is not available."
+    disk.fill_up(free_bytes=2**40)
+    answer = conversation.ask("FindCoordinator", version, key_type=0, **keys)
+    found = answer["coordinators"][0] if version >= 4 else answer
+    assert (found["error_code"], found["node_id"]) == (0, conversation.broker.node_id)
