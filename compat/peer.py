@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 import os
 import select
+import socket
 from typing import TYPE_CHECKING, cast
 
 from logstore.errors import LogStoreError
 from logstore.segment import Extent
 
 if TYPE_CHECKING:
-    import socket
-
     from typing_extensions import Buffer
 
     from logstore.compat.connection import Chunk, Connection
@@ -122,6 +121,31 @@ class Peer:
         """Tell whether bytes came or went since this was last asked."""
         has_stirred, self._has_stirred = self._has_stirred, False
         return has_stirred
+
+    def finish(self) -> None:
+        """Send what is left, and say that nothing follows; who cannot take it is hung up on."""
+        self.answer()
+        if self.descriptor < 0:
+            return
+        if self._is_blocked:
+            self.hang_up()
+            return
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.hang_up()
+        else:
+            self._watch(_IN)
+
+    def discard(self) -> None:
+        """Throw away what has come; hang up on whoever has nothing more to send."""
+        try:
+            if not self._socket.recv(_CHUNK_BYTES):
+                self.hang_up()
+        except BlockingIOError:
+            return
+        except OSError:
+            self.hang_up()
 
     def hang_up(self) -> None:
         """Drop the peer at once."""

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _SEND_BUFFER_BYTES = 1024 * 1024
+#: how long a stop waits for peers to read their last answers; most take a millisecond
+_PATIENCE_SECONDS = 0.2
+_STEP_SECONDS = 0.001
 #: turns of the loop that a stop takes, so that nobody who is hung up on stays untold
 _GOODBYES_MAX = 5
 
@@ -164,7 +167,11 @@ class Server:
         self._workers.submit(run)
 
     async def stop(self) -> None:
-        """Stop listening and hang up on everybody; the service is as it was before the start."""
+        """
+        Stop listening, let everybody read what was answered, and hang up on them.
+
+        The service is as it was before the start.
+        """
         if not self._is_driving:
             return
         self._is_driving = False
@@ -178,6 +185,12 @@ class Server:
             self._wake.cancel()
         self.service.offload = self._offload_before
         self._workers.shutdown(wait=True)
+        await asyncio.sleep(0)  # those who waited for that work get their answers
+        self._turns.part()
+        deadline = self._loop.time() + _PATIENCE_SECONDS
+        while self._turns.peers and self._loop.time() < deadline:
+            self._turns.discard()
+            await asyncio.sleep(_STEP_SECONDS)
         for _ in range(_GOODBYES_MAX):  # some may just have been accepted
             for peer in list(self._turns.peers):
                 peer.hang_up()

@@ -74,6 +74,26 @@ class Turns:
             peer.answer()
         self.answered.clear()
 
+    def part(self) -> None:
+        """
+        Take no more turns: send what has been answered, and tell everybody that no more follows.
+
+        To close a socket while its peer still sends tears the connection down, and a peer that
+        meets that while it writes never reads the answers that came before. It would send anew
+        what was stored, and of a producer's batches only the last is known after a restart. So
+        what they still send is to be thrown away, by :meth:`discard`, until they hang up.
+        """
+        self._loop.remove_reader(self._epoll.fileno())
+        for peer in list(self.peers):
+            peer.finish()
+
+    def discard(self) -> None:
+        """Throw away what has come since the parting."""
+        for descriptor, _ in self._epoll.poll(0, _PEERS_MAX):
+            peer = self._by_descriptor.get(descriptor)
+            if peer is not None:
+                peer.discard()
+
     def close(self) -> None:
         """Take no more turns; nobody is connected any more."""
         self._loop.remove_reader(self._epoll.fileno())

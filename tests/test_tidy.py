@@ -22,6 +22,7 @@ SOCKET_MODULES = {"asyncio", "socket", "uvloop"}
 SOCKET_KEEPERS = {
     "compat/server.py",
     "compat/listener.py",
+    "compat/peer.py",
     "compat/running.py",
     # it serves nobody, and sets an option of the connection that Spark gave its process
     "compat/spark/worker_process.py",
@@ -142,7 +143,7 @@ def test_chance_comes_from_the_host() -> None:
 
 
 def test_only_the_server_opens_sockets() -> None:
-    """The protocols are sans-IO: bytes in, bytes out; server.py and listener.py move the bytes."""
+    """The protocols are sans-IO: bytes in, bytes out; server, listener and peer move the bytes."""
     found = [path for path in python_files("compat") if imports_of(path) & SOCKET_MODULES]
     assert [path for path in found if path not in SOCKET_KEEPERS] == []
 

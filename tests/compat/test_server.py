@@ -2,120 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import errno
-import logging
 import os
-import socket
 import struct
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-import uvloop
 
 from logstore.compat.connection import Chunk
-from logstore.compat.running import ServerThread
 from logstore.os_host import SystemFileSystem
 from logstore.segment import Extent
 from tests.compat.scripted_service import (
     SECONDS_MAX,
-    Answer,
     ScriptedConnection,
-    ScriptedService,
     always,
     echo,
-    refuse_to_offload,
 )
-
-MIB = 1024 * 1024
-
-
-class Client:
-    """A blocking socket that gives up after a while."""
-
-    def __init__(self, port: int, *, receive_buffer_bytes: int = 0) -> None:
-        self.socket = socket.socket()
-        if receive_buffer_bytes:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-        self.socket.settimeout(SECONDS_MAX)
-        self.socket.connect(("127.0.0.1", port))
-
-    def send(self, *payloads: bytes) -> None:
-        """Send frames."""
-        self.socket.sendall(b"".join(struct.pack(">i", len(p)) + p for p in payloads))
-
-    def take(self, size_bytes: int, *, step_bytes: int = MIB) -> bytes:
-        """Receive exactly so much, in small steps if asked to; less only at the end."""
-        pieces: list[bytes] = []
-        while size_bytes:
-            piece = self.socket.recv(min(step_bytes, size_bytes))
-            if not piece:
-                break
-            pieces.append(piece)
-            size_bytes -= len(piece)
-        return b"".join(pieces)
-
-    def receive(self) -> bytes:
-        """Receive one frame."""
-        return self.take(int.from_bytes(self.take(4), "big"))
-
-    def is_hung_up_on(self) -> bool:
-        """Tell whether the server ends the connection before it sends anything."""
-        try:
-            return self.socket.recv(1) == b""
-        except ConnectionResetError:
-            return True
-
-    def reset(self) -> None:
-        """Vanish as a killed process on a lossy network does."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.socket.close()
-
-
-class Stage:
-    """A served script, and what belongs to it."""
-
-    def __init__(self) -> None:
-        self._exits = contextlib.ExitStack()
-
-    def serve(self, answer: Answer = echo) -> ScriptedService:
-        """Start to serve a script."""
-        self.service = ScriptedService(answer)
-        ports: list[int] = []
-        self.thread = ServerThread(self.service, ports.append)
-        self.thread.start("127.0.0.1", 0)
-        self._exits.callback(self.thread.stop)
-        self.port = ports[0]
-        return self.service
-
-    def client(self, *, receive_buffer_bytes: int = 0) -> Client:
-        """Connect."""
-        client = Client(self.port, receive_buffer_bytes=receive_buffer_bytes)
-        self._exits.callback(client.socket.close)
-        return client
-
-    def close(self) -> None:
-        """End all."""
-        self._exits.close()
-
-
-@pytest.fixture(params=["uvloop", "asyncio"])
-def stage(
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> Iterator[Stage]:
-    """A server on either event loop; no test may leave an error in the log."""
-    if request.param == "asyncio":
-        monkeypatch.setattr(uvloop, "new_event_loop", asyncio.new_event_loop)
-    stage = Stage()
-    yield stage
-    stage.close()
-    assert [r for r in caplog.records if r.levelno >= logging.ERROR] == []
+from tests.compat.server_stage import MIB, Stage
 
 
 def extent_of(path: Path, data: bytes) -> Extent:
@@ -533,48 +438,3 @@ class TestOffload:
         assert client.receive() == b"meanwhile"
         is_over.set()
         assert ended.wait(SECONDS_MAX)
-
-
-class TestStop:
-    """The end of a server."""
-
-    def test_everybody_is_hung_up_on_and_told(self, stage: Stage) -> None:
-        """Idle, waiting and blocked connections are lost; the port is free again."""
-
-        def answer(connection: ScriptedConnection, frame: bytes) -> list[Chunk]:
-            connection.is_waiting = frame == b"wait"
-            return [bytes(int(frame))] if frame.isdigit() else []
-
-        service = stage.serve(answer)
-        clients = [stage.client(receive_buffer_bytes=4096) for _ in range(3)]
-        clients[0].send(b"wait")
-        clients[1].send(b"8000000")
-        clients[1].take(1)
-        stage.thread.stop()
-        assert all(connection.is_lost for connection in service.connections)
-        for client in (clients[0], clients[2]):
-            assert client.is_hung_up_on()
-        with pytest.raises(ConnectionRefusedError):
-            stage.client()
-        stage.thread.stop()  # twice is fine
-
-    def test_work_that_was_begun_is_finished(self, stage: Stage) -> None:
-        """And its end is told before the loop is gone."""
-        service = stage.serve()
-        may_end, events = threading.Event(), list[str]()
-
-        def work() -> None:
-            may_end.wait(SECONDS_MAX)
-            events.append("worked")
-
-        stage.thread.call(lambda: service.offload(work, lambda _: events.append("told")))
-        threading.Timer(0.05, may_end.set).start()
-        stage.thread.stop()
-        assert events == ["worked", "told"]
-
-    def test_the_service_is_left_as_it_was(self, stage: Stage) -> None:
-        """It may add timers and be served again."""
-        service = stage.serve()
-        stage.thread.stop()
-        assert (service.offload, service.timers.on_earlier) == (refuse_to_offload, None)
-        service.timers.after(1, lambda: None)
