@@ -12,6 +12,7 @@ from logstore.compat.connection import BUFFER_BYTES_USUAL
 from logstore.compat.kafka.configs.dynamic import DynamicConfig
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
+from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
@@ -302,6 +303,8 @@ class Broker:
         changes = {name: level for name, level in levels.items() if now.get(name, 0) != level}
         if not changes:
             return
+        if changes.get(ELIGIBLE_LEADER_REPLICAS_VERSION):
+            self.dynamic_config.fix_min_insync_replicas()
         self.store.metadata.change_features(changes)
         if self._transactions is not None:
             from logstore.compat.kafka.transactions.config import TransactionConfig

@@ -21,8 +21,12 @@ _TRANSACTION_VERSION_MAX = 2
 #: consumer groups whose coordinator assigns partitions (KIP-848)
 GROUP_VERSION = "group.version"
 _GROUP_VERSION_MAX = 1
+#: how the voters of the quorum are told: here it is this one node, level 0
+KRAFT_VERSION = "kraft.version"
+#: replicas that hold every committed record are counted (KIP-966)
+ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 #: what brokers before 4.0 did not tell of
-NEW_IN_4_0 = frozenset({TRANSACTION_VERSION, GROUP_VERSION})
+NEW_IN_4_0 = frozenset({TRANSACTION_VERSION, GROUP_VERSION, ELIGIBLE_LEADER_REPLICAS_VERSION})
 
 
 class Feature(NamedTuple):
@@ -36,6 +40,8 @@ class Feature(NamedTuple):
 
 #: name, lowest and highest level that are served
 _SERVED = (
+    (ELIGIBLE_LEADER_REPLICAS_VERSION, 0, 1),
+    (KRAFT_VERSION, 0, 1),
     (METADATA_VERSION, _METADATA_VERSION_MIN, _METADATA_VERSION_4_3),
     (GROUP_VERSION, 0, _GROUP_VERSION_MAX),
     (TRANSACTION_VERSION, 0, _TRANSACTION_VERSION_MAX),

@@ -4,6 +4,7 @@ UpdateFeatures (57): versions 0-2. A level holds at once, and is kept in the met
 * to leave a level as it is: fine; the message is the text ``NONE``, as from Kafka
 * unknown feature, level out of its range, type of change unknown or not the one that it takes: 95
 * ``metadata.version`` goes up only: a lower one has no place for some of what is written: 95
+* ``kraft.version`` stays: 95
 * one update that cannot be done lets all of them fail: the error is the answer's own
 * v1: upgrade (1), safe (2) or unsafe downgrade (3) in place of "may downgrade"; rehearsal
 * v2: no results, only the one error
@@ -17,7 +18,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.features import METADATA_VERSION, Feature, features_of
+from logstore.compat.kafka.features import KRAFT_VERSION, METADATA_VERSION, Feature, features_of
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def _check(feature: Feature | None, wanted: Any, change: int) -> None:
         raise _invalid(f"{name} is at level {feature.level}; {level} would be a downgrade")
     if level > feature.level and change != _Change.UPGRADE:
         raise _invalid(f"{name} is at level {feature.level}; {level} would be an upgrade")
+    if level != feature.level and name == KRAFT_VERSION:
+        raise _invalid(f"{name} stays at level {feature.level}: the quorum is this one node")
     if level < feature.level and name == METADATA_VERSION:
         raise _invalid(
             f"{name} stays at level {feature.level}: {level} may have no place for what is written"

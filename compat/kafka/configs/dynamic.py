@@ -175,6 +175,16 @@ class DynamicConfig:
         self.of_broker, self.of_cluster = of_broker, of_cluster
         self._apply(defaults, configs)
 
+    def fix_min_insync_replicas(self) -> None:
+        """Make the cluster's ``min.insync.replicas`` what it is here, before ELR is turned on."""
+        name = "min.insync.replicas"
+        if name not in self.of_cluster:
+            of_cluster = {**self.of_cluster, name: self.value_of(name) or "1"}
+            self.replace(of_cluster, is_cluster_wide=True)
+        if name in self.of_broker:
+            of_broker = {key: text for key, text in self.of_broker.items() if key != name}
+            self.replace(of_broker, is_cluster_wide=False)
+
     def _check_min_insync_replicas(
         self, of_broker: Mapping[str, str], of_cluster: Mapping[str, str]
     ) -> None:

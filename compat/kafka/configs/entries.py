@@ -90,6 +90,14 @@ _UNLISTED = frozenset(
 )
 
 
+#: settings that no broker starts with, and that hold while replicas are moved
+_THROTTLES = frozenset(
+    {
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
 #: how a setting of one listener is named
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.(.*)")
 
@@ -140,6 +148,8 @@ def _unlisted_entry(name: str, value: str, source: ConfigSource) -> ConfigEntry:
     of_listener = _LISTENER_PREFIX.fullmatch(name)
     key = None if of_listener is None else BROKER_CONFIG_KEYS.get(of_listener[1])
     kind = ConfigType.UNKNOWN if key is None else key.type
+    if name in _THROTTLES:
+        kind = ConfigType.LONG
     is_shown = kind not in {ConfigType.UNKNOWN, ConfigType.PASSWORD}
     shown = value if is_shown else None
     return ConfigEntry(name, shown, source, kind, "", True, (ConfigSynonym(name, shown, source),))

@@ -81,11 +81,15 @@ def test_features_are_only_what_is_served() -> None:
     """Transactions are those of KIP-890, and there are groups of KIP-848."""
     answer = Conversation().ask("ApiVersions", 4, **SOFTWARE)
     assert answer["supported_features"] == [
+        {"name": "eligible.leader.replicas.version", "min_version": 0, "max_version": 1},
+        {"name": "kraft.version", "min_version": 0, "max_version": 1},
         {"name": "metadata.version", "min_version": 7, "max_version": 30},
         {"name": "group.version", "min_version": 0, "max_version": 1},
         {"name": "transaction.version", "min_version": 0, "max_version": 2},
     ]
+    elr = "eligible.leader.replicas.version"
     assert answer["finalized_features"] == [
+        {"name": elr, "max_version_level": 1, "min_version_level": 1},
         {"name": "metadata.version", "max_version_level": 30, "min_version_level": 30},
         {"name": "group.version", "max_version_level": 1, "min_version_level": 1},
         {"name": "transaction.version", "max_version_level": 2, "min_version_level": 2},

@@ -96,6 +96,7 @@ def test_a_level_may_stay_as_it_is(version: int) -> None:
         ("transaction.version", -1, SAFE_DOWNGRADE, 95),
         ("metadata.version", 29, SAFE_DOWNGRADE, 95),
         ("transaction.version", 1, UPGRADE, 95),
+        ("kraft.version", 1, UPGRADE, 95),
     ],
 )
 def test_levels_that_cannot_be(version: int, name: str, level: int, change: int, code: int) -> None:
@@ -123,6 +124,29 @@ def test_levels_change_and_stay(version: int) -> None:
     assert epochs == sorted(set(epochs)), "a client believes what is newer only"
     conversation.restart()
     assert finalized(conversation) == told[-1]
+
+
+def test_where_eligible_leader_replicas_are_counted_again() -> None:
+    """``min.insync.replicas`` becomes the cluster's alone, with the value that it had here."""
+    conversation = Conversation()
+    name, feature = "min.insync.replicas", "eligible.leader.replicas.version"
+    config = conversation.broker.dynamic_config
+
+    def change(level: int, how: int) -> None:
+        update = update_of(2, feature, level, how)
+        answer = conversation.ask("UpdateFeatures", 2, feature_updates=[update])
+        assert answer["error_code"] == 0
+
+    assert finalized(conversation)[1][feature] == 1
+    change(0, SAFE_DOWNGRADE)
+    config.replace({name: "3"}, is_cluster_wide=False)
+    config.replace({}, is_cluster_wide=True)
+    change(1, UPGRADE)
+    for _ in range(2):
+        config = conversation.broker.dynamic_config
+        assert (config.of_cluster.get(name), config.of_broker) == ("3", {})
+        assert finalized(conversation)[1][feature] == 1
+        conversation.restart()
 
 
 @pytest.mark.parametrize("version", [1, 2])

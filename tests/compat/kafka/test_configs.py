@@ -341,6 +341,16 @@ def test_a_setting_of_one_listener_is_shown() -> None:
     ]
 
 
+def test_a_throttle_of_replication_is_shown() -> None:
+    """Nothing here replicates; it is kept with its value, and taken back."""
+    conversation = Conversation()
+    name = "leader.replication.throttled.rate"
+    assert alter(conversation, BROKER, "1", (name, SET, "123")) == 0
+    assert shown(conversation, BROKER, "1", name) == ("123", 2)
+    assert alter(conversation, BROKER, "1", (name, DELETE, None)) == 0
+    assert name not in describe(conversation, BROKER, "1")["configs"]
+
+
 def test_a_topic_is_tiered_where_the_broker_is() -> None:
     """``remote.storage.enable`` is taken by a broker that was told to have tiered storage."""
     conversation = Conversation({"remote.log.storage.system.enable": "true"})
