@@ -7,6 +7,8 @@ JoinGroup (11): versions 0-9.
 * session timeout outside of the broker's limits: 26; group is full: 81; nothing in common with the
   other members: 23; a member id that is not known: 25; the older of two with one instance id: 82
 * only the leader is told the members
+* a group of KIP-848 with members answers at once and has no leader; it takes members of the
+  protocol type "consumer", none where ``group.consumer.migration.policy`` is disabled (23)
 * v0 has one timeout for session and rebalance; v1: rebalance timeout; v2: throttle time
 * v5: group instance id (static members); v6: flexible; v7: protocol type, nullable protocol name
 * v8: reason; v9: skip assignment, told to a static leader that came back

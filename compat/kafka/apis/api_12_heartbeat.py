@@ -2,6 +2,7 @@
 Heartbeat (12): versions 0-4.
 
 * renews the member's session; REBALANCE_IN_PROGRESS (27) tells it to join again
+* in a group of KIP-848, also one that must give partitions back or can have more of them now
 * unknown group or member 25, wrong generation 22, replaced static member 82
 * v1: throttle time; v3: group instance id; v4: flexible
 """

@@ -3,6 +3,7 @@ SyncGroup (14): versions 0-5.
 
 * the leader brings everyone's assignment, the others wait for theirs; a stable group answers at
   once; members for whom the leader brought nothing get an empty assignment
+* in a group of KIP-848 the coordinator has assigned, and answers at once with what is free
 * a rebalance goes on 27, wrong generation 22, unknown member 25, replaced static member 82
 * the group is written to ``__consumer_offsets`` before anyone is answered
 * v1: throttle time; v3: group instance id; v4: flexible

@@ -5,7 +5,9 @@ ConsumerGroupHeartbeat (68): versions 0-1. All that a member of a KIP-848 group 
 * the answer tells the epoch, when to come again and, if it has changed, what may be read now
 * 35 where a directory of before 4.0, or ``group.coordinator.rebalance.protocols``, has no groups
   of this kind
-* 42 contradicts itself; 112 no such assignor; 69 no such group; 81 the group is full
+* 42 contradicts itself; 112 no such assignor; 81 the group is full
+* 69 no such group, or a classic one that cannot become one of this kind; else it does, with all
+  its members, and becomes classic again once only members of the classic protocol are left
 * 25 no such member; 110 it must give up everything and join again; 111, 82 static members
 * v1: patterns of topic names (128 for one that is none); members make up their ids themselves
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.kafka.groups.migration.policy import MigrationPolicy
+
 if TYPE_CHECKING:
     from logstore.compat.kafka.configs.settings import BrokerSettings
     from logstore.segments.kafka.broker_config import BrokerConfig
@@ -36,7 +38,7 @@ class GroupConfig:
     consumer_group_max_size: int = 2_147_483_647
     #: the ways to assign partitions; the first one is asked where members do not choose
     consumer_assignors: tuple[str, ...] = ASSIGNORS
-    consumer_migration_policy: str = "bidirectional"
+    consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     #: how long a new member may wait for its first join to end (Kafka has no setting for it)
     new_member_join_timeout_ms: int = 300_000
 
@@ -64,7 +66,9 @@ class GroupConfig:
             consumer_session_timeout_ms=given.integer("group.consumer.session.timeout.ms"),
             consumer_group_max_size=given.integer("group.consumer.max.size"),
             consumer_assignors=_assignors(given),
-            consumer_migration_policy=str(given["group.consumer.migration.policy"]).lower(),
+            consumer_migration_policy=MigrationPolicy.of(
+                str(given["group.consumer.migration.policy"])
+            ),
         )
 
 

@@ -148,10 +148,10 @@ class GroupCoordinator:
         error = self._join_error(join)
         group = None if error else self.groups.get(join.group_id)
         if error is ErrorCode.NONE and group is None:
-            rival = self.consumer_groups.get(join.group_id)
-            if rival is not None and not rival.is_empty:
-                error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            elif join.member_id == NO_MEMBER_ID:
+            if (rival := self.consumer_groups.get(join.group_id)) and not rival.is_empty:
+                later.answer(self.consumers.classic_members.join(join))
+                return later
+            if join.member_id == NO_MEMBER_ID:
                 group, error = self._create(join.group_id)
             else:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
@@ -173,6 +173,8 @@ class GroupCoordinator:
         if error is ErrorCode.NONE and group is not None:
             group.rebalance.sync(sync, later)
             self.surroundings.answers.give()
+        elif error is ErrorCode.NONE and sync.group_id in self.consumer_groups:
+            later.answer(self.consumers.classic_members.sync(sync))
         else:
             later.answer(Synced(error or ErrorCode.UNKNOWN_MEMBER_ID))
         return later
@@ -181,15 +183,15 @@ class GroupCoordinator:
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> ErrorCode:
         """Note that a member is alive; tell it whether it must join again."""
-        error = self._refusal_for(group_id)
-        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            return ErrorCode.NONE
-        if error is not ErrorCode.NONE:
-            return error
-        group = self.groups.get(group_id)
-        if group is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return group.rebalance.heartbeat(member_id, group_instance_id, generation_id)
+        if error := self._refusal_for(group_id):
+            is_loading = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return ErrorCode.NONE if is_loading else error
+        alive = (member_id, group_instance_id, generation_id)
+        if group := self.groups.get(group_id):
+            return group.rebalance.heartbeat(*alive)
+        if group_id in self.consumer_groups:
+            return self.consumers.classic_members.heartbeat(group_id, *alive)
+        return ErrorCode.UNKNOWN_MEMBER_ID
 
     def leave(
         self, group_id: str, identities: Sequence[MemberIdentity]
@@ -216,11 +218,9 @@ class GroupCoordinator:
         consumer; one that claims a generation gets GROUP_ID_NOT_FOUND for each offset, in a
         transaction ILLEGAL_GENERATION.
         """
-        error = self._commit_error(commit)
-        if error is not ErrorCode.NONE:
+        if error := self._commit_error(commit):
             return dict.fromkeys(commit.offsets, error)
-        group = self.groups.get(commit.group_id)
-        if group is not None and commit.producer is None:
+        if (group := self.groups.get(commit.group_id)) and commit.producer is None:
             group.rebalance.note_commit(commit.member_id)
         now_ms = self.surroundings.now_ms()
         size_max = self.surroundings.config.offset_metadata_max_size
@@ -411,11 +411,11 @@ class GroupCoordinator:
 
     def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
         group = Group(group_id, self.surroundings)
-        is_taken = group_id in self.consumer_groups
-        error = self.consumers.make_way(group_id) if is_taken else ErrorCode.NONE
-        error = error or group.store({})
-        if error is not ErrorCode.NONE:
+        rival = self.consumer_groups.get(group_id)
+        dead = [] if rival is None else rival.tombstones()
+        if error := self.surroundings.write(group_id, [*dead, group.record({})]):
             return None, error
+        self.consumer_groups.pop(group_id, None)
         self.groups[group_id] = group
         return group, error
 

@@ -220,8 +220,8 @@ class Group:
         """Return what takes the group out of the log."""
         return [(encode_group_metadata_key(GroupMetadataKey(self.group_id)), None)]
 
-    def store(self, assignments: Mapping[str, bytes]) -> ErrorCode:
-        """Write the group to the log, these assignments by member id; return what went wrong."""
+    def record(self, assignments: Mapping[str, bytes]) -> GroupRecord:
+        """Return the group as the log takes it, with these assignments by member id."""
         name = self.protocol_name or ""
         value = GroupMetadata(
             protocol_type=self.protocol_type or "",
@@ -234,5 +234,8 @@ class Group:
             ),
         )
         key = encode_group_metadata_key(GroupMetadataKey(self.group_id))
-        record = (key, encode_group_metadata_value(value))
-        return self.surroundings.write(self.group_id, [record])
+        return key, encode_group_metadata_value(value)
+
+    def store(self, assignments: Mapping[str, bytes]) -> ErrorCode:
+        """Write the group to the log, these assignments by member id; return what went wrong."""
+        return self.surroundings.write(self.group_id, [self.record(assignments)])

@@ -49,7 +49,8 @@ from logstore.compat.kafka.groups.consumer.request_check import check_heartbeat
 from logstore.compat.kafka.groups.consumer.states import MemberState
 from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Left, MemberIdentity
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.states import GroupState
+from logstore.compat.kafka.groups.migration.classic_members import ClassicMembers
+from logstore.compat.kafka.groups.migration.upgrade import upgraded
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.schema import NO_ID
@@ -64,8 +65,8 @@ class ConsumerGroups:
     """
     Owns the consumer groups of one coordinator.
 
-    `classic` are the coordinator's other groups: an empty one becomes a consumer group as soon as
-    somebody joins it as such. `refusal` tells what every request is refused with.
+    `classic` are the coordinator's other groups: one becomes a consumer group as soon as somebody
+    joins it as such, if it may. `refusal` tells what every request is refused with.
     """
 
     def __init__(
@@ -82,6 +83,8 @@ class ConsumerGroups:
         self._classic = classic
         self._refusal = refusal
         self._timers = MemberTimers(surroundings)
+        #: answers those in the groups who speak the classic protocol
+        self.classic_members = ClassicMembers(self, surroundings, cluster, classic, self._timers)
 
     # coming and going
 
@@ -112,7 +115,7 @@ class ConsumerGroups:
         """Expect a sign of life of every member from now on; called once after loading."""
         for group in self.groups.values():
             for member in group.members.values():
-                self._expect_life(group, member)
+                self.expect_life(group, member)
                 if member.state is MemberState.UNREVOKED_PARTITIONS:
                     self._expect_revocation(group, member)
 
@@ -139,17 +142,19 @@ class ConsumerGroups:
             self._surroundings.answers.give()
 
     def _beat(self, beat: ConsumerHeartbeat) -> HeartbeatAnswer:
-        group = self._group_for(beat)
-        self._check_room(group, beat.member_id)
+        group, converted = self._group_for(beat)
+        self.check_room(group, beat.member_id)
         if not beat.member_id:
             number = self._surroundings.rng.getrandbits(128)
             member_id = uuid_to_text(uuid.UUID(int=number, version=4).bytes)
             beat = attrs.evolve(beat, member_id=member_id)
         newcomer = member_of(group, beat)
-        step = HeartbeatStep(group, newcomer, told(newcomer.member, beat), self._circumstances())
+        step = HeartbeatStep(group, newcomer, told(newcomer.member, beat), self.circumstances())
         outcome = step.outcome(beat.owned)
-        self._commit(group, outcome.records)
-        self._note(group, outcome)
+        self.commit(group, [*converted, *outcome.records])
+        if converted:
+            self.classic_members.expect_life(group, group.members.values())
+        self.note(group, outcome)
         after = outcome.after
         must_tell = beat.member_epoch == JOINING or beat.is_full
         must_tell = must_tell or not after.has_same_partitions(outcome.before)
@@ -165,26 +170,28 @@ class ConsumerGroups:
             ),
         )
 
-    def _group_for(self, beat: ConsumerHeartbeat) -> ConsumerGroup:
-        """Return the group, a new one that nobody knows yet if somebody joins."""
+    def _group_for(self, beat: ConsumerHeartbeat) -> tuple[ConsumerGroup, list[GroupChange]]:
+        """
+        Return the group, a new one that nobody knows yet if somebody joins.
+
+        One that was classic brings the records along that make it what it is now.
+        """
         group_id = beat.group_id
         group = self.groups.get(group_id)
         if group is not None:
-            return group
+            return group, []
         classic = self._classic.get(group_id)
         if beat.member_epoch != JOINING:
             what = "not found" if classic is None else "is not a consumer group"
             name = "Consumer group" if classic is None else "Group"
             raise RefusedRequestError(ErrorCode.GROUP_ID_NOT_FOUND, f"{name} {group_id} {what}.")
-        if classic is not None and classic.state is not GroupState.EMPTY:
-            raise RefusedRequestError(
-                ErrorCode.GROUP_ID_NOT_FOUND,
-                f"Cannot upgrade classic group {group_id} to consumer group because online "
-                "upgrade is disabled.",
-            )
-        return ConsumerGroup(group_id)
+        if classic is None or classic.is_empty:
+            return ConsumerGroup(group_id), []
+        upgrade = upgraded(classic, self._cluster, self._surroundings.config)
+        return upgrade.group, upgrade.records
 
-    def _check_room(self, group: ConsumerGroup, member_id: str) -> None:
+    def check_room(self, group: ConsumerGroup, member_id: str) -> None:
+        """Refuse who is not in a group that has all the members it may have (81)."""
         size_max = self._surroundings.config.consumer_group_max_size
         if len(group.members) >= size_max and member_id not in group.members:
             raise RefusedRequestError(
@@ -206,7 +213,7 @@ class ConsumerGroups:
             away = attrs.evolve(
                 member, member_epoch=LEAVING_FOR_A_WHILE, assigned=held, pending_revocation={}
             )
-            self._commit(group, [records.current_assignment(group.group_id, away)])
+            self.commit(group, [records.current_assignment(group.group_id, away)])
         else:
             self._remove(group, [member])
         return HeartbeatAnswer(
@@ -263,16 +270,6 @@ class ConsumerGroups:
 
     # administration
 
-    def make_way(self, group_id: str) -> ErrorCode:
-        """Remove an empty group because one of another kind begins; return what went wrong."""
-        group = self.groups.get(group_id)
-        if group is None:
-            return ErrorCode.NONE
-        error = self._surroundings.write(group_id, group.tombstones())
-        if error is ErrorCode.NONE:
-            self.forget(group_id)
-        return error
-
     def group(self, group_id: str) -> ConsumerGroup:
         """
         Return a group.
@@ -311,23 +308,27 @@ class ConsumerGroups:
 
     # what must happen in time
 
-    def _expect_life(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+    def expect_life(
+        self, group: ConsumerGroup, member: ConsumerMember, timeout_ms: int | None = None
+    ) -> None:
+        """Expect a sign of life of a member within a time, or else within that of the group."""
+        if timeout_ms is None:
+            timeout_ms = self._settings(group.group_id).session_timeout_ms
         self._timers.start(
-            group.group_id, member.member_id, Deadline.SESSION,
-            self._settings(group.group_id).session_timeout_ms,
-            partial(self._lapse, group.group_id, member.member_id, None, "its session has ended"),
+            group.group_id, member.member_id, Deadline.SESSION, timeout_ms,
+            partial(self.lapse, group.group_id, member.member_id, None, "its session has ended"),
         )  # fmt: skip
 
     def _expect_revocation(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         self._timers.start(
             group.group_id, member.member_id, Deadline.REBALANCE, member.rebalance_timeout_ms,
             partial(
-                self._lapse, group.group_id, member.member_id, member.member_epoch,
+                self.lapse, group.group_id, member.member_id, member.member_epoch,
                 "it has not given its partitions back in time",
             ),
         )  # fmt: skip
 
-    def _lapse(self, group_id: str, member_id: str, epoch: int | None, reason: str) -> None:
+    def lapse(self, group_id: str, member_id: str, epoch: int | None, reason: str) -> None:
         """Remove a member whose time is up; if `epoch` is given, only one that is still in it."""
         group = self.groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
@@ -337,13 +338,14 @@ class ConsumerGroups:
         try:
             self._remove(group, [member])
         except RefusedRequestError:  # logged where it was refused; perhaps the disk recovers
-            again = partial(self._lapse, group_id, member_id, epoch, reason)
+            again = partial(self.lapse, group_id, member_id, epoch, reason)
             deadline = Deadline.SESSION if epoch is None else Deadline.REBALANCE
             self._timers.start(group_id, member_id, deadline, _RETRY_MS, again)
 
     # what the steps are made of
 
-    def _circumstances(self) -> Circumstances:
+    def circumstances(self) -> Circumstances:
+        """Return what somebody who speaks meets now."""
         return Circumstances(
             self._cluster,
             self._surroundings.config.consumer_assignors[0],
@@ -355,7 +357,7 @@ class ConsumerGroups:
             self._surroundings.config, self._cluster.settings_of_group(group_id)
         )
 
-    def _commit(self, group: ConsumerGroup, changes: Sequence[GroupChange]) -> None:
+    def commit(self, group: ConsumerGroup, changes: Sequence[GroupChange]) -> None:
         """Write records and let them hold; a group that is new takes a classic one's place."""
         if not changes:
             return
@@ -373,13 +375,18 @@ class ConsumerGroups:
         for record in changes:
             group.apply(record)
 
-    def _note(self, group: ConsumerGroup, outcome: Outcome) -> None:
+    def note(self, group: ConsumerGroup, outcome: Outcome) -> None:
         """Remember what was looked at, and expect what must come next."""
         group.seen_shapes, group.seen_topic_names = outcome.shapes, outcome.topic_names
         before, after = outcome.before, outcome.after
         if outcome.replaced is not None:
             self._timers.stop_all(group.group_id, outcome.replaced.member_id)
-        self._expect_life(group, after)
+        if after.is_classic:
+            self.classic_members.expect_life(group, [after])
+            return
+        self.expect_life(group, after)
+        for deadline in (Deadline.JOIN, Deadline.SYNC):
+            self._timers.stop(group.group_id, after.member_id, deadline)
         if after.state is not MemberState.UNREVOKED_PARTITIONS:
             self._timers.stop(group.group_id, after.member_id, Deadline.REBALANCE)
         elif after != before:
@@ -392,6 +399,10 @@ class ConsumerGroups:
         for member in gone:
             del members[member.member_id]
             changes += records.no_member(group.group_id, member.member_id)
+        if self.classic_members.may_downgrade(members.values()):
+            reason = "the group has become classic, as members have left"
+            self.classic_members.become_classic(group, members, reason)
+            return
         wanted = {member.subscribed_topic_regex for member in members.values()}
         kept = {regex: one for regex, one in group.regexes.items() if regex in wanted}
         changes += [
@@ -399,7 +410,7 @@ class ConsumerGroups:
         ]
         hashed = metadata_hash(shapes_of(self._cluster, names_wanted(members.values(), kept)))
         changes.append(records.group_epoch(group.group_id, group.epoch + 1, hashed))
-        self._commit(group, changes)
+        self.commit(group, changes)
         for member in gone:
             self._timers.stop_all(group.group_id, member.member_id)
 

@@ -170,7 +170,7 @@ class ConsumerGroup:
         Return NONE if offsets of these partitions may be committed, else what to tell.
 
         A member that has not heard of its new epoch yet may commit what it was given before, and
-        still has (KIP-1251).
+        still has (KIP-1251). For members of the classic protocol the epoch is their generation.
         """
         if member_epoch < 0 and self.is_empty:
             return ErrorCode.NONE
@@ -181,7 +181,7 @@ class ConsumerGroup:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if member_epoch == member.member_epoch:
             return ErrorCode.NONE
-        if member_epoch > member.member_epoch or member.is_classic:
+        if member_epoch > member.member_epoch:
             return _stale(member)
         given = [member.epoch_of(partition) for partition in partitions]
         is_known = all(epoch is not None and epoch <= member_epoch for epoch in given)

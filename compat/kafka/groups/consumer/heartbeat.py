@@ -57,6 +57,8 @@ class Outcome:
     after: ConsumerMember
     replaced: ConsumerMember | None
     records: list[GroupChange]
+    #: that of the group from now on
+    epoch: int
     #: the topics that were looked at, for the next heartbeat to see whether they have changed
     shapes: Mapping[str, TopicShape]
     topic_names: frozenset[str]
@@ -107,9 +109,13 @@ class HeartbeatStep:
             updated == newcomer.member and newcomer.member.member_id in group.members
         )
 
-    def outcome(self, owned: frozenset[TopicIdPartition] | None) -> Outcome:
+    def outcome(
+        self, owned: frozenset[TopicIdPartition] | None, *, may_assign: bool = True
+    ) -> Outcome:
         """
         Return what follows, if the member still has the partitions `owned` (None: not told).
+
+        If it `may_assign` nothing, no target is worked out, nor approached if it is out of date.
 
         Raises:
             RefusedRequestError: 110 or 128, with the reason.
@@ -126,9 +132,12 @@ class HeartbeatStep:
         regexes = self._regexes(topic_names)
         shapes = self._shapes(regexes)
         epoch = self._epoch(regexes, shapes, has_subscription_changed=has_changed)
-        target_epoch, target = self._target(epoch, regexes)
+        target_epoch, target = self._group.assignment_epoch, self._group.target_of(updated)
+        if epoch > target_epoch and may_assign:
+            target_epoch, target = epoch, self._new_target(epoch, regexes)
         after = updated
-        if has_changed or not updated.is_reconciled_to(target_epoch):
+        is_there = updated.is_reconciled_to(target_epoch) and not has_changed
+        if not is_there and epoch <= target_epoch:
             after = Reconciliation(
                 target=target,
                 target_epoch=target_epoch,
@@ -139,7 +148,9 @@ class HeartbeatStep:
             ).next_of(updated)
         if after != updated:
             self._records.append(records.current_assignment(self._group.group_id, after))
-        return Outcome(before, after, self._newcomer.replaced, self._records, shapes, topic_names)
+        return Outcome(
+            before, after, self._newcomer.replaced, self._records, epoch, shapes, topic_names
+        )
 
     @cached_property
     def _members(self) -> Mapping[str, ConsumerMember]:
@@ -192,18 +203,16 @@ class HeartbeatStep:
             self._records.append(records.no_partition_metadata(group.group_id))
         return group.epoch + 1
 
-    def _target(self, epoch: int, regexes: Mapping[str, ResolvedRegex]) -> tuple[int, Target]:
-        """Return the assignment's epoch and the member's target, with the records of new ones."""
+    def _new_target(self, epoch: int, regexes: Mapping[str, ResolvedRegex]) -> Target:
+        """Return the member's target of a new epoch, with the records of everybody's."""
         group, world = self._group, self._world
-        if epoch <= group.assignment_epoch:
-            return group.assignment_epoch, group.target_of(self._updated)
         made = new_target(
             group, epoch, self._members, regexes, self._cluster,
             world.default_assignor, world.now_ms,
         )  # fmt: skip
         # A target that was handed down stands in the log already, under the new id.
         self._records += made.records
-        return epoch, made.targets[self._updated.member_id]
+        return made.targets[self._updated.member_id]
 
 
 def _topics_of(regexes: Mapping[str, ResolvedRegex]) -> dict[str, frozenset[str]]:

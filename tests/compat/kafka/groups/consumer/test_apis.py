@@ -171,36 +171,62 @@ def test_offsets_are_committed_with_a_version_that_knows_epochs(version: int, co
     assert answer["topics"][0]["partitions"][0]["error_code"] == code
 
 
-def test_a_classic_member_does_not_fit_in() -> None:
-    """While the group has members it stays of its kind; an empty one becomes what is asked for."""
-    conversation = GroupConversation()
+#: a consumer of the classic protocol that wants topic t
+CLASSIC: dict[str, Any] = {
+    "group_id": "g",
+    "session_timeout_ms": 10_000,
+    "rebalance_timeout_ms": 1000,
+    "member_id": "",
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"}],
+}
+
+
+def test_where_classic_members_do_not_fit_in() -> None:
+    """If nothing migrates, a group with members stays of its kind; an empty one may change."""
+    conversation = GroupConversation({"group.consumer.migration.policy": "Disabled"})
     conversation.create("t", 1)
     conversation.join()
-    protocols = [{"name": "range", "metadata": b"\0\0\0\0\0\0"}]
-    fields: dict[str, Any] = {
-        "group_id": "g", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 1000,
-        "member_id": "", "group_instance_id": None, "protocol_type": "consumer",
-        "protocols": protocols,
-    }  # fmt: skip
+    fields = CLASSIC | {"group_instance_id": None}
     refused = conversation.ask("JoinGroup", 5, **fields)
-    assert refused["error_code"] == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert (refused["error_code"], refused["member_id"]) == (23, "")
     conversation.join(member_epoch=-1)
     assert conversation.ask("JoinGroup", 5, **fields)["error_code"] == ErrorCode.MEMBER_ID_REQUIRED
     (group,) = conversation.describe("g")
     assert group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_group_of_classic_members_stays_what_it_is() -> None:
+def test_where_a_classic_group_stays_what_it_is() -> None:
     """Nobody joins it by a heartbeat."""
-    conversation = GroupConversation({"group.initial.rebalance.delay.ms": "0"})
+    settings = {
+        "group.initial.rebalance.delay.ms": "0", "group.consumer.migration.policy": "downgrade",
+    }  # fmt: skip
+    conversation = GroupConversation(settings)
     conversation.create("t", 1)
-    conversation.ask(
-        "JoinGroup", 3, group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=1000,
-        member_id="", protocol_type="consumer",
-        protocols=[{"name": "range", "metadata": b"\0\0\0\0\0\0"}],
-    )  # fmt: skip
+    conversation.ask("JoinGroup", 3, **CLASSIC)
     answer = conversation.join()
     assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_of_both_protocols() -> None:
+    """It is described as a consumer group that tells who speaks what, and is no classic one."""
+    conversation = GroupConversation({"group.initial.rebalance.delay.ms": "0"})
+    conversation.create("t", 1)
+    classic = conversation.ask("JoinGroup", 3, **CLASSIC)
+    assert conversation.join().error_code == 0
+    (group,) = conversation.describe("g")
+    assert {one.member_id: one.member_type for one in group.members} == {
+        classic["member_id"]: 0, "A": 1,
+    }  # fmt: skip
+    (listed,) = conversation.ask("ListGroups", 5, states_filter=[], types_filter=[])["groups"]
+    assert (listed["group_type"], listed["protocol_type"]) == ("consumer", "consumer")
+    (other,) = conversation.ask("DescribeGroups", 6, groups=["g"])["groups"]
+    assert (other["error_code"], other["group_state"]) == (69, "Dead")
+    conversation.join(member_epoch=-1)
+    (listed,) = conversation.ask("ListGroups", 5, states_filter=[], types_filter=[])["groups"]
+    assert (listed["group_type"], listed["group_state"]) == ("classic", "PreparingRebalance")
+    (other,) = conversation.ask("DescribeGroups", 6, groups=["g"])["groups"]
+    assert [one["member_id"] for one in other["members"]] == [classic["member_id"]]
 
 
 def test_where_such_groups_are_turned_off() -> None:
