@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
-
-import attrs
 
 from logstore.compat.rocketmq.broker_stats import SAMPLE_INTERVAL_MS, BrokerStats
 from logstore.compat.rocketmq.clients.clients import CLIENT_SCAN_INTERVAL_MS
@@ -18,12 +17,13 @@ from logstore.compat.rocketmq.clients.subscriptions import Subscription, subscri
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection
 from logstore.compat.rocketmq.groups.broker_groups import BrokerGroups
 from logstore.compat.rocketmq.groups.consumer_filters import register_filters
+from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.pulling.held_pulls import SCAN_INTERVAL_MS, HeldPulls
 from logstore.compat.rocketmq.redelivery.delay_delivery import DelayDelivery
 from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
 from logstore.compat.rocketmq.replication.master_service import MasterService
 from logstore.compat.rocketmq.roles import checked_role, handlers_of_role
-from logstore.compat.rocketmq.sending.group_commit import GroupCommit, Offload
+from logstore.compat.rocketmq.sending.group_commit import GroupCommit, Offload, run_at_once
 from logstore.compat.rocketmq.sending.send_answers import SendAnswers
 from logstore.compat.rocketmq.sending.send_run import SendRun
 from logstore.compat.rocketmq.sending.sent_properties import PropertyRewriter
@@ -47,14 +47,13 @@ from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
+    from logstore.compat.rocketmq.pop.popping import Popping
     from logstore.compat.rocketmq.replication.follower import Follower
     from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.upkeep.store_syncs import StoreSync
 
 _log = logging.getLogger(__name__)
 
-#: what comes there is delivered by services of the broker
-_WATCHED_TOPICS = frozenset((names.SCHEDULE_TOPIC, names.TIMER_TOPIC))
 #: how often the store's services are looked at; each of them knows when it is due
 _TICK_INTERVAL_MS = 100
 _IDLE_MS_MAX = 120_000
@@ -69,29 +68,6 @@ _BEHIND_FEW_MAX = 16
 _CHECK_PAUSE_MS = 10
 #: subscriptions that came with pulls are the same again and again
 _SUBSCRIPTIONS_MAX = 4096
-
-
-def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-    """Do blocking work right here: the offload of a broker that no server drives."""
-    error: BaseException | None = None
-    try:
-        work()
-    except Exception as failure:  # noqa: BLE001 - handed to `done`, whatever it is
-        error = failure
-    done(error)
-
-
-@attrs.frozen
-class Machine:
-    """
-    Where a broker runs: its process id, which ``abort`` tells, and how much memory there is.
-
-    What lies farther back in the log than some part of the memory counts as being on the disk;
-    None is Java's guess.
-    """
-
-    process_id: int = 0
-    memory_bytes: int | None = None
 
 
 class Broker:
@@ -178,6 +154,10 @@ class Broker:
         self.timed_delivery = TimedDelivery(self)
         self.op_messages = OpMessages(self)
         self.transaction_checks = TransactionChecks(self)
+        self.revive_topic = names.revive_topic(self.settings.cluster_name)
+        #: what comes there is delivered by services of the broker
+        watched = names.SCHEDULE_TOPIC, names.TIMER_TOPIC, self.revive_topic
+        self._watched_topics = frozenset(watched)
         store.add_arrival_listener(self._arrived)
         store.dispatching.is_awaited = self._is_awaited
 
@@ -281,6 +261,18 @@ class Broker:
             settings.region, settings.cluster_name, keys.make, is_trace_on=settings.is_trace_on
         )
 
+    @cached_property
+    def popping(self) -> Popping:
+        """Pop consumption: what most brokers never need is loaded when it is asked for first."""
+        module = importlib.import_module("logstore.compat.rocketmq.pop.popping")
+        found: Popping = module.Popping(self)
+        return found
+
+    @property
+    def has_popped(self) -> bool:
+        """Tell whether there is anything of pop consumption."""
+        return "popping" in self.__dict__
+
     # connections
 
     def connect(self, peer_host: str, peer_port: int = 0) -> RemotingConnection:
@@ -297,6 +289,8 @@ class Broker:
         """Forget what was kept for a connection; groups that it was in are told."""
         self.born_hosts.pop(channel, None)
         self.held_pulls.lost(channel)
+        if self.has_popped:
+            self.popping.lost(channel)
         self.producers.lost(channel)
         with self.outbox.gathering():
             self.consumers.lost(channel)
@@ -357,7 +351,7 @@ class Broker:
 
     def _is_awaited(self, queue: tuple[str, int]) -> bool:
         """Tell whether :meth:`_arrived` does anything about messages of a queue."""
-        return self.held_pulls.is_awaited(queue) or queue[0] in _WATCHED_TOPICS
+        return self.held_pulls.is_awaited(queue) or queue[0] in self._watched_topics
 
     def _arrived(self, request: DispatchRequest) -> None:
         self.held_pulls.arrived(
@@ -367,6 +361,8 @@ class Broker:
             self.delay_delivery.arrived(request.queue_id)
         elif request.topic == names.TIMER_TOPIC:
             self.timed_delivery.arrived()
+        elif request.topic == self.revive_topic:
+            self.popping.reviving.start()
 
     # groups
 
@@ -440,6 +436,8 @@ class Broker:
         if not self.settings.is_slave:
             self.delay_delivery.start()
             self.timed_delivery.start()
+            if self.store.consume_queues.of_topic(self.revive_topic):
+                self.popping.reviving.start()
             self._check_later(self.settings.transaction_check_interval_ms)
 
     def tick(self) -> None:
@@ -487,6 +485,8 @@ class Broker:
     def close(self) -> None:
         """Stop cleanly."""
         self.delay_delivery.stop()
+        if self.has_popped:
+            self.popping.stop()
         self.op_messages.write()
         self.store.dispatch()
         self.timed_delivery.stop()

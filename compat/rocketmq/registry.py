@@ -120,5 +120,12 @@ HANDLERS = handlers_of(
         _C.LITE_PULL_MESSAGE,
         _C.RECALL_MESSAGE,
         _C.GET_BROKER_HA_STATUS,
+        _C.POP_MESSAGE,
+        _C.ACK_MESSAGE,
+        _C.PEEK_MESSAGE,
+        _C.CHANGE_MESSAGE_INVISIBLETIME,
+        _C.NOTIFICATION,
+        _C.POLLING_INFO,
+        _C.BATCH_ACK_MESSAGE,
     ),
 )

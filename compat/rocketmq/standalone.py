@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from logstore.compat.rocketmq.broker import Broker, Machine
+from logstore.compat.rocketmq.broker import Broker
+from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.name_server.name_server import NameServer
 from logstore.compat.rocketmq.name_server.routes import BrokerIdentity
 from logstore.compat.rocketmq.registrar import (

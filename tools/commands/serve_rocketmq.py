@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import attrs
 import click
 
-from logstore.compat.rocketmq.broker import Machine
+from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.second_door import SecondDoor
 from logstore.compat.rocketmq.standalone import Standalone

@@ -39,7 +39,7 @@ FLUSH_INTERVAL_MS = 1000
 #: the wheel holds up everybody else for no more messages than these
 _RUN_COUNT_MAX = 512
 #: what never succeeds, however often it is tried
-_HOPELESS = frozenset(
+HOPELESS = frozenset(
     {
         PutMessageStatus.MESSAGE_ILLEGAL,
         PutMessageStatus.PROPERTIES_SIZE_EXCEEDED,
@@ -77,6 +77,16 @@ class TimedDelivery:
     def timer_store(self) -> TimerStore | None:
         """Wheel and log, None as long as nothing was ever put into them."""
         return self._wheel
+
+    @property
+    def delivered_until_ms(self) -> int | None:
+        """Up to when all that was due is delivered; None where nothing ever waited."""
+        queue, wheel = self._queue(), self._wheel
+        if queue is None:
+            return None
+        if wheel is None or self._left or wheel.queue_offset < queue.max_queue_offset:
+            return 0
+        return wheel.read_time_ms
 
     def start(self) -> None:
         """Begin; messages that came before are there to be delivered."""
@@ -178,7 +188,7 @@ class TimedDelivery:
         result = self._broker.store.put_message(draft, is_delivery=True)
         if not result.is_ok:
             _log.error("a message of the time wheel was not delivered: %s", result.reason)
-        return result.is_ok or result.status in _HOPELESS
+        return result.is_ok or result.status in HOPELESS
 
     # lasting
 

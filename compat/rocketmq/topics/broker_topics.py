@@ -88,7 +88,7 @@ class BrokerTopics:
             _topic(names.OFFSET_MOVED_TOPIC, 1),
             _topic(names.SCHEDULE_TOPIC, _SCHEDULE_QUEUE_COUNT),
             _topic(f"{cluster}_REPLY_TOPIC", 1),
-            _topic(f"rmq_sys_REVIVE_LOG_{cluster}", settings.revive_queue_count),
+            _topic(names.revive_topic(cluster), settings.revive_queue_count),
             _topic(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, PERM_INHERIT),
             _topic(names.HALF_TOPIC, 1),
             _topic(names.OP_HALF_TOPIC, 1),

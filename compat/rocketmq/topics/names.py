@@ -84,6 +84,11 @@ def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
 
 
+def revive_topic(cluster: str) -> str:
+    """Return where a broker keeps what was popped and acknowledged."""
+    return f"{SYSTEM_PREFIX}REVIVE_LOG_{cluster}"
+
+
 def dlq_topic(group: str) -> str:
     """Return the topic for messages which the group could not consume at all."""
     return DLQ_PREFIX + group

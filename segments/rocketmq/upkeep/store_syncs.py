@@ -117,6 +117,8 @@ class StoreSyncs:
         self._queues_thorough = _Timer(rule.queue_thorough_interval_ms, now_ms)
         self._checkpoint = _Timer(rule.checkpoint_interval_ms, now_ms)
         self._running: StoreSync | None = None
+        #: whether a table may lead to nothing in the log that is not durable (pop consumption)
+        self.flushes_log_before_tables = False
 
     @property
     def is_running(self) -> bool:
@@ -139,7 +141,10 @@ class StoreSyncs:
         sync.table_writes = [(table, table.begin_persist()) for table in tables]
         if self._queues.is_due(now_ms):
             self._add_queues(sync, is_thorough=self._queues_thorough.is_due(now_ms))
-        if self._log.is_due(now_ms):
+        if sync.table_writes and self.flushes_log_before_tables:
+            self.commit_log.commit(0)
+            self._add_log(sync, is_thorough=True)
+        elif self._log.is_due(now_ms):
             self._add_log(sync, is_thorough=self._log_thorough.is_due(now_ms))
         if self._checkpoint.is_due(now_ms) and self.checkpoint.write():
             sync.checkpoint = self.checkpoint

@@ -456,8 +456,8 @@ def test_counters_over_a_minute(peer: Peer) -> None:
 
 def test_a_request_that_nobody_knows(peer: Peer) -> None:
     """Codes that are not served get Java's answer."""
-    answer = peer.ask(200050, {})
-    assert (answer.code, answer.remark) == (3, " request type 200050 not supported")
+    answer = peer.ask(200070, {})
+    assert (answer.code, answer.remark) == (3, " request type 200070 not supported")
 
 
 def test_an_expression_is_checked_before_it_is_used() -> None:

@@ -1,0 +1,1 @@
+"""Pop consumption: messages handed out for a time, and again unless they are acknowledged."""
