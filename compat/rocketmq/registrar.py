@@ -15,6 +15,7 @@ import attrs
 
 from logstore.compat.connection import Connection
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection
+from logstore.compat.rocketmq.found_queues import queues_at, queues_in_table
 from logstore.compat.rocketmq.name_server.registration import (
     Registration,
     crc_of,
@@ -26,9 +27,11 @@ from logstore.compat.rocketmq.registry import Handlers
 from logstore.compat.rocketmq.wire.bodies import json_body
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields, read_flag
+from logstore.compat.rocketmq.wire.message_queue import MessageQueue
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.rocketmq.wire.remoting import Command
-from logstore.compat.waiting import Timers
+from logstore.compat.waiting import Later, Timers
+from logstore.errors import LogStoreError
 from logstore.host import Clock
 from logstore.segments.rocketmq.tables.data_version import DataVersion
 from logstore.segments.rocketmq.tables.topics import PERM_READ, PERM_WRITE, TopicConfig
@@ -95,6 +98,10 @@ class NameServerLink(Protocol):
         """Say goodbye."""
         ...
 
+    def find_queues(self, topic: str) -> Later[list[MessageQueue]] | None:
+        """Return the queues of a topic, on all brokers; None if it cannot be asked now."""
+        ...
+
 
 class LocalLink:
     """A name server in this process: it is told by a call."""
@@ -124,6 +131,10 @@ class LocalLink:
         """Say goodbye."""
         broker = self._broker.identity()
         self._routes.unregister(broker.cluster, broker.address, broker.name)
+
+    def find_queues(self, topic: str) -> Later[list[MessageQueue]] | None:
+        """Return the queues of a topic, on all brokers."""
+        return queues_in_table(self._routes, topic)
 
 
 class RemoteLink:
@@ -177,6 +188,12 @@ class RemoteLink:
         if self._channel is not None:
             fields = _header(self._broker)
             self._channel.tell(RequestCode.UNREGISTER_BROKER, fields)
+
+    def find_queues(self, topic: str) -> Later[list[MessageQueue]] | None:
+        """Return the queues of a topic, on all brokers; None if there is no connection."""
+        if self._channel is None or not self._channel.is_open:
+            return None
+        return queues_at(self._channel, topic)
 
     def _connect(self, host: str, port: int) -> RemotingConnection:
         connection = RemotingConnection(self, host, port)
@@ -300,6 +317,16 @@ class Registrar:
         )
         for link in self.links:
             link.register(registration)
+
+    def find_queues(self, topic: str) -> Later[list[MessageQueue]]:
+        """Return the queues of a topic, on all brokers; fails where no name server is there."""
+        for link in self.links:
+            found = link.find_queues(topic)
+            if found is not None:
+                return found
+        later: Later[list[MessageQueue]] = Later()
+        later.fail(LogStoreError("no name server can be reached"))
+        return later
 
     def stop(self) -> None:
         """Say goodbye to all name servers."""

@@ -173,6 +173,7 @@ class Standalone:
         ]
         self.registrar.links = links
         self.broker.topics.on_change = self.registrar.topic_changed
+        self.broker.topics.find_queues = self.registrar.find_queues
         self.broker.defers_work = True
         self.broker.start_housekeeping()
         self.registrar.start()

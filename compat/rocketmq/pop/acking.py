@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.pop.checkpoints import Ack
@@ -21,7 +22,6 @@ from logstore.segments.rocketmq.tables.json_fields import (
     JsonTypeError,
     as_int,
     as_int32,
-    as_list,
     as_text,
 )
 
@@ -121,8 +121,7 @@ class _BatchAck:
             as_int32(found("rq", "reviveQueueId")),
             broker_name,
         )
-        bits = as_list(found("b", "bitSet") or None)
-        self._bits = [as_int32(one) & 0xFF for one in bits]
+        self._bits = base64.b64decode(as_text(found("b", "bitSet") or ""), validate=True)
 
     def queue_offsets(self) -> Iterator[int]:
         """Yield the queue offsets of the messages."""

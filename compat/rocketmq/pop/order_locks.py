@@ -168,9 +168,9 @@ class OrderLocks:
         if timer is not None:
             timer.cancel()
         until_ms = self._locked_until(info)
-        if until_ms is not None:
-            delay_ms = until_ms - self._broker.host.clock.wall_ms()
-            self._timers[key] = self._broker.timers.after(delay_ms, lambda: self._freed(*key))
+        now_ms = self._broker.host.clock.wall_ms()
+        delay_ms = 0 if until_ms is None else until_ms - now_ms
+        self._timers[key] = self._broker.timers.after(delay_ms, lambda: self._freed(*key))
 
     def _freed(self, topic: str, group: str, queue_id: int) -> None:
         self._timers.pop((topic, group, queue_id), None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.pop.order_locks import OrderLocks
 from logstore.compat.rocketmq.pop.pop_waits import PopWaits
 from logstore.compat.rocketmq.pop.revive_log import ReviveLog
 from logstore.compat.rocketmq.pop.reviving import Reviving
+from logstore.segments.rocketmq.tables.message_request_modes import MessageRequestModeTable
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -33,6 +35,16 @@ class Popping:
         # Where the table of offsets leads behind a pop its checkpoint must be on the disk.
         broker.store.syncs.flushes_log_before_tables = True
         self.reviving.start()
+
+    @cached_property
+    def request_modes(self) -> MessageRequestModeTable:
+        """How groups get their messages, where somebody said so."""
+        store = self._broker.store
+        table = MessageRequestModeTable(
+            self._broker.host, f"{store.directory}/config", store.options.release
+        )
+        table.load()
+        return table
 
     def arrived(self, topic: str, queue_id: int) -> None:
         """Wake whoever waits for messages of a queue."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -17,6 +18,9 @@ from logstore.segments.rocketmq.tables.topics import (
     TopicConfig,
     TopicTable,
 )
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.found_queues import FindQueues
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +60,8 @@ class BrokerTopics:
         self._settings = settings
         self.on_change: Callable[[TopicConfig], None] | None = None
         self.on_remove: Callable[[str], None] | None = None
+        #: asks a name server for a topic's queues, those of other brokers among them
+        self.find_queues: FindQueues | None = None
         #: beside the well-known ones, those named after broker and cluster
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
         #: topics that were found fit to be sent to without another look

@@ -16,7 +16,13 @@ from logstore.compat.rocketmq.wire.codes import RequestCode
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
 
 #: what may stay without an answer: pulls that wait, ends that leave a transaction open
-SILENT = {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.END_TRANSACTION}
+SILENT = {
+    RequestCode.PULL_MESSAGE,
+    RequestCode.LITE_PULL_MESSAGE,
+    RequestCode.END_TRANSACTION,
+    RequestCode.POP_MESSAGE,
+    RequestCode.NOTIFICATION,
+}
 #: what everybody asks for, and must get whatever others have left
 LISTS = (
     RequestCode.GET_ALL_TOPIC_CONFIG,
@@ -42,6 +48,7 @@ _TEXTS = st.sampled_from(
         "", "0", "1", "-1", "9223372036854775807", "99999999999999999999", "true", "x", "a||b",
         TOPIC, "g", "%RETRY%g", "TBW102", "*", "||", "\u0000", "TAGS\x01a\x02", "\x01\x02\x01",
         "SQL92", "producers", "c1", "7F00000100002A9F0000000000000000",
+        "0 0 1 0 0 broker-a 0 0", "0 1 1 999 0 broker-a 0 0",
     ]
 )  # fmt: skip
 _NAMES = st.sampled_from(
@@ -53,6 +60,8 @@ _NAMES = st.sampled_from(
         "groupName", "commitLogOffset", "commitOrRollback", "tranStateTableOffset", "attributes",
         "readQueueNums", "writeQueueNums", "topicFilterType", "order", "index", "count",
         "statsName", "statsKey", "srcGroup", "destGroup", "readable", "properties", "batch",
+        "invisibleTime", "pollTime", "bornTime", "initMode", "expType", "exp", "extraInfo",
+        "attemptId",
     ]
 )  # fmt: skip
 _JSON = st.sampled_from(
@@ -64,7 +73,10 @@ _JSON = st.sampled_from(
         b'{"clientID":"c\xff","consumerDataSet":[{"groupName":"g\\udfff"}],"producerDataSet":[]}',
         b'{"mqSet":[{"topic":1}],"clientId":"c","consumerGroup":"g"}',
         b'{"groupName":"g","retryQueueNums":-1}', b'{"groupName":"g","attributes":[]}',
-        b'{"subscriptionData":[]}', b'{"subscriptionData":{"expressionType":1,"subString":2}}',
+        b'{"subscriptionData":[]}',
+        b'{"brokerName":"b","acks":[{"c":"g","t":"orders","r":"0","b":"Bw=="}]}',
+        b'{"topic":"orders","consumerGroup":"g","clientId":"c","strategyName":"AVG"}',
+        b'{"subscriptionData":{"expressionType":1,"subString":2}}',
         b'{"topicConfigList":[{}]}', b'{"groupConfigList":[1]}', b"a=b\n=\nmaxMessageSize=x",
     ]
 ) | st.binary(max_size=40)  # fmt: skip
@@ -73,7 +85,7 @@ _JSON = st.sampled_from(
 @pytest.fixture(scope="module")
 def peers() -> Iterator[Iterator[Peer]]:
     """Yield clients of one broker that has a few messages and a consumer."""
-    broker = a_broker(settings={"enablePropertyFilter": "true"})
+    broker = a_broker(settings={"enablePropertyFilter": "true", "timerWheelEnable": "true"})
     first = Peer(broker)
     for _ in range(3):
         first.produce(properties="TAGS\x01a\x02")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Mapping
 
@@ -104,7 +105,7 @@ class PopStage:
         entry = {
             "c": GROUP, "t": TOPIC, "r": words[4], "so": start, "q": int(words[6]),
             "rq": int(words[3]), "pt": int(words[1]), "it": int(words[2]),
-            "b": list(bits.to_bytes((bits.bit_length() + 7) // 8, "little")),
+            "b": base64.b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little")).decode(),
         }  # fmt: skip
         body = orjson.dumps({"brokerName": "broker-a", "acks": [entry]})
         return self.peer.ask(RequestCode.BATCH_ACK_MESSAGE, {}, body)
