@@ -1,5 +1,5 @@
 """
-What a broker's role (``brokerRole``) means to its clients: a slave takes no messages.
+What a broker's role (``brokerRole``) means to its clients: a slave takes no messages, pops included.
 
 As in 5.5.0 it lets consumers read only where ``slaveReadEnable`` is set on it, too.
 (``BrokerStartup``, ``SendMessageProcessor.rejectRequest``, ``PullMessageProcessor.rejectRequest``)
@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["MASTER_ID", "checked_role", "handlers_of_role"]
 
 MASTER_ID = 0
-_SENDS = (
+_WRITES = (
     RequestCode.SEND_MESSAGE,
     RequestCode.SEND_MESSAGE_V2,
     RequestCode.SEND_BATCH_MESSAGE,
     RequestCode.CONSUMER_SEND_MSG_BACK,
+    RequestCode.POP_MESSAGE,
+    RequestCode.ACK_MESSAGE,
+    RequestCode.BATCH_ACK_MESSAGE,
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
 )
 _PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 _REMARK = "[REJECTREQUEST]system busy, start flow control for a while"
@@ -54,12 +58,12 @@ def checked_role(settings: Settings) -> Settings:
 
 
 def handlers_of_role(settings: Settings) -> Handlers:
-    """Return who serves which code: to a slave nobody sends, and from it not everybody reads."""
+    """Return who serves which code: to a slave nobody sends, and not everybody reads from it."""
     if not settings.is_slave:
         return HANDLERS
     return {
         **HANDLERS,
-        **{int(code): _handler(code, _reject) for code in _SENDS},
+        **{int(code): _handler(code, _reject) for code in _WRITES},
         **{int(code): _handler(code, _rejects_unless_readable(code)) for code in _PULLS},
     }
 

@@ -1,0 +1,43 @@
+"""Pop consumption with the official Java client: ours is told the same of as the real broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logstore.tools.dev.rocketmq_jars import compiled, java
+from tests.interop.rocketmq_programs import JAVA_SOURCES, Sections, run_program
+from tests.interop.rocketmq_sessions import started
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+
+SOURCES = [*JAVA_SOURCES, Path(__file__).parent / "rocketmq_java_5" / "Popping.java"]
+SCENARIOS = {"again", "changed", "in order", "pushed", "waiting"}
+
+
+def popped(which: str, directory: Path) -> Sections:
+    """Run the program against one broker, and return what it printed."""
+    directory.mkdir()
+    broker = started(which, directory)
+    try:
+        command = java(
+            "5",
+            "Popping",
+            broker.bootstrap,
+            broker.broker_address,
+            classes=compiled("5", SOURCES),
+            home=directory / "java",
+        )
+        return run_program(command)
+    finally:
+        broker.stop(kill=True)
+
+
+def test_popping(tmp_path: Path) -> None:
+    """What is popped, comes again, is put off, is popped in order and pushed is the same."""
+    real, ours = popped("real", tmp_path / "real"), popped("ours", tmp_path / "ours")
+    assert set(real) == SCENARIOS, real.get("stderr")
+    assert [line for lines in real.values() for line in lines if line.startswith("!!")] == []
+    assert ours == real
+    assert sum(map(len, real.values())) > 50
