@@ -1,5 +1,5 @@
 """
-What a broker's role (``brokerRole``) means to its clients: a slave takes no messages, pops included.
+What a broker's role (``brokerRole``) means to its clients: to a slave nobody sends, nor pops.
 
 As in 5.5.0 it lets consumers read only where ``slaveReadEnable`` is set on it, too.
 (``BrokerStartup``, ``SendMessageProcessor.rejectRequest``, ``PullMessageProcessor.rejectRequest``)

@@ -175,7 +175,7 @@ public class Popping {
         };
     }
 
-    /** Some are acknowledged, alone and in a batch; the others come again, and then no more. */
+    /** Some are acknowledged, alone and in a batch; the others (of one pop: their order is known) come again, then no more. */
     static void again(Lab lab) throws Exception {
         Popping one = new Popping(lab, 1);
         one.pop(one.header(-1, 32, 5000, 0));
@@ -184,7 +184,7 @@ public class Popping {
         List<MessageExt> second = one.pop(one.header(-1, 32, 5000, 0));
         lab.say("ack: %s", one.ack(handleOf(first.get(1))).getStatus());
         CompletableFuture<AckResult> batch = new CompletableFuture<>();
-        List<String> handles = List.of(handleOf(first.get(0)), handleOf(first.get(3)), handleOf(second.get(0)));
+        List<String> handles = List.of(handleOf(first.get(0)), handleOf(second.get(0)), handleOf(second.get(1)));
         one.client.batchAckMessageAsync(lab.broker, TIMEOUT_MS, told(batch), one.topic, one.group, handles);
         lab.say("batch: %s", batch.get(TIMEOUT_MS, TimeUnit.MILLISECONDS).getStatus());
         Thread.sleep(11_000);
@@ -192,7 +192,7 @@ public class Popping {
         for (MessageExt message : again) lab.say("ack: %s", one.ack(handleOf(message)).getStatus());
         Thread.sleep(9_000);
         one.pop(one.header(-1, 32, 4000, 0));
-        var stats = lab.admin().examineConsumeStats(one.group);
+        var stats = lab.admin().examineConsumeStats(lab.broker, one.group, one.topic, TIMEOUT_MS);
         lab.say("behind by %d in %d queues", stats.computeTotalDiff(), stats.getOffsetTable().size());
         var retried = lab.admin().examineTopicConfig(lab.broker, "%RETRY%" + one.group + "_" + one.topic);
         lab.say("retry topic: %d queues, perm %d", retried.getReadQueueNums(), retried.getPerm());
