@@ -155,6 +155,16 @@ class ServerThread:
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
+    def catch_up(self) -> None:
+        """Make the calls of all services that are due after somebody pushed the clock."""
+        services = self._service, *(served.service for served in self._more)
+
+        def work() -> None:
+            for service in services:
+                service.timers.catch_up()
+
+        self.call(work)
+
     def stop(self) -> None:
         """Hang up on everybody and end the thread; raise what ended it before, if anything."""
         if self._thread is None or self._loop is None or self._stopping is None:

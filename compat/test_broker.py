@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Mapping
+from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
+from logstore.compat.faults.request_faults import RequestFaults
 from logstore.compat.kafka.in_thread import KafkaInThread
 from logstore.compat.rocketmq.in_thread import RocketMQInThread
 from logstore.host import Host
-from logstore.os_host import system_host
+from logstore.testing.faulty_files import FaultyFileSystem
+from logstore.testing.manual_clock import ManualClock
+from logstore.testing.running_clock import RunningClock
+from logstore.testing.simulated_disk import SimulatedDisk
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from logstore.compat.bridge.in_thread import BridgeInThread
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
+    from logstore.testing.disk_faults import DiskFaults
+    from logstore.testing.power_loss import PowerLoss
 
 ResultT = TypeVar("ResultT")
 
@@ -48,6 +55,20 @@ class TestBroker:
 
     `protocols` says who is served, on either layout: ``("kafka", "rocketmq")`` for both. Then
     `port` is Kafka's if Kafka is among them, and :attr:`name_server` the other address.
+
+    It fails when told to::
+
+        broker.faults.fail("Produce", "NOT_ENOUGH_REPLICAS", topic="orders", times=3)
+        broker.faults.drop("Fetch", when="after")
+        broker.disk.fail_next("sync", errno.EIO)
+        broker.clock.advance(60_000)
+        broker.move_leaders("orders")
+        broker.crash()
+        broker.start()
+
+    What is on the disk is really there, so a crash loses nothing that the operating system has. A
+    `host` with a simulated disk can lose power: ``SimulatedHost(clock=RunningClock())`` from
+    :mod:`logstore.testing`, with :meth:`crash`.
     """
 
     __test__ = False  # a class named Test... is not a test
@@ -69,12 +90,21 @@ class TestBroker:
         self.protocols = (layout,) if protocols is None else tuple(protocols)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._ports = port, broker_port
+        #: those that it had before it crashed
+        self._ports_before: tuple[int, ...] = ()
         self._settings = settings or {}
         self._emulate = emulate
         assert emulate is None or self.protocols == ("kafka",) == (layout,), (
             "for Kafka's own layout"
         )
-        self._host = system_host() if host is None else host
+        if host is None:
+            host = Host(FaultyFileSystem(), RunningClock(), Random())
+        self._host = host
+        #: the requests that are to fail; they stay planned when the broker stops
+        self.faults = RequestFaults()
+        self.faults.run = self._run
+        if isinstance(host.clock, ManualClock):
+            host.clock.on_push = self._clock_pushed
         self._served: KafkaInThread | RocketMQInThread | BridgeInThread | None = None
 
     @property
@@ -99,6 +129,20 @@ class TestBroker:
         return self._served
 
     @property
+    def disk(self) -> DiskFaults:
+        """What is to go wrong with the files."""
+        fs = self._host.fs
+        assert isinstance(fs, FaultyFileSystem | SimulatedDisk), f"nothing fails in {fs}"
+        return fs.faults
+
+    @property
+    def clock(self) -> ManualClock:
+        """The broker's time, to be pushed on; what is due by then has been done on return."""
+        clock = self._host.clock
+        assert isinstance(clock, ManualClock), f"nobody can push {clock}"
+        return clock
+
+    @property
     def port(self) -> int:
         """The port that clients connect to."""
         return self._running.port
@@ -121,9 +165,30 @@ class TestBroker:
         assert thread is not None, "the broker runs only within the with statement"
         return thread.call(work)
 
+    def _run(self, work: Callable[[], ResultT]) -> ResultT:
+        """Run `work` where requests are served, if they are."""
+        return work() if self._served is None else self.call(work)
+
+    def _clock_pushed(self) -> None:
+        if self._served is not None and self._served.thread is not None:
+            self._served.thread.catch_up()
+
+    def move_leaders(self, topic: str, partition: int | None = None) -> dict[int, int]:
+        """
+        Begin the next leader epoch of a Kafka partition, or of all of a topic; return the epochs.
+
+        Raises:
+            ValueError: there is no such partition.
+
+        """
+        from logstore.compat.kafka.faults.leaders import move_leaders
+
+        assert self.layout == "kafka", "RocketMQ's layout knows no leader epochs"
+        return self.call(lambda: move_leaders(self.broker, topic, partition))
+
     def start(self) -> Self:
         """
-        Open the store and serve it.
+        Open the store and serve it; after :meth:`crash` the same data on the same ports.
 
         Raises:
             ConfigError: a setting has a value that is not allowed.
@@ -132,14 +197,16 @@ class TestBroker:
 
         """
         assert self._served is None, "the broker runs already"
+        end = self.stop if not self.directory else self.crash
         if not self.directory:
             self._temporary = tempfile.TemporaryDirectory(prefix="logstore-")
             self.directory = self._temporary.name
         try:
             self._served = self._open()
-            self._served.start(*self._ports)
+            self._served.make_faulty(self.faults)
+            self._served.start(*(self._ports_before or self._ports))
         except BaseException:
-            self.stop()
+            end()
             raise
         return self
 
@@ -155,9 +222,38 @@ class TestBroker:
             return KafkaInThread(self._host, self.directory, self._settings, self._emulate)
         return RocketMQInThread(self._host, self.directory, self._settings)
 
+    def crash(self, loss: PowerLoss | None = None) -> None:
+        """
+        Stop as a killed process does; :meth:`start` finds what it left. Fine if it does not run.
+
+        With a `loss` the simulated machine loses power, too: say what of the unsynced stays.
+        """
+        served, self._served = self._served, None
+        if served is not None:
+            self._ports_before = served.ports
+            try:
+                served.stop()
+            finally:
+                served.abandon()
+        if loss is not None:
+            fs = self._host.fs
+            assert isinstance(fs, SimulatedDisk), f"no power is lost in {fs}"
+            fs.power_loss(loss)
+
+    def restart(self) -> None:
+        """Stop cleanly, and start on the same data and ports. Clients find it gone in between."""
+        served, self._served = self._running, None
+        self._ports_before = served.ports
+        try:
+            served.stop()
+        finally:
+            served.close()
+        self.start()
+
     def stop(self) -> None:
         """Stop cleanly; a temporary directory goes away. Fine if it does not run."""
         served, self._served = self._served, None
+        self._ports_before = ()
         try:
             if served is not None:
                 served.stop()

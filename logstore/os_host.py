@@ -91,6 +91,11 @@ class SystemFile:
         """Return the descriptor for zero-copy sends."""
         return self._descriptor
 
+    def release(self) -> int:
+        """Return the descriptor, which is the caller's to close from now on."""
+        descriptor, self._descriptor = self._descriptor, -1
+        return descriptor
+
     def close(self) -> None:
         """Give the descriptor back."""
         if self._descriptor >= 0:

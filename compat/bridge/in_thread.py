@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.bridge import Bridge
 from logstore.compat.kafka import in_thread as kafka_in_thread
+from logstore.compat.kafka.faults.faulty_connection import make_faulty as fail_kafka
 from logstore.compat.rocketmq import in_thread as rocketmq_in_thread
+from logstore.compat.rocketmq.faults.faulty_connection import make_faulty as fail_rocketmq
 from logstore.compat.running import Served, ServerThread
 from logstore.host import Host
 
 if TYPE_CHECKING:
+    from logstore.compat.faults.request_faults import RequestFaults
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
     from logstore.compat.server import Server
@@ -62,6 +65,20 @@ class BridgeInThread:
         if "kafka" in self._protocols:
             return self.bridge.kafka.advertised_port
         return self.name_server_port
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """What :meth:`start` is told to serve where it serves now."""
+        broker_port = self.rocketmq.advertised_port if "rocketmq" in self._protocols else 0
+        return self.port, broker_port, self.name_server_port
+
+    def make_faulty(self, faults: RequestFaults) -> None:
+        """Let requests to all of them meet `faults`; to be called before the start."""
+        fail_kafka(self.kafka, faults)
+        fail_rocketmq(self.rocketmq, faults)
+        name_server = self.bridge.standalone.name_server
+        if name_server is not None:
+            fail_rocketmq(name_server, faults)
 
     def start(self, port: int, broker_port: int, name_server_port: int = 0) -> None:
         """Serve; `port` is Kafka's, or with RocketMQ alone the name server's."""

@@ -84,6 +84,8 @@ class Broker:
         #: how produce requests of a version that start with certain bytes are understood
         self.produce_routes: dict[tuple[int, bytes], ProduceRoute] = {}
         self._producer_ids = range(0)
+        #: a test may want other connections, some of whose requests fail
+        self.make_connection: Callable[[Broker, str], KafkaConnection] = KafkaConnection
         #: the release whose clients are served, if it is not the newest
         self.emulation: Emulation | None = None
         #: a client's transactional records need a transaction that the coordinator knows of
@@ -151,7 +153,7 @@ class Broker:
 
     def connect(self, peer_host: str, peer_port: int = 0) -> KafkaConnection:  # noqa: ARG002
         """Return the sans-IO side of a new connection."""
-        return KafkaConnection(self, peer_host)
+        return self.make_connection(self, peer_host)
 
     def disconnected(self, connection: KafkaConnection) -> None:
         """Forget what was kept for a connection."""

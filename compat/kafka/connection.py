@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.produce_route import ProduceRoute
 
 _log = logging.getLogger(__name__)
-_API_VERSIONS = 18
+API_VERSIONS = 18
 _unpack_header = REQUEST_HEADER.unpack_from
 
 
@@ -119,8 +119,7 @@ class KafkaConnection:
 
     def _handle(self, frame: memoryview) -> None:
         key, version, correlation_id = _unpack_header(frame)
-        emulation = self.broker.emulation
-        api = APIS.get(key) if emulation is None else emulation.api(key, version)
+        api = self._api(key, version)
         if api is None or not api.version_min <= version <= api.version_max:
             self._refuse_version(key, version, correlation_id)
             return
@@ -149,6 +148,10 @@ class KafkaConnection:
             self.output += encode(answer)
         except Exception as error:  # noqa: BLE001 - the request was sound, whatever this is
             self._break_off(error)
+
+    def _api(self, key: int, version: int) -> Api | None:
+        emulation = self.broker.emulation
+        return APIS.get(key) if emulation is None else emulation.api(key, version)
 
     def _read_client_id(self, frame: memoryview) -> int:
         """Note the client id, which rarely changes; return the position after it."""
@@ -212,7 +215,7 @@ class KafkaConnection:
 
     def _refuse_version(self, key: int, version: int, correlation_id: int) -> None:
         """Answer an ApiVersions of another time in version 0; hang up on everything else."""
-        if key == _API_VERSIONS:
+        if key == API_VERSIONS:
             self.output.append(self.broker.unsupported_api_versions(correlation_id))
             return
         _log.info("closing the connection of %s: API %s v%s", self.client.host, key, version)

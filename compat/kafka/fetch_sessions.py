@@ -84,6 +84,11 @@ class FetchSessions:
         """Return the ids of all sessions, oldest first."""
         return list(self._sessions)
 
+    def partitions_of(self, session_id: int) -> list[PartitionKey]:
+        """Return the partitions that a session holds, in the order in which they are served."""
+        session = self._sessions.get(session_id)
+        return [] if session is None else list(session.partitions)
+
     def close(self, session_id: int) -> None:
         """Forget a session, if it is there."""
         self._sessions.pop(session_id, None)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.broker import Broker
+from logstore.compat.kafka.faults.faulty_connection import make_faulty
 from logstore.compat.running import ServerThread
 from logstore.host import Host
+
+if TYPE_CHECKING:
+    from logstore.compat.faults.request_faults import RequestFaults
 
 #: what a test wants otherwise than a production broker
 TEST_SETTINGS: Mapping[str, str] = {
@@ -30,6 +35,15 @@ class KafkaInThread:
     def port(self) -> int:
         """The port that clients connect to."""
         return self.broker.advertised_port
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """What :meth:`start` is told to serve where it serves now."""
+        return self.port, 0
+
+    def make_faulty(self, faults: RequestFaults) -> None:
+        """Let requests meet `faults`; to be called before the start."""
+        make_faulty(self.broker, faults)
 
     def start(self, port: int, broker_port: int) -> None:
         """Serve on `port`; there is no second one."""

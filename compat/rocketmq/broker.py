@@ -14,7 +14,7 @@ from logstore.compat.rocketmq.clients.consumers import ConsumerGroup, Consumers
 from logstore.compat.rocketmq.clients.producers import Producers
 from logstore.compat.rocketmq.clients.queue_locks import QueueLocks
 from logstore.compat.rocketmq.clients.subscriptions import Subscription, subscription_to
-from logstore.compat.rocketmq.connection import Channel, RemotingConnection
+from logstore.compat.rocketmq.connection import Channel, MakeConnection, RemotingConnection
 from logstore.compat.rocketmq.groups.broker_groups import BrokerGroups
 from logstore.compat.rocketmq.groups.consumer_filters import register_filters
 from logstore.compat.rocketmq.machine import Machine
@@ -133,6 +133,7 @@ class Broker:
         self.fingerprints: dict[str, int] = {}
         #: where each connection's messages are born
         self.born_hosts: dict[Channel, HostAddress] = {}
+        self.make_connection: MakeConnection = RemotingConnection  # a test may want others
 
     def _open_services(self) -> None:
         store = self.store
@@ -277,7 +278,7 @@ class Broker:
 
     def connect(self, peer_host: str, peer_port: int = 0) -> RemotingConnection:
         """Return the sans-IO side of a new connection."""
-        connection = RemotingConnection(self, peer_host, peer_port)
+        connection = self.make_connection(self, peer_host, peer_port)
         try:
             address = HostAddress.of(peer_host, peer_port)
         except ValueError:  # no address at all, as of a socket without one

@@ -181,19 +181,23 @@ class RemotingConnection:
     def received(self, count: int) -> None:
         """Serve every whole frame that has arrived."""
         self._frames.received(count)
+        self._attend(self._serve)
+        if self.is_closing:
+            self._frames.clear()
+
+    def _attend(self, serve: Callable[[], None]) -> None:
+        """Serve what one read brought: all that it gives goes out together."""
         outbox = self.service.outbox
         outbox.hold()
         self._is_serving = True
         try:
-            self._serve()
+            serve()
             self.service.requests_served()
         except Exception as error:  # noqa: BLE001 - logged with its traceback
             self._break_off(error)
         finally:
             self._is_serving = False
             outbox.release()
-        if self.is_closing:
-            self._frames.clear()
 
     def feed(self, data: bytes) -> list[Chunk]:
         """Receive `data` and take out what is to be sent: for tests, which have no socket."""
@@ -227,38 +231,42 @@ class RemotingConnection:
         self.say([])
 
     def _serve(self) -> None:
-        frames, send_run = self._frames, self.service.send_run
+        send_run = self.service.send_run
         try:
-            while not self.is_closing:
-                frame = frames.next_frame()
-                if frame is None:
-                    break
-                if send_run is not None:
-                    header = json_header_of(frame)
-                    if header.startswith(SEND_PREFIX) and send_run.take(
-                        self.channel, header, frame[4 + len(header) :]
-                    ):
-                        continue
-                    if send_run.is_filled:
-                        self.output += send_run.finish()
-                    if header.startswith(BATCH_PREFIX):
-                        answer = send_run.batches.answer(
-                            self.channel, header, frame[4 + len(header) :]
-                        )
-                        if answer is not None:
-                            self.output += answer
-                            continue
-                command = decode_command(frame)
-                if command.flag & RESPONSE_FLAG:
-                    self.channel.answered(command)
-                else:
-                    self._handle(command)
+            self._serve_frames(send_run)
         except (FrameError, MalformedFrameError) as error:
             _log.info("closing the connection of %s: %s", self.channel.address, error)
             self.is_closing = True
         finally:
             if send_run is not None and send_run.is_filled:
                 self.output += send_run.finish()
+
+    def _serve_frames(self, send_run: SendRun | None) -> None:
+        frames = self._frames
+        while not self.is_closing:
+            frame = frames.next_frame()
+            if frame is None:
+                break
+            if send_run is not None:
+                header = json_header_of(frame)
+                if header.startswith(SEND_PREFIX) and send_run.take(
+                    self.channel, header, frame[4 + len(header) :]
+                ):
+                    continue
+                if send_run.is_filled:
+                    self.output += send_run.finish()
+                if header.startswith(BATCH_PREFIX):
+                    answer = send_run.batches.answer(self.channel, header, frame[4 + len(header) :])
+                    if answer is not None:
+                        self.output += answer
+                        continue
+            self._serve_command(decode_command(frame))
+
+    def _serve_command(self, command: Command) -> None:
+        if command.flag & RESPONSE_FLAG:
+            self.channel.answered(command)
+        else:
+            self._handle(command)
 
     def _handle(self, request: Command) -> None:
         handler = self.service.handlers.get(request.code)
@@ -288,7 +296,12 @@ class RemotingConnection:
         if isinstance(answer, Later):
             self._wait(request, answer, is_raw=is_raw)  # pyright: ignore[reportUnknownArgumentType]
         elif not request.flag & ONEWAY_FLAG:
-            self.output += answer if is_raw else encode_response(request, answer)
+            self._answer(request, answer if is_raw else encode_response(request, answer))
+
+    def _answer(self, request: Command, answer: list[Chunk]) -> None:
+        """Send what answers `request`, in whatever way it was found."""
+        del request
+        self.say(answer)
 
     def _wait(self, request: Command, later: Later[Any], *, is_raw: bool) -> None:
         request.body = _NOTHING  # its memory is for the next frames
@@ -297,7 +310,7 @@ class RemotingConnection:
             if self._is_lost or request.flag & ONEWAY_FLAG:
                 return
             try:
-                self.say(answer if is_raw else encode_response(request, answer))
+                self._answer(request, answer if is_raw else encode_response(request, answer))
             except Exception as error:  # noqa: BLE001 - whoever answers is not to blame
                 self._failed(request, error)
 
@@ -319,9 +332,13 @@ class RemotingConnection:
         ext_fields: Mapping[str, str] | None = None,
     ) -> None:
         if not request.flag & ONEWAY_FLAG:
-            self.say(encode_response(request, Response(code, remark, ext_fields)))
+            self._answer(request, encode_response(request, Response(code, remark, ext_fields)))
 
     def _break_off(self, error: Exception) -> None:
         """Close: a fault of ours must not take the broker down with it."""
         _log.error("closing the connection of %s", self.channel.address, exc_info=error)
         self.is_closing = True
+
+
+#: makes the sans-IO side of a connection: of which service, to which host and port
+MakeConnection = Callable[[RemotingService, str, int], RemotingConnection]

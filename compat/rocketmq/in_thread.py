@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from logstore.compat.rocketmq.faults.faulty_connection import make_faulty
 from logstore.compat.rocketmq.standalone import Standalone
 from logstore.compat.running import Served, ServerThread
 from logstore.host import Host
 
 if TYPE_CHECKING:
+    from logstore.compat.faults.request_faults import RequestFaults
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.server import Server
 
@@ -36,6 +38,17 @@ class RocketMQInThread:
     def broker(self) -> Broker:
         """The broker beside the name server."""
         return self.standalone.broker
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """What :meth:`start` is told to serve where it serves now."""
+        return self.port, self.broker.advertised_port
+
+    def make_faulty(self, faults: RequestFaults) -> None:
+        """Let requests to both meet `faults`; to be called before the start."""
+        for service in (self.broker, self.standalone.name_server):
+            if service is not None:
+                make_faulty(service, faults)
 
     def start(self, port: int, broker_port: int) -> None:
         """Serve the name server on `port` and the broker on `broker_port`."""

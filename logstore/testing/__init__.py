@@ -15,6 +15,7 @@ from logstore.testing.crash_points import (
 )
 from logstore.testing.disk_faults import DiskFaults
 from logstore.testing.disk_journal import DiskJournal, Operation
+from logstore.testing.faulty_files import FaultyFileSystem
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.power_loss import (
     CORNERS,
@@ -28,6 +29,7 @@ from logstore.testing.power_loss import (
     PowerLoss,
     PowerLost,
 )
+from logstore.testing.running_clock import RunningClock
 from logstore.testing.simulated_disk import SimulatedDisk
 from logstore.testing.simulated_host import SimulatedHost
 
@@ -43,11 +45,13 @@ __all__ = [
     "DiskFaults",
     "DiskJournal",
     "FailurePoint",
+    "FaultyFileSystem",
     "Kept",
     "ManualClock",
     "Operation",
     "PowerLoss",
     "PowerLost",
+    "RunningClock",
     "SimulatedDisk",
     "SimulatedHost",
     "every_failure",

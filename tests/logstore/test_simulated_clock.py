@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from logstore.host import Clock, Host
-from logstore.testing import ManualClock, SimulatedHost
+from logstore.testing import ManualClock, RunningClock, SimulatedHost
 
 
 def test_time_stands_still() -> None:
@@ -26,6 +26,32 @@ def test_the_wall_clock_jumps_alone() -> None:
     clock = ManualClock(1_000_000, 50)
     clock.jump_wall(-400_000)
     assert (clock.wall_ms(), clock.monotonic_ms()) == (600_000, 50)
+
+
+def test_whoever_sleeps_is_told_of_a_push() -> None:
+    """Once a push, when both clocks show the new time."""
+    clock = ManualClock(1_000, 0)
+    seen: list[tuple[int, float]] = []
+    clock.on_push = lambda: seen.append((clock.wall_ms(), clock.monotonic_ms()))
+    clock.advance(500)
+    clock.jump_wall(-1_000)
+    assert seen == [(1_500, 500), (500, 500)]
+
+
+def test_a_clock_that_runs_and_is_pushed() -> None:
+    """Between two pushes it runs as the other one does."""
+    below = ManualClock(1_000, 10)
+    clock = RunningClock(below)
+    below.advance(5)
+    assert (clock.wall_ms(), clock.monotonic_ms()) == (1_005, 15)
+    clock.advance(100)
+    clock.jump_wall(-1_000)
+    below.advance(5)
+    assert (clock.wall_ms(), clock.monotonic_ms()) == (110, 120)
+    twin = clock.copy()
+    twin.advance(1)
+    assert (twin.wall_ms(), clock.wall_ms()) == (111, 110)
+    assert RunningClock().wall_ms() > 1_700_000_000_000
 
 
 def test_time_does_not_run_backwards() -> None:

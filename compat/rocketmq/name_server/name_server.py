@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.connection import Channel, RemotingConnection
+from logstore.compat.rocketmq.connection import Channel, MakeConnection, RemotingConnection
 from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.name_server.kv_config import KvConfig
 from logstore.compat.rocketmq.name_server.routes import RouteTable
@@ -83,10 +83,11 @@ class NameServer:
         self.kv_config = KvConfig(host, kv_config_path)
         self.routes = RouteTable()
         self.started_ms = host.clock.monotonic_ms()
+        self.make_connection: MakeConnection = RemotingConnection  # a test may want others
 
     def connect(self, peer_host: str, peer_port: int) -> RemotingConnection:
         """Return the sans-IO side of a new connection."""
-        return RemotingConnection(self, peer_host, peer_port)
+        return self.make_connection(self, peer_host, peer_port)
 
     def requests_served(self) -> None:
         """Do nothing: here every request ends with its answer."""

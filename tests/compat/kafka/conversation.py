@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
 from logstore.compat.connection import Chunk
 from logstore.compat.kafka.broker import Broker
+from logstore.compat.kafka.faults.messages import library_class
 from logstore.compat.kafka.registry import APIS
 from logstore.segment import Extent
 from logstore.testing.simulated_host import SimulatedHost
 
 DIRECTORY = "/data"
 HOST, PORT = "broker.test", 9092
-#: the library's modules of the APIs that are read by hand here
-_MODULES = {
-    "Produce": "producer.produce",
-    "Fetch": "consumer.fetch",
-    "Metadata": "metadata.metadata",
-    "ApiVersions": "metadata.api_versions",
-    "ListOffsets": "consumer.offsets",
-    "CreateTopics": "admin.topics",
-    "InitProducerId": "producer.transaction",
-}
 _KINDS = ("Request", "Response")
 
 
 def message_class(name: str) -> Any:
     """Return the library's class of a request or response, such as ``MetadataRequest``."""
-    api_name = next(name.removesuffix(kind) for kind in _KINDS if name.endswith(kind))
-    module = next((api.module for api in APIS.values() if api.name == api_name), "")
-    module = module or _MODULES[api_name]
-    return getattr(importlib.import_module(f"kafka.protocol.{module}"), name)
+    kind = next(kind for kind in _KINDS if name.endswith(kind))
+    api = next(api for api in APIS.values() if api.name == name.removesuffix(kind))
+    return library_class(api, kind)
 
 
 def build(kind: Any, version: int, fields: Mapping[str, Any]) -> Any:

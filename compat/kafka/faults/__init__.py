@@ -1,0 +1,1 @@
+"""How Kafka's requests fail where a test asks for it."""

@@ -1,0 +1,211 @@
+"""
+The answer to a request that is to fail, as Kafka's own ``getErrorResponse`` of it would look.
+
+Where a response has an error code at its top, that is all there is in it. Elsewhere it has an
+element for each that the request named, down to the partitions, and each has the error. A few
+answers are no use without what a served request would have had: of those only the code is changed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from logstore.compat.kafka.connection import API_VERSIONS
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.faults.messages import decoded, library_class
+from logstore.compat.kafka.framing import framed
+from logstore.compat.kafka.groups.consumer.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatResponse,
+    DescribedGroup,
+    answered,
+    read_request,
+)
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.registry import Api, RawRequest
+
+_FETCH, _GROUP_HEARTBEAT, _GROUP_DESCRIBE = 1, 68, 69
+#: the first version of Fetch with sessions
+_SESSIONS_SINCE = 7
+#: what a fetch says at its top, and not of partitions
+_OF_SESSIONS = (
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+)
+_CODES = ("error_code", "partition_error_code")
+_MESSAGES = ("error_message",)
+#: what a request calls the list that its response mirrors, the likeliest first
+_SOURCES = (
+    "topics", "topic_data", "topic_names", "v3_and_below_topics", "groups", "groups_names",
+    "coordinator_keys", "resources", "transactional_ids", "partitions", "partition_data",
+    "partition_indexes", "topic_partitions", "creations", "filters",
+)  # fmt: skip
+#: what elements are known by; a request and its response do not always agree on the word
+_TEXT_KEYS = ("name", "topic", "group_id", "key", "transactional_id")
+_NUMBER_KEYS = ("partition_index", "partition", "index")
+
+
+@attrs.frozen
+class _Failure:
+    version: int
+    code: int
+    message: str | None
+
+
+def error_answer(
+    broker: Broker, api: Api, request: RawRequest, code: ErrorCode, message: str
+) -> list[Chunk] | None:
+    """Return the frame that says so; None for a request that is not answered (acks 0)."""
+    failure = _Failure(request.version, int(code), message or None)
+    if api.key == _GROUP_HEARTBEAT:
+        return answered(_failed_heartbeat(failure), request)
+    if api.key == _GROUP_DESCRIBE:
+        return answered(_failed_description(failure, request), request)
+    asked = decoded(api, request)
+    if getattr(asked, "acks", None) == 0:
+        return None
+    if api.key == _FETCH and request.version >= _SESSIONS_SINCE and not asked.topics:
+        asked.topics = _topics_of_session(broker, type(asked), asked)
+    has_top = api.key != _FETCH or code in _OF_SESSIONS
+    kind = library_class(api, "Response")
+    answer = _mirrored(kind, kind._struct, asked, failure, says_at_top=has_top)
+    if api.key == _FETCH and request.version >= _SESSIONS_SINCE:
+        answer.session_id = asked.session_id
+    body: bytes = answer.encode(version=request.version)
+    return [framed(request.correlation_id, body, has_tags=request.is_flexible)]
+
+
+def spoilt(api: Api, request: RawRequest, frame: bytes, code: ErrorCode, topic: str) -> list[Chunk]:
+    """Return the answer to a request that was served, with the code in it; of matching topics."""
+    version = request.version
+    answer = library_class(api, "Response").decode(frame, version=version, header=True, framed=True)
+    field = answer._struct.fields.get("error_code")
+    if field is not None and field.for_version_q(version):
+        answer.error_code = int(code)
+    for found in getattr(answer, "topics", None) or ():
+        if fnmatchcase(found.name or "", topic):
+            found.error_code = int(code)
+    answer._header = None  # the library would write a request's version into it
+    body: bytes = answer.encode(version=version)
+    has_tags = request.is_flexible and api.key != API_VERSIONS  # whose header never has any
+    return [framed(request.correlation_id, body, has_tags=has_tags)]
+
+
+def _failed_heartbeat(failure: _Failure) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        error_code=failure.code,
+        error_message=failure.message,
+        member_id=None,
+        member_epoch=0,
+        heartbeat_interval_ms=0,
+        assignment=None,
+    )
+
+
+def _failed_description(failure: _Failure, request: RawRequest) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(
+        groups=tuple(
+            DescribedGroup(
+                error_code=failure.code,
+                error_message=failure.message,
+                group_id=group_id,
+                group_state="",
+                group_epoch=0,
+                assignment_epoch=0,
+                assignor_name="",
+                members=(),
+            )
+            for group_id in read_request(ConsumerGroupDescribeRequest, request).group_ids
+        )
+    )
+
+
+def _topics_of_session(broker: Broker, kind: Any, asked: Any) -> list[Any]:
+    """Return what an incremental fetch need not say: the partitions of its session."""
+    by_topic: dict[bytes, list[Any]] = {}
+    for key, index in broker.fetch_sessions.partitions_of(asked.session_id):
+        wanted = kind.FetchTopic.FetchPartition(version=asked.version, partition=index)
+        by_topic.setdefault(key, []).append(wanted)
+    topics: list[Any] = []
+    for key, partitions in by_topic.items():
+        topic = broker.topic_by_id(key)
+        about = (
+            {"topic": key.decode()}
+            if topic is None
+            else {"topic_id": uuid.UUID(bytes=topic.topic_id)}
+        )
+        topics.append(kind.FetchTopic(version=asked.version, partitions=partitions, **about))
+    return topics
+
+
+def _mirrored(
+    kind: Any, struct: Any, asked: Any, failure: _Failure, *, says_at_top: bool = True
+) -> Any:
+    """Return a message of class `kind` that says of all that was asked that it failed."""
+    values: dict[str, Any] = {}
+    present = [field for field in struct._fields if field.for_version_q(failure.version)]
+    has_code = says_at_top and any(field.name in _CODES for field in present)
+    for field in present:
+        if field.name in _CODES:
+            values[field.name] = failure.code if says_at_top else 0
+        elif field.name in _MESSAGES:
+            values[field.name] = failure.message
+        elif field.is_struct_array():
+            if not has_code and _tells_errors(field, failure.version):
+                inner = getattr(kind, field.type_str)
+                values[field.name] = [
+                    _mirrored(inner, field, element, failure) for element in _source(asked, field)
+                ]
+        else:
+            _copy_key(values, field, asked)
+    return kind(version=failure.version, **values)
+
+
+def _tells_errors(struct: Any, version: int) -> bool:
+    """Tell whether there is an error code in it, however deep."""
+    return any(
+        field.for_version_q(version)
+        and (field.name in _CODES or (field.is_struct_array() and _tells_errors(field, version)))
+        for field in struct._fields
+    )
+
+
+def _source(asked: Any, field: Any) -> list[Any]:
+    """Return what a response's list mirrors: a list of the request at the same depth."""
+    for name in (field.name, *_SOURCES):
+        elements = _listed(asked, name)
+        if elements:
+            return elements
+    # AlterReplicaLogDirs asks by directory and answers by topic
+    return [one for element in _listed(asked, "dirs") for one in _source(element, field)]
+
+
+def _listed(asked: Any, name: str) -> list[Any]:
+    found: Any = getattr(asked, name, None)
+    return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def _copy_key(values: dict[str, Any], field: Any, asked: Any) -> None:
+    """Copy what the element is known by, be it an element or just a word or number itself."""
+    name = field.name
+    found: Any
+    if isinstance(asked, str):
+        found = asked if name in _TEXT_KEYS else None
+    elif isinstance(asked, int):
+        found = asked if name in _NUMBER_KEYS else None
+    else:
+        words = _NUMBER_KEYS if name in _NUMBER_KEYS else (name,)
+        found = next((getattr(asked, word) for word in words if hasattr(asked, word)), None)
+    if found is not None:
+        values[name] = found
+    elif field.type_str == "int64" and not field.tagged_field_q(0):
+        values[name] = -1  # offsets and times of what is not known

@@ -1,0 +1,90 @@
+"""Requests as the library has them, also of the APIs that are served by hand; whom they name."""
+
+from __future__ import annotations
+
+import importlib
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.kafka.connection import message_class
+from logstore.compat.kafka.groups.consumer.messages import (
+    ConsumerGroupHeartbeatRequest,
+    read_request,
+)
+from logstore.compat.kafka.registry import Api, RawRequest
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+
+#: the library's modules of the APIs that are read by hand; it does not know 68 and 69
+_MODULES = {
+    "Produce": "producer.produce",
+    "Fetch": "consumer.fetch",
+    "Metadata": "metadata.metadata",
+    "ApiVersions": "metadata.api_versions",
+    "ListOffsets": "consumer.offsets",
+    "CreateTopics": "admin.topics",
+    "InitProducerId": "producer.transaction",
+}
+_TOPIC_FIELDS = ("name", "topic", "topic_name")
+_HEARTBEAT = 68
+
+
+def library_class(api: Api, kind: str) -> Any:
+    """Return the library's class of a request or response; None if it has none."""
+    if api.module:
+        return message_class(api, kind)
+    module = _MODULES.get(api.name)
+    if module is None:
+        return None
+    return getattr(importlib.import_module(f"kafka.protocol.{module}"), api.name + kind)
+
+
+def decoded(api: Api, request: RawRequest) -> Any:
+    """Return a request; None if the library does not know its API."""
+    kind = library_class(api, "Request")
+    body = bytes(request.data[request.position :])
+    return None if kind is None else kind.decode(body, version=request.version)
+
+
+def topics_of(broker: Broker, api: Api, request: RawRequest) -> set[str]:
+    """Return the names of all topics that a request names, those of its fetch session too."""
+    if api.key == _HEARTBEAT:
+        return set(
+            read_request(ConsumerGroupHeartbeatRequest, request).subscribed_topic_names or ()
+        )
+    message = decoded(api, request)
+    if message is None:
+        return set()
+    return {name for name in _names(broker, message) if name}
+
+
+def _names(broker: Broker, message: Any) -> Iterator[str]:
+    for field in message._struct._fields:
+        found = getattr(message, field.name, None)
+        if field.name == "session_id" and found:
+            for key, _ in broker.fetch_sessions.partitions_of(found):
+                topic = broker.topic_by_id(key)  # names, of old versions, are no ids
+                yield key.decode() if topic is None else topic.name
+        if not isinstance(found, list):
+            continue
+        is_about_topics = "topic" in field.name
+        elements: list[Any] = found  # pyright: ignore[reportUnknownVariableType]
+        for element in elements:
+            if isinstance(element, str):
+                yield element if is_about_topics else ""
+            elif hasattr(element, "_struct"):
+                if is_about_topics:
+                    yield _topic_name(broker, element)
+                yield from _names(broker, element)
+
+
+def _topic_name(broker: Broker, element: Any) -> str:
+    for field in _TOPIC_FIELDS:
+        name = getattr(element, field, None)
+        if isinstance(name, str) and name:
+            return name
+    topic_id = getattr(element, "topic_id", None)
+    topic = broker.topic_by_id(topic_id) if isinstance(topic_id, uuid.UUID) else None
+    return "" if topic is None else topic.name

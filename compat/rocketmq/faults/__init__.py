@@ -1,0 +1,1 @@
+"""How RocketMQ's requests fail where a test asks for it."""

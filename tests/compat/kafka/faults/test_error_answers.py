@@ -1,0 +1,100 @@
+"""The answers to requests that are to fail: of every API, in every version."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.faults.error_answers import error_answer
+from logstore.compat.kafka.faults.faulty_connection import SERVED_ALL_THE_SAME
+from logstore.compat.kafka.faults.messages import library_class
+from logstore.compat.kafka.groups.consumer.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from logstore.compat.kafka.registry import APIS, Api, RawRequest
+from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
+from tests.compat.kafka.conversation import Conversation, joined, plain
+
+CODE = ErrorCode.KAFKA_STORAGE_ERROR
+#: whose messages the library does not have
+BY_HAND = (68, 69)
+VERSIONS = [
+    (api, version)
+    for api in APIS.values()
+    if api.key not in (*BY_HAND, *SERVED_ALL_THE_SAME)
+    for version in range(api.version_min, api.version_max + 1)
+]
+
+
+def filled(kind: Any, struct: Any, version: int) -> Any:
+    """Return a message with one element in each list, and a word in each text."""
+    values: dict[str, Any] = {}
+    for field in struct._fields:
+        if not field.for_version_q(version):
+            continue
+        if field.is_struct_array():
+            values[field.name] = [filled(getattr(kind, field.type_str), field, version)]
+        elif field.is_struct():
+            values[field.name] = filled(getattr(kind, field.type_str), field, version)
+        elif field.is_array():
+            values[field.name] = ["word"] if "string" in field.type_str else [0]
+        elif field.type_str == "string":
+            values[field.name] = "word"
+        elif field.name == "acks":
+            values[field.name] = -1
+    return kind(version=version, **values)
+
+
+def codes_in(told: object) -> set[int]:
+    """Return every error code in a message, however deep."""
+    return {int(code) for code in re.findall(r"error_code': (-?\d+)", repr(told))}
+
+
+@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda of: getattr(of, "name", of))
+def test_every_api_in_every_version(api: Api, version: int) -> None:
+    """The library reads the answer, and finds the code in it and no other."""
+    kind = library_class(api, "Request")
+    body = filled(kind, kind._struct, version).encode(version=version)
+    request = RawRequest(version, 7, memoryview(body), 0, version >= api.flexible_from)
+    answer = error_answer(Conversation().broker, api, request, CODE, "the disk is broken")
+    assert answer is not None
+    told = plain(
+        library_class(api, "Response").decode(
+            joined(answer), version=version, header=True, framed=True
+        )
+    )
+    assert codes_in(told) - {0} == {CODE}, told
+
+
+def test_what_is_not_answered() -> None:
+    """A produce request with acks 0 has no answer that could say so."""
+    kind = library_class(APIS[0], "Request")
+    body = kind(version=9, acks=0, timeout_ms=1, topic_data=[]).encode(version=9)
+    request = RawRequest(9, 7, memoryview(body), 0, is_flexible=True)
+    assert error_answer(Conversation().broker, APIS[0], request, CODE, "") is None
+
+
+def test_groups_of_the_new_protocol() -> None:
+    """The two messages that the library does not have: each group is named in the answer."""
+    heartbeat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
+    describe = ConsumerGroupDescribeRequest(
+        group_ids=("g", "h"), include_authorized_operations=False
+    )
+    for api, asked, kind in (
+        (APIS[68], heartbeat, ConsumerGroupHeartbeatResponse),
+        (APIS[69], describe, ConsumerGroupDescribeResponse),
+    ):
+        request = RawRequest(0, 7, memoryview(encode_message(asked, 0)), 0, is_flexible=True)
+        answer = error_answer(Conversation().broker, api, request, CODE, "the disk is broken")
+        assert answer is not None
+        told: Any = decode_message(kind, joined(answer), 0, 9)
+        groups = getattr(told, "groups", (told,))
+        assert [group.error_code for group in groups] == [CODE] * len(groups)
+        assert {group.error_message for group in groups} == {"the disk is broken"}
+        assert [getattr(group, "group_id", "") for group in groups] in ([""], ["g", "h"])
