@@ -30,6 +30,19 @@ def run_in_loop(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
+def call_in(loop: asyncio.AbstractEventLoop, work: Callable[[], ResultT]) -> ResultT:
+    """
+    Run `work` in the loop's thread; return what it returns, raise what it raises.
+
+    To be called in any other thread.
+    """
+
+    async def run() -> ResultT:
+        return work()
+
+    return asyncio.run_coroutine_threadsafe(run(), loop).result()
+
+
 async def listen(server: Server, host: str, port: int) -> int:
     """
     Start `server`; return its port.
@@ -149,11 +162,7 @@ class ServerThread:
         To be called in any other thread.
         """
         assert self._loop is not None, "the server runs"
-
-        async def run() -> ResultT:
-            return work()
-
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+        return call_in(self._loop, work)
 
     def catch_up(self) -> None:
         """Make the calls of all services that are due after somebody pushed the clock."""

@@ -19,6 +19,7 @@ _COMPILING = "logstore-loops"
 #: command -> module and attribute that has it; the order is that of the help page
 COMMANDS = {
     "serve": "logstore.tools.commands.serve:serve",
+    "fault": "logstore.tools.commands.fault:fault",
     "ls": "logstore.tools.commands.ls:ls",
     "dump": "logstore.tools.commands.dump:dump",
     "query": "logstore.tools.commands.query:query",
@@ -35,6 +36,7 @@ _COLLECTS_LATER = "serve"
 #: shown in the help page without importing the command
 SUMMARIES = {
     "serve": "Serve a data directory (or a temporary one) to Kafka or RocketMQ clients.",
+    "fault": "Make a served broker fail: requests, files, time, leaders.",
     "ls": "List topics, partitions or queues, and files of a store.",
     "dump": "Print what stands in the files of a store.",
     "query": "Ask where an offset, a time, a key or an id is, and how indexes lead there.",

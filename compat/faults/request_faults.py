@@ -28,7 +28,6 @@ class RequestFaults:
         self.planned: tuple[RequestFault, ...] = ()
         self.run: Callable[[Callable[[], Any]], Any] = _here
         self._numbers = itertools.count(1)
-        #: what requests and errors are called, of all protocols served
         self._apis: set[str] = set()
         self._errors: set[str] = set()
 
@@ -36,6 +35,16 @@ class RequestFaults:
         """Learn a protocol's words, so that a fault that can never strike is told at once."""
         self._apis |= set(apis)
         self._errors |= set(errors)
+
+    @property
+    def apis(self) -> list[str]:
+        """What requests are called, of all protocols served."""
+        return sorted(self._apis)
+
+    @property
+    def errors(self) -> list[str]:
+        """What errors are called, of all protocols served."""
+        return sorted(self._errors)
 
     # planning
 

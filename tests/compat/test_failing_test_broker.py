@@ -168,11 +168,11 @@ def test_a_session_runs_out_when_time_is_pushed(broker: TestBroker) -> None:
     deadline = time.monotonic() + SECONDS_MAX
     while not consumer.assignment() and time.monotonic() < deadline:
         consumer.poll(0.1)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin: Any = AdminClient({"bootstrap.servers": broker.bootstrap})
 
     def members() -> int:
-        future = admin.describe_consumer_groups(["g"])["g"]
-        return len(future.result(SECONDS_MAX).members)
+        group: Any = admin.describe_consumer_groups(["g"])["g"].result(SECONDS_MAX)
+        return len(group.members)
 
     assert members() == 1
     broker.clock.advance(44_000)

@@ -54,6 +54,9 @@ _PORT_RANGE = click.IntRange(0, 65535)
 @click.option("--emulate", "emulated_release", metavar="X.Y",
               help="Kafka: serve the APIs of this older release, as 3.9 or 0.10.2, and what its "
                    "clients send and expect.")  # fmt: skip
+@click.option("--control-port", type=_PORT_RANGE,
+              help="Answer on this port of this machine, 0 for a free one, to `logstore fault` and "
+                   "to HTTP: requests, files and time fail when they are told to.")  # fmt: skip
 @click.option("--json", "is_json", is_flag=True, help="Print the ready line as JSON.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; twice for debugging.")
 def serve(
@@ -64,6 +67,7 @@ def serve(
     name_servers: str | None,
     release_version: str | None,
     emulated_release: str | None,
+    control_port: int | None,
     verbose: int,
     **given: Any,
 ) -> None:
@@ -85,6 +89,7 @@ def serve(
       logstore serve --layout rocketmq -c broker.conf -n namesrv.example:9876
       logstore serve --protocol kafka,rocketmq --layout rocketmq --data DIR
       logstore serve --protocol rocketmq --layout kafka --data DIR
+      logstore serve --control-port 9099
     """
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
@@ -99,6 +104,10 @@ def serve(
     raise_file_limit()
     ports = {"namesrv": namesrv_port, "broker": broker_port}
     request = request._replace(release_version=release_version, emulated_release=emulated_release)
+    if control_port is not None:
+        from logstore.tools.commands.serve_control import ServedControl
+
+        request = request._replace(control=ServedControl(control_port))
     _serve(request, layout, protocols, ports, name_servers)
 
 

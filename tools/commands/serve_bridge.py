@@ -13,7 +13,6 @@ from logstore.compat.bridge.bridge import Bridge
 from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.running import listen, run_in_loop
 from logstore.compat.server import Server
-from logstore.os_host import system_host
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.tools.commands.serve_kafka import kafka_addresses, kafka_directory
@@ -21,6 +20,7 @@ from logstore.tools.commands.serve_process import (
     EVERYWHERE,
     HOME,
     ServeRequest,
+    controlled,
     data_directory,
     say_ready,
     settle,
@@ -69,15 +69,18 @@ def serve_bridge(
     with data_directory(request.directory or named) as directory:
         path = os.path.join(directory.path, _WITHIN) if directory.is_temporary else directory.path
         bridge = Bridge.open(
-            system_host(),
+            request.world,
             path,
             layout,
             settings,
             name_servers=plan.name_servers,
             is_parallel=not directory.is_temporary,
         )
+        if request.control is not None:
+            request.control.take_kafka(bridge.kafka, leads=layout == "kafka")
+            request.control.take_rocketmq(bridge.standalone)
         try:
-            run_in_loop(_run(bridge, plan, path, is_json=request.is_json))
+            run_in_loop(_run(bridge, plan, path, request))
         finally:
             if directory.is_temporary:
                 bridge.abandon()
@@ -108,12 +111,13 @@ def _plan(
     return _Plan(kafka, rocketmq, () if rocketmq is None else rocketmq.name_servers)
 
 
-async def _run(bridge: Bridge, plan: _Plan, directory: str, *, is_json: bool) -> None:
+async def _run(bridge: Bridge, plan: _Plan, directory: str, request: ServeRequest) -> None:
     stopping = stop_asked()
     async with contextlib.AsyncExitStack() as servers:
         ready: dict[str, object] = {}
         await _start_rocketmq(bridge, plan.rocketmq, servers, ready)
         await _start_kafka(bridge, plan.kafka, servers, ready)
+        servers.enter_context(controlled(request))
         settle()
         if not await is_listed(bridge.standalone, stopping):
             return
@@ -123,7 +127,7 @@ async def _run(bridge: Bridge, plan: _Plan, directory: str, *, is_json: bool) ->
         say_ready(
             {"bootstrap": first, **ready, "data": directory, "layout": bridge.layout},
             f"{', '.join(named)}, data in {directory} ({bridge.layout}'s layout)",
-            is_json=is_json,
+            request,
         )
         await stopping.wait()
         bridge.stop()

@@ -9,7 +9,6 @@ import click
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.running import listen, run_in_loop
 from logstore.compat.server import Server
-from logstore.os_host import system_host
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.cluster_metadata.release import parse_release
 from logstore.segments.kafka.config_keys import ConfigError
@@ -17,6 +16,7 @@ from logstore.tools.commands.serve_process import (
     EVERYWHERE,
     HOME,
     ServeRequest,
+    controlled,
     data_directory,
     say_ready,
     settle,
@@ -42,15 +42,17 @@ def serve_kafka(request: ServeRequest) -> None:
     addresses = kafka_addresses(settings, request.host, request.port)
     with data_directory(request.directory or kafka_directory(settings)) as directory:
         broker = Broker.open(
-            system_host(),
+            request.world,
             directory.path,
             settings,
             is_parallel=not directory.is_temporary,
             release=release,
             emulated_release=request.emulated_release,
         )
+        if request.control is not None:
+            request.control.take_kafka(broker)
         try:
-            run_in_loop(_run(broker, *addresses, is_json=request.is_json))
+            run_in_loop(_run(broker, *addresses, request))
         finally:
             if directory.is_temporary:
                 broker.abandon()
@@ -83,7 +85,7 @@ def kafka_directory(settings: Mapping[str, str]) -> str | None:
 
 
 async def _run(
-    broker: Broker, listener: Listener, advertised: Listener | None, *, is_json: bool
+    broker: Broker, listener: Listener, advertised: Listener | None, request: ServeRequest
 ) -> None:
     server = Server(broker)
     stopping = stop_asked()
@@ -96,10 +98,11 @@ async def _run(
     settle()
     bootstrap = Listener(broker.advertised_host, broker.advertised_port).text
     directory = broker.store.directory
-    say_ready(
-        {"bootstrap": bootstrap, "data": directory, "layout": "kafka"},
-        f"Kafka broker at {bootstrap}, data in {directory}",
-        is_json=is_json,
-    )
-    await stopping.wait()
+    with controlled(request):
+        say_ready(
+            {"bootstrap": bootstrap, "data": directory, "layout": "kafka"},
+            f"Kafka broker at {bootstrap}, data in {directory}",
+            request,
+        )
+        await stopping.wait()
     await server.stop()

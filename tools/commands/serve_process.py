@@ -9,11 +9,16 @@ import resource
 import signal
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from logstore.compat.bridge.beside import MARKER
+from logstore.host import Host
+from logstore.os_host import system_host
+
+if TYPE_CHECKING:
+    from logstore.tools.commands.serve_control import ServedControl
 
 #: where everybody listens who asks for nothing else
 HOME = "127.0.0.1"
@@ -31,6 +36,13 @@ class ServeRequest(NamedTuple):
     #: Kafka: whose metadata version a new directory gets, and whose APIs are served
     release_version: str | None = None
     emulated_release: str | None = None
+    #: makes requests, files and time fail, if somebody may ask for that
+    control: ServedControl | None = None
+
+    @property
+    def world(self) -> Host:
+        """Files, clock and chance of the brokers."""
+        return system_host() if self.control is None else self.control.host
 
 
 class DataDirectory(NamedTuple):
@@ -102,9 +114,22 @@ def settle() -> None:
     gc.enable()
 
 
-def say_ready(ready: Mapping[str, object], sentence: str, *, is_json: bool) -> None:
+@contextmanager
+def controlled(request: ServeRequest) -> Generator[None]:
+    """Answer on the control port of `request`, if there is to be one, until the end."""
+    if request.control is None:
+        yield
+        return
+    with request.control.listening(request.host or HOME):
+        yield
+
+
+def say_ready(ready: Mapping[str, object], sentence: str, request: ServeRequest) -> None:
     """Print the one line that says that clients are answered from now on."""
-    if is_json:
+    if request.control is not None:
+        ready = {**ready, "control": request.control.address}
+        sentence = f"{sentence}, control at {request.control.address}"
+    if request.is_json:
         import json
 
         click.echo(json.dumps({**ready, "pid": os.getpid()}))

@@ -16,13 +16,13 @@ from logstore.compat.rocketmq.second_door import SecondDoor
 from logstore.compat.rocketmq.standalone import Standalone
 from logstore.compat.running import AddressError, listen, run_in_loop
 from logstore.compat.server import Server
-from logstore.os_host import system_host
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.tools.commands.serve_process import (
     EVERYWHERE,
     HOME,
     ServeRequest,
+    controlled,
     data_directory,
     say_ready,
     settle,
@@ -64,14 +64,16 @@ def serve_rocketmq(
     addresses = rocketmq_addresses(request, broker_port, name_servers)
     with data_directory(request.directory or settings.get("storePathRootDir")) as directory:
         standalone = Standalone.open(
-            system_host(),
+            request.world,
             directory.path,
             settings,
             name_servers=addresses.name_servers,
             machine=_machine(),
         )
+        if request.control is not None:
+            request.control.take_rocketmq(standalone)
         try:
-            run_in_loop(_run(standalone, addresses, directory.path, is_json=request.is_json))
+            run_in_loop(_run(standalone, addresses, directory.path, request))
         finally:
             if directory.is_temporary:
                 standalone.abandon()
@@ -125,7 +127,7 @@ def _host_and_port(text: str) -> tuple[str, int]:
 
 
 async def _run(
-    standalone: Standalone, addresses: RocketMQAddresses, directory: str, *, is_json: bool
+    standalone: Standalone, addresses: RocketMQAddresses, directory: str, request: ServeRequest
 ) -> None:
     stopping = stop_asked()
     async with contextlib.AsyncExitStack() as servers:
@@ -141,6 +143,7 @@ async def _run(
             servers.push_async_callback(server.stop)
             bootstrap = address_text(addresses.advertised_host, port)
         standalone.start(broker_server.reach)
+        servers.enter_context(controlled(request))
         settle()
         if not await is_listed(standalone, stopping):
             return
@@ -149,7 +152,7 @@ async def _run(
         say_ready(
             {"bootstrap": bootstrap, "broker": broker, "data": directory, "layout": "rocketmq"},
             f"RocketMQ name server {where} {bootstrap}, broker at {broker}, data in {directory}",
-            is_json=is_json,
+            request,
         )
         await stopping.wait()
         standalone.stop()
