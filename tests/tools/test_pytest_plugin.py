@@ -131,7 +131,7 @@ def test_whoever_does_not_ask_pays_nothing(pytester: pytest.Pytester) -> None:
         import sys
 
         def test():
-            assert "logstore.compat.pytest_plugin" in sys.modules
+            assert "logstore.tools.pytest_plugin" in sys.modules
             assert not {"kafka", "uvloop", "attr", "logstore.compat.test_broker"} & set(sys.modules)
         """,
         1,
