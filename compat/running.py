@@ -7,7 +7,7 @@ import contextlib
 import errno
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import uvloop
 
@@ -96,12 +96,41 @@ class Served(NamedTuple):
     on_start: Callable[[Server, int], None]
 
 
+class Door(Protocol):
+    """Another way in to what is served on the same loop, with sockets of its own."""
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; return the port."""
+        ...
+
+    async def stop(self) -> None:
+        """Hang up on everybody."""
+        ...
+
+
+class OpenDoor(NamedTuple):
+    """A door that is open from `port` on; `on_start` learns which port it is."""
+
+    door: Door
+    port: int
+    on_start: Callable[[int], None]
+
+
+async def open_door(servers: contextlib.AsyncExitStack, host: str, opened: OpenDoor) -> int:
+    """Open a door until `servers` are left; return its port."""
+    port = await opened.door.start(host, opened.port)
+    servers.push_async_callback(opened.door.stop)
+    opened.on_start(port)
+    return port
+
+
 class ServerThread:
     """
     Serves from a thread of this process between :meth:`start` and :meth:`stop`.
 
     `on_port` learns the port before the first client can connect. The services in `more` are
-    started after it, one after the other. One that does not listen is driven all the same.
+    started after it, one after the other. One that does not listen is driven all the same. `door`
+    is opened when they are served.
     """
 
     def __init__(
@@ -110,8 +139,10 @@ class ServerThread:
         on_port: Callable[[int], None],
         *more: Served,
         listens: bool = True,
+        door: OpenDoor | None = None,
     ) -> None:
         self._service = service
+        self._door = door
         self._listens = listens
         self._on_port = on_port
         self._more = more
@@ -152,6 +183,8 @@ class ServerThread:
                 server = Server(served.service)
                 found_port = await listen_within(servers, server, host, served.port)
                 served.on_start(server, found_port)
+            if self._door is not None:
+                await open_door(servers, host, self._door)
             self._started.set()
             await self._stopping.wait()
 

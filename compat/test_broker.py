@@ -16,6 +16,7 @@ from logstore.compat.faults.request_faults import RequestFaults
 from logstore.compat.kafka.in_thread import KafkaInThread
 from logstore.compat.rocketmq.in_thread import RocketMQInThread
 from logstore.host import Host
+from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing.faulty_files import FaultyFileSystem
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.running_clock import RunningClock
@@ -56,6 +57,9 @@ class TestBroker:
     `protocols` says who is served, on either layout: ``("kafka", "rocketmq")`` for both. Then
     `port` is Kafka's if Kafka is among them, and :attr:`name_server` the other address.
 
+    With `proxy` RocketMQ's own clients of 5.x, which speak gRPC, find it at :attr:`endpoints`. This
+    needs the extra ``grpc``.
+
     It fails when told to::
 
         broker.faults.fail("Produce", "NOT_ENOUGH_REPLICAS", topic="orders", times=3)
@@ -83,6 +87,7 @@ class TestBroker:
         broker_port: int = 0,
         settings: Mapping[str, str] | None = None,
         emulate: str | None = None,
+        proxy: bool = False,
         host: Host | None = None,
     ) -> None:
         self.directory = directory or ""
@@ -94,6 +99,8 @@ class TestBroker:
         self._ports_before: tuple[int, ...] = ()
         self._settings = settings or {}
         self._emulate = emulate
+        self._has_proxy = proxy
+        assert not proxy or "rocketmq" in self.protocols, "only RocketMQ has a proxy"
         assert emulate is None or self.protocols == ("kafka",) == (layout,), (
             "for Kafka's own layout"
         )
@@ -111,6 +118,10 @@ class TestBroker:
     def broker(self) -> Broker:
         """The Kafka broker itself; touch it only through :meth:`call`."""
         assert "kafka" in self.protocols, "ask for .rocketmq"
+        return self._kafka
+
+    @property
+    def _kafka(self) -> Broker:
         running = self._running
         broker: Broker = running.kafka if _is_bridge(running) else running.broker  # type: ignore[assignment] # as the protocols say
         return broker
@@ -158,6 +169,26 @@ class TestBroker:
         running = self._running
         port = running.name_server_port if _is_bridge(running) else running.port
         return f"127.0.0.1:{port}"
+
+    @property
+    def endpoints(self) -> str:
+        """What gRPC clients of RocketMQ call the endpoints."""
+        assert self._has_proxy, "there is a proxy only where it is asked for"
+        return f"127.0.0.1:{self._running.proxy_port}"
+
+    def create_topic(self, name: str, count: int = 1, **settings: str) -> None:
+        """
+        Create a topic with so many partitions or queues.
+
+        `settings` are its configuration (Kafka) or its attributes (RocketMQ), with ``_`` where they
+        have ``.``: ``message_type="FIFO"``.
+        """
+        given = {key.replace("_", "."): value for key, value in settings.items()}
+        if self.layout == "kafka" or "rocketmq" not in self.protocols:
+            self.call(lambda: self._kafka.create_topic(name, count, given))
+        else:
+            config = TopicConfig(name, count, count, attributes=given)
+            self.call(lambda: self.rocketmq.topics.put(config))
 
     def call(self, work: Callable[[], ResultT]) -> ResultT:
         """Run `work` in the broker's thread; return what it returns, raise what it raises."""
@@ -216,11 +247,14 @@ class TestBroker:
 
             directory = self.directory if self._temporary is None else data_below(self.directory)
             return BridgeInThread(
-                self._host, directory, self._settings, self.layout, self.protocols
-            )
+                self._host, directory, self._settings, self.layout, self.protocols,
+                has_proxy=self._has_proxy,
+            )  # fmt: skip
         if self.layout == "kafka":
             return KafkaInThread(self._host, self.directory, self._settings, self._emulate)
-        return RocketMQInThread(self._host, self.directory, self._settings)
+        return RocketMQInThread(
+            self._host, self.directory, self._settings, has_proxy=self._has_proxy
+        )
 
     def crash(self, loss: PowerLoss | None = None) -> None:
         """

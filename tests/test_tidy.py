@@ -20,6 +20,7 @@ WORLD_KEEPERS = ("logstore/os_host.py", "logstore/passing_files.py", "logstore/t
 
 SOCKET_MODULES = {"asyncio", "socket", "uvloop"}
 SOCKET_KEEPERS = {
+    "compat/grpc_listener.py",
     "compat/server.py",
     "compat/listener.py",
     "compat/peer.py",

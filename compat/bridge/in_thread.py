@@ -11,7 +11,8 @@ from logstore.compat.kafka import in_thread as kafka_in_thread
 from logstore.compat.kafka.faults.faulty_connection import make_faulty as fail_kafka
 from logstore.compat.rocketmq import in_thread as rocketmq_in_thread
 from logstore.compat.rocketmq.faults.faulty_connection import make_faulty as fail_rocketmq
-from logstore.compat.running import Served, ServerThread
+from logstore.compat.rocketmq.proxy_door import proxy_door
+from logstore.compat.running import OpenDoor, Served, ServerThread
 from logstore.host import Host
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class BridgeInThread:
         settings: Mapping[str, str],
         layout: str,
         protocols: Collection[str],
+        *,
+        has_proxy: bool = False,
     ) -> None:
         self.bridge = Bridge.open(
             host,
@@ -48,6 +51,9 @@ class BridgeInThread:
         self.thread: ServerThread | None = None
         #: the RocketMQ name server's
         self.name_server_port = 0
+        #: where its gRPC clients find it, if they do
+        self.proxy_port = 0
+        self._has_proxy = has_proxy
 
     @property
     def kafka(self) -> Broker:
@@ -70,7 +76,7 @@ class BridgeInThread:
     def ports(self) -> tuple[int, ...]:
         """What :meth:`start` is told to serve where it serves now."""
         broker_port = self.rocketmq.advertised_port if "rocketmq" in self._protocols else 0
-        return self.port, broker_port, self.name_server_port
+        return self.port, broker_port, self.proxy_port, self.name_server_port
 
     def make_faulty(self, faults: RequestFaults) -> None:
         """Let requests to all of them meet `faults`; to be called before the start."""
@@ -80,7 +86,9 @@ class BridgeInThread:
         if name_server is not None:
             fail_rocketmq(name_server, faults)
 
-    def start(self, port: int, broker_port: int, name_server_port: int = 0) -> None:
+    def start(
+        self, port: int, broker_port: int, proxy_port: int = 0, name_server_port: int = 0
+    ) -> None:
         """Serve; `port` is Kafka's, or with RocketMQ alone the name server's."""
         has_kafka, has_rocketmq = "kafka" in self._protocols, "rocketmq" in self._protocols
         name_server = self.bridge.standalone.name_server
@@ -92,8 +100,15 @@ class BridgeInThread:
             Served(name_server, names_port if has_rocketmq else None, self._listening),
             Served(self.bridge.kafka, port if has_kafka else None, self._serving_kafka),
             listens=has_rocketmq,
+            door=self._proxy_door(proxy_port) if self._has_proxy else None,
         )
         self.thread.start(_HOST, broker_port)
+
+    def _proxy_door(self, port: int) -> OpenDoor:
+        def opened(port: int) -> None:
+            self.proxy_port = port
+
+        return proxy_door(self.rocketmq, _HOST, port, opened)
 
     def _advertise(self, port: int) -> None:
         self.bridge.standalone.advertise(_HOST, port)

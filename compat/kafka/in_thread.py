@@ -37,6 +37,11 @@ class KafkaInThread:
         return self.broker.advertised_port
 
     @property
+    def proxy_port(self) -> int:
+        """There is no proxy."""
+        return 0
+
+    @property
     def ports(self) -> tuple[int, ...]:
         """What :meth:`start` is told to serve where it serves now."""
         return self.port, 0

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.faults.faulty_connection import make_faulty
+from logstore.compat.rocketmq.proxy_door import proxy_door
 from logstore.compat.rocketmq.standalone import Standalone
-from logstore.compat.running import Served, ServerThread
+from logstore.compat.running import OpenDoor, Served, ServerThread
 from logstore.host import Host
 
 if TYPE_CHECKING:
@@ -25,14 +26,23 @@ TEST_SETTINGS: Mapping[str, str] = {
 
 
 class RocketMQInThread:
-    """Opened by the constructor, served between :meth:`start` and :meth:`stop`."""
+    """
+    Opened by the constructor, served between :meth:`start` and :meth:`stop`.
 
-    def __init__(self, host: Host, directory: str, settings: Mapping[str, str]) -> None:
+    With `has_proxy` gRPC clients find it, too.
+    """
+
+    def __init__(
+        self, host: Host, directory: str, settings: Mapping[str, str], *, has_proxy: bool = False
+    ) -> None:
         self.standalone = Standalone.open(host, directory, {**TEST_SETTINGS, **settings})
         self.standalone.broker.lingers = False  # tests look into the store themselves
         self.thread: ServerThread | None = None
         #: the name server's, which clients are given
         self.port = 0
+        #: the proxy's, if there is one
+        self.proxy_port = 0
+        self._has_proxy = has_proxy
 
     @property
     def broker(self) -> Broker:
@@ -42,7 +52,7 @@ class RocketMQInThread:
     @property
     def ports(self) -> tuple[int, ...]:
         """What :meth:`start` is told to serve where it serves now."""
-        return self.port, self.broker.advertised_port
+        return self.port, self.broker.advertised_port, self.proxy_port
 
     def make_faulty(self, faults: RequestFaults) -> None:
         """Let requests to both meet `faults`; to be called before the start."""
@@ -50,8 +60,8 @@ class RocketMQInThread:
             if service is not None:
                 make_faulty(service, faults)
 
-    def start(self, port: int, broker_port: int) -> None:
-        """Serve the name server on `port` and the broker on `broker_port`."""
+    def start(self, port: int, broker_port: int, proxy_port: int = 0) -> None:
+        """Serve the name server on `port`, the broker and the proxy on theirs."""
         name_server = self.standalone.name_server
         assert name_server is not None, "a test broker has a name server of its own"
         ha_port = self.standalone.ha_port_wanted(0)
@@ -60,8 +70,15 @@ class RocketMQInThread:
             self._advertise,
             Served(self.broker.replication, ha_port, self._listening_for_slaves),
             Served(name_server, port, self._listening),
+            door=self._proxy_door(proxy_port) if self._has_proxy else None,
         )
         self.thread.start(_HOST, broker_port)
+
+    def _proxy_door(self, port: int) -> OpenDoor:
+        def opened(port: int) -> None:
+            self.proxy_port = port
+
+        return proxy_door(self.broker, _HOST, port, opened)
 
     def _advertise(self, port: int) -> None:
         self.standalone.advertise(_HOST, port)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from logstore.tools.commands.serve_process import (
     raise_file_limit,
     read_settings,
 )
+
+if TYPE_CHECKING:
+    from logstore.tools.commands.serve_control import ServedControl
 
 _PORT_RANGE = click.IntRange(0, 65535)
 
@@ -40,6 +43,9 @@ _PORT_RANGE = click.IntRange(0, 65535)
 @click.option("--broker-port", type=_PORT_RANGE,
               help="RocketMQ: port of the broker, 0 for a free one; without it listenPort of "
                    "FILE, or 10911.")  # fmt: skip
+@click.option("--proxy-port", type=_PORT_RANGE,
+              help="RocketMQ: port of the proxy for gRPC clients of 5.x, 0 for a free one; without "
+                   "it there is none.")  # fmt: skip
 @click.option("-n", "--namesrv", "name_servers", metavar="HOST:PORT[;...]",
               help="RocketMQ: name servers to register with, instead of one here; without it "
                    "namesrvAddr of FILE.")  # fmt: skip
@@ -64,6 +70,7 @@ def serve(
     protocol_names: str | None,
     namesrv_port: int | None,
     broker_port: int | None,
+    proxy_port: int | None,
     name_servers: str | None,
     release_version: str | None,
     emulated_release: str | None,
@@ -81,11 +88,10 @@ def serve(
       logstore serve
       logstore serve --data DIR --port 0 --json
       logstore serve --set num.partitions=6 --set log.segment.bytes=1048576
-      logstore serve -c server.properties --port 0
       logstore serve --data DIR --release-version 3.9
       logstore serve --emulate 0.10.2
-      logstore serve --layout rocketmq --data DIR
       logstore serve --layout rocketmq --port 0 --broker-port 0 --json
+      logstore serve --layout rocketmq --proxy-port 8081
       logstore serve --layout rocketmq -c broker.conf -n namesrv.example:9876
       logstore serve --protocol kafka,rocketmq --layout rocketmq --data DIR
       logstore serve --protocol rocketmq --layout kafka --data DIR
@@ -99,16 +105,24 @@ def serve(
         releases = {"--release-version": release_version, "--emulate": emulated_release}
         _refuse(releases, "is for Kafka's layout, served to Kafka alone")
     if "rocketmq" not in protocols:
-        places = {"--broker-port": broker_port, "--namesrv-port": namesrv_port, "-n": name_servers}
+        places = {"--broker-port": broker_port, "--namesrv-port": namesrv_port,
+                  "--proxy-port": proxy_port, "-n": name_servers}  # fmt: skip
         _refuse(places, "is for RocketMQ's layout or protocol: --layout, --protocol")
     raise_file_limit()
     ports = {"namesrv": namesrv_port, "broker": broker_port}
-    request = request._replace(release_version=release_version, emulated_release=emulated_release)
-    if control_port is not None:
-        from logstore.tools.commands.serve_control import ServedControl
-
-        request = request._replace(control=ServedControl(control_port))
+    request = request._replace(
+        release_version=release_version, emulated_release=emulated_release,
+        proxy_port=proxy_port, control=_control(control_port),
+    )  # fmt: skip
     _serve(request, layout, protocols, ports, name_servers)
+
+
+def _control(port: int | None) -> ServedControl | None:
+    if port is None:
+        return None
+    from logstore.tools.commands.serve_control import ServedControl
+
+    return ServedControl(port)
 
 
 def _request(

@@ -32,6 +32,7 @@ from logstore.tools.commands.serve_rocketmq import (
     is_listed,
     listen_for_brokers,
     rocketmq_addresses,
+    serve_proxy,
 )
 from logstore.tools.listeners import Listener
 
@@ -116,12 +117,16 @@ async def _run(bridge: Bridge, plan: _Plan, directory: str, request: ServeReques
     async with contextlib.AsyncExitStack() as servers:
         ready: dict[str, object] = {}
         await _start_rocketmq(bridge, plan.rocketmq, servers, ready)
+        if plan.rocketmq is not None:
+            ready |= await serve_proxy(
+                bridge.standalone, plan.rocketmq, servers, request.proxy_port
+            )
         await _start_kafka(bridge, plan.kafka, servers, ready)
         servers.enter_context(controlled(request))
         settle()
         if not await is_listed(bridge.standalone, stopping):
             return
-        named = [f"{name} at {ready[name]}" for name in ("kafka", "namesrv", "broker")
+        named = [f"{name} at {ready[name]}" for name in ("kafka", "namesrv", "broker", "proxy")
                  if name in ready]  # fmt: skip
         first = ready["kafka"] if "kafka" in ready else ready["namesrv"]
         say_ready(

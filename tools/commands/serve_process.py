@@ -38,6 +38,8 @@ class ServeRequest(NamedTuple):
     emulated_release: str | None = None
     #: makes requests, files and time fail, if somebody may ask for that
     control: ServedControl | None = None
+    #: RocketMQ: where gRPC clients find it; None if they do not
+    proxy_port: int | None = None
 
     @property
     def world(self) -> Host:

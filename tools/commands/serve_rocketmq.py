@@ -14,7 +14,7 @@ from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.second_door import SecondDoor
 from logstore.compat.rocketmq.standalone import Standalone
-from logstore.compat.running import AddressError, listen, run_in_loop
+from logstore.compat.running import AddressError, listen, open_door, run_in_loop
 from logstore.compat.server import Server
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.settings.java_config import ConfigError
@@ -126,6 +126,22 @@ def _host_and_port(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+async def serve_proxy(
+    standalone: Standalone,
+    addresses: RocketMQAddresses,
+    servers: contextlib.AsyncExitStack,
+    port: int | None,
+) -> dict[str, str]:
+    """Open a proxy on `port`, if there is to be one; return what the ready line says of it."""
+    if port is None:
+        return {}
+    from logstore.compat.rocketmq.proxy_door import proxy_door
+
+    door = proxy_door(standalone.broker, addresses.advertised_host, port, lambda _: None)
+    found = await open_door(servers, addresses.host, door)
+    return {"proxy": address_text(addresses.advertised_host, found)}
+
+
 async def _run(
     standalone: Standalone, addresses: RocketMQAddresses, directory: str, request: ServeRequest
 ) -> None:
@@ -143,6 +159,7 @@ async def _run(
             servers.push_async_callback(server.stop)
             bootstrap = address_text(addresses.advertised_host, port)
         standalone.start(broker_server.reach)
+        more = await serve_proxy(standalone, addresses, servers, request.proxy_port)
         servers.enter_context(controlled(request))
         settle()
         if not await is_listed(standalone, stopping):
@@ -150,8 +167,16 @@ async def _run(
         broker = address_text(addresses.advertised_host, broker_port)
         where = "at" if standalone.name_server is not None else "elsewhere at"
         say_ready(
-            {"bootstrap": bootstrap, "broker": broker, "data": directory, "layout": "rocketmq"},
-            f"RocketMQ name server {where} {bootstrap}, broker at {broker}, data in {directory}",
+            {
+                "bootstrap": bootstrap,
+                "broker": broker,
+                "data": directory,
+                "layout": "rocketmq",
+                **more,
+            },
+            f"RocketMQ name server {where} {bootstrap}, broker at {broker}, "
+            + "".join(f"{name} at {address}, " for name, address in more.items())
+            + f"data in {directory}",
             request,
         )
         await stopping.wait()

@@ -1,0 +1,101 @@
+"""A connection to the broker in the same process: remoting frames that go from hand to hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.connection import Channel, RemotingConnection
+from logstore.compat.rocketmq.wire.outbox import Outbox
+from logstore.segment import Extent
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.registry import Handlers
+    from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.compat.waiting import Later
+
+_TIMEOUT_MS = 3_000
+
+
+class BrokerLink:
+    """
+    Asks a broker, and serves what the broker asks by `handlers`.
+
+    It is the client's side of a connection, whose address the broker knows as `host` and `port`.
+    """
+
+    def __init__(self, broker: Broker, handlers: Handlers, host: str, port: int) -> None:
+        self.handlers = handlers
+        self.timers = broker.timers
+        self.outbox = Outbox()
+        self.send_run = None
+        self.on_lost: Callable[[], None] | None = None
+        self._near = RemotingConnection(self, host, port)
+        self._far = broker.connect(host, port)
+        self._is_moving = False
+        self._near.on_output = self._far.on_output = self._move
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the broker still listens."""
+        return not (self._near.is_closing or self._far.is_closing)
+
+    def ask(
+        self,
+        code: int,
+        fields: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        timeout_ms: int = _TIMEOUT_MS,
+    ) -> Later[Command]:
+        """
+        Send a request; return its answer to come.
+
+        The promise fails with ``PeerGoneError`` or ``AnswerTimeoutError``.
+        """
+        return self._near.channel.ask(code, fields, body, timeout_ms=timeout_ms)
+
+    def tell(self, code: int, fields: Mapping[str, str], body: bytes = b"") -> None:
+        """Send a request that nobody answers."""
+        self._near.channel.tell(code, fields, body)
+
+    def close(self) -> None:
+        """Hang up."""
+        if not self._near.is_closing:
+            self._near.lost()
+            self._far.lost()
+
+    def requests_served(self) -> None:
+        """Do nothing: every request of the broker ends with its answer."""
+
+    def disconnected(self, channel: Channel) -> None:
+        """Do nothing: whoever asked was told."""
+
+    def _move(self) -> None:
+        """Carry what either side has to say to the other one, until both are silent."""
+        if self._is_moving:
+            return
+        self._is_moving = True
+        try:
+            while self._carry(self._near, self._far) or self._carry(self._far, self._near):
+                pass
+        finally:
+            self._is_moving = False
+        if self._far.is_closing and not self._near.is_closing:
+            self._near.lost()
+            if self.on_lost is not None:
+                self.on_lost()
+
+    @staticmethod
+    def _carry(source: RemotingConnection, target: RemotingConnection) -> bool:
+        chunks, source.output[:] = list(source.output), []
+        for chunk in chunks:
+            data = memoryview(chunk.read() if isinstance(chunk, Extent) else chunk).cast("B")
+            while data:
+                room = target.writable()
+                count = min(len(room), len(data))
+                room[:count] = data[:count]
+                target.received(count)
+                data = data[count:]
+        return bool(chunks)

@@ -1,0 +1,81 @@
+"""What may stand in requests (``GrpcValidator``, ``SendMessageActivity``)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+from logstore.compat.rocketmq.proxy.codes import Code
+from logstore.compat.rocketmq.proxy.failures import ProxyError
+from logstore.compat.rocketmq.topics import names
+from logstore.segments.rocketmq.messages.java_strings import java_length
+
+_INVISIBLE_MS_MAX = 12 * 3_600_000
+INVISIBLE_MS_MIN_RECEIVED = 10_000
+_TOPIC_LENGTH_MAX, _GROUP_LENGTH_MAX = 127, 255
+_ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
+_GROUP_PREFIX = "CID_RMQ_SYS_"
+
+
+def topic_of(resource: Any) -> str:
+    """Return a topic's name. Raises ProxyError: no client may use it."""
+    topic: str = resource.name
+    flaw = _flaw(topic, _TOPIC_LENGTH_MAX)
+    if flaw is not None:
+        raise ProxyError(Code.ILLEGAL_TOPIC, f"The specified topic{flaw.format('topic')}")
+    if topic in names.SYSTEM_TOPICS or topic.startswith(names.SYSTEM_PREFIX):
+        raise ProxyError(Code.ILLEGAL_TOPIC, "cannot access system topic")
+    return topic
+
+
+def group_of(resource: Any) -> str:
+    """Return a group's name. Raises ProxyError: no client may use it."""
+    group: str = resource.name
+    flaw = _flaw(group, _GROUP_LENGTH_MAX)
+    if flaw is not None:
+        raise ProxyError(Code.ILLEGAL_CONSUMER_GROUP, f"the specified group{flaw.format('group')}")
+    if group.startswith(_GROUP_PREFIX):
+        raise ProxyError(Code.ILLEGAL_CONSUMER_GROUP, "cannot use system consumer group")
+    return group
+
+
+def _flaw(name: str, length_max: int) -> str | None:
+    """Return what is wrong with a name, as Java's clients say it (``Validators``)."""
+    if not name.strip():
+        return " is blank"
+    if java_length(name) > length_max:
+        return f" is longer than {{}} max length {length_max}."
+    if _ALLOWED.fullmatch(name) is None:
+        shown = name.replace("{", "{{").replace("}", "}}")
+        return f"[{shown}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+    return None
+
+
+def invisible_ms(duration: Any, min_ms: int = 0) -> int:
+    """Return how long a message is to be invisible. Raises ProxyError."""
+    value_ms: int = duration.ToMilliseconds()
+    if value_ms < min_ms:
+        text = f"the invisibleTime is too small. min is {min_ms}"
+        raise ProxyError(Code.ILLEGAL_INVISIBLE_TIME, text)
+    if value_ms > _INVISIBLE_MS_MAX:
+        text = f"the invisibleTime is too large. max is {_INVISIBLE_MS_MAX}"
+        raise ProxyError(Code.ILLEGAL_INVISIBLE_TIME, text)
+    return value_ms
+
+
+def has_control_characters(text: str) -> bool:
+    """Tell whether there are any of ISO's."""
+    return any(unicodedata.category(letter) == "Cc" for letter in text)
+
+
+def check_word(text: str, code: Code, what: str, *, forbidden: str = "") -> None:
+    """Raise ProxyError for a word of blanks alone, or with `forbidden` or control characters."""
+    if not text:
+        return
+    if text.isspace():
+        raise ProxyError(code, f"{what} cannot be the char sequence of whitespace")
+    if forbidden and forbidden in text:
+        raise ProxyError(code, f"{what} cannot contain '{forbidden}'")
+    if has_control_characters(text):
+        raise ProxyError(code, f"{what} cannot contain control character")

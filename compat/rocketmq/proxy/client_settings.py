@@ -1,0 +1,74 @@
+"""
+What clients are told to do: their own settings, with what the proxy and the group say.
+
+Source: ``GrpcClientSettingsManager``, defaults of ``ProxyConfig``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.rocketmq.proxy.schema import MESSAGES
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
+
+BODY_BYTES_MAX = 4 * 1024 * 1024
+POLLING_MS_MAX = 20_000
+POLLING_MS_MIN = 5_000
+_RECEIVE_COUNT = 32
+#: what is said of lite topics, which are not served
+_LITE_SUBSCRIPTION_COUNT_MAX, _LITE_TOPIC_LENGTH_MAX = 2000, 64
+_SEND_ATTEMPTS_MAX = 3
+_SEND_BACKOFF = {"initial": 10, "max": 1_000, "multiplier": 2.0}
+_RETRY_BACKOFF = {"initial": 5_000, "max": 7_200_000, "multiplier": 2.0}
+_RETRY_DELAYS_MS = tuple(
+    1000 * seconds
+    for seconds in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800,
+                    3600, 7200)
+)  # fmt: skip
+
+
+def settings_for(asked: Any, group: SubscriptionGroupConfig | None) -> Any:
+    """Return what a client is told that has sent `asked`; `group` is that of a consumer."""
+    told = MESSAGES["Settings"]()
+    told.CopyFrom(asked)
+    if told.HasField("publishing"):
+        told.backoff_policy.max_attempts = _SEND_ATTEMPTS_MAX
+        _set_exponential(told.backoff_policy, _SEND_BACKOFF)
+        told.publishing.validate_message_type = True
+        told.publishing.max_body_size = BODY_BYTES_MAX
+    elif told.HasField("subscription") and group is not None:
+        _apply_group(told, group)
+    told.metric.on = False
+    return told
+
+
+def _apply_group(told: Any, group: SubscriptionGroupConfig) -> None:
+    told.subscription.receive_batch_size = _RECEIVE_COUNT
+    told.subscription.long_polling_timeout.FromMilliseconds(POLLING_MS_MAX)
+    told.subscription.fifo = group.is_consume_message_orderly
+    told.subscription.lite_subscription_quota = _LITE_SUBSCRIPTION_COUNT_MAX
+    told.subscription.max_lite_topic_size = _LITE_TOPIC_LENGTH_MAX
+    told.backoff_policy.max_attempts = group.retry_times_max + 1
+    policy = group.group_retry_policy
+    if policy.get("type") == "EXPONENTIAL":
+        _set_exponential(told.backoff_policy, policy.get("exponentialRetryPolicy") or {})
+    else:
+        customized: Mapping[str, Any] = policy.get("customizedRetryPolicy") or {}
+        _set_delays(told.backoff_policy, customized.get("next") or _RETRY_DELAYS_MS)
+
+
+def _set_exponential(policy: Any, given: Mapping[str, Any]) -> None:
+    words = {**_RETRY_BACKOFF, **given}
+    backoff = policy.exponential_backoff
+    backoff.initial.FromMilliseconds(int(words["initial"]))
+    backoff.max.FromMilliseconds(int(words["max"]))
+    backoff.multiplier = float(words["multiplier"])
+
+
+def _set_delays(policy: Any, delays_ms: Iterable[int]) -> None:
+    del policy.customized_backoff.next[:]
+    for delay_ms in delays_ms:
+        policy.customized_backoff.next.add().FromMilliseconds(int(delay_ms))

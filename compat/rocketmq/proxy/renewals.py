@@ -1,0 +1,81 @@
+"""
+Messages that a push consumer works at longer than they are invisible: their time is prolonged.
+
+Source: ``DefaultReceiptHandleManager``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.proxy.receipt_handles import ReceiptHandle
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.proxy.clients import ProxyClient, Renewed
+    from logstore.compat.rocketmq.proxy.proxy import Proxy
+    from logstore.compat.rocketmq.wire.remoting import Command
+
+_SCAN_MS, _AHEAD_MS = 5_000, 10_000
+_RENEWED_MS_MAX = 3 * 3_600_000
+#: for how much longer, the first time and the next ones
+_PROLONGED_MS = (60_000, 180_000, 300_000, 600_000, 1_800_000, 3_600_000)
+#: for so long the messages of a consumer that is gone stay invisible
+_CLEARED_MS = 1_000
+
+
+class Renewals:
+    """Looks every few seconds for handles that are about to expire."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self._proxy = proxy
+        self._is_scanning = False
+
+    def add(self, client: ProxyClient, renewed: Renewed) -> None:
+        """Prolong from now on."""
+        client.renewed[renewed.handle.text] = renewed
+        if not self._is_scanning:
+            self._is_scanning = True
+            self._proxy.broker.timers.after(_SCAN_MS, self._scan)
+
+    @staticmethod
+    def end(client: ProxyClient, text: str) -> ReceiptHandle:
+        """Return the handle that holds now for the one that the client knows; prolong no more."""
+        renewed = client.renewed.pop(text, None)
+        return ReceiptHandle.parse(text) if renewed is None else renewed.handle
+
+    def clear(self, client: ProxyClient) -> None:
+        """Let others have soon what a consumer has that is gone."""
+        for renewed in client.renewed.values():
+            self._change(client, renewed, _CLEARED_MS)
+        client.renewed.clear()
+
+    def _scan(self) -> None:
+        now_ms = self._proxy.now_ms()
+        clients = [client for client in self._proxy.clients.values() if client.renewed]
+        self._is_scanning = bool(clients)
+        if clients:
+            self._proxy.broker.timers.after(_SCAN_MS, self._scan)
+        for client in clients:
+            for text, renewed in list(client.renewed.items()):
+                if renewed.handle.visible_ms - now_ms > _AHEAD_MS:
+                    continue
+                if now_ms - renewed.since_ms >= _RENEWED_MS_MAX:
+                    del client.renewed[text]
+                else:
+                    delay_ms = _PROLONGED_MS[min(renewed.count, len(_PROLONGED_MS) - 1)]
+                    renewed.count += 1
+                    self._change(client, renewed, delay_ms)
+
+    def _change(self, client: ProxyClient, renewed: Renewed, invisible_ms: int) -> None:
+        fields = renewed.handle.fields(renewed.topic, renewed.group)
+        fields["invisibleTime"] = str(invisible_ms)
+        client.link.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields).then(
+            partial(_changed, renewed), lambda _: None
+        )
+
+
+def _changed(renewed: Renewed, answer: Command) -> None:
+    if answer.code == ResponseCode.SUCCESS:
+        renewed.handle = ReceiptHandle.parse(renewed.handle.renewed(answer.ext_fields))

@@ -1,0 +1,1 @@
+"""What clients ask of the proxy: a file for each, called like the request."""

@@ -1,0 +1,48 @@
+"""AckMessage: messages were consumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.rocketmq.proxy.checks import group_of, topic_of
+from logstore.compat.rocketmq.proxy.codes import Code
+from logstore.compat.rocketmq.proxy.failures import ProxyError, joint_status, status
+from logstore.compat.rocketmq.proxy.renewals import Renewals
+from logstore.compat.rocketmq.proxy.schema import MESSAGES
+from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.proxy.clients import ProxyClient
+    from logstore.compat.rocketmq.proxy.proxy import Caller
+
+
+async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
+    """Serve one request."""
+    del caller
+    topic, group = topic_of(request.topic), group_of(request.group)
+    entries: list[dict[str, Any]] = []
+    for entry in request.entries:
+        try:
+            told = await _acknowledge(client, entry, topic, group)
+        except ProxyError as error:
+            told = status(error.code, str(error))
+        entries.append(
+            {
+                "message_id": entry.message_id,
+                "receipt_handle": entry.receipt_handle,
+                "status": told,
+            }
+        )
+    codes = {entry["status"].code for entry in entries}
+    why = joint_status(codes, "ack message result is empty")
+    return MESSAGES["AckMessageResponse"](status=why, entries=entries)
+
+
+async def _acknowledge(client: ProxyClient, entry: Any, topic: str, group: str) -> Any:
+    handle = Renewals.end(client, entry.receipt_handle)
+    handle.require_valid(client.proxy.now_ms())
+    answer = await Step(client.link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group)))
+    if answer.code == ResponseCode.SUCCESS:
+        return status(Code.OK)
+    return status(Code.INTERNAL_SERVER_ERROR, "ack failed: status is abnormal")

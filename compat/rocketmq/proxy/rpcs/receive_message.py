@@ -1,0 +1,159 @@
+"""ReceiveMessage: messages that nobody else of the group gets for a time; waits for some."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.rocketmq.clients.subscriptions import Subscription, SubscriptionError
+from logstore.compat.rocketmq.proxy.checks import (
+    INVISIBLE_MS_MIN_RECEIVED,
+    group_of,
+    invisible_ms,
+    topic_of,
+)
+from logstore.compat.rocketmq.proxy.client_settings import POLLING_MS_MAX, POLLING_MS_MIN
+from logstore.compat.rocketmq.proxy.clients import Renewed, subscription_of
+from logstore.compat.rocketmq.proxy.codes import Code
+from logstore.compat.rocketmq.proxy.failures import ProxyError, status
+from logstore.compat.rocketmq.proxy.popped import Popped, popped_messages
+from logstore.compat.rocketmq.proxy.receipt_handles import ReceiptHandle
+from logstore.compat.rocketmq.proxy.received_messages import message_for_client
+from logstore.compat.rocketmq.proxy.routes import require_topic
+from logstore.compat.rocketmq.proxy.rpcs.forward_message_to_dead_letter_queue import bury
+from logstore.compat.rocketmq.proxy.schema import MESSAGES
+from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.fields import as_fields
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.proxy.clients import ProxyClient
+    from logstore.compat.rocketmq.proxy.proxy import Caller, Proxy
+    from logstore.compat.rocketmq.wire.remoting import Command
+
+_COUNT_MAX = 32
+_ANY_QUEUE, _FROM_END = -1, 1
+_RENEWED_MS = 60_000
+_ANSWER_GRACE_MS = 10_000
+_FOUND, _NOTHING = "FOUND", "NOTHING"
+
+
+async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]:
+    """Serve one request; return all messages of the answer."""
+    settings = client.settings
+    if settings is None:
+        raise ProxyError(Code.UNRECOGNIZED_CLIENT_TYPE, "cannot find client settings")
+    polling_ms = _polling_ms(request, settings, caller.remaining_ms)
+    topic, group = topic_of(request.message_queue.topic), group_of(request.group)
+    is_renewed = request.auto_renew
+    hidden_ms = (
+        _RENEWED_MS
+        if is_renewed
+        else invisible_ms(request.invisible_duration, INVISIBLE_MS_MIN_RECEIVED)
+    )
+    try:
+        wanted: Subscription = subscription_of(topic, request.filter_expression)
+    except SubscriptionError as error:
+        raise ProxyError(Code.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
+    config = require_topic(client.proxy, topic)
+    if not config.is_readable or not config.read_queue_count:
+        raise ProxyError(Code.FORBIDDEN, "no readable queue")
+    fields = as_fields(
+        consumerGroup=group,
+        topic=topic,
+        queueId=_ANY_QUEUE,
+        maxMsgNums=min(request.batch_size, _COUNT_MAX),
+        invisibleTime=hidden_ms,
+        pollTime=polling_ms,
+        bornTime=client.proxy.now_ms(),
+        initMode=_FROM_END,
+        expType=wanted.expression_type,
+        exp=wanted.sub_string,
+        order=settings.subscription.fifo,
+        attemptId=request.attempt_id if request.HasField("attempt_id") else None,
+    )
+    answer = await Step(
+        client.link.ask(RequestCode.POP_MESSAGE, fields, timeout_ms=polling_ms + _ANSWER_GRACE_MS)
+    )
+    if _outcome(answer) == _NOTHING:
+        return refused("", status(Code.MESSAGE_NOT_FOUND, "no new message"), client.proxy)
+    found = popped_messages(answer, topic, client.proxy.broker.settings.broker_name)
+    found = _for_client(client, found, wanted, topic, group, settings.backoff_policy.max_attempts)
+    if is_renewed:
+        _renew(client, found, topic, group)
+    return _answer(client.proxy, found, topic)
+
+
+def refused(name: str, why: Any, proxy: Proxy) -> list[Any]:
+    """Return an answer without a message."""
+    del name
+    kind = MESSAGES["ReceiveMessageResponse"]
+    end = kind()
+    end.delivery_timestamp.FromMilliseconds(proxy.now_ms())
+    return [kind(status=why), end]
+
+
+def _polling_ms(request: Any, settings: Any, remaining_ms: float | None) -> int:
+    """Return how long to wait for messages. Raises ProxyError: the client does not wait so long."""
+    remaining = POLLING_MS_MAX * 2 if remaining_ms is None else int(remaining_ms)
+    if request.HasField("long_polling_timeout"):
+        wanted_ms: int = request.long_polling_timeout.ToMilliseconds()
+    else:
+        wanted_ms = remaining - settings.request_timeout.ToMilliseconds() // 2
+    polling_ms = min(max(wanted_ms, POLLING_MS_MIN), POLLING_MS_MAX)
+    if polling_ms <= remaining:
+        return polling_ms
+    if remaining >= POLLING_MS_MIN:
+        return remaining
+    text = "The deadline time remaining is not enough for polling, please check network condition"
+    raise ProxyError(Code.ILLEGAL_POLLING_TIME, text)
+
+
+def _outcome(answer: Command) -> str:
+    """Tell whether something was found. Raises ProxyError: the broker could not look."""
+    code = ResponseCode(answer.code)
+    if code == ResponseCode.SUCCESS:
+        return _FOUND
+    if code == ResponseCode.POLLING_FULL:
+        raise ProxyError(Code.TOO_MANY_REQUESTS, "polling full")
+    if code in (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND):
+        return _NOTHING
+    raise ProxyError(Code.INTERNAL_SERVER_ERROR, answer.remark or "")
+
+
+def _for_client(
+    client: ProxyClient, found: list[Popped], wanted: Subscription, topic: str, group: str,
+    attempts_max: int,
+) -> list[Popped]:  # fmt: skip
+    """Return what the client gets; other tags are acknowledged, what came too often is buried."""
+    given: list[Popped] = []
+    for popped in found:
+        handle = ReceiptHandle.parse(popped.handle)
+        if wanted.tags and popped.message.tags not in wanted.tags:
+            client.link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group))
+        elif popped.delivered_count >= attempts_max:
+            bury(client, handle, popped.message.unique_key or "", topic, group)
+        else:
+            given.append(popped)
+    return given
+
+
+def _renew(client: ProxyClient, found: list[Popped], topic: str, group: str) -> None:
+    for popped in found:
+        handle = ReceiptHandle.parse(popped.handle)
+        renewed = Renewed(handle, group, topic, client.proxy.now_ms())
+        client.proxy.renewals.add(client, renewed)
+
+
+def _answer(proxy: Proxy, found: list[Popped], topic: str) -> list[Any]:
+    if not found:
+        return refused("", status(Code.MESSAGE_NOT_FOUND, "no match message"), proxy)
+    kind, now_ms = MESSAGES["ReceiveMessageResponse"], proxy.now_ms()
+    messages = [
+        kind(
+            message=message_for_client(one.message, topic, one.handle, one.delivered_count, now_ms)
+        )
+        for one in found
+    ]
+    end = kind()
+    end.delivery_timestamp.FromMilliseconds(now_ms)
+    return [kind(status=status(Code.OK)), *messages, end]

@@ -1,0 +1,143 @@
+"""SendMessage: one message, or several for one queue of a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.rocketmq.proxy.checks import topic_of
+from logstore.compat.rocketmq.proxy.clients import Transaction
+from logstore.compat.rocketmq.proxy.codes import Code, MessageType
+from logstore.compat.rocketmq.proxy.failures import ProxyError, status
+from logstore.compat.rocketmq.proxy.routes import require_topic, type_name
+from logstore.compat.rocketmq.proxy.schema import MESSAGES
+from logstore.compat.rocketmq.proxy.sent_messages import (
+    check_body,
+    properties_of,
+    queue_of_group,
+    sys_flag_of,
+    type_of,
+)
+from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.topics.names import AUTO_CREATE_TOPIC, DLQ_PREFIX, RETRY_PREFIX
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.compat.rocketmq.wire.fields import as_fields
+from logstore.segments.rocketmq.messages.message_batch import BatchItem, encode_batch_body
+from logstore.segments.rocketmq.messages.message_id import parse_offset_message_id
+from logstore.segments.rocketmq.messages.properties import UNIQUE_KEY, encode_properties
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.proxy.clients import ProxyClient
+    from logstore.compat.rocketmq.proxy.proxy import Caller, Proxy
+    from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+_TIMEOUT_MS = 10_000
+#: what the broker says of a message that is stored, and the code that clients are told
+_STORED = {
+    ResponseCode.SUCCESS: Code.OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: Code.MASTER_PERSISTENCE_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: Code.SLAVE_PERSISTENCE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: Code.HA_NOT_AVAILABLE,
+}
+
+
+async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
+    """Serve one request."""
+    messages = request.messages
+    if not messages:
+        raise ProxyError(Code.MESSAGE_CORRUPTED, "no message to send")
+    topic = topic_of(messages[0].topic)
+    if any(message.topic != messages[0].topic for message in messages):
+        raise ProxyError(Code.MESSAGE_CORRUPTED, "topic in message is not same")
+    now_ms = client.proxy.now_ms()
+    properties: list[dict[str, str]] = []
+    for message in messages:
+        check_body(message.body)
+        properties.append(properties_of(message, f"{caller.host}:{caller.port}", now_ms))
+    _check_type(client.proxy.broker.topics.get(topic), topic, properties[0])
+    config = require_topic(client.proxy, topic)
+    queue_id = _queue(client.proxy, config, messages)
+    answer = await Step(_send(client, messages, properties, queue_id))
+    message_id = ",".join(one[UNIQUE_KEY] for one in properties)
+    return _response(client.proxy, messages[0], message_id, answer)
+
+
+def _check_type(config: TopicConfig | None, topic: str, properties: dict[str, str]) -> None:
+    if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        return
+    expected, actual = type_name(config), type_of(properties).name
+    if expected not in (actual, "MIXED"):
+        text = (
+            "TopicMessageType validate failed, the expected type is "
+            f"{expected}, but actual type is {actual}"
+        )
+        raise ProxyError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, text)
+
+
+def _queue(proxy: Proxy, config: TopicConfig, messages: Sequence[Any]) -> int:
+    """Return where to: that of the message's group, or the next one."""
+    count = config.write_queue_count
+    if not config.is_writable or not count:
+        raise ProxyError(Code.FORBIDDEN, "no writable queue")
+    group = messages[0].system_properties.message_group if len(messages) == 1 else ""
+    if group:
+        return queue_of_group(group, count)
+    chosen = proxy.next_queues.get(config.topic_name, 0) % count
+    proxy.next_queues[config.topic_name] = chosen + 1
+    return chosen
+
+
+def _send(
+    client: ProxyClient, messages: Sequence[Any], properties: list[dict[str, str]], queue_id: int
+) -> Any:
+    first = messages[0]
+    is_batch = len(messages) > 1
+    texts = [encode_properties(one) for one in properties]
+    body: bytes = first.body
+    if is_batch:
+        body = encode_batch_body(
+            BatchItem(message.body, text) for message, text in zip(messages, texts, strict=True)
+        )
+    fields = as_fields(
+        producerGroup=first.topic.name,
+        topic=first.topic.name,
+        defaultTopic=AUTO_CREATE_TOPIC,
+        defaultTopicQueueNums=4,
+        queueId=queue_id,
+        sysFlag=sys_flag_of(first),
+        bornTimestamp=first.system_properties.born_timestamp.ToMilliseconds(),
+        flag=0,
+        properties=texts[0].decode(),
+        reconsumeTimes=0,
+        unitMode=False,
+        batch=is_batch,
+    )
+    return client.link.ask(RequestCode.SEND_MESSAGE, fields, body, timeout_ms=_TIMEOUT_MS)
+
+
+def _response(proxy: Proxy, message: Any, message_id: str, answer: Command) -> Any:
+    code = _STORED.get(ResponseCode(answer.code))
+    if code is None:
+        raise ProxyError(Code.INTERNAL_SERVER_ERROR, answer.remark or "")
+    if code != Code.OK:
+        entry = {"status": status(code, f"send message failed, sendStatus={_status_name(answer)}")}
+        return MESSAGES["SendMessageResponse"](status=status(code), entries=[entry])
+    fields = answer.ext_fields
+    transaction_id = fields.get("transactionId") or ""
+    queue_offset = int(fields["queueOffset"])
+    if message.system_properties.message_type == MessageType.TRANSACTION and transaction_id:
+        _, physical_offset = parse_offset_message_id(fields["msgId"])
+        proxy.transactions[transaction_id] = Transaction(queue_offset, physical_offset)
+    entry = {
+        "status": status(Code.OK),
+        "offset": queue_offset,
+        "message_id": message_id,
+        "transaction_id": transaction_id,
+        "recall_handle": fields.get("recallHandle") or "",
+    }
+    return MESSAGES["SendMessageResponse"](status=status(Code.OK), entries=[entry])
+
+
+def _status_name(answer: Command) -> str:
+    return ResponseCode(answer.code).name

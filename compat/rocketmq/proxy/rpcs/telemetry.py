@@ -1,0 +1,64 @@
+"""Telemetry: a client says what it is and is told what to do; later it is asked, and answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.rocketmq.proxy.clients import Transaction
+from logstore.compat.rocketmq.proxy.codes import Code
+from logstore.compat.rocketmq.proxy.failures import ProxyError, status
+from logstore.compat.rocketmq.proxy.received_messages import message_for_client
+from logstore.compat.rocketmq.proxy.schema import MESSAGES
+from logstore.compat.rocketmq.wire.codes import RequestCode
+from logstore.segments.rocketmq.messages.message import decode_message
+from logstore.segments.rocketmq.messages.properties import REAL_TOPIC
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.proxy.clients import ProxyClient
+    from logstore.compat.rocketmq.proxy.proxy import Caller, Proxy
+    from logstore.compat.rocketmq.wire.remoting import Command
+
+_log = logging.getLogger(__name__)
+
+
+def take(proxy: Proxy, caller: Caller, tell: Callable[[Any], None], command: Any) -> None:
+    """
+    Serve one command of a client.
+
+    Raises:
+        ProxyError: its settings are none.
+
+    """
+    client = proxy.client(caller)
+    if command.WhichOneof("command") != "settings":
+        _log.info("%s: %s", client.client_id, command.WhichOneof("command"))
+        return
+    asked = command.settings
+    if asked.WhichOneof("pub_sub") is None:
+        text = "there is no publishing or subscription data in settings"
+        raise ProxyError(Code.BAD_REQUEST, text)
+    client.take_settings(asked)
+    client.tell = tell
+    tell(MESSAGES["TelemetryCommand"](status=status(Code.OK), settings=client.settings))
+
+
+def serve_broker(client: ProxyClient, request: Command) -> None:
+    """Hand on what the broker asks of a client; that its group has changed needs nobody to know."""
+    if request.code == RequestCode.CHECK_TRANSACTION_STATE:
+        _check_transaction(client, request)
+
+
+def _check_transaction(client: ProxyClient, request: Command) -> None:
+    fields = request.ext_fields
+    transaction_id = fields.get("transactionId") or ""
+    if client.tell is None or not transaction_id:
+        return
+    transaction = Transaction(int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"]))
+    client.proxy.transactions[transaction_id] = transaction
+    half = decode_message(request.body)
+    topic = half.properties.get(REAL_TOPIC, half.topic)
+    message = message_for_client(half, topic, None, half.reconsume_times, client.proxy.now_ms())
+    recovery = {"message": message, "transaction_id": transaction_id}
+    client.tell(MESSAGES["TelemetryCommand"](recover_orphaned_transaction_command=recovery))

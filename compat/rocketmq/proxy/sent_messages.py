@@ -1,0 +1,154 @@
+"""
+Messages of gRPC clients as a broker stores them: their properties, and the queue they go to.
+
+Source: ``SendMessageActivity``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from logstore.compat.rocketmq.proxy.checks import check_word, has_control_characters
+from logstore.compat.rocketmq.proxy.client_settings import BODY_BYTES_MAX
+from logstore.compat.rocketmq.proxy.codes import GZIP, Code, MessageType
+from logstore.compat.rocketmq.proxy.failures import ProxyError
+from logstore.compat.rocketmq.proxy.reserved_names import RESERVED
+from logstore.segments.rocketmq.messages import properties as names
+from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, TRANSACTION_PREPARED
+
+SHARDING_KEY, TRACE_CONTEXT = "__SHARDINGKEY", "TRACE_CONTEXT"
+BORN_HOST, BORN_TIMESTAMP = "__BORNHOST", "BORN_TIMESTAMP"
+_RECONSUME_TIME = "RECONSUME_TIME"
+_PROPERTY_COUNT_MAX, _PROPERTIES_BYTES_MAX = 128, 16 * 1024
+_GROUP_BYTES_MAX = 64
+_DELAY_MS_MAX = 86_400_000
+_RECOVERY_SECONDS_MAX = 3600
+_LCG_MULTIPLIER, _LONG_MASK = 2_862_933_555_777_941_757, (1 << 64) - 1
+_2_31 = 2.0**31
+
+
+def check_body(body: bytes) -> None:
+    """Raise ProxyError for a body that is empty or too large."""
+    if not body:
+        raise ProxyError(Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
+    if len(body) > BODY_BYTES_MAX:
+        text = f"message body cannot exceed the max {BODY_BYTES_MAX}"
+        raise ProxyError(Code.MESSAGE_BODY_TOO_LARGE, text)
+
+
+def sys_flag_of(message: Any) -> int:
+    """Return the flags of a stored message."""
+    about = message.system_properties
+    flag = COMPRESSED if about.body_encoding == GZIP else 0
+    return flag | (TRANSACTION_PREPARED if about.message_type == MessageType.TRANSACTION else 0)
+
+
+def properties_of(message: Any, peer: str, now_ms: int) -> dict[str, str]:
+    """
+    Return the properties that `message` is stored with.
+
+    `peer` is the client's address.
+
+    Raises:
+        ProxyError: a broker cannot store them, or must not.
+
+    """
+    about = message.system_properties
+    found = _user_properties(message)
+    size_bytes = sum(len(name.encode()) + len(value.encode()) for name, value in found.items())
+    check_word(about.tag, Code.ILLEGAL_MESSAGE_TAG, "tag", forbidden="|")
+    found[names.TAGS] = about.tag
+    size_bytes += len(about.tag.encode())
+    for key in about.keys:
+        check_word(key, Code.ILLEGAL_MESSAGE_KEY, "key")
+        size_bytes += len(key.encode())
+    if about.keys:
+        found[names.KEYS] = " ".join(about.keys)
+    if size_bytes > _PROPERTIES_BYTES_MAX:
+        text = f"the total size of user property is too large, max is {_PROPERTIES_BYTES_MAX}"
+        raise ProxyError(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
+    if not about.message_id.strip():
+        raise ProxyError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
+    found[names.UNIQUE_KEY] = about.message_id
+    _add_transaction(found, about)
+    _add_delivery(found, about, now_ms)
+    found[_RECONSUME_TIME] = str(about.delivery_attempt)
+    found[names.PRODUCER_GROUP] = message.topic.name
+    _add_origin(found, about, peer)
+    return found
+
+
+def _user_properties(message: Any) -> dict[str, str]:
+    found = dict(message.user_properties)
+    if len(found) > _PROPERTY_COUNT_MAX:
+        text = f"too many user properties, max is {_PROPERTY_COUNT_MAX}"
+        raise ProxyError(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
+    for name, value in found.items():
+        if name in RESERVED:
+            text = f"property is used by system: {name}"
+            raise ProxyError(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
+        for part, what in ((name, "key"), (value, "value")):
+            if has_control_characters(part):
+                text = f"the {what} of property cannot contain control character"
+                raise ProxyError(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
+    return found
+
+
+def _add_transaction(found: dict[str, str], about: Any) -> None:
+    if about.message_type != MessageType.TRANSACTION:
+        return
+    found[names.TRANSACTION_PREPARED] = "true"
+    if about.HasField("orphaned_transaction_recovery_duration"):
+        seconds: int = about.orphaned_transaction_recovery_duration.ToSeconds()
+        if seconds > _RECOVERY_SECONDS_MAX:
+            text = (
+                "the max transaction recovery time of message is too large, max is "
+                f"{_RECOVERY_SECONDS_MAX}"
+            )
+            raise ProxyError(Code.BAD_REQUEST, text)
+        found[names.CHECK_IMMUNITY_TIME] = str(seconds)
+
+
+def _add_delivery(found: dict[str, str], about: Any, now_ms: int) -> None:
+    if about.HasField("delivery_timestamp"):
+        due_ms: int = about.delivery_timestamp.ToMilliseconds()
+        if due_ms - now_ms > _DELAY_MS_MAX:
+            text = f"the max delay time of message is too large, max is {_DELAY_MS_MAX}"
+            raise ProxyError(Code.ILLEGAL_DELIVERY_TIME, text)
+        found[names.TIMER_DELIVER_MS] = str(due_ms)
+
+
+def _add_origin(found: dict[str, str], about: Any, peer: str) -> None:
+    if about.message_group:
+        what = "message group"
+        check_word(about.message_group, Code.ILLEGAL_MESSAGE_GROUP, what)
+        if len(about.message_group.encode()) >= _GROUP_BYTES_MAX:
+            text = f"{what} exceed the max size {_GROUP_BYTES_MAX}"
+            raise ProxyError(Code.ILLEGAL_MESSAGE_GROUP, text)
+        found[SHARDING_KEY] = about.message_group
+    if about.trace_context:
+        found[TRACE_CONTEXT] = about.trace_context
+    found[BORN_HOST] = about.born_host if about.born_host.strip() else peer
+    found[BORN_TIMESTAMP] = str(about.born_timestamp.ToMilliseconds())
+
+
+def type_of(properties: dict[str, str]) -> MessageType:
+    """Return what kind of message these properties make (``TopicMessageType``)."""
+    if properties.get(names.TRANSACTION_PREPARED) == "true":
+        return MessageType.TRANSACTION
+    timed = (names.DELAY, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS)
+    if any(name in properties for name in timed):
+        return MessageType.DELAY
+    return MessageType.FIFO if SHARDING_KEY in properties else MessageType.NORMAL
+
+
+def queue_of_group(message_group: str, queue_count: int) -> int:
+    """Return the queue that all messages of a group go to, as Guava's ``consistentHash`` does."""
+    state, candidate = java_hash(message_group) & _LONG_MASK, 0
+    while True:
+        state = (_LCG_MULTIPLIER * state + 1) & _LONG_MASK
+        chosen = int((candidate + 1) / (((state >> 33) + 1) / _2_31))
+        if not 0 <= chosen < queue_count:
+            return candidate
+        candidate = chosen

@@ -1,0 +1,49 @@
+"""The way to a proxy, which few ask for and whose libraries are an extra."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from logstore.errors import LogStoreError
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.running import OpenDoor
+
+_NEEDED = ("grpc", "google.protobuf")
+
+
+class MissingProxyError(LogStoreError):
+    """The libraries of the proxy are not installed."""
+
+
+def proxy_door(broker: Broker, host: str, port: int, on_start: Callable[[int], None]) -> OpenDoor:
+    """
+    Return a proxy for gRPC clients of `broker`, who are told to come to `host`.
+
+    Raises:
+        MissingProxyError: the extra ``grpc`` is not installed.
+
+    """
+    try:
+        missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    except ModuleNotFoundError as error:  # not even the package around it
+        missing = [str(error.name)]
+    if missing:
+        raise MissingProxyError(
+            f"RocketMQ's proxy needs {missing[0]}: pip install 'logstore-segments[grpc]'"
+        )
+    from logstore.compat.grpc_listener import GrpcListener
+    from logstore.compat.rocketmq.proxy.proxy import Proxy
+    from logstore.compat.running import OpenDoor
+
+    proxy = Proxy(broker)
+    proxy.host = host
+
+    def started(port: int) -> None:
+        proxy.port = port
+        on_start(port)
+
+    return OpenDoor(GrpcListener(proxy), port, started)
