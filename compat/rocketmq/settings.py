@@ -80,6 +80,7 @@ class Settings:
     resets_on_server: bool = _switch("useServerSideResetOffset", default=True)
     stores_replies: bool = _switch("storeReplyMessageEnable", default=True)
     rejects_pull_consumers: bool = _switch("rejectPullConsumerEnable", default=False)
+    recalls_messages: bool = _switch("recallMessageEnable", default=False)
     reads_from_slave: bool = _switch("slaveReadEnable", default=False)
     start_accepting_ms: int = _whole("startAcceptSendRequestTimeStamp", 0)
     register_interval_ms: int = _whole("registerNameServerPeriod", 30000)

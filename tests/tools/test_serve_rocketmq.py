@@ -14,6 +14,7 @@ import pytest
 from logstore.tools.dev.free_ports import free_port
 from tests.compat.rocketmq.frames import Answer, answers, request
 from tests.interop.eventually import eventually
+from tests.interop.grpc_wire import GrpcWire
 from tests.tools.command_line import CommandLine
 from tests.tools.serving import SECONDS_MAX, Serving, refused
 
@@ -105,6 +106,17 @@ class TestReady:
         with Serving(*LAYOUT, "--broker-port", broker_port, "--json", port=port) as serving:
             assert serving.bootstrap == f"127.0.0.1:{port}"
             assert serving.ready["broker"] == f"127.0.0.1:{broker_port}"
+
+    def test_the_proxy_is_named(self, tmp_path: Path) -> None:
+        """Where there is one: gRPC clients are answered there."""
+        arguments = ("--layout", "rocketmq", "--data", tmp_path, "--broker-port", 0, "--json")
+        with Serving(*arguments, "--proxy-port", 0) as serving:
+            wire = GrpcWire(serving.ready["proxy"])
+            answer = wire.ask("QueryRoute", {"topic": {"name": "none"}})
+            assert answer["status"]["code"] == 40402
+            wire.close()
+        assert serving.process.returncode == 0
+        assert "--proxy-port is for RocketMQ" in refused("--proxy-port", 0)[1]
 
 
 class TestData:

@@ -65,7 +65,7 @@ def fetch(version: str) -> str:
     own = here / f"rocketmq_peer_{version}.xml"
     pom = own if own.exists() else here / "rocketmq_peer.xml"
     options = [f"-Drocketmq.version={version}"]
-    return class_path(f"RocketMQ {version}", pom, options, _cache_directory(version))
+    return class_path(f"RocketMQ {version}", pom, options, peers_directory(version))
 
 
 def java(
@@ -86,7 +86,7 @@ def java(
     if shutil.which("java") is None:
         raise PeerUnavailable(f"RocketMQ {version}: no `java` on the PATH; install a JDK, 17 or up")
     path = fetch(version)
-    home = _cache_directory(version) / f"home-{level}" if home is None else Path(home)
+    home = peers_directory(version) / f"home-{level}" if home is None else Path(home)
     conf = home / "conf"
     conf.mkdir(parents=True, exist_ok=True)
     for name, package in _LOGBACKS.items():
@@ -103,7 +103,7 @@ def java(
 
 def class_archive(version: str) -> ClassArchive:
     """Return the archive of classes for that RocketMQ, its broker's and so most of the others'."""
-    return ClassArchive(_cache_directory(version), "broker")
+    return ClassArchive(peers_directory(version), "broker")
 
 
 def compiled(version: str, sources: Sequence[Path]) -> Path:
@@ -115,7 +115,7 @@ def compiled(version: str, sources: Sequence[Path]) -> Path:
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    directory = _cache_directory(version) / "classes" / digest.hexdigest()[:16]
+    directory = peers_directory(version) / "classes" / digest.hexdigest()[:16]
     if directory.exists():
         return directory
     if shutil.which("javac") is None:
@@ -147,6 +147,7 @@ def _write(path: Path, text: str) -> None:
     os.replace(fresh, path)
 
 
-def _cache_directory(version: str) -> Path:
+def peers_directory(version: str) -> Path:
+    """Return where what belongs to that release is remembered."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "logstore" / "peers" / "rocketmq" / VERSIONS.get(version, version)

@@ -1,8 +1,8 @@
 """
 RECALL_MESSAGE: a timed message that has not come yet is not to come at all (5.x).
 
-The handle that its sender was given names it. What is put for it is a message that has the time
-wheel leave the other one out.
+Only where ``recallMessageEnable`` allows it. The handle that its sender was given names it. What is
+put for it is a message that has the time wheel leave the other one out.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     fields = request.ext_fields
     topic = read_text(fields, "topic")
+    if not broker.settings.recalls_messages:
+        remark = "recall failed, operation is forbidden"
+        return _refused(broker, ResponseCode.NO_PERMISSION, remark)
     if broker.settings.is_slave:
         code, remark = ResponseCode.SLAVE_NOT_AVAILABLE, "broker service not available"
         return _refused(broker, code, f"recall failed, {remark}")

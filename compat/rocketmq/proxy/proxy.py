@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from logstore.compat.rocketmq.connection import AnswerTimeoutError, PeerGoneError
 from logstore.compat.rocketmq.proxy.clients import ProxyClient, Transaction
 from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
@@ -150,6 +151,10 @@ class Proxy:
             return await handle(self.client(caller), request, caller)
         except ProxyError as error:
             return refused(status(error.code, str(error)), self)
+        except AnswerTimeoutError as error:
+            return refused(status(Code.PROXY_TIMEOUT, str(error)), self)
+        except PeerGoneError as error:  # the client has left meanwhile, or the broker stops
+            return refused(status(Code.INTERNAL_SERVER_ERROR, str(error)), self)
         except Exception as error:  # noqa: BLE001 - whoever asked is told
             _log.exception("a request of %s failed", caller.client_id)
             text = f"{type(error).__name__}: {error}"

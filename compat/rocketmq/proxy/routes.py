@@ -53,19 +53,21 @@ def permission_of(config: TopicConfig) -> Permission:
     return Permission.WRITE if config.is_writable else Permission.NONE
 
 
-def broker_of(proxy: Proxy) -> dict[str, Any]:
-    """Return the broker, which is found where the proxy is."""
+def broker_of(proxy: Proxy, asked: Any) -> dict[str, Any]:
+    """Return the broker: it is found where the client has found the proxy, as far as it says."""
+    about = {"name": proxy.broker.settings.broker_name, "id": 0}
+    if asked.addresses:
+        return {**about, "endpoints": asked}
     try:
         version = ipaddress.ip_address(proxy.host).version
         scheme = AddressScheme.IPV4 if version == 4 else AddressScheme.IPV6
     except ValueError:
         scheme = AddressScheme.DOMAIN_NAME
     address = {"host": proxy.host, "port": proxy.port}
-    endpoints = {"scheme": int(scheme), "addresses": [address]}
-    return {"name": proxy.broker.settings.broker_name, "id": 0, "endpoints": endpoints}
+    return {**about, "endpoints": {"scheme": int(scheme), "addresses": [address]}}
 
 
-def route_queues(proxy: Proxy, config: TopicConfig) -> list[dict[str, Any]]:
+def route_queues(proxy: Proxy, config: TopicConfig, asked: Any) -> list[dict[str, Any]]:
     """Return all queues: those to read only, those to write only, then the others."""
     reads, writes = config.read_queue_count, config.write_queue_count
     permission = permission_of(config)
@@ -81,7 +83,7 @@ def route_queues(proxy: Proxy, config: TopicConfig) -> list[dict[str, Any]]:
         Permission.NONE: ((Permission.NONE, max(1, reads, writes)),),
     }[permission]
     kinds = [kind for kind, count in counts for _ in range(count)]
-    broker = broker_of(proxy)
+    broker = broker_of(proxy, asked)
     return [
         {"id": index, "permission": int(kind), "broker": broker} for index, kind in enumerate(kinds)
     ]

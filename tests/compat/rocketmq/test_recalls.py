@@ -18,11 +18,10 @@ KEY = "FD000000000000000000000000000002021E4E0E2F2A67D00C5A000"
 class Stage:
     """A broker with a time wheel; the test lets time pass."""
 
-    def __init__(self) -> None:
+    def __init__(self, recalls: str = "true") -> None:
         self.clock = ManualClock()
-        self.broker: Broker = a_broker(
-            SimulatedHost(clock=self.clock), {"timerWheelEnable": "true"}
-        )
+        settings = {"timerWheelEnable": "true", "recallMessageEnable": recalls}
+        self.broker: Broker = a_broker(SimulatedHost(clock=self.clock), settings)
         self.broker.start_housekeeping()
         self.peer = Peer(self.broker)
         self.peer.produce(b"at once")
@@ -89,3 +88,11 @@ def test_what_cannot_be_taken_back(handle: str, remark: str) -> None:
     assert stage.recall(handle) == (ResponseCode.ILLEGAL_OPERATION, remark)
     assert stage.broker.store.commit_log.max_physical_offset == before
     assert stage.recall(handle, "nowhere")[0] == ResponseCode.TOPIC_NOT_EXIST
+
+
+def test_only_where_it_is_allowed() -> None:
+    """Which it is not by itself."""
+    stage = Stage("false")
+    forbidden = (ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
+    assert stage.recall(stage.send_timed(1)) == forbidden
+    assert Peer(a_broker()).broker.settings.recalls_messages is False

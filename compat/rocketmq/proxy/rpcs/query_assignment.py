@@ -29,6 +29,6 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     in_order = known is not None and known.is_consume_message_orderly
     queue_ids = range(config.read_queue_count) if in_order else (_ANY_QUEUE,)
     about = {"topic": request.topic, "permission": int(permission_of(config)),
-             "broker": broker_of(client.proxy)}  # fmt: skip
+             "broker": broker_of(client.proxy, request.endpoints)}  # fmt: skip
     assignments = [{"message_queue": {**about, "id": queue_id}} for queue_id in queue_ids]
     return MESSAGES["QueryAssignmentResponse"](status=status(Code.OK), assignments=assignments)

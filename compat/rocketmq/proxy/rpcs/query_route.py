@@ -22,6 +22,6 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     accepted = [int(kind) for kind in message_types(config)]
     queues = [
         {**queue, "topic": request.topic, "accept_message_types": accepted}
-        for queue in route_queues(client.proxy, config)
+        for queue in route_queues(client.proxy, config, request.endpoints)
     ]
     return MESSAGES["QueryRouteResponse"](status=status(Code.OK), message_queues=queues)

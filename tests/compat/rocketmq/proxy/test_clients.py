@@ -104,7 +104,7 @@ def test_settings_that_are_none(stage: Stage, settings: dict[str, Any], code: Co
 
 
 def test_routes(stage: Stage) -> None:
-    """Every queue of a topic with what it takes, at the proxy's own address."""
+    """Every queue of a topic with what it takes, where the client has found the proxy."""
     stage.proxy.port = 4711
     told = Peer(stage).ask("QueryRoute", topic={"name": "mixed"})
     queues = told["message_queues"]
@@ -113,6 +113,9 @@ def test_routes(stage: Stage) -> None:
     assert queues[0]["permission"] == 4
     endpoints = queues[0]["broker"]["endpoints"]
     assert endpoints == {"scheme": 1, "addresses": [{"host": "127.0.0.1", "port": 4711}]}
+    behind = {"scheme": 3, "addresses": [{"host": "proxy.test", "port": 8081}]}
+    told = Peer(stage).ask("QueryRoute", topic={"name": "mixed"}, endpoints=behind)
+    assert told["message_queues"][0]["broker"]["endpoints"] == behind
     told = Peer(stage).ask("QueryRoute", topic={"name": "none"})
     assert told["status"]["code"] == Code.TOPIC_NOT_FOUND
 

@@ -82,7 +82,7 @@ def test_the_hash_of_groups(group: str, count: int, queue: int) -> None:
 
 def test_a_message_for_later() -> None:
     """Comes when it is due, and not before; until then its handle takes it back."""
-    peer = Peer(Stage(has_wheel=True))
+    peer = Peer(Stage(has_wheel=True, recallMessageEnable="true"))
     peer.stage.let_pass(250)
     due_ms = peer.stage.proxy.now_ms() + 3_000
     due = {"seconds": due_ms // 1000}

@@ -1,0 +1,100 @@
+"""RocketMQ's proxy: what its clients are answered, by ours and by the real one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logstore.compat import TestBroker
+from logstore.tools.dev.rocketmq_peer import RocketMQPeer
+from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer
+from tests.interop.conftest import missing
+from tests.interop.rocketmq_programs import HERE, Sections, run_program
+from tests.interop.rocketmq_proxy_session import TOPICS, Session
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+
+PYTHON_CLIENT = "rocketmq-python-client==5.1.2"
+SETTINGS = {"brokerName": "broker-a", "recallMessageEnable": "true"}
+SCENARIOS = {"sent", "received", "in order", "later", "transactions", "pushed", "refused"}
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return where the real proxy is found; its broker has a topic of each kind."""
+    directory = tmp_path_factory.mktemp("real")
+    with RocketMQPeer("5", directory / "broker", SETTINGS) as broker:
+        for topic in TOPICS:
+            kind = f"+message.type={topic.upper()}"
+            broker.mqadmin(
+                "updateTopic", "-n", broker.bootstrap, "-c", "DefaultCluster", "-t", topic,
+                "-r", "4", "-w", "4", "-a", kind,
+            )  # fmt: skip
+        broker.mqadmin(
+            "updateSubGroup", "-n", broker.bootstrap, "-c", "DefaultCluster", "-g", "in_order",
+            "-o", "true",
+        )  # fmt: skip
+        with RocketMQProxyPeer(broker.bootstrap, directory / "proxy") as proxy:
+            yield proxy.endpoints
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[str]:
+    """Return where our proxy is found."""
+    with TestBroker(layout="rocketmq", proxy=True, settings=SETTINGS) as broker:
+        for topic in TOPICS:
+            broker.create_topic(topic, 4, message_type=topic.upper())
+        broker.call(lambda: put_group_in_order(broker))
+        yield broker.endpoints
+
+
+def put_group_in_order(broker: TestBroker) -> None:
+    """Make a group whose members consume in order."""
+    groups = broker.rocketmq.groups
+    groups.put(type(groups.require("in_order"))("in_order", is_consume_message_orderly=True))
+
+
+def test_every_answer_is_the_same(real: str, ours: str) -> None:
+    """Codes, texts and fields, but for ids, times and addresses."""
+    expected, found = Session(real).run(), Session(ours).run()
+    assert list(found) == list(expected)
+    for name, answer in expected.items():
+        assert found[name] == answer, name
+    assert len(found) > 60
+
+
+def python_client() -> dict[str, str]:
+    """Return an environment in which the official client is; fetched from PyPI once per user."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    directory = home / "logstore" / "peers" / PYTHON_CLIENT
+    if not (directory / "rocketmq").is_dir():
+        fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(fresh)]
+        done = subprocess.run(
+            [*command, PYTHON_CLIENT], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            shutil.rmtree(fresh, ignore_errors=True)
+            missing(f"pip cannot install {PYTHON_CLIENT}: {done.stderr[-500:]}")
+        fresh.rename(directory)
+    return {**os.environ, "PYTHONPATH": str(directory)}
+
+
+def client_session(endpoints: str) -> Sections:
+    """Run the program of the official client."""
+    program = str(HERE / "rocketmq_grpc_client.py")
+    return run_program([sys.executable, program, endpoints], python_client())
+
+
+def test_the_official_client(real: str, ours: str) -> None:
+    """It prints the same of both, and no failure."""
+    expected, found = client_session(real), client_session(ours)
+    assert set(expected) == SCENARIOS, expected.get("stderr")
+    assert [line for lines in expected.values() for line in lines if line.startswith("!!")] == []
+    assert found == expected
