@@ -1,0 +1,152 @@
+"""The socket of RocketMQ's proxy: gRPC on the broker's event loop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from logstore.compat import TestBroker
+from logstore.compat.rocketmq import proxy_door
+from logstore.compat.rocketmq.proxy.codes import Code
+from logstore.compat.rocketmq.proxy_door import MissingProxyError
+from logstore.compat.running import AddressError
+from tests.interop.grpc_wire import GrpcWire
+
+PRODUCER = {"client_type": 1, "publishing": {"topics": [{"name": "orders"}]}}
+CONSUMER = {
+    "client_type": 3,
+    "subscription": {"group": {"name": "g"}, "subscriptions": []},
+}
+MESSAGE = {
+    "topic": {"name": "orders"},
+    "body": b"v",
+    "system_properties": {"message_id": "01", "message_type": 1, "body_encoding": 1},
+}
+
+
+@pytest.fixture
+def broker() -> Iterator[TestBroker]:
+    """Return a broker with a proxy and a topic."""
+    with TestBroker(layout="rocketmq", proxy=True) as broker:
+        broker.create_topic("orders", 1)
+        yield broker
+
+
+@pytest.fixture
+def wire(broker: TestBroker) -> Iterator[GrpcWire]:
+    """Return a client."""
+    wire = GrpcWire(broker.endpoints)
+    yield wire
+    wire.close()
+
+
+def receive_fields(seconds: int) -> dict[str, object]:
+    """Return a ReceiveMessage that waits so long."""
+    return {
+        "group": {"name": "g"},
+        "message_queue": {"topic": {"name": "orders"}, "id": -1},
+        "filter_expression": {"type": 1, "expression": "*"},
+        "batch_size": 1,
+        "invisible_duration": {"seconds": 15},
+        "long_polling_timeout": {"seconds": seconds},
+    }
+
+
+def test_requests_and_streams(wire: GrpcWire) -> None:
+    """One answer, many, and commands in both directions."""
+    assert wire.listen(CONSUMER)["settings"]["client_type"] == 3
+    assert wire.ask("SendMessage", {"messages": [MESSAGE]})["status"]["code"] == Code.OK
+    (status, message, end) = wire.receive(receive_fields(5))
+    assert status["status"]["code"] == Code.OK
+    assert message["message"]["system_properties"]["born_host"].startswith("127.0.0.1:")
+    assert "delivery_timestamp" in end
+
+
+def test_settings_that_are_none_end_the_stream(wire: GrpcWire) -> None:
+    """With the status that says whose fault it is."""
+    with pytest.raises(grpc.RpcError) as caught:
+        wire.listen({"client_type": 1})
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "no publishing or subscription data" in str(caught.value)
+
+
+def test_who_hangs_up_does_not_listen_any_more(broker: TestBroker, wire: GrpcWire) -> None:
+    """The proxy takes note, and goes on."""
+    other = GrpcWire(broker.endpoints, "other")
+    other.listen(PRODUCER)
+    other.close()
+    assert wire.listen(PRODUCER)["status"]["code"] == Code.OK
+    assert wire.ask("SendMessage", {"messages": [MESSAGE]})["status"]["code"] == Code.OK
+
+
+def test_it_stops_while_somebody_waits() -> None:
+    """At once, and the client is told."""
+    outcome: list[object] = []
+    with TestBroker(layout="rocketmq", proxy=True) as broker:
+        broker.create_topic("orders", 1)
+        wire = GrpcWire(broker.endpoints)
+        wire.listen(CONSUMER)
+
+        def receive() -> None:
+            try:
+                outcome.append(wire.receive(receive_fields(20)))
+            except grpc.RpcError as error:
+                outcome.append(error)
+
+        waiting = threading.Thread(target=receive)
+        waiting.start()
+        time.sleep(0.3)
+        began = time.monotonic()
+    assert time.monotonic() - began < 10
+    waiting.join(20)
+    wire.close()
+    assert len(outcome) == 1
+
+
+def test_a_port_that_is_taken(broker: TestBroker) -> None:
+    """Is said so."""
+    port = int(broker.endpoints.rpartition(":")[2])
+    other = TestBroker(layout="rocketmq", proxy=True)
+    other._ports_before = (0, 0, port)
+    with pytest.raises(AddressError, match="cannot be listened on; name another port"):
+        other.start()
+
+
+def test_both_protocols_and_the_proxy() -> None:
+    """On Kafka's layout, too."""
+    with TestBroker(protocols=("kafka", "rocketmq"), proxy=True) as broker:
+        broker.create_topic("orders", 2)
+        wire = GrpcWire(broker.endpoints)
+        told = wire.ask("QueryRoute", {"topic": {"name": "orders"}})
+        assert len(told["message_queues"]) == 2
+        assert wire.ask("SendMessage", {"messages": [MESSAGE]})["status"]["code"] == Code.OK
+        wire.close()
+        endpoints = broker.endpoints
+        broker.crash()
+        broker.start()
+        assert broker.endpoints == endpoints
+
+
+def test_faults_reach_those_who_come_by_the_proxy(broker: TestBroker, wire: GrpcWire) -> None:
+    """By the broker's requests; who is hung up on is connected anew."""
+    broker.faults.fail("SEND_MESSAGE", "FLUSH_DISK_TIMEOUT", topic="orders")
+    told = wire.ask("SendMessage", {"messages": [MESSAGE]})
+    assert told["entries"][0]["status"]["code"] == Code.MASTER_PERSISTENCE_TIMEOUT
+    broker.faults.fail("SEND_MESSAGE", "SYSTEM_BUSY", message="[PCBUSY] not now")
+    told = wire.ask("SendMessage", {"messages": [MESSAGE]})
+    assert told["status"]["message"] == "[PCBUSY] not now"
+    broker.faults.drop("SEND_MESSAGE")
+    told = wire.ask("SendMessage", {"messages": [MESSAGE]})
+    assert (told["status"]["code"], "hung up" in told["status"]["message"]) == (50001, True)
+    assert wire.ask("SendMessage", {"messages": [MESSAGE]})["status"]["code"] == Code.OK
+
+
+def test_libraries_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Are named, with what brings them."""
+    monkeypatch.setattr(proxy_door, "_NEEDED", ("grpc", "no_such_library"))
+    with pytest.raises(MissingProxyError, match=r"no_such_library: pip install .*\[grpc\]"):
+        TestBroker(layout="rocketmq", proxy=True).start()
