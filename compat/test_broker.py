@@ -57,8 +57,8 @@ class TestBroker:
     `protocols` says who is served, on either layout: ``("kafka", "rocketmq")`` for both. Then
     `port` is Kafka's if Kafka is among them, and :attr:`name_server` the other address.
 
-    With `proxy` RocketMQ's own clients of 5.x, which speak gRPC, find it at :attr:`endpoints`. This
-    needs the extra ``grpc``.
+    With `proxy` RocketMQ's own clients of 5.x, which speak gRPC, find it at :attr:`endpoints`, on
+    `proxy_port`. This needs the extra ``grpc``.
 
     It fails when told to::
 
@@ -88,13 +88,14 @@ class TestBroker:
         settings: Mapping[str, str] | None = None,
         emulate: str | None = None,
         proxy: bool = False,
+        proxy_port: int = 0,
         host: Host | None = None,
     ) -> None:
         self.directory = directory or ""
         self.layout = layout
         self.protocols = (layout,) if protocols is None else tuple(protocols)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._ports = port, broker_port
+        self._ports: tuple[int, ...] = (port, broker_port, *((proxy_port,) if proxy else ()))
         #: those that it had before it crashed
         self._ports_before: tuple[int, ...] = ()
         self._settings = settings or {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import pytest
@@ -17,7 +18,7 @@ from logstore.compat.running import AddressError
 from tests.interop.grpc_wire import GrpcWire
 
 PRODUCER = {"client_type": 1, "publishing": {"topics": [{"name": "orders"}]}}
-CONSUMER = {
+CONSUMER: dict[str, Any] = {
     "client_type": 3,
     "subscription": {"group": {"name": "g"}, "subscriptions": []},
 }
@@ -110,8 +111,7 @@ def test_it_stops_while_somebody_waits() -> None:
 def test_a_port_that_is_taken(broker: TestBroker) -> None:
     """Is said so."""
     port = int(broker.endpoints.rpartition(":")[2])
-    other = TestBroker(layout="rocketmq", proxy=True)
-    other._ports_before = (0, 0, port)
+    other = TestBroker(layout="rocketmq", proxy=True, proxy_port=port)
     with pytest.raises(AddressError, match="cannot be listened on; name another port"):
         other.start()
 
