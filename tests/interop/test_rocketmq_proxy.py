@@ -6,22 +6,26 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from logstore.compat import TestBroker
 from logstore.tools.dev.rocketmq_peer import RocketMQPeer
-from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer
+from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer, client_jars
 from tests.interop.conftest import missing
 from tests.interop.rocketmq_programs import HERE, Sections, run_program
 from tests.interop.rocketmq_proxy_session import TOPICS, Session
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
+AnswerT = TypeVar("AnswerT")
 PYTHON_CLIENT = "rocketmq-python-client==5.1.2"
 SETTINGS = {"brokerName": "broker-a", "recallMessageEnable": "true"}
+JAVA_SCENARIOS = {"received", "in order", "transactions", "refused"}
 SCENARIOS = {"sent", "received", "in order", "later", "transactions", "pushed", "refused"}
 
 
@@ -60,9 +64,16 @@ def put_group_in_order(broker: TestBroker) -> None:
     groups.put(type(groups.require("in_order"))("in_order", is_consume_message_orderly=True))
 
 
+def of_both(session: Callable[[str], AnswerT], real: str, ours: str) -> tuple[AnswerT, AnswerT]:
+    """Return what both say, asked at the same time: most of it is waiting."""
+    with ThreadPoolExecutor(2) as pool:
+        expected, found = pool.map(session, (real, ours))
+    return expected, found
+
+
 def test_every_answer_is_the_same(real: str, ours: str) -> None:
     """Codes, texts and fields, but for ids, times and addresses."""
-    expected, found = Session(real).run(), Session(ours).run()
+    expected, found = of_both(lambda endpoints: Session(endpoints).run(), real, ours)
     assert list(found) == list(expected)
     for name, answer in expected.items():
         assert found[name] == answer, name
@@ -92,9 +103,23 @@ def client_session(endpoints: str) -> Sections:
     return run_program([sys.executable, program, endpoints], python_client())
 
 
+def java_session(endpoints: str) -> Sections:
+    """Run the program of the official Java client, which Java compiles as it starts."""
+    program = HERE / "rocketmq_java_grpc" / "GrpcScenarios.java"
+    return run_program(["java", "-Xmx256m", "-cp", client_jars(), str(program), endpoints])
+
+
+def test_the_official_java_client(real: str, ours: str) -> None:
+    """It prints the same of both, and no failure."""
+    expected, found = of_both(java_session, real, ours)
+    assert set(expected) == JAVA_SCENARIOS, expected.get("stderr")
+    assert [line for lines in expected.values() for line in lines if line.startswith("!!")] == []
+    assert found == expected
+
+
 def test_the_official_client(real: str, ours: str) -> None:
     """It prints the same of both, and no failure."""
-    expected, found = client_session(real), client_session(ours)
+    expected, found = of_both(client_session, real, ours)
     assert set(expected) == SCENARIOS, expected.get("stderr")
     assert [line for lines in expected.values() for line in lines if line.startswith("!!")] == []
     assert found == expected

@@ -272,7 +272,8 @@ def show_next_steps(tour: Tour, seconds: float) -> None:
     steps.add_row(
         f"logstore query {data} --topic {TOPIC} --partition 0 --offset 9999", "past the end"
     )
-    steps.add_row("with logstore.compat.TestBroker() as broker: ...", "in your own tests")
+    steps.add_row("def test_mine(kafka_broker): ...", "in your own tests, with pytest")
+    steps.add_row("logstore fault --help", "and make the broker fail")
     steps.add_row("./dev test", "and then CONTRIBUTING.md")
     title = f"That took {seconds:.1f} s. What to try next"
     tour.console.print(Panel(steps, title=title, expand=False))

@@ -115,6 +115,12 @@ class RocketMQProxyPeer:
         self.stop()
 
 
+def client_jars() -> str:
+    """Return the class path of the official Java client that speaks gRPC."""
+    pom = Path(__file__).with_name("rocketmq_grpc_client.xml")
+    return class_path("RocketMQ's gRPC client", pom, [], peers_directory("grpc-client"))
+
+
 def _jars() -> str:
     """Return the proxy's class path; Maven is asked only while a jar is not on disk."""
     pom = Path(__file__).with_name("rocketmq_proxy_peer.xml")
