@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _RPCS = "logstore.compat.rocketmq.proxy.rpcs"
 _SWEEP_MS, _IDLE_MS_MAX = 10_000, 120_000
+#: the broker asks for those that are forgotten, which brings them back
+_TRANSACTION_COUNT_MAX = 100_000
 #: what a request is called in the protocol -> its file; those marked answer with many messages
 UNARY = {
     "QueryRoute": "query_route",
@@ -107,6 +109,12 @@ class Proxy:
             self.clients[caller.client_id] = client
         client.used_ms = self.now_ms()
         return client
+
+    def remember(self, transaction_id: str, transaction: Transaction) -> None:
+        """Keep where a half message is, until it ends or many others have come since."""
+        self.transactions[transaction_id] = transaction
+        if len(self.transactions) > _TRANSACTION_COUNT_MAX:
+            del self.transactions[next(iter(self.transactions))]
 
     def forget(self, client: ProxyClient) -> None:
         """Let a client go."""

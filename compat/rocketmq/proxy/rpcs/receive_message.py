@@ -34,7 +34,6 @@ _COUNT_MAX = 32
 _ANY_QUEUE, _FROM_END = -1, 1
 _RENEWED_MS = 60_000
 _ANSWER_GRACE_MS = 10_000
-_FOUND, _NOTHING = "FOUND", "NOTHING"
 
 
 async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]:
@@ -74,7 +73,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
     answer = await Step(
         client.link.ask(RequestCode.POP_MESSAGE, fields, timeout_ms=polling_ms + _ANSWER_GRACE_MS)
     )
-    if _outcome(answer) == _NOTHING:
+    if not _has_found(answer):
         return refused("", status(Code.MESSAGE_NOT_FOUND, "no new message"), client.proxy)
     found = popped_messages(answer, topic, client.proxy.broker.settings.broker_name)
     found = _for_client(client, found, wanted, topic, group, settings.backoff_policy.max_attempts)
@@ -108,15 +107,15 @@ def _polling_ms(request: Any, settings: Any, remaining_ms: float | None) -> int:
     raise ProxyError(Code.ILLEGAL_POLLING_TIME, text)
 
 
-def _outcome(answer: Command) -> str:
+def _has_found(answer: Command) -> bool:
     """Tell whether something was found. Raises ProxyError: the broker could not look."""
     code = ResponseCode(answer.code)
     if code == ResponseCode.SUCCESS:
-        return _FOUND
+        return True
     if code == ResponseCode.POLLING_FULL:
         raise ProxyError(Code.TOO_MANY_REQUESTS, "polling full")
     if code in (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND):
-        return _NOTHING
+        return False
     raise ProxyError(Code.INTERNAL_SERVER_ERROR, answer.remark or "")
 
 

@@ -128,7 +128,7 @@ def _response(proxy: Proxy, message: Any, message_id: str, answer: Command) -> A
     queue_offset = int(fields["queueOffset"])
     if message.system_properties.message_type == MessageType.TRANSACTION and transaction_id:
         _, physical_offset = parse_offset_message_id(fields["msgId"])
-        proxy.transactions[transaction_id] = Transaction(queue_offset, physical_offset)
+        proxy.remember(transaction_id, Transaction(queue_offset, physical_offset))
     entry = {
         "status": status(Code.OK),
         "offset": queue_offset,

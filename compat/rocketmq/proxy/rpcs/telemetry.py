@@ -56,7 +56,7 @@ def _check_transaction(client: ProxyClient, request: Command) -> None:
     if client.tell is None or not transaction_id:
         return
     transaction = Transaction(int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"]))
-    client.proxy.transactions[transaction_id] = transaction
+    client.proxy.remember(transaction_id, transaction)
     half = decode_message(request.body)
     topic = half.properties.get(REAL_TOPIC, half.topic)
     message = message_for_client(half, topic, None, half.reconsume_times, client.proxy.now_ms())

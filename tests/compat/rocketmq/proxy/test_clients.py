@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from logstore.compat.rocketmq.proxy import proxy as proxy_module
 from logstore.compat.rocketmq.proxy.codes import ClientType, Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
@@ -167,6 +168,20 @@ def test_a_transaction_that_nobody_ended(stage: Stage) -> None:
     reader = RemotingPeer(stage.broker)
     found = [one.body for queue in range(4) for one in reader.messages("transaction", queue)]
     assert found == [b"half"]
+
+
+def test_transactions_that_never_end_take_no_memory(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest are forgotten; the broker's question brings them back."""
+    monkeypatch.setattr(proxy_module, "_TRANSACTION_COUNT_MAX", 2)
+    producer = Peer(stage)
+    producer.produce_to("transaction")
+    ids: list[str] = []
+    for _ in range(3):
+        told = producer.send(producer.message("transaction", b"half", **TRANSACTION))
+        ids.append(told["entries"][0]["transaction_id"])
+    assert list(stage.proxy.transactions) == ids[1:]
 
 
 def test_answers_of_clients_are_taken(stage: Stage) -> None:
