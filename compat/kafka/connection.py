@@ -23,6 +23,7 @@ from logstore.compat.kafka.framing import (
 )
 from logstore.compat.kafka.null_fields import find_null
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
+from logstore.compat.kafka.security.principal import ANONYMOUS
 from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ _unpack_header = REQUEST_HEADER.unpack_from
 class Client:
     """What is known of the peer."""
 
-    __slots__ = ("client_id", "host", "produce_route", "raw_client_id", "software")
+    __slots__ = ("client_id", "host", "principal", "produce_route", "raw_client_id", "software")
 
     def __init__(self, host: str) -> None:
         self.host = host
+        self.principal = ANONYMOUS
         self.client_id = ""
         self.raw_client_id: bytes = b""
         self.software = ""

@@ -1,0 +1,24 @@
+"""
+Who a client is: ``User:alice``, or ``User:ANONYMOUS`` where nobody has to say.
+
+Kafka's KafkaPrincipal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+USER = "User"
+
+
+class Principal(NamedTuple):
+    """A kind of name, of which Kafka has one (`USER`), and the name."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ANONYMOUS = Principal(USER, "ANONYMOUS")
