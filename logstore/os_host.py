@@ -1,4 +1,4 @@
-"""The real world: of the core only this and `passing_files` touch the operating system."""
+"""The real world: only this, `passing_files` and `streamed_files` touch the operating system."""
 
 from __future__ import annotations
 

@@ -16,7 +16,12 @@ FUNCTION_LINES_MAX = 50
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "manager", "base", "types"}
 
 WORLD_MODULES = {"os", "time", "socket"}
-WORLD_KEEPERS = ("logstore/os_host.py", "logstore/passing_files.py", "logstore/testing/")
+WORLD_KEEPERS = (
+    "logstore/os_host.py",
+    "logstore/passing_files.py",
+    "logstore/streamed_files.py",
+    "logstore/testing/",
+)
 
 SOCKET_MODULES = {"asyncio", "socket", "uvloop"}
 SOCKET_KEEPERS = {

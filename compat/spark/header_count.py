@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import attrs
 
-from logstore.compat.spark.read_ahead import ReadAhead
+from logstore.compat.spark.read_ahead import ReadAhead, indexed_places
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.errors import CorruptEntryError
 from logstore.host import File, FileSystem
@@ -55,15 +56,16 @@ def count_unit(fs: FileSystem, unit: WorkUnit) -> Counted:
     """
     file = fs.open(unit.path, writable=False)
     try:
-        return _count(file, unit)
+        places = indexed_places(fs, unit) if file.fileno() is not None else ()
+        return _count(file, unit, places)
     finally:
         file.close()
 
 
-def _count(file: File, unit: WorkUnit) -> Counted:
+def _count(file: File, unit: WorkUnit, places: Sequence[int]) -> Counted:
     counted = Counted()
     position, window, window_start = unit.position, b"", 0
-    ahead = ReadAhead(file, unit.position, unit.end_position)
+    ahead = ReadAhead(file, unit.position, unit.end_position, places, HEADER_BYTES)
     read_bytes = _WINDOW_BYTES
     while position < unit.end_position:
         index = position - window_start

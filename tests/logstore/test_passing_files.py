@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from logstore import passing_files
-from logstore.compat.spark.convert.write_behind import WriteBehind
 from logstore.compat.spark.stores import file_system_of
 from logstore.os_host import SystemFile, SystemFileSystem
 from logstore.passing_files import (
@@ -20,6 +19,7 @@ from logstore.passing_files import (
     give_back,
     is_in_passing,
 )
+from logstore.streamed_files import StreamedFileSystem
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux tells what is in its page cache, and lets go of it"
@@ -127,17 +127,16 @@ def test_places_may_be_read_in_any_order(large: Path) -> None:
 
 def test_what_was_written_is_given_back_once_it_is_durable(large: Path) -> None:
     """It was written to be there tomorrow."""
-    file, behind = SystemFile(str(large), os.open(large, os.O_RDWR)), WriteBehind(8 * _MB)
-    data = os.urandom(_MB)
+    fs, data = StreamedFileSystem(), os.urandom(_MB)
+    file = fs.open(str(large))
     for position in range(0, 16 * _MB, _MB):
         file.write(position, data)
-    assert len(cached_places(large)) >= 16
-    behind.wrote(file, 16 * _MB)
-    behind.finish()
-    assert not set(range(16)) & set(cached_places(large))
+    file.write(16 * _MB, b"not a whole page")
+    file.sync()
+    assert not set(range(17)) & set(cached_places(large))
     assert file.read(5 * _MB, _MB) == data
     file.close()
-    behind.close()
+    fs.close()
 
 
 def test_a_system_that_does_not_tell_is_let_alone(

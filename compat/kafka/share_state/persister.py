@@ -1,8 +1,8 @@
 """
-Where the state of share-partitions is kept (KIP-932): what of a partition a share group has
-acknowledged, and how often it was handed out.
+Where the state of share-partitions is kept (KIP-932).
 
-The group coordinator initialises and deletes, the leader of a partition reads when it opens a
+That is what of a partition a share group has acknowledged, and how often it was handed out. The
+group coordinator initialises and deletes, the leader of a partition reads when it opens a
 share-partition and writes what changed. Kafka's Persister; here it is asked in the same process, so
 that its answers need no promise.
 """
@@ -77,9 +77,7 @@ class Outcome(NamedTuple):
 class Persister(Protocol):
     """Keeps states of share-partitions, durably."""
 
-    def initialize(
-        self, key: SharePartitionKey, state_epoch: int, start_offset: int
-    ) -> Outcome:
+    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> Outcome:
         """Begin a state, or begin it anew under a higher epoch."""
         ...
 

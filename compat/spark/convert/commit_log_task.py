@@ -15,13 +15,12 @@ from logstore.compat.spark.convert.derived_parts import Derived, DerivedWriter
 from logstore.compat.spark.convert.message_reader import MessageReader, Messages
 from logstore.compat.spark.convert.offset_map import OffsetMapWriter
 from logstore.compat.spark.convert.work_folder import Attempt
-from logstore.compat.spark.convert.write_behind import WriteBehind
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.host import File
-from logstore.os_host import system_host
 from logstore.segments.rocketmq.messages.message_layout import BLANK, BLANK_BYTES, BLANK_MAGIC
 from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.store_rules import delay_levels
+from logstore.streamed_files import StreamedFileSystem
 
 _NAME_DIGITS = 20
 
@@ -131,13 +130,12 @@ class _Files:
         self, directory: Path, physical_offset: int, file_bytes: int, derived: DerivedWriter
     ) -> None:
         self._derived = derived
-        self._fs = system_host().fs
+        self._fs = StreamedFileSystem()
         self._directory = directory
         self._base = physical_offset
         self._file_bytes = file_bytes
         self._position = 0
         self._count = 1
-        self._behind = WriteBehind()
         self._file = self._open()
 
     def _open(self) -> File:
@@ -165,7 +163,6 @@ class _Files:
                 physical_offsets,
             )
             self._file.write(self._position, data.data)
-            self._behind.wrote(self._file, len(data))
             self._derived.add(data)
             self._position += len(data)
         return physical_offsets
@@ -196,7 +193,6 @@ class _Files:
 
     def _seal(self) -> None:
         """Make the file at hand durable."""
-        self._behind.finish()
         self._file.sync()
         self._file.close()
 
@@ -209,5 +205,5 @@ class _Files:
             blank = BLANK.pack(self._file_bytes - self._position, BLANK_MAGIC)
             self._file.write(self._position, blank)
         self._seal()
-        self._behind.close()
+        self._fs.close()
         self._fs.sync_directory(str(self._directory))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import attrs
 
-from logstore.compat.spark.convert.write_behind import WriteBehind
 from logstore.os_host import system_host
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment import KafkaSegment
 from logstore.segments.kafka.segment_files import SegmentFiles
+from logstore.streamed_files import StreamedFileSystem
 
 #: a converted segment may cover any time
 _FOREVER_MS = 2**62
@@ -25,14 +25,14 @@ class SegmentWriter:
     """
 
     def __init__(self, directory: Path, config: LogConfig) -> None:
-        self._host = system_host()
+        self._fs = StreamedFileSystem()
+        self._host = attrs.evolve(system_host(), fs=self._fs)
         self._directory = str(directory)
         config = attrs.evolve(
             config, segment_ms=_FOREVER_MS, max_compaction_lag_ms=_FOREVER_MS, segment_jitter_ms=0
         )
         self._files = SegmentFiles(self._host, self._directory, config, is_new=True)
         self._segment: KafkaSegment | None = None
-        self._behind = WriteBehind()
 
     def append(self, data: memoryview) -> int:
         """Write a batch; return its position in its segment."""
@@ -41,14 +41,11 @@ class SegmentWriter:
         if segment is None or not segment.has_room_for(batch):
             self._seal()
             self._segment = segment = self._files.create(batch.base_offset)
-        position = segment.append(batch)
-        self._behind.wrote(segment.file, batch.size_bytes)
-        return position
+        return segment.append(batch)
 
     def _seal(self) -> None:
         segment = self._segment
         if segment is not None:
-            self._behind.finish()
             segment.seal()
             segment.flush()
             segment.close()
@@ -56,5 +53,5 @@ class SegmentWriter:
     def close(self) -> None:
         """Make all segments durable."""
         self._seal()
-        self._behind.close()
-        self._host.fs.sync_directory(self._directory)
+        self._fs.close()
+        self._fs.sync_directory(self._directory)

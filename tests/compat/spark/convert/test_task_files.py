@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
-from threading import Event, get_ident
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,7 @@ import pytest
 
 from logstore.compat.spark.convert.commit_log_plan import Measured, lay_out
 from logstore.compat.spark.convert.row_groups import RowGroupWriter
-from logstore.compat.spark.convert.write_behind import WriteBehind
 from logstore.compat.spark.work_unit import WorkUnit
-from logstore.os_host import SystemFile
 
 #: it carries no types
 parquet: Any = importlib.import_module("pyarrow.parquet")
@@ -82,45 +78,3 @@ def test_long_texts_are_not_held_back(tmp_path: Path) -> None:
     metadata = parquet.read_metadata(path)
     groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     assert groups == [6, 6, 6]
-
-
-class _Watched(SystemFile):
-    """A file that tells which threads sync it, and that may refuse."""
-
-    __slots__ = ("error", "synced_by", "was_synced")
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path), os.open(path, os.O_RDWR | os.O_CREAT))
-        self.synced_by: list[int] = []
-        self.was_synced = Event()
-        self.error: OSError | None = None
-
-    def sync(self) -> None:
-        self.synced_by.append(get_ident())
-        self.was_synced.set()
-        if self.error is not None:
-            raise self.error
-
-
-def test_a_file_is_synced_while_it_grows(tmp_path: Path) -> None:
-    """In another thread, each time enough was written; what is at the end is the writer's."""
-    file, behind = _Watched(tmp_path / "a"), WriteBehind(1000)
-    behind.wrote(file, 600)
-    assert not file.synced_by
-    behind.wrote(file, 600)
-    assert file.was_synced.wait(60)
-    behind.finish()
-    assert len(file.synced_by) == 1
-    assert get_ident() not in file.synced_by
-    behind.close()
-
-
-def test_a_disk_that_refuses_is_not_forgotten(tmp_path: Path) -> None:
-    """The system tells it once; whoever ends the file hears of it, or whoever writes on."""
-    file, behind = _Watched(tmp_path / "a"), WriteBehind(1000)
-    file.error = OSError(28, "No space left on device")
-    behind.wrote(file, 1000)
-    with pytest.raises(OSError, match="No space left"):
-        behind.finish()
-    behind.finish()
-    behind.close()
