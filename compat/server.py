@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -54,11 +55,13 @@ class Server:
     """
     Listens, and drives every connection of one service on one event loop.
 
-    All methods are to be called in the loop's thread.
+    All methods are to be called in the loop's thread. One that `is_alone` in its process may look
+    for the next request for a moment before it sleeps.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, *, is_alone: bool = False) -> None:
         self.service = service
+        self._looks = is_alone and _processor_count() > 1
         self._turns: Turns
         self._listener: Listener | None = None
         self._is_driving = False
@@ -86,7 +89,7 @@ class Server:
         self._offload_before, self.service.offload = self.service.offload, self._offload
         self.service.timers.on_earlier = lambda _: self._sleep()
         self.service.timers.on_soon = self._loop.call_soon
-        self._turns = Turns(self._loop)
+        self._turns = Turns(self._loop, looks=self._looks)
         self._idle_sweep = IdleSweep(
             self.service.timers, self._turns.peers, self.service.idle_ms_max
         )
@@ -196,6 +199,13 @@ class Server:
                 peer.hang_up()
             await asyncio.sleep(0)
         self._turns.close()
+
+
+def _processor_count() -> int:
+    """Return how many processors this process may have."""
+    if not (hasattr(os, "sched_getaffinity") and hasattr(os, "sched_yield")):
+        return 1
+    return len(os.sched_getaffinity(0))
 
 
 async def _reached(host: str, port: int) -> socket.socket:

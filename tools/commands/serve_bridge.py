@@ -145,7 +145,7 @@ async def _start_rocketmq(
     ready: dict[str, object],
 ) -> None:
     standalone = bridge.standalone
-    broker_server = Server(standalone.broker)
+    broker_server = Server(standalone.broker, is_alone=True)
     servers.push_async_callback(broker_server.stop)
     if addresses is None:
         broker_server.drive()
@@ -171,7 +171,7 @@ async def _start_kafka(
     servers: contextlib.AsyncExitStack,
     ready: dict[str, object],
 ) -> None:
-    server = Server(bridge.kafka)
+    server = Server(bridge.kafka, is_alone=True)
     servers.push_async_callback(server.stop)
     if addresses is None:
         server.drive()

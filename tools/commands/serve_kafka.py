@@ -87,7 +87,7 @@ def kafka_directory(settings: Mapping[str, str]) -> str | None:
 async def _run(
     broker: Broker, listener: Listener, advertised: Listener | None, request: ServeRequest
 ) -> None:
-    server = Server(broker)
+    server = Server(broker, is_alone=True)
     stopping = stop_asked()
     host = listener.host or EVERYWHERE
     port = await listen(server, host, listener.port)

@@ -147,7 +147,7 @@ async def _run(
 ) -> None:
     stopping = stop_asked()
     async with contextlib.AsyncExitStack() as servers:
-        broker_server = Server(standalone.broker)
+        broker_server = Server(standalone.broker, is_alone=True)
         broker_port = await listen(broker_server, addresses.host, addresses.broker_port)
         servers.push_async_callback(broker_server.stop)
         standalone.advertise(addresses.advertised_host, broker_port)
