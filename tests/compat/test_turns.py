@@ -22,11 +22,11 @@ _SOON_US, _LATE_US = 100, 200
 class _Echo:
     """A connection that answers what comes."""
 
-    output: list[Chunk] = attrs.field(factory=list)
+    output: list[Chunk] = attrs.field(factory=list[Chunk])
     is_closing: bool = False
     is_waiting: bool = False
     on_output: Callable[[], None] | None = None
-    served: list[bytes] = attrs.field(factory=list)
+    served: list[bytes] = attrs.field(factory=list[bytes])
     _memory: bytearray = attrs.field(factory=lambda: bytearray(100))
 
     def writable(self) -> memoryview:

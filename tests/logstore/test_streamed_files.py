@@ -33,14 +33,24 @@ def fs() -> Iterator[StreamedFileSystem]:
     found.close()
 
 
+def _no_direct(path: str) -> int:
+    assert path
+    return -1
+
+
+def _not_direct(path: str) -> int:
+    """Return a descriptor that the test has refuse what a direct one would."""
+    return os.open(path, os.O_WRONLY)
+
+
 @pytest.fixture(params=["direct", "refused at the opening", "refused at a write"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A file system with direct writes, and two without."""
     way: str = request.param
     if way == "refused at the opening":
-        monkeypatch.setattr(streamed_files, "_open_direct", lambda _: -1)
+        monkeypatch.setattr(streamed_files, "_open_direct", _no_direct)
     elif way == "refused at a write":
-        monkeypatch.setattr(streamed_files, "_open_direct", lambda path: os.open(path, os.O_WRONLY))
+        monkeypatch.setattr(streamed_files, "_open_direct", _not_direct)
         plain = os.pwrite
 
         def refuse(descriptor: int, data: memoryview, position: int) -> int:
@@ -162,13 +172,13 @@ def test_without_direct_writes_it_is_synced_as_it_grows(
     fs: StreamedFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the sync at the end is short, and the page cache stays small."""
-    monkeypatch.setattr(streamed_files, "_open_direct", lambda _: -1)
+    monkeypatch.setattr(streamed_files, "_open_direct", _no_direct)
     monkeypatch.setattr(streamed_files, "_SYNC_STEP_BYTES", 4 * _BLOCK)
     synced: list[int] = []
     plain = SystemFile.sync
 
     def watched(file: SystemFile) -> None:
-        synced.append(os.fstat(file._descriptor).st_size)
+        synced.append(os.stat(file.path).st_size)
         plain(file)
 
     monkeypatch.setattr(SystemFile, "sync", watched)
