@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 from logstore.compat.peer import Peer
 
 _PEERS_MAX = 64
-#: how long a turn looks for the next one
-_LOOK_NS = 100_000
-#: a turn comes soon if it comes so long after the last one, with a waking in between
-_SOON_NS = 150_000
-#: so many have to come soon, one after the other, before anybody looks
-_SOON_COUNT_MIN = 8
+#: a turn comes soon if it comes so long after the end of the last one, which is how long one looks
+_SOON_NS = 120_000
+#: how sure it has to be that the next one comes soon before anybody looks. Each that does makes it
+#: surer by one, each that does not by half less: one late request of hundreds changes nothing
+_SURENESS_MIN, _SURENESS_MAX = 8, 64
 #: turns that follow from looks, before the loop's other work has its turn
 _FOLLOWING_MAX = 32
 
@@ -55,8 +54,8 @@ class Turns:
         self._by_descriptor: dict[int, Peer] = {}
         self._epoll = select.epoll()
         self._looks = looks
-        #: when the last turn ended, and how many came soon after the one before, up to now
-        self._ended_ns = self._soon_count = 0
+        #: when the last turn ended, and how sure it is that the next one comes soon
+        self._ended_ns = self._sureness = 0
         loop.add_reader(self._epoll.fileno(), self._take)
 
     def join(self, plain: socket.socket, connection: Connection, now_ms: float) -> None:
@@ -83,23 +82,29 @@ class Turns:
         if not self._looks:
             self._serve(ready)
             return
-        soon = time.perf_counter_ns() - self._ended_ns < _SOON_NS
-        self._soon_count = self._soon_count + 1 if soon else 0
+        self._note(came_soon=time.perf_counter_ns() - self._ended_ns < _SOON_NS)
         self._serve(ready)
         for _ in range(_FOLLOWING_MAX):
             self._ended_ns = time.perf_counter_ns()
-            if self._soon_count < _SOON_COUNT_MIN:
+            if self._sureness < _SURENESS_MIN:
                 return
             ready = self._look()
             if not ready:
-                self._soon_count = 0
-                return
+                return  # whenever the next one comes, it comes late
+            self._note(came_soon=True)
             self._serve(ready)
         self._ended_ns = time.perf_counter_ns()
 
+    def _note(self, *, came_soon: bool) -> None:
+        """Take into account when a turn came."""
+        if came_soon:
+            self._sureness = min(self._sureness + 1, _SURENESS_MAX)
+        else:
+            self._sureness //= 2
+
     def _look(self) -> list[tuple[int, int]]:
         """Wait for a moment for somebody to be ready; others may have the processor meanwhile."""
-        end_ns = self._ended_ns + _LOOK_NS
+        end_ns = self._ended_ns + _SOON_NS
         poll = self._epoll.poll
         while not (ready := poll(0, _PEERS_MAX)):
             if time.perf_counter_ns() > end_ns:
