@@ -15,6 +15,7 @@ from logstore.compat.rocketmq.clients.producers import Producers
 from logstore.compat.rocketmq.clients.queue_locks import QueueLocks
 from logstore.compat.rocketmq.clients.subscriptions import Subscription, subscription_to
 from logstore.compat.rocketmq.connection import Channel, MakeConnection, RemotingConnection
+from logstore.compat.rocketmq.follow_up import FollowUp
 from logstore.compat.rocketmq.groups.broker_groups import BrokerGroups
 from logstore.compat.rocketmq.groups.consumer_filters import register_filters
 from logstore.compat.rocketmq.machine import Machine
@@ -49,7 +50,6 @@ from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptio
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.pop.popping import Popping
     from logstore.compat.rocketmq.replication.follower import Follower
-    from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.upkeep.store_syncs import StoreSync
 
 _log = logging.getLogger(__name__)
@@ -57,13 +57,6 @@ _log = logging.getLogger(__name__)
 #: how often the store's services are looked at; each of them knows when it is due
 _TICK_INTERVAL_MS = 100
 _IDLE_MS_MAX = 120_000
-#: so far queues and index may stay behind the log while nobody asks, until the next tick at most;
-#: what so many messages take then, fewer than one sender in a hundred waits for
-_BEHIND_MESSAGES_MAX = 128
-_BEHIND_BYTES_MAX = 1024 * 1024
-#: the same where so few come in a turn that their sender is busy for longer than this takes
-_FEW_MESSAGES = 2
-_BEHIND_FEW_MAX = 16
 #: a check of half messages that was cut short goes on so soon
 _CHECK_PAUSE_MS = 10
 #: subscriptions that came with pulls are the same again and again
@@ -96,9 +89,6 @@ class Broker:
         #: set where nobody but clients of this broker reads the store: queues and index, which all
         #: of them see whole, then follow the log many messages at a time
         self.lingers = False
-        self._is_work_pending = False
-        #: messages that waited for their queues at the end of the last turn
-        self._pending_before = 0
         self._advertised = self.settings.ip1, 10911
         self.started_ms = host.clock.wall_ms()
         #: how often settings were changed since
@@ -156,11 +146,7 @@ class Broker:
         self.op_messages = OpMessages(self)
         self.transaction_checks = TransactionChecks(self)
         self.revive_topic = names.revive_topic(self.settings.cluster_name)
-        #: what comes there is delivered by services of the broker
-        watched = names.SCHEDULE_TOPIC, names.TIMER_TOPIC, self.revive_topic
-        self._watched_topics = frozenset(watched)
-        store.add_arrival_listener(self._arrived)
-        store.dispatching.is_awaited = self._is_awaited
+        self._follow_up = FollowUp(self, self.revive_topic)
 
     def _ha_settings(self) -> HaSettings:
         return HaSettings.of_settings(self.config.settings, self.store.options.release)
@@ -297,73 +283,16 @@ class Broker:
             self.consumers.lost(channel)
 
     def requests_served(self) -> None:
-        """
-        Finish what the requests of one read began, now or once their answers are out.
-
-        Whoever waits for what was just sent is answered before the sender: a sender that goes on
-        takes the processor.
-        """
-        dispatching = self.store.dispatching
-        if not self.defers_work:
-            self.finish_requests()
-            return
-        if dispatching.has_awaited:
-            self.finish_requests(defers_index=True)
-            self._finish_soon()
-            return
-        pending = dispatching.pending_messages
-        came, self._pending_before = pending - self._pending_before, pending
-        if (
-            not self.lingers
-            or pending >= (_BEHIND_FEW_MAX if came <= _FEW_MESSAGES else _BEHIND_MESSAGES_MAX)
-            or dispatching.pending_bytes >= _BEHIND_BYTES_MAX
-            or self.held_pulls.has_woken
-            or self.awaits_puts
-            or self.replication.has_slaves
-        ):
-            self._finish_soon()
-
-    def _finish_soon(self) -> None:
-        if not self._is_work_pending:
-            self._is_work_pending = True
-            self.timers.soon(self._finish_later)
-
-    def _finish_later(self) -> None:
-        self._is_work_pending = False
-        with self.outbox.gathering():
-            self.finish_requests()
+        """Finish what the requests of one read began, now or once their answers are out."""
+        self._follow_up.requests_served()
 
     def catch_up(self) -> None:
         """Have everything that was put so far in its queue, for whoever asks about queues now."""
-        if self._is_work_pending or self.store.dispatching.pending_messages:
-            self.store.dispatch()
-            self._pending_before = 0
+        self._follow_up.catch_up()
 
-    def finish_requests(self, *, defers_index: bool = False) -> None:
-        """Dispatch, send to slaves, flush, answer held pulls; the index may follow later."""
-        self.store.dispatch(defers_index=defers_index)
-        self._pending_before = 0
-        self.replication.log_grew()
-        if self.held_pulls.has_woken:
-            with self.outbox.gathering():
-                self.held_pulls.wake()
-        if self.is_sync_flush:
-            self.group_commit.begin()
-
-    def _is_awaited(self, queue: tuple[str, int]) -> bool:
-        """Tell whether :meth:`_arrived` does anything about messages of a queue."""
-        return self.held_pulls.is_awaited(queue) or queue[0] in self._watched_topics
-
-    def _arrived(self, request: DispatchRequest) -> None:
-        self.held_pulls.arrived(
-            request.topic, request.queue_id, request.queue_offset + 1, request.tags_code
-        )
-        if request.topic == names.SCHEDULE_TOPIC:
-            self.delay_delivery.arrived(request.queue_id)
-        elif request.topic == names.TIMER_TOPIC:
-            self.timed_delivery.arrived()
-        elif request.topic == self.revive_topic:
-            self.popping.reviving.start()
+    def finish_requests(self) -> None:
+        """Dispatch, send to slaves, flush, answer held pulls."""
+        self._follow_up.finish()
 
     # groups
 
