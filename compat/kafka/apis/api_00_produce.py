@@ -61,7 +61,7 @@ _ACKS = (-1, 0, 1)
 _ZSTD_SINCE = 7
 _IDS_SINCE = 13
 _MAGIC_POSITION = 16
-_CODEC_POSITION = 22  # the low byte of a batch's attributes
+_ATTRIBUTES_POSITION = 22  # the low byte of a batch's attributes
 
 
 def handle(
@@ -89,8 +89,10 @@ def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes
             return route.succeeded(
                 request.correlation_id, index, start, NO_TIMESTAMP, partition.start_offset
             )
-        if partition.config.flush_messages != NEVER or (
-            request.version < _ZSTD_SINCE and _is_zstd(records)
+        if (
+            partition.config.flush_messages != NEVER
+            or _is_transactional(records)
+            or (request.version < _ZSTD_SINCE and _is_zstd(records))
         ):
             return None
         done = partition.append_produced(records, now_ms)
@@ -248,10 +250,14 @@ def _refuse(
     reply.fail(index, code, error)
 
 
+def _is_transactional(records: memoryview) -> bool:
+    return len(records) >= HEADER_BYTES and records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT != 0
+
+
 def _is_zstd(records: memoryview) -> bool:
     return (
         len(records) >= HEADER_BYTES
-        and records[_CODEC_POSITION] & CODEC_MASK == Codec.ZSTD
+        and records[_ATTRIBUTES_POSITION] & CODEC_MASK == Codec.ZSTD
         and records[_MAGIC_POSITION] == MAGIC
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from logstore.compat.kafka.broker import Broker
@@ -36,6 +36,7 @@ BATCHES: dict[str, bytes | None] = {
     "empty": b"",
     **{f"number {n}": batch(producer=(5, 0, n)) for n in range(4)},
     "old epoch": batch(producer=(5, -1, 0)),
+    "transactional": batch(producer=(5, 0, 0), is_transactional=True),
 }
 #: topics by what is special about them
 TOPICS = {
@@ -149,6 +150,7 @@ def test_both_ways_give_the_same_bytes(version: int, steps: list[Step]) -> None:
     cut_bytes=st.sampled_from([0, 0, 0, 1, 2, 3, 30]),
     tail=st.sampled_from([b"", b"", b"", b"\0", b"\1\2\3"]),
 )
+@example(version=9, topic="plain", changes=[(299, 16)], cut_bytes=0, tail=b"")
 def test_both_ways_see_the_same_damage(
     version: int, topic: str, changes: list[tuple[int, int]], cut_bytes: int, tail: bytes
 ) -> None:
