@@ -146,14 +146,23 @@ class FrameBuffer:
 class Connection(Protocol):
     """One peer, without its socket: the driver moves the bytes."""
 
-    #: chunks to send, in order; the driver takes them out
-    output: list[Chunk]
-    #: set once nothing more will be read; the driver sends what is left and hangs up
-    is_closing: bool
-    #: true while an answer is awaited: the driver stops reading
-    is_waiting: bool
     #: called when output appears outside of :meth:`received`
     on_output: Callable[[], None] | None
+
+    @property
+    def output(self) -> list[Chunk]:
+        """Chunks to send, in order; the driver takes them out, and asks again for more."""
+        ...
+
+    @property
+    def is_closing(self) -> bool:
+        """Tell whether nothing more will be read; the driver sends what is left and hangs up."""
+        ...
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether an answer is awaited: the driver stops reading."""
+        ...
 
     def writable(self) -> memoryview:
         """Return where to put the next bytes."""

@@ -108,8 +108,10 @@ class Peer:
         if self.descriptor < 0:
             return
         connection = self._connection
-        if connection.output and not self._is_blocked:
+        while connection.output and not self._is_blocked:  # TLS has it in pieces
             self._send(connection.output)
+            if self.descriptor < 0:
+                return
         if connection.is_closing and not connection.output:
             self.hang_up()
         elif self._is_blocked:

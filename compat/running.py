@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import errno
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import uvloop
 
-from logstore.compat.server import Server, Service
+from logstore.compat.server import Connect, Server, Service
 from logstore.errors import LogStoreError
 
 ResultT = TypeVar("ResultT")
@@ -84,6 +84,35 @@ async def listen_within(
     return found_port
 
 
+class Entrance(NamedTuple):
+    """
+    An address of a service where connections are made by `connect`; `on_port` learns its port.
+
+    `port` 0 is a free one.
+    """
+
+    host: str
+    port: int
+    connect: Connect
+    on_port: Callable[[int], None]
+
+
+async def open_entrance(server: Server, entrance: Entrance) -> None:
+    """
+    Let peers in by one more address of a server that is driven.
+
+    Raises:
+        AddressError: the address is taken or not ours.
+
+    """
+    host, port = entrance.host, entrance.port
+    try:
+        found = await server.listen(host, port, entrance.connect)
+    except OSError as error:
+        raise AddressError(f"{host}:{port} {_refusal(error, port)}") from error
+    entrance.on_port(found)
+
+
 class Served(NamedTuple):
     """
     One more service on the loop of another; `on_start` learns its server and port.
@@ -129,8 +158,8 @@ class ServerThread:
     Serves from a thread of this process between :meth:`start` and :meth:`stop`.
 
     `on_port` learns the port before the first client can connect. The services in `more` are
-    started after it, one after the other. One that does not listen is driven all the same. `door`
-    is opened when they are served.
+    started after it, one after the other. One that does not listen is driven all the same, and may
+    have `entrances` instead. `door` is opened when they are served.
     """
 
     def __init__(
@@ -139,9 +168,11 @@ class ServerThread:
         on_port: Callable[[int], None],
         *more: Served,
         listens: bool = True,
+        entrances: Sequence[Entrance] = (),
         door: OpenDoor | None = None,
     ) -> None:
         self._service = service
+        self._entrances = entrances
         self._door = door
         self._listens = listens
         self._on_port = on_port
@@ -178,7 +209,10 @@ class ServerThread:
         async with contextlib.AsyncExitStack() as servers:
             server = Server(self._service)
             wanted = port if self._listens else None
-            self._on_port(await listen_within(servers, server, host, wanted))
+            found = await listen_within(servers, server, host, wanted)
+            for entrance in self._entrances:
+                await open_entrance(server, entrance)
+            self._on_port(found)
             for served in self._more:
                 server = Server(served.service)
                 found_port = await listen_within(servers, server, host, served.port)

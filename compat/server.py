@@ -37,6 +37,9 @@ _GOODBYES_MAX = 5
 #: does (work, done): blocking work somewhere, then `done` with what it raised
 Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
 
+#: returns the sans-IO side of a new connection, of a peer with that host and port
+Connect = Callable[[str, int], "Connection"]
+
 
 class Service(Protocol):
     """What a server serves: makes a connection per peer, has timers, offloads blocking work."""
@@ -63,7 +66,7 @@ class Server:
         self.service = service
         self._looks = is_alone and _processor_count() > 1
         self._turns: Turns
-        self._listener: Listener | None = None
+        self._listeners: list[Listener] = []
         self._is_driving = False
         self._wake: asyncio.TimerHandle | None = None
         self._workers = ThreadPoolExecutor(4, thread_name_prefix="logstore-io")
@@ -75,12 +78,22 @@ class Server:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; return the port (chosen by the system where `port` is 0)."""
-        listener = await Listener.open(
-            host, port, lambda plain, address: self._meet(plain, address, self.service.connect)
-        )
+        listener = await self._listener(host, port, self.service.connect)
         self.drive()
-        self._listener = listener
+        self._listeners.append(listener)
         return listener.port
+
+    async def listen(self, host: str, port: int, connect: Connect) -> int:
+        """Let peers in by one more address, for connections that `connect` makes."""
+        assert self._is_driving, "what is served must be driven"
+        listener = await self._listener(host, port, connect)
+        self._listeners.append(listener)
+        return listener.port
+
+    async def _listener(self, host: str, port: int, connect: Connect) -> Listener:
+        return await Listener.open(
+            host, port, lambda plain, address: self._meet(plain, address, connect)
+        )
 
     def drive(self) -> None:
         """Run the timers and the blocking work of a service that nobody connects to."""
@@ -100,7 +113,7 @@ class Server:
         self,
         host: str,
         port: int,
-        connect: Callable[[str, int], Connection],
+        connect: Connect,
         failed: Callable[[Exception], None],
     ) -> None:
         """
@@ -121,9 +134,7 @@ class Server:
         self._reaching.add(task)
         task.add_done_callback(self._reaching.discard)
 
-    def _meet(
-        self, plain: socket.socket, address: Address, connect: Callable[[str, int], Connection]
-    ) -> None:
+    def _meet(self, plain: socket.socket, address: Address, connect: Connect) -> None:
         """Ready the socket of somebody who is connected and serve him."""
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -178,8 +189,8 @@ class Server:
         if not self._is_driving:
             return
         self._is_driving = False
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         for task in self._reaching:
             task.cancel()
         self.service.timers.on_earlier = self.service.timers.on_soon = None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from logstore.compat.bridge.in_thread import BridgeInThread
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.security.arrangement import Arrangement
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
     from logstore.testing.disk_faults import DiskFaults
     from logstore.testing.power_loss import PowerLoss
@@ -60,6 +61,20 @@ class TestBroker:
     With `proxy` RocketMQ's own clients of 5.x, which speak gRPC, find it at :attr:`endpoints`, on
     `proxy_port`. This needs the extra ``grpc``.
 
+    Kafka's clients say who they are where there are `users`, by any of `mechanisms`: ``PLAIN`` and
+    SCRAM if they are not named, or ``OAUTHBEARER``. With `tls` (extra ``tls``) there is a
+    certificate that was made for this broker::
+
+        with TestBroker(users={"alice": "secret"}, tls=True) as broker:
+            Producer({
+                "bootstrap.servers": broker.bootstrap, "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "alice",
+                "sasl.password": "secret", "ssl.ca.location": broker.ca_file,
+            })
+
+    Any other arrangement is a matter of Kafka's own `settings` (``listeners``, ``ssl.*`` ...), and
+    several listeners have an address each in :attr:`listeners`.
+
     It fails when told to::
 
         broker.faults.fail("Produce", "NOT_ENOUGH_REPLICAS", topic="orders", times=3)
@@ -87,6 +102,9 @@ class TestBroker:
         broker_port: int = 0,
         settings: Mapping[str, str] | None = None,
         emulate: str | None = None,
+        users: Mapping[str, str] | None = None,
+        mechanisms: Collection[str] = (),
+        tls: bool = False,
         proxy: bool = False,
         proxy_port: int = 0,
         host: Host | None = None,
@@ -105,6 +123,10 @@ class TestBroker:
         assert emulate is None or self.protocols == ("kafka",) == (layout,), (
             "for Kafka's own layout"
         )
+        self._arrangement: Arrangement | None = None
+        if users or mechanisms or tls:
+            assert self.protocols == ("kafka",) == (layout,), "for Kafka's own layout"
+            self._arrangement = _arrangement(users or {}, mechanisms, tls)
         if host is None:
             host = Host(FaultyFileSystem(), RunningClock(), Random())
         self._host = host
@@ -163,6 +185,27 @@ class TestBroker:
     def bootstrap(self) -> str:
         """What clients call ``bootstrap.servers``, or the name server's address."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def listeners(self) -> dict[str, str]:
+        """The addresses of a Kafka broker's listeners by name, as ``SASL_SSL``."""
+        return {one.name: one.address for one in self.broker.listeners}
+
+    @property
+    def ca_file(self) -> str:
+        """The file (PEM) of the certificate that clients of a broker with `tls` are to trust."""
+        assert self._arrangement is not None, "there are certificates only with tls=True"
+        return self._arrangement.ca_file()
+
+    def client_certificate(self, name: str) -> str:
+        """
+        Return a file (PEM) with key and certificate of a client, issued by the same authority.
+
+        Its user is ``CN=<name>,O=logstore``, unless ``ssl.principal.mapping.rules`` make another of
+        it; ``ssl.client.auth`` says whether the broker asks for one.
+        """
+        assert self._arrangement is not None, "there are certificates only with tls=True"
+        return self._arrangement.client_file(name)
 
     @property
     def name_server(self) -> str:
@@ -252,10 +295,19 @@ class TestBroker:
                 has_proxy=self._has_proxy,
             )  # fmt: skip
         if self.layout == "kafka":
-            return KafkaInThread(self._host, self.directory, self._settings, self._emulate)
+            return self._open_kafka()
         return RocketMQInThread(
             self._host, self.directory, self._settings, has_proxy=self._has_proxy
         )
+
+    def _open_kafka(self) -> KafkaInThread:
+        arranged, settings = self._arrangement, self._settings
+        if arranged is not None:
+            settings = arranged.settings(settings)
+        served = KafkaInThread(self._host, self.directory, settings, self._emulate)
+        if arranged is not None:
+            arranged.enter_users(served.broker)
+        return served
 
     def crash(self, loss: PowerLoss | None = None) -> None:
         """
@@ -289,6 +341,8 @@ class TestBroker:
         """Stop cleanly; a temporary directory goes away. Fine if it does not run."""
         served, self._served = self._served, None
         self._ports_before = ()
+        if self._arrangement is not None:
+            self._arrangement.close()
         try:
             if served is not None:
                 served.stop()
@@ -316,6 +370,14 @@ class TestBroker:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _arrangement(
+    users: Mapping[str, str], mechanisms: Collection[str], has_tls: bool
+) -> Arrangement:
+    from logstore.compat.kafka.security.arrangement import Arrangement
+
+    return Arrangement(users, mechanisms, has_tls=has_tls)
 
 
 def _is_bridge(

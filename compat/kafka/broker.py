@@ -15,6 +15,7 @@ from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.readers import Readers
+from logstore.compat.kafka.security.listener import Listener
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
@@ -60,7 +61,7 @@ class Broker:
     """
     Serves one store to any number of connections.
 
-    `advertised_host` and `advertised_port` are what clients are told to connect to.
+    `listener` and its like in `listeners` say what clients are told to connect to.
     """
 
     def __init__(self, host: Host, store: KafkaStore, config: BrokerSettings) -> None:
@@ -74,8 +75,10 @@ class Broker:
         self.flusher = Flusher(lambda: self.offload)
         self.node_id = store.node_id
         self.cluster_id = store.meta.cluster_id if store.meta is not None else ""
-        self.advertised_host = "127.0.0.1"
-        self.advertised_port = 0
+        #: the first listener, by which all come in who are not said to come in by another
+        self.listener = Listener()
+        #: all of them
+        self.listeners = [self.listener]
         self.request_bytes_max: int = config.socket_request_max_bytes
         #: how long a server lets connections be on which nothing moves; negative: for ever
         self.idle_ms_max: int = config.connections_max_idle_ms
@@ -150,6 +153,24 @@ class Broker:
         except BaseException:
             store.abandon()  # lets go of the lock
             raise
+
+    @property
+    def advertised_host(self) -> str:
+        """What clients of the first listener are told to connect to."""
+        return self.listener.advertised_host
+
+    @advertised_host.setter
+    def advertised_host(self, host: str) -> None:
+        self.listener.advertised_host = host
+
+    @property
+    def advertised_port(self) -> int:
+        """The port of the same."""
+        return self.listener.advertised_port
+
+    @advertised_port.setter
+    def advertised_port(self, port: int) -> None:
+        self.listener.advertised_port = port
 
     def connect(self, peer_host: str, peer_port: int = 0) -> KafkaConnection:  # noqa: ARG002
         """Return the sans-IO side of a new connection."""

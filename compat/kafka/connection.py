@@ -29,6 +29,8 @@ from logstore.compat.waiting import Later
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.compat.kafka.security.listener import Listener
+    from logstore.compat.kafka.security.sasl.authentication import Authentication
 
 _log = logging.getLogger(__name__)
 API_VERSIONS = 18
@@ -38,10 +40,23 @@ _unpack_header = REQUEST_HEADER.unpack_from
 class Client:
     """What is known of the peer."""
 
-    __slots__ = ("client_id", "host", "principal", "produce_route", "raw_client_id", "software")
+    __slots__ = (
+        "authentication",
+        "client_id",
+        "host",
+        "listener",
+        "principal",
+        "produce_route",
+        "raw_client_id",
+        "software",
+    )
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, listener: Listener) -> None:
         self.host = host
+        #: by which it came in
+        self.listener = listener
+        #: how far it is with saying who it is; None where nobody has to
+        self.authentication: Authentication | None = None
         self.principal = ANONYMOUS
         self.client_id = ""
         self.raw_client_id: bytes = b""
@@ -67,7 +82,7 @@ class KafkaConnection:
 
     def __init__(self, broker: Broker, peer_host: str) -> None:
         self.broker = broker
-        self.client = Client(peer_host)
+        self.client = Client(peer_host, broker.listener)
         self.output: list[Chunk] = []
         self.is_closing = False
         self.is_waiting = False
@@ -106,18 +121,35 @@ class KafkaConnection:
 
     def _serve(self) -> None:
         frames = self._frames
+        gate = self.client.authentication
         try:
             while not (self.is_waiting or self.is_closing):
                 frame = frames.next_frame()
                 if frame is None:
                     break
-                self._handle(frame)
+                if gate is None or self._is_admitted(gate, frame):
+                    self._handle(frame)
         except (FrameError, MalformedRequestError, struct.error, IndexError, ValueError) as error:
             _log.info("closing the connection of %s: %s", self.client.host, error)
             self.is_closing = True
         except Exception as error:  # noqa: BLE001 - logged with its traceback
             self._break_off(error)
         self.broker.wake_readers()
+
+    def limit_frames(self, size_bytes_max: int) -> None:
+        """Let no larger frames come in from now on."""
+        self._frames.frame_bytes_max = size_bytes_max
+
+    def _is_admitted(self, gate: Authentication, frame: memoryview) -> bool:
+        """Tell whether a frame is a request to be served; any other one is answered here."""
+        answer = gate.admit(frame)
+        if answer is None:
+            return True
+        if isinstance(answer, list):
+            self.output += answer
+        else:
+            self._wait(answer, list)
+        return False
 
     def _handle(self, frame: memoryview) -> None:
         key, version, correlation_id = _unpack_header(frame)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.broker import Broker
@@ -12,12 +12,14 @@ from logstore.host import Host
 
 if TYPE_CHECKING:
     from logstore.compat.faults.request_faults import RequestFaults
+    from logstore.compat.kafka.security.opening import OpenedListener
 
 #: what a test wants otherwise than a production broker
 TEST_SETTINGS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
 }
+_HOST = "127.0.0.1"
 
 
 class KafkaInThread:
@@ -29,7 +31,25 @@ class KafkaInThread:
         self.broker = Broker.open(
             host, directory, {**TEST_SETTINGS, **settings}, emulated_release=emulate
         )
+        #: those that the settings name; none is the one that everybody has
+        self._opened: list[OpenedListener] = []
+        if "listeners" in settings:
+            self._opened = self._open_listeners(settings)
         self.thread = ServerThread(self.broker, self._advertise)
+
+    def _open_listeners(self, settings: Mapping[str, str]) -> list[OpenedListener]:
+        from logstore.compat.kafka.security.opening import listened_at, open_listeners
+
+        try:
+            return open_listeners(self.broker, listened_at(settings), settings)
+        except BaseException:
+            self.broker.abandon()
+            raise
+
+    @property
+    def listeners(self) -> dict[str, str]:
+        """The addresses of all listeners by name."""
+        return {one.name: one.address for one in self.broker.listeners}
 
     @property
     def port(self) -> int:
@@ -44,16 +64,28 @@ class KafkaInThread:
     @property
     def ports(self) -> tuple[int, ...]:
         """What :meth:`start` is told to serve where it serves now."""
-        return self.port, 0
+        return self.port, 0, *(one.advertised_port for one in self.broker.listeners[1:])
 
     def make_faulty(self, faults: RequestFaults) -> None:
         """Let requests meet `faults`; to be called before the start."""
         make_faulty(self.broker, faults)
 
-    def start(self, port: int, broker_port: int) -> None:
-        """Serve on `port`; there is no second one."""
+    def start(self, port: int, broker_port: int, *more: int) -> None:
+        """Serve on `port`, and on those in `more` by further listeners; 0 is what they say."""
         assert not broker_port, "a Kafka broker has one port"
-        self.thread.start("127.0.0.1", port)
+        if self._opened:
+            self._set_entrances((port, *more))
+        self.thread.start(_HOST, port)
+
+    def _set_entrances(self, ports: Sequence[int]) -> None:
+        from logstore.compat.kafka.security.entrances import entrances
+
+        found = entrances(self._opened, _HOST)
+        for index, port in enumerate(ports):
+            found[index] = found[index]._replace(port=port or found[index].port)
+        self.thread = ServerThread(
+            self.broker, lambda _: self.broker.start_housekeeping(), listens=False, entrances=found
+        )
 
     def _advertise(self, port: int) -> None:
         self.broker.advertised_port = port

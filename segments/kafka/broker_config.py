@@ -8,6 +8,7 @@ Any other name is unknown: a real broker logs it and goes on, so does :class:`Br
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 
@@ -85,6 +86,8 @@ ACCEPTED_FAMILIES: Mapping[str, str] = {
     "zookeeper.": "ZooKeeper; until 3.9",
 }
 
+_OF_LISTENER = re.compile(r"^listener\.name\.[^.]+\.")
+
 
 class Knowledge(Enum):
     """What giving a setting of some name does."""
@@ -100,8 +103,18 @@ def knowledge_of(name: str) -> Knowledge:
     if key is not None:
         return Knowledge.USED if key.effect is Effect.USED else Knowledge.ACCEPTED
     if name.startswith(tuple(ACCEPTED_FAMILIES)):
-        return Knowledge.ACCEPTED
+        return Knowledge.USED if _is_of_security(name) else Knowledge.ACCEPTED
     return Knowledge.UNKNOWN
+
+
+def _is_of_security(name: str) -> bool:
+    """Tell whether it is a setting of TLS or SASL that is used: the broker's or a listener's."""
+    from logstore.segments.kafka.security_config_keys import SECURITY_CONFIG_KEYS  # rarely needed
+
+    own = _OF_LISTENER.sub("", name)
+    return own in SECURITY_CONFIG_KEYS or (
+        own != name and own.partition(".")[2] in SECURITY_CONFIG_KEYS
+    )
 
 
 class BrokerConfig:

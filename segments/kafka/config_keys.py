@@ -88,6 +88,11 @@ class ConfigKey(NamedTuple):
     names_replicas: bool = False
 
     @property
+    def is_secret(self) -> bool:
+        """Tell whether values are nobody's business."""
+        return self.type is ConfigType.PASSWORD
+
+    @property
     def allowed(self) -> str:
         """Which values are allowed, in words."""
         if self.choices:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from logstore.compat.kafka.broker import Broker
-from logstore.compat.running import listen, run_in_loop
+from logstore.compat.running import listen, open_entrance, run_in_loop
 from logstore.compat.server import Server
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.cluster_metadata.release import parse_release
@@ -24,6 +25,10 @@ from logstore.tools.commands.serve_process import (
 )
 from logstore.tools.listeners import Listener, find_listener
 
+if TYPE_CHECKING:
+    from logstore.compat.kafka.security.end_points import EndPoint
+    from logstore.compat.kafka.security.opening import OpenedListener
+
 PORT = 9092
 
 
@@ -39,7 +44,8 @@ def serve_kafka(request: ServeRequest) -> None:
     for key in BrokerConfig(settings).unknown():
         click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
     release = None if request.release_version is None else parse_release(request.release_version)
-    addresses = kafka_addresses(settings, request.host, request.port)
+    points = _end_points(request)
+    addresses = None if points else kafka_addresses(settings, request.host, request.port)
     with data_directory(request.directory or kafka_directory(settings)) as directory:
         broker = Broker.open(
             request.world,
@@ -52,7 +58,10 @@ def serve_kafka(request: ServeRequest) -> None:
         if request.control is not None:
             request.control.take_kafka(broker)
         try:
-            run_in_loop(_run(broker, *addresses, request))
+            if addresses is None:
+                run_in_loop(_run_listeners(broker, _opened(broker, points), request))
+            else:
+                run_in_loop(_run(broker, *addresses, request))
         finally:
             if directory.is_temporary:
                 broker.abandon()
@@ -82,6 +91,53 @@ def kafka_directory(settings: Mapping[str, str]) -> str | None:
         if directories:
             return directories[0]
     return None
+
+
+def _end_points(request: ServeRequest) -> list[EndPoint]:
+    """Return the listeners of the settings; nothing where there is only a plain one."""
+    if not request.settings.get("listeners"):
+        return []
+    from logstore.compat.kafka.security.end_points import SecurityProtocol
+    from logstore.compat.kafka.security.opening import listened_at
+
+    first, *more = listened_at(request.settings)
+    if not more and first.protocol is SecurityProtocol.PLAINTEXT:
+        return []
+    host = first.host if request.host is None else request.host
+    port = first.port if request.port is None else request.port
+    return [first._replace(host=host, port=port), *more]
+
+
+def _opened(broker: Broker, points: list[EndPoint]) -> list[OpenedListener]:
+    from logstore.compat.kafka.security.opening import open_listeners
+
+    return open_listeners(broker, points, broker.config.given.settings)
+
+
+async def _run_listeners(
+    broker: Broker, opened: list[OpenedListener], request: ServeRequest
+) -> None:
+    from logstore.compat.kafka.security.entrances import entrances
+
+    server = Server(broker)
+    stopping = stop_asked()
+    server.drive()
+    for entrance in entrances(opened, EVERYWHERE):
+        await open_entrance(server, entrance)
+    broker.start_housekeeping()
+    settle()
+    addresses = {one.name: one.address for one in broker.listeners}
+    named = ", ".join(f"{name}://{address}" for name, address in addresses.items())
+    directory = broker.store.directory
+    with controlled(request):
+        say_ready(
+            {"bootstrap": broker.listener.address, "listeners": addresses,
+             "data": directory, "layout": "kafka"},
+            f"Kafka broker at {named}, data in {directory}",
+            request,
+        )  # fmt: skip
+        await stopping.wait()
+    await server.stop()
 
 
 async def _run(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.security.listener import Listener
     from logstore.segments.kafka.topic import Topic
 
 _log = logging.getLogger(__name__)
@@ -77,7 +78,6 @@ class _Answered(NamedTuple):
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Answer where topics are."""
-    del client
     version = request.version
     question = _read(request)
     if question.topics is None:
@@ -92,7 +92,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     writer = Writer(is_flexible=request.is_flexible)
     if version >= 3:
         writer.i32(0)
-    _write_cluster(writer, broker, version)
+    _write_cluster(writer, broker, client.listener, version)
     writer.count(len(answered))
     operations = bit_field(TOPIC_OPERATIONS) if question.wants_topic_operations else NOT_ASKED
     replicas = _replicas(broker.node_id, version)
@@ -175,11 +175,11 @@ def _by_name(broker: Broker, raw_name: bytes | None, *, may_create: bool) -> _An
     return _Answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_ID, raw_name)
 
 
-def _write_cluster(writer: Writer, broker: Broker, version: int) -> None:
+def _write_cluster(writer: Writer, broker: Broker, listener: Listener, version: int) -> None:
     writer.count(1)
     writer.i32(broker.node_id)
-    writer.string(broker.advertised_host.encode())
-    writer.i32(broker.advertised_port)
+    writer.string(listener.advertised_host.encode())
+    writer.i32(listener.advertised_port)
     if version >= 1:
         rack = broker.config.broker_rack
         writer.string(rack.encode() if rack else None)

@@ -43,7 +43,7 @@ def handle(
     from kafka.protocol.metadata.find_coordinator import FindCoordinatorResponse
 
     version = request.API_VERSION
-    found = _found(broker, request.key_type)
+    found = _found(broker, client, request.key_type)
     if version >= _FIRST_WITH_SEVERAL_KEYS:
         coordinators = [
             FindCoordinatorResponse.Coordinator(key=key, **found)
@@ -55,7 +55,7 @@ def handle(
     return FindCoordinatorResponse(version=version, **found)
 
 
-def _found(broker: Broker, key_type: int) -> dict[str, Any]:
+def _found(broker: Broker, client: Client, key_type: int) -> dict[str, Any]:
     if key_type not in _TOPICS:
         message = f"There is no coordinator for key type {key_type} here."
         return _none(ErrorCode.INVALID_REQUEST, message)
@@ -68,8 +68,8 @@ def _found(broker: Broker, key_type: int) -> dict[str, Any]:
         "error_code": ErrorCode.NONE,
         "error_message": "",
         "node_id": broker.node_id,
-        "host": broker.advertised_host,
-        "port": broker.advertised_port,
+        "host": client.listener.advertised_host,
+        "port": client.listener.advertised_port,
     }
 
 

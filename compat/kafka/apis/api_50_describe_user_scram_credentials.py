@@ -1,14 +1,14 @@
 """
-DescribeUserScramCredentials (50): version 0.
+DescribeUserScramCredentials (50): version 0. Which SCRAM credentials users have, by mechanism.
 
-* nobody has credentials, since nobody needs any: all users (null or an empty list) are none
-* a user that is named: 91, there is nothing about this one; a user that is named twice: 92
+* null or an empty list: all users that have any
+* a user that has none: 91; one that is named twice: 92, in place of what there is
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 
@@ -21,30 +21,38 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
 
+_TWICE = "Cannot describe SCRAM credentials for the same user twice in a single request: "
+_UNKNOWN = "Attempt to describe a user credential that does not exist: "
+
 
 def handle(
     broker: Broker, client: Client, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """Find no credentials."""
+    """Tell mechanisms and iterations."""
     from kafka.protocol.admin.users import DescribeUserScramCredentialsResponse
 
-    del broker, client
     result_class = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
-    counts = Counter(user.name for user in request.users or ())
+    known: dict[str, dict[int, int]] = {}
+    for (mechanism, name), record in sorted(broker.store.metadata.image.scram.items()):
+        known.setdefault(name, {})[mechanism] = record.iterations
+    asked = Counter([user.name for user in request.users] if request.users else list(known))
+    results: list[Any] = []
+    for name, count in asked.items():
+        if count > 1:
+            error = ErrorCode.DUPLICATE_RESOURCE
+            message: str | None = _TWICE + name
+        elif name not in known:
+            error, message = ErrorCode.RESOURCE_NOT_FOUND, _UNKNOWN + name
+        else:
+            error, message = ErrorCode.NONE, None
+        found = known[name] if error is ErrorCode.NONE else {}
+        infos = [
+            result_class.CredentialInfo(mechanism=mechanism, iterations=iterations)
+            for mechanism, iterations in found.items()
+        ]
+        results.append(
+            result_class(user=name, error_code=error, error_message=message, credential_infos=infos)
+        )
     return DescribeUserScramCredentialsResponse(
-        version=request.API_VERSION,
-        error_message=None,
-        results=[
-            result_class(
-                user=name,
-                error_code=ErrorCode.RESOURCE_NOT_FOUND
-                if count == 1
-                else ErrorCode.DUPLICATE_RESOURCE,
-                error_message=f"user '{name}' has no credentials here"
-                if count == 1
-                else f"the request names user '{name}' {count} times",
-                credential_infos=[],
-            )
-            for name, count in counts.items()
-        ],
+        version=request.API_VERSION, error_message=None, results=results
     )

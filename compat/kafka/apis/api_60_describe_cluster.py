@@ -28,7 +28,6 @@ def handle(
     """Describe a cluster of one."""
     from kafka.protocol.admin.cluster import DescribeClusterResponse
 
-    del client
     version = request.API_VERSION
     if request.endpoint_type != _BROKERS:
         is_known = request.endpoint_type == _CONTROLLERS
@@ -41,8 +40,8 @@ def handle(
         )
     node = DescribeClusterResponse.DescribeClusterBroker(
         broker_id=broker.node_id,
-        host=broker.advertised_host,
-        port=broker.advertised_port,
+        host=client.listener.advertised_host,
+        port=client.listener.advertised_port,
         rack=broker.config.broker_rack or None,
     )
     fields: dict[str, Any] = {}

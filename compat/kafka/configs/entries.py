@@ -157,7 +157,7 @@ def _unlisted_entry(name: str, value: str, source: ConfigSource) -> ConfigEntry:
 
 def _facts(broker: Broker) -> dict[str, str]:
     """Return what is so for the running broker, whatever its settings say."""
-    address = f"PLAINTEXT://{broker.advertised_host}:{broker.advertised_port}"
+    address = ",".join(f"{one.name}://{one.address}" for one in broker.listeners)
     return {
         "advertised.listeners": address,
         "broker.id": str(broker.node_id),

@@ -51,6 +51,7 @@ _SOURCES = (
 )  # fmt: skip
 #: what elements are known by; a request and its response do not always agree on the word
 _TEXT_KEYS = ("name", "topic", "group_id", "key", "transactional_id")
+_OTHER_WORDS = {"user": ("name",)}
 _NUMBER_KEYS = ("partition_index", "partition", "index")
 
 
@@ -185,6 +186,9 @@ def _source(asked: Any, field: Any) -> list[Any]:
         elements = _listed(asked, name)
         if elements:
             return elements
+    users = [*_listed(asked, "deletions"), *_listed(asked, "upsertions")]
+    if users:  # AlterUserScramCredentials asks for both and answers each user once
+        return list({one.name: one for one in users}.values())
     # AlterReplicaLogDirs asks by directory and answers by topic
     return [one for element in _listed(asked, "dirs") for one in _source(element, field)]
 
@@ -203,7 +207,7 @@ def _copy_key(values: dict[str, Any], field: Any, asked: Any) -> None:
     elif isinstance(asked, int):
         found = asked if name in _NUMBER_KEYS else None
     else:
-        words = _NUMBER_KEYS if name in _NUMBER_KEYS else (name,)
+        words = _NUMBER_KEYS if name in _NUMBER_KEYS else (name, *_OTHER_WORDS.get(name, ()))
         found = next((getattr(asked, word) for word in words if hasattr(asked, word)), None)
     if found is not None:
         values[name] = found

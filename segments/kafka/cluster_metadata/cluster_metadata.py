@@ -25,7 +25,9 @@ from logstore.segments.kafka.cluster_metadata.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from logstore.segments.kafka.cluster_metadata.release import (
     ELIGIBLE_LEADER_REPLICAS,
@@ -302,6 +304,16 @@ class ClusterMetadata:
         """Say that the settings of a group or a subscription are `after`."""
         before = self.settings_of_resource(kind, name)
         self._append(_config_changes(ResourceType(kind), name, before, after))
+
+    # users
+
+    def change_users(
+        self,
+        removed: Iterable[RemoveUserScramCredentialRecord],
+        known: Iterable[UserScramCredentialRecord],
+    ) -> None:
+        """Say what is forgotten of users' passwords, and what is known from now on."""
+        self._append([*removed, *known])
 
     # producers
 

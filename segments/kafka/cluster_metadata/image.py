@@ -26,8 +26,10 @@ from logstore.segments.kafka.cluster_metadata.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 from logstore.segments.kafka.cluster_metadata.release import METADATA_VERSION, MetadataVersion
 
@@ -59,7 +61,8 @@ class MetadataImage:
     All topics, settings and features after the records that were applied.
 
     `removed_ids` are the topics that these records deleted: whatever is left of them is rubbish.
-    `broker_epochs` are those of the brokers that are registered.
+    `broker_epochs` are those of the brokers that are registered, `scram` what is known of users'
+    passwords by mechanism and name.
     """
 
     def __init__(self) -> None:
@@ -69,6 +72,7 @@ class MetadataImage:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.broker_epochs: dict[int, int] = {}
+        self.scram: dict[tuple[int, str], UserScramCredentialRecord] = {}
         self.next_producer_id = 0
         #: the records of a transaction that has not ended; None outside of one
         self._pending: list[AnyRecord] | None = None
@@ -82,6 +86,8 @@ class MetadataImage:
             ProducerIdsRecord: self._producer_ids,
             RegisterBrokerRecord: self._register_broker,
             UnregisterBrokerRecord: self._unregister_broker,
+            UserScramCredentialRecord: self._scram,
+            RemoveUserScramCredentialRecord: self._remove_scram,
         }
 
     @property
@@ -185,6 +191,12 @@ class MetadataImage:
 
     def _unregister_broker(self, record: UnregisterBrokerRecord) -> None:
         self.broker_epochs.pop(record.broker_id, None)
+
+    def _scram(self, record: UserScramCredentialRecord) -> None:
+        self.scram[record.mechanism, record.name] = record
+
+    def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
+        self.scram.pop((record.mechanism, record.name), None)
 
 
 #: fields of a PartitionChangeRecord that take the place of the partition's own, unless None

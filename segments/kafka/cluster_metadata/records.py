@@ -7,8 +7,8 @@ A record's value in the log is a frame and a body; it has no key::
 
     01 0c 00  11 metadata.version 00 1e  00     FeatureLevelRecord v0: level 30 of that feature
 
-Of Kafka's 27 kinds those stand here that say something of topics, settings, features, producer ids
-and brokers. The others (access control, quotas, SCRAM, delegation tokens, controllers) come back as
+Of Kafka's 27 kinds those stand here that say something of topics, settings, features, producer ids,
+users and brokers. The others (access control, quotas, delegation tokens, controllers) come back as
 :class:`OtherRecord`, whose bytes nobody here looks into.
 
 Source: ``metadata/src/main/resources/common/metadata/*.json``, ``AbstractApiMessageSerde``.
@@ -22,6 +22,7 @@ import attrs
 
 from logstore.segments.kafka.cluster_metadata.wire import (
     BOOLEAN,
+    BYTES,
     INT8,
     INT16,
     INT32,
@@ -240,6 +241,31 @@ class RemoveTopicRecord(MetadataRecord):
 
 
 @attrs.frozen(eq=False, repr=False)
+class UserScramCredentialRecord(MetadataRecord):
+    """What is known of a user's password, for one SCRAM mechanism (1: SHA-256, 2: SHA-512)."""
+
+    API_KEY = 11
+    FIELDS = (
+        Field("name", STRING),
+        Field("mechanism", INT8),
+        Field("salt", BYTES),
+        Field("stored_key", BYTES),
+        Field("server_key", BYTES),
+        Field("iterations", INT32),
+    )
+    name: str
+    mechanism: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        """Name the user alone: the rest is secret."""
+        return f"UserScramCredentialRecord(name={self.name!r}, mechanism={self.mechanism})"
+
+
+@attrs.frozen(eq=False, repr=False)
 class FeatureLevelRecord(MetadataRecord):
     """The level of a feature from now on; 0 is none."""
 
@@ -294,6 +320,16 @@ class NoOpRecord(MetadataRecord):
 
 
 @attrs.frozen(eq=False, repr=False)
+class RemoveUserScramCredentialRecord(MetadataRecord):
+    """A user has no password any more, for one SCRAM mechanism."""
+
+    API_KEY = 22
+    FIELDS = (Field("name", STRING), Field("mechanism", INT8))
+    name: str
+    mechanism: int
+
+
+@attrs.frozen(eq=False, repr=False)
 class BeginTransactionRecord(MetadataRecord):
     """What follows holds together or not at all."""
 
@@ -339,10 +375,12 @@ KINDS: dict[int, type[MetadataRecord]] = {
         ConfigRecord,
         PartitionChangeRecord,
         RemoveTopicRecord,
+        UserScramCredentialRecord,
         FeatureLevelRecord,
         ProducerIdsRecord,
         BrokerRegistrationChangeRecord,
         NoOpRecord,
+        RemoveUserScramCredentialRecord,
         BeginTransactionRecord,
         EndTransactionRecord,
         AbortTransactionRecord,

@@ -54,6 +54,7 @@ _FEATURES = (
     ("transaction.version", 2, 24),
 )
 
+_SCRAM = 11
 _METADATA_TRANSACTIONS = 13
 _DIRECTORIES = 17
 _ELIGIBLE_LEADER_REPLICAS = 23
@@ -72,6 +73,11 @@ class MetadataVersion(NamedTuple):
     def name(self) -> str:
         """The name, such as 4.3-IV0; the level in digits where nobody here knows it."""
         return _NAMES.get(self.level, f"level {self.level}")
+
+    @property
+    def has_scram(self) -> bool:
+        """Tell whether users' SCRAM credentials may stand in the metadata (KIP-900)."""
+        return self.level >= _SCRAM
 
     @property
     def has_transactions(self) -> bool:

@@ -114,6 +114,20 @@ NULLABLE_STRING: Kind[str | None] = Kind(_encode_nullable, _decode_nullable)
 STRING: Kind[str] = Kind(_encode_nullable, _decode_string)
 
 
+def _encode_bytes(value: bytes) -> bytes:
+    return encode_unsigned_varint(len(value) + 1) + value
+
+
+def _decode_bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    size_bytes, start = decode_unsigned_varint(data, position)
+    if size_bytes == 0:
+        raise WireError(f"the bytes at {position} must not be null")
+    return take(data, start, size_bytes - 1)
+
+
+BYTES: Kind[bytes] = Kind(_encode_bytes, _decode_bytes)
+
+
 def array_of(kind: Kind[T]) -> Kind[tuple[T, ...] | None]:
     """Return the kind of an array; null is None."""
 

@@ -67,8 +67,11 @@ def test_what_is_known() -> None:
     """A setting is used, accepted without effect, or unknown; and the unknown are listed."""
     assert knowledge_of("log.segment.bytes") is Knowledge.USED
     assert knowledge_of("num.io.threads") is Knowledge.ACCEPTED
-    assert knowledge_of("ssl.keystore.location") is Knowledge.ACCEPTED
-    assert knowledge_of("listener.name.external.ssl.key.password") is Knowledge.ACCEPTED
+    assert knowledge_of("ssl.keystore.location") is Knowledge.USED
+    assert knowledge_of("ssl.secure.random.implementation") is Knowledge.ACCEPTED
+    assert knowledge_of("listener.name.external.ssl.key.password") is Knowledge.USED
+    assert knowledge_of("listener.name.external.plain.sasl.jaas.config") is Knowledge.USED
+    assert knowledge_of("listener.name.external.num.network.threads") is Knowledge.ACCEPTED
     assert knowledge_of("log.segment.byte") is Knowledge.UNKNOWN
     config = BrokerConfig({"zz": "1", "ssl.x": "1", "num.partitions": "2", "aa": "1"})
     assert config.unknown() == ["aa", "zz"]

@@ -1,0 +1,146 @@
+"""
+The name in a client's certificate, written as Java does: ``CN=alice,OU=Tests,O=Example``.
+
+A name is a sequence of sets of (type, value); RFC 2253 writes them the last one first. Kinds that
+the RFC has no keyword for are written as their number and ``#`` with the value's bytes. Of a
+certificate only as much is read as stands before its subject::
+
+    Certificate ::= SEQUENCE { tbsCertificate SEQUENCE { [0] version OPTIONAL, serialNumber INTEGER,
+        signature SEQUENCE, issuer SEQUENCE, validity SEQUENCE, subject SEQUENCE ... } ... }
+
+Source: ``X500Principal.getName``, ``AVA.toRFC2253String``; X.690 for the encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from logstore.errors import LogStoreError
+
+_KEYWORDS = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+_ESCAPED = ',=+<>;"\\'
+_SEQUENCE, _SET, _OBJECT_ID, _VERSION = 0x30, 0x31, 0x06, 0xA0
+#: how text stands in the values: by tag
+_TEXTS = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1E: "utf-16-be"}
+
+
+class CertificateError(LogStoreError, ValueError):
+    """Bytes are no certificate."""
+
+
+class _Element(NamedTuple):
+    """One element of DER: its tag, where its content is, and all of it."""
+
+    tag: int
+    content: bytes
+    whole: bytes
+
+
+def subject_of(certificate: bytes) -> str:
+    """
+    Return the subject of a certificate in DER.
+
+    Raises:
+        CertificateError: it is none.
+
+    """
+    (outer,) = _expect(certificate, _SEQUENCE, count=1)
+    parts = _elements(next(_expect(outer.content, _SEQUENCE)).content)
+    first = next(parts, None)
+    if first is not None and first.tag == _VERSION:
+        next(parts, None)
+    for _ in range(3):  # signature, issuer, validity
+        next(parts, None)
+    subject = next(parts, None)
+    if subject is None or subject.tag != _SEQUENCE:
+        raise CertificateError("a certificate without a subject")
+    names = [_relative_name(one) for one in _elements(subject.content)]
+    return ",".join(reversed(names))
+
+
+def _relative_name(relative: _Element) -> str:
+    """Return one set of the name; of several values in one, all with ``+``."""
+    found: list[str] = []
+    for one in _elements(relative.content):
+        if one.tag != _SEQUENCE:
+            raise CertificateError("a name with a part that is no pair")
+        pair = list(_elements(one.content))
+        if len(pair) != 2 or pair[0].tag != _OBJECT_ID:
+            raise CertificateError("a name with a part that is no pair of type and value")
+        number = _object_id(pair[0].content)
+        keyword, encoding = _KEYWORDS.get(number), _TEXTS.get(pair[1].tag)
+        if keyword is None or encoding is None:
+            found.append(f"{keyword or number}=#{pair[1].whole.hex()}")
+        else:
+            try:
+                text = pair[1].content.decode(encoding)
+            except UnicodeDecodeError:
+                raise CertificateError("a name with text in another encoding") from None
+            found.append(f"{keyword}={_escaped(text)}")
+    return "+".join(found)
+
+
+def _escaped(text: str) -> str:
+    """Return text as RFC 2253 has it: with backslashes, also before spaces at its ends."""
+    escaped = "".join(f"\\{sign}" if sign in _ESCAPED else sign for sign in text)
+    if escaped.startswith("#"):
+        escaped = f"\\{escaped}"
+    core = escaped.strip(" ")
+    before = len(escaped) - len(escaped.lstrip(" "))
+    behind = len(escaped) - before - len(core)
+    return "\\ " * before + core + "\\ " * behind
+
+
+def _object_id(content: bytes) -> str:
+    if not content or content[-1] & 0x80:
+        raise CertificateError("an object identifier that is cut short")
+    numbers: list[int] = []
+    value = 0
+    for byte in content:
+        value = value << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(value)
+            value = 0
+    first = min(numbers[0] // 40, 2)
+    return ".".join(map(str, (first, numbers[0] - first * 40, *numbers[1:])))
+
+
+def _expect(data: bytes, tag: int, count: int = 0) -> Iterator[_Element]:
+    """Yield elements, the first of which has this tag; exactly so many if told how many."""
+    found = list(_elements(data))
+    if not found or found[0].tag != tag or (count and len(found) != count):
+        raise CertificateError("these bytes are no certificate")
+    return iter(found)
+
+
+def _elements(data: bytes) -> Iterator[_Element]:
+    """Yield what stands side by side in `data`."""
+    position = 0
+    while position < len(data):
+        start = position
+        if position + 2 > len(data):
+            raise CertificateError("an element that is cut short")
+        tag, size_bytes = data[position], data[position + 1]
+        position += 2
+        if size_bytes & 0x80:
+            count = size_bytes & 0x7F
+            if not 1 <= count <= 4 or position + count > len(data):
+                raise CertificateError("an element of no definite length")
+            size_bytes = int.from_bytes(data[position : position + count], "big")
+            position += count
+        end = position + size_bytes
+        if end > len(data):
+            raise CertificateError("an element that is longer than what it stands in")
+        yield _Element(tag, data[position:end], data[start:end])
+        position = end
