@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from logstore.errors import LogStoreError
 from logstore.segment import Extent
@@ -64,12 +64,15 @@ class TlsConnection:
         "_outgoing",
         "_sealed",
         "_tls",
+        "on_output",
     )
 
     def __init__(
         self, server: TlsServer, inner: Connection, on_handshake: OnHandshake | None
     ) -> None:
+        self.on_output: Callable[[], None] | None = None
         self._inner = inner
+        inner.on_output = self._on_inner_output
         self._on_handshake = on_handshake
         self._landing = server.landing
         self._incoming = ssl.MemoryBIO()
@@ -91,15 +94,6 @@ class TlsConnection:
     def is_waiting(self) -> bool:
         """Tell whether an answer is awaited."""
         return self._inner.is_waiting
-
-    @property
-    def on_output(self) -> Callable[[], None] | None:
-        """What the driver wants to be called when output appears by itself."""
-        return self._inner.on_output
-
-    @on_output.setter
-    def on_output(self, call: Callable[[], None] | None) -> None:
-        self._inner.on_output = call
 
     @property
     def output(self) -> list[Chunk]:
@@ -127,6 +121,10 @@ class TlsConnection:
     def lost(self) -> None:
         """Take note that the peer is gone."""
         self._inner.lost()
+
+    def _on_inner_output(self) -> None:
+        if self.on_output is not None:
+            self.on_output()
 
     def _shake_hands(self) -> bool:
         """Tell whether the handshake is done."""
@@ -160,8 +158,7 @@ class TlsConnection:
         filled = 0
         while filled < len(target):
             try:
-                # the stubs know only of bytearrays; any buffer will do
-                count = self._tls.read(len(target) - filled, target[filled:])  # type: ignore[arg-type]
+                count = cast("int", self._tls.read(len(target) - filled, target[filled:]))
             except ssl.SSLWantReadError:
                 break
             if not count:  # the peer has said goodbye

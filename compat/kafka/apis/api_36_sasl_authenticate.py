@@ -43,7 +43,7 @@ def handle(
             auth_bytes=b"",
         )
     try:
-        accepted = gate.authenticate(request.auth_bytes)
+        accepted = gate.authenticate(bytes(request.auth_bytes))
     except SaslAuthenticationError as error:
         _log.info("%s is not let in: %s", client.host, error)
         return gate.refuse(

@@ -16,7 +16,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from logstore.compat.kafka.security.sasl.exchange import Identity
 from logstore.errors import LogStoreError
@@ -113,7 +113,7 @@ def _decoded(part: str) -> Mapping[str, Any]:
         raise TokenError("a part is no base64url of JSON") from None
     if not isinstance(found, dict):
         raise TokenError("a part is no JSON object")
-    return found
+    return cast("dict[str, Any]", found)
 
 
 def _number(claims: Mapping[str, Any], name: str) -> float | None:
@@ -127,5 +127,5 @@ def _number(claims: Mapping[str, Any], name: str) -> float | None:
 
 def _scope(value: object) -> set[str]:
     """Return what stands in the scope: text is one, as in Kafka; a list has several."""
-    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    texts = cast("list[object]", value) if isinstance(value, list) else [value]
     return {text.strip() for text in texts if isinstance(text, str) and text.strip()}
