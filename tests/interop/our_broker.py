@@ -47,6 +47,8 @@ class OurBroker:
         self.log = directory / "serve.log"
         self.port = 0
         self.bootstrap = ""
+        #: the addresses of its listeners by name, if there is more than a plain one
+        self.listeners: dict[str, str] = {}
         self._settings = settings or {}
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
@@ -62,8 +64,8 @@ class OurBroker:
     def start(self) -> Self:
         """Start and return once it says where it listens. Raises StartRefusedError if it ends."""
         self.spawn()
-        line = self._first_line()
-        self.bootstrap = json.loads(line)["bootstrap"]
+        told = json.loads(self._first_line())
+        self.bootstrap, self.listeners = told["bootstrap"], told.get("listeners", {})
         self.port = int(self.bootstrap.rpartition(":")[2])
         return self
 

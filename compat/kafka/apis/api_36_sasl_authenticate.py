@@ -57,7 +57,7 @@ def handle(
     return SaslAuthenticateResponse(
         version=version,
         error_code=ErrorCode.NONE,
-        error_message=None,
+        error_message="",
         auth_bytes=accepted.token,
         session_lifetime_ms=accepted.lifetime_ms,
     )
