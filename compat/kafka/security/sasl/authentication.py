@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 #: who authenticates anew more often is told that this is not the time for it
 _REAUTH_PAUSE_MS = 1000
+#: some clients do not read an answer that the end of the connection comes with
+_LAST_WORDS_MS = 50
 
 
 class UnauthenticatedError(MalformedRequestError):
@@ -107,7 +109,9 @@ class Authentication:
         if self._state is _State.AUTHENTICATE:
             return self._admit_token(frame)
         if self._state is _State.OTHER_MECHANISM:
-            return self._fail([])
+            return self.refuse([])
+        if self._state is _State.FAILED:
+            return Later()  # nothing is served until the end
         key, version, _ = REQUEST_HEADER.unpack_from(frame)
         if self._state is _State.OPEN:
             self._admit_known(key)
@@ -157,7 +161,7 @@ class Authentication:
         answer = error_answer(
             self._connection.broker, api, request, ErrorCode.ILLEGAL_SASL_STATE, message
         )
-        return self._fail(answer or [])
+        return self.refuse(answer or [])
 
     def _take_raw(self, token: bytes) -> Later[list[Chunk]] | list[Chunk]:
         """Answer a token that stands in no request."""
@@ -165,7 +169,7 @@ class Authentication:
             accepted = self._evaluate(token)
         except SaslAuthenticationError as error:
             _log.info("%s: %s", self._connection.client.host, error)
-            return self._fail([])
+            return self.refuse([])
         except SaslError as error:
             raise UnauthenticatedError(f"authentication failed: {error}") from error
         return [I32.pack(len(accepted.token)) + accepted.token]
@@ -248,17 +252,24 @@ class Authentication:
         later: Later[Any] = Later()
         delay_ms = self._config.failed_delay_ms
         if delay_ms > 0:
-            self._connection.broker.timers.after(delay_ms, partial(self._hang_up, later, answer))
+            self._connection.broker.timers.after(delay_ms, partial(self._tell, later, answer))
         else:
-            self._hang_up(later, answer)
+            self._tell(later, answer)
         return later
 
-    def _fail(self, answer: list[Chunk]) -> Later[list[Chunk]]:
-        return self.refuse(answer)
-
-    def _hang_up(self, later: Later[Any], answer: Any) -> None:
-        self._connection.is_closing = True
+    def _tell(self, later: Later[Any], answer: Any) -> None:
+        """Answer, and hang up a moment later."""
+        if answer:
+            self._connection.broker.timers.after(_LAST_WORDS_MS, self._hang_up)
+        else:
+            self._connection.is_closing = True
         later.answer(answer)
+
+    def _hang_up(self) -> None:
+        connection = self._connection
+        connection.is_closing = True
+        if connection.on_output is not None:
+            connection.on_output()
 
 
 def _type_of(name: str) -> str:
