@@ -146,10 +146,12 @@ def real_secured(directory: Path, certificates: Certificates) -> Iterator[Secure
 
 
 @contextmanager
-def our_secured(directory: Path, certificates: Certificates) -> Iterator[Secured]:
+def our_secured(
+    directory: Path, certificates: Certificates, data: Path | None = None
+) -> Iterator[Secured]:
     """Run `logstore serve` with the same settings, on ports that the system chooses."""
     given = security_settings(dict.fromkeys(PROTOCOLS, 0), certificates)
-    with OurBroker(directory, given) as broker:
+    with OurBroker(directory, given, data) as broker:
         yield Secured("ours", broker.listeners, certificates, broker)
 
 

@@ -29,10 +29,10 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-_ESCAPED = ',=+<>;"\\'
+_ESCAPED = ',=+<>#;"\\'
 _SEQUENCE, _SET, _OBJECT_ID, _VERSION = 0x30, 0x31, 0x06, 0xA0
-#: how text stands in the values: by tag
-_TEXTS = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1E: "utf-16-be"}
+#: tags of text; whichever it is, Java reads it as UTF-8
+_TEXTS = (0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E)
 
 
 class CertificateError(LogStoreError, ValueError):
@@ -79,23 +79,18 @@ def _relative_name(relative: _Element) -> str:
         if len(pair) != 2 or pair[0].tag != _OBJECT_ID:
             raise CertificateError("a name with a part that is no pair of type and value")
         number = _object_id(pair[0].content)
-        keyword, encoding = _KEYWORDS.get(number), _TEXTS.get(pair[1].tag)
-        if keyword is None or encoding is None:
-            found.append(f"{keyword or number}=#{pair[1].whole.hex()}")
+        keyword, value = _KEYWORDS.get(number), pair[1]
+        if keyword is None or value.tag not in _TEXTS:
+            found.append(f"{keyword or number}=#{value.whole.hex()}")
         else:
-            try:
-                text = pair[1].content.decode(encoding)
-            except UnicodeDecodeError:
-                raise CertificateError("a name with text in another encoding") from None
-            found.append(f"{keyword}={_escaped(text)}")
+            found.append(f"{keyword}={_escaped(value.content.decode(errors='replace'))}")
     return "+".join(found)
 
 
 def _escaped(text: str) -> str:
-    """Return text as RFC 2253 has it: with backslashes, also before spaces at its ends."""
+    """Return text as Java has it: with backslashes, also before spaces at its ends."""
     escaped = "".join(f"\\{sign}" if sign in _ESCAPED else sign for sign in text)
-    if escaped.startswith("#"):
-        escaped = f"\\{escaped}"
+    escaped = escaped.replace("\0", "\\00")
     core = escaped.strip(" ")
     before = len(escaped) - len(escaped.lstrip(" "))
     behind = len(escaped) - before - len(core)
