@@ -7,7 +7,9 @@ long as you like, with new ones each time. A failure names the seed and the inpu
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -23,6 +25,14 @@ from logstore.compat.kafka.groups.offsets_log import (
     decode_offset_commit_value,
 )
 from logstore.compat.kafka.groups.subscription import subscribed_topics
+from logstore.compat.kafka.security.distinguished_name import subject_of
+from logstore.compat.kafka.security.jaas import parse_jaas
+from logstore.compat.kafka.security.principal_mapping import mapped, parse_rules
+from logstore.compat.kafka.security.sasl.oauthbearer import OAuthBearerExchange
+from logstore.compat.kafka.security.sasl.plain import PlainExchange
+from logstore.compat.kafka.security.sasl.scram import ScramExchange
+from logstore.compat.kafka.security.sasl.scram_mechanism import ScramMechanism
+from logstore.compat.kafka.security.sasl.unsecured_token import TokenRules
 from logstore.host import FileSystem
 from logstore.segments.kafka.batch_walk import iterate_entries
 from logstore.segments.kafka.checkpoints import read_offset_checkpoint
@@ -47,6 +57,58 @@ DATA = GOLDEN / "kafka-4.3" / "data"
 LEGACY_DATA = GOLDEN / "legacy-3.9" / "data"
 OUTPUT_BYTES_MAX = 16 << 20
 DIRECTORY = "/data"
+
+
+def der(tag: int, *parts: bytes) -> bytes:
+    """Return one element of a certificate."""
+    body = b"".join(parts)
+    return bytes((tag, len(body))) + body
+
+
+def named(kind: bytes, value: bytes) -> bytes:
+    """Return one part of a name."""
+    return der(0x31, der(0x30, der(6, kind), der(12, value)))
+
+
+_NAME = named(b"\x55\4\3", b"a, b") + named(b"\x55\4\x0a", b" o ") + named(b"\x55\4\5", b"1")
+_TIMES = der(0x30, der(0x17, b"240101000000Z"), der(0x17, b"340101000000Z"))
+CERTIFICATE = der(
+    0x30,
+    der(0x30, der(0xA0, der(2, b"\2")), der(2, b"\1"), der(0x30), der(0x30), _TIMES,
+        der(0x30, _NAME)),
+)  # fmt: skip
+JAAS = b"org.example.Module required user_a=\"b\\\\c\" /* d */ e='f'; // g"
+SCRAM_FIRST = b"n,,n=user,r=abc"
+SHA_256 = ScramMechanism.SCRAM_SHA_256
+BEARER = b"n,,\1auth=Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIiwiZXhwIjoxfQ.\1\1"
+
+
+def scram_exchange(data: bytes) -> object:
+    """Take `data` for either message of a client of SCRAM."""
+    salted = SHA_256.salted_password("pencil", b"salt", 4096)
+    known = SHA_256.credential("user", salted, b"salt", 4096)
+    exchange = ScramExchange(SHA_256, lambda _: known, random.Random(1))
+    if not data.startswith(b"n"):
+        exchange.evaluate(SCRAM_FIRST)
+    return exchange.evaluate(data)
+
+
+def scram_final() -> bytes:
+    """Return the second message of a client who knows the password."""
+    challenge = scram_exchange(SCRAM_FIRST)
+    assert isinstance(challenge, bytes)
+    unproved = b"c=biws," + challenge.split(b",")[0]
+    salted = SHA_256.salted_password("pencil", b"salt", 4096)
+    key = SHA_256.hmac(salted, b"Client Key")
+    said = b",".join((SCRAM_FIRST[3:], challenge, unproved))
+    signature = SHA_256.hmac(SHA_256.hash(key), said)
+    proof = bytes(one ^ other for one, other in zip(key, signature, strict=True))
+    return unproved + b",p=" + base64.b64encode(proof)
+
+
+def bearer_exchange(data: bytes) -> object:
+    """Read a client's message with a token."""
+    return OAuthBearerExchange(lambda token: TokenRules().identity(token, -5000)).evaluate(data)
 
 
 @attrs.frozen
@@ -226,6 +288,18 @@ DECODERS = (
         lambda data: parse_directory_name(data.decode("latin-1")),
         lambda: [path.name.encode() for path in DATA.iterdir() if path.is_dir()],
     ),
+    Decoder("certificate", subject_of, lambda: [CERTIFICATE]),
+    Decoder("JAAS", lambda data: parse_jaas(data.decode("latin-1")), lambda: [JAAS]),
+    Decoder(
+        "mapping rules",
+        lambda data: mapped(parse_rules(data.decode("latin-1")), "CN=a,O=b"),
+        lambda: [b"RULE:^CN=(.*?),O=(.*)$/$1-$2/L, DEFAULT"],
+    ),
+    Decoder("SCRAM", scram_exchange, lambda: [SCRAM_FIRST, scram_final()]),
+    Decoder(
+        "PLAIN", lambda data: PlainExchange({"user_a": "b"}).evaluate(data), lambda: [b"\0a\0b"]
+    ),
+    Decoder("bearer token", bearer_exchange, lambda: [BEARER]),
     Decoder("group key", decode_key, group_keys),
     Decoder("group metadata", decode_group_metadata_value, group_metadata),
     Decoder("committed offset", decode_offset_commit_value, committed_offsets),

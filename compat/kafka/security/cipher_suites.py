@@ -31,9 +31,9 @@ def restrict_ciphers(context: ssl.SSLContext, settings: ListenerSettings) -> Non
         return
     older = [openssl_name(name) for name in names if not _OF_1_3.fullmatch(name)]
     if len(older) == len(names):
-        context.options |= ssl.OP_NO_TLSv1_3
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
     elif not older:
-        context.options |= ssl.OP_NO_TLSv1_2
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
         return
     try:
         context.set_ciphers(":".join(older))

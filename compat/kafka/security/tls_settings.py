@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 _PEM = "PEM"
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _VERSIONS = {
-    "TLSv1": ssl.TLSVersion.TLSv1,
-    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
@@ -73,13 +71,8 @@ def _limit_versions(context: ssl.SSLContext, settings: ListenerSettings) -> None
     wanted = [_VERSIONS[name] for name in names if name in _VERSIONS]
     if len(wanted) < len(names):
         raise settings.refusal(key, f"must be of {', '.join(_VERSIONS)}")
-    if not wanted:
-        return
-    context.minimum_version, context.maximum_version = min(wanted), max(wanted)
-    if ssl.TLSVersion.TLSv1_2 not in wanted:
-        context.options |= ssl.OP_NO_TLSv1_2
-    if ssl.TLSVersion.TLSv1_1 not in wanted:
-        context.options |= ssl.OP_NO_TLSv1_1
+    if wanted:
+        context.minimum_version, context.maximum_version = min(wanted), max(wanted)
 
 
 def _key_store(settings: ListenerSettings) -> tuple[bytes, str | None]:

@@ -71,7 +71,8 @@ class SaslConfig(NamedTuple):
 def _begin(broker: Broker, settings: ListenerSettings, mechanism: str) -> Begin:
     """Return what begins an exchange of one mechanism."""
     if mechanism not in _MODULES:
-        raise settings.refusal(_MECHANISMS, f"must be of {', '.join(sorted(_MODULES))}")
+        known = ", ".join(sorted(_MODULES))
+        raise settings.refusal(_MECHANISMS, f"must be of {known}; {mechanism} is not served")
     handler = settings.of_mechanism(mechanism, _HANDLER)
     if handler not in (None, _UNSECURED if mechanism == _OAUTHBEARER else None):
         name = settings.name_of(_HANDLER, mechanism)

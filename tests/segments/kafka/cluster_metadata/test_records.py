@@ -28,8 +28,10 @@ from logstore.segments.kafka.cluster_metadata.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnknownRecordVersionError,
+    UserScramCredentialRecord,
     decode_record,
     encode_record,
 )
@@ -89,6 +91,9 @@ def test_every_record_of_a_real_log_comes_back_byte_for_byte(name: str) -> None:
          TopicRecord("t", TOPIC_ID)),
         ("0104000202740261026200", ConfigRecord(2, "t", "a", "b")),
         ("01040002027402610000", ConfigRecord(2, "t", "a", None)),
+        ("010b0006616c6963650103aabb02cc010000100000",
+         UserScramCredentialRecord("alice", 1, b"\xaa\xbb", b"\xcc", b"", 4096)),
+        ("01160006616c6963650200", RemoveUserScramCredentialRecord("alice", 2)),
     ],
 )  # fmt: skip
 def test_worked_examples(text: str, record: AnyRecord) -> None:
