@@ -39,6 +39,20 @@ def test_the_examples_of_tests_pass(tmp_path: Path) -> None:
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
+def test_the_example_of_users_passes(tmp_path: Path) -> None:
+    """It is a pytest file as well."""
+    file = tmp_path / "test_example.py"
+    file.write_text(python_example("Users and TLS"))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_the_example_of_dataframes_runs(tmp_path: Path) -> None:
     """Line by line, on stores of these names: SQL, columns, a copy, and a stream into a third."""
     with TestBroker(str(tmp_path / "kafka-data")) as broker:

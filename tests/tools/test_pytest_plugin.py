@@ -93,8 +93,12 @@ def test_a_broker_of_ones_own(pytester: pytest.Pytester) -> None:
         @pytest.mark.logstore(emulate="0.10.2")
         def test_emulated(kafka_broker):
             assert kafka_broker.broker.emulation is not None
+
+        @pytest.mark.logstore(users={"alice": "secret"}, tls=True)
+        def test_secured(kafka_broker):
+            assert list(kafka_broker.listeners) == ["SASL_SSL"]
         """,
-        5,
+        6,
     )
     assert {path: path.read_bytes() for path in seed.rglob("*") if path.is_file()} == before
 

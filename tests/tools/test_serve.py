@@ -229,7 +229,7 @@ class TestSettings:
             ("compression.type=rar", "compression.type = 'rar': must be one of"),
             ("log.dirs=/a,/b", "log.dirs = '/a,/b': must be one directory"),
             ("listeners=here", "listeners = 'here': must be a list of NAME://HOST:PORT"),
-            ("listeners=SSL://:9", "listeners = 'SSL://:9': must have a PLAINTEXT listener"),
+            ("listeners=SSL://:9", "ssl.keystore.location = None: must be set"),
             ("listeners=PLAINTEXT://:99999", "listeners = 'PLAINTEXT://:99999': must be a list"),
         ],
     )

@@ -37,7 +37,8 @@ _PORT_RANGE = click.IntRange(0, 65535)
               help=f"Address to listen on; without it that of FILE, or {HOME}.")  # fmt: skip
 @click.option("--port", type=_PORT_RANGE,
               help="Port that clients are given, 0 for a free one: the broker's with Kafka (that "
-                   "of FILE, or 9092), the name server's with RocketMQ alone (9876).")  # fmt: skip
+                   "of FILE, or 9092; of several listeners the first one's), the name server's "
+                   "with RocketMQ alone (9876).")  # fmt: skip
 @click.option("--namesrv-port", type=_PORT_RANGE,
               help="RocketMQ: port of the name server where --port is Kafka's.")  # fmt: skip
 @click.option("--broker-port", type=_PORT_RANGE,
@@ -50,7 +51,8 @@ _PORT_RANGE = click.IntRange(0, 65535)
               help="RocketMQ: name servers to register with, instead of one here; without it "
                    "namesrvAddr of FILE.")  # fmt: skip
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True,
-              help="A setting of server.properties or broker.conf; repeatable.")  # fmt: skip
+              help="A setting of server.properties or broker.conf; repeatable. Listeners with TLS "
+                   "and SASL are Kafka's own: listeners, listener.name.NAME.*, ssl.*.")  # fmt: skip
 @click.option("-c", "--config", "properties_path", metavar="FILE",
               type=click.Path(exists=True, dir_okay=False),
               help="A server.properties or broker.conf file; --set wins over it.")  # fmt: skip
@@ -88,6 +90,8 @@ def serve(
       logstore serve
       logstore serve --data DIR --port 0 --json
       logstore serve --set num.partitions=6 --set log.segment.bytes=1048576
+      logstore serve --set listeners=SSL://:9093 --set ssl.keystore.type=PEM \\
+          --set ssl.keystore.location=server.pem
       logstore serve --data DIR --release-version 3.9
       logstore serve --emulate 0.10.2
       logstore serve --layout rocketmq --port 0 --broker-port 0 --json

@@ -69,16 +69,14 @@ def end_points(settings: Mapping[str, str], key: str) -> list[EndPoint]:
     if not text:
         return []
     protocols = _protocols(settings)
-    controllers = {
-        name.strip().upper() for name in settings.get("controller.listener.names", "").split(",")
-    }
+    controllers = _names(settings, "controller.listener.names").upper().split(",")
     found: list[EndPoint] = []
     for part in text.split(","):
         match = _END_POINT.fullmatch(part.strip())
         if match is None or not 0 <= int(match[3]) <= _PORT_MAX:
             raise ConfigError(key, text, "must be a list of NAME://HOST:PORT")
         name = match[1].upper()
-        if name in controllers:
+        if name in map(str.strip, controllers):
             continue
         if any(other.name == name for other in found):
             raise ConfigError(key, text, f"must name each listener once; {name} is there twice")
@@ -91,9 +89,7 @@ def end_points(settings: Mapping[str, str], key: str) -> list[EndPoint]:
 
 def _protocols(settings: Mapping[str, str]) -> dict[str, SecurityProtocol]:
     """Return the protocol of each name; of Kafka's own names where nothing is said."""
-    text = settings.get(PROTOCOL_MAP)
-    if text is None:
-        text = BROKER_CONFIG_KEYS[PROTOCOL_MAP].default or ""
+    text = _names(settings, PROTOCOL_MAP)
     found: dict[str, SecurityProtocol] = {}
     for part in text.split(","):
         name, separator, protocol = (piece.strip().upper() for piece in part.partition(":"))
@@ -105,6 +101,10 @@ def _protocols(settings: Mapping[str, str]) -> dict[str, SecurityProtocol]:
             )
         found[name] = SecurityProtocol(protocol)
     return found
+
+
+def _names(settings: Mapping[str, str], key: str) -> str:
+    return settings.get(key, BROKER_CONFIG_KEYS[key].default or "")
 
 
 def check_advertised(listened: list[EndPoint], advertised: list[EndPoint], text: str) -> None:

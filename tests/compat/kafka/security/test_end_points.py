@@ -31,6 +31,12 @@ def test_several_listeners() -> None:
     assert end_points(settings, "advertised.listeners") == []
 
 
+def test_the_controllers_usual_name() -> None:
+    """A listener CONTROLLER is the controller's where nothing else is said."""
+    found = end_points({"listeners": "CONTROLLER://:1,SSL://:2"}, "listeners")
+    assert [one.name for one in found] == ["SSL"]
+
+
 def test_kafkas_own_names_need_no_map() -> None:
     """They are the names of the protocols."""
     text = "SSL://:1,SASL_SSL://:2,SASL_PLAINTEXT://:3,PLAINTEXT://:4"
