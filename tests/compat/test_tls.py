@@ -165,7 +165,7 @@ def test_damaged_records_end_the_connection(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     pair.client.shake_hands()
     pair.client.tls.write(framed(b"x" * 100))
-    data = bytearray(pair.client._outgoing.read())
+    data = bytearray(pair.client.outgoing.read())
     data[50] ^= 1
     pair.connection.writable()[: len(data)] = data
     pair.connection.received(len(data))

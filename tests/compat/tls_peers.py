@@ -51,8 +51,8 @@ class TlsClient:
         self, connection: Connection, context: ssl.SSLContext, piece_bytes: int = 1 << 20
     ) -> None:
         self.connection = connection
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname="localhost")
+        self._incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self._incoming, self.outgoing, server_hostname="localhost")
         self._piece_bytes = piece_bytes
 
     def shake_hands(self) -> None:
@@ -75,7 +75,7 @@ class TlsClient:
 
     def exchange(self) -> None:
         """Move what both sides want to send."""
-        data = self._outgoing.read()
+        data = self.outgoing.read()
         for start in range(0, len(data), self._piece_bytes):
             piece = data[start : start + self._piece_bytes]
             while piece:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import attrs
-import confluent_kafka.admin as kafka_admin
 
 from logstore.compat.certificates import CertificateAuthority
 from logstore.tools.dev.free_ports import free_port
@@ -17,6 +18,9 @@ from tests.interop.clients import settings
 from tests.interop.conftest import SETTINGS, missing
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
+from tests.interop.raw_wire import Wire
+
+kafka_admin: Any = importlib.import_module("confluent_kafka.admin")  # carries few types
 
 #: every listener by its name, with its protocol; MUTUAL asks for certificates, SHORT for passwords
 #: again and again
@@ -68,9 +72,9 @@ class Certificates:
         return cls(**found)
 
 
-def security_settings(ports: dict[str, int], certificates: Certificates) -> dict[str, object]:
+def security_settings(ports: dict[str, int], certificates: Certificates) -> dict[str, Any]:
     """Return what ``server.properties`` says of the listeners."""
-    found: dict[str, object] = SETTINGS | {
+    found: dict[str, Any] = SETTINGS | {
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
         "listener.security.protocol.map": ",".join(
             f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()
@@ -100,7 +104,7 @@ class Secured:
     certificates: Certificates
     broker: KafkaPeer | OurBroker
 
-    def client(self, listener: str, user: str = "", **more: str) -> dict[str, object]:
+    def client(self, listener: str, user: str = "", **more: str) -> dict[str, Any]:
         """Return librdkafka's settings for a listener; a user logs in by SCRAM-SHA-256."""
         protocol = PROTOCOLS[listener]
         found = settings(self.listeners[listener]) | {"security.protocol": protocol}
@@ -116,7 +120,7 @@ class Secured:
 
 
 @contextmanager
-def real_secured(directory: Path, certificates: Certificates) -> Iterator[Secured]:
+def real_secured(directory: Path, certificates: Certificates) -> Generator[Secured]:
     """Run a real Kafka, or end the test as `missing` says."""
     ports: dict[str, int] = {}
     while len(ports) < len(PROTOCOLS):
@@ -140,15 +144,31 @@ def real_secured(directory: Path, certificates: Certificates) -> Iterator[Secure
         missing(str(reason))
     try:
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+        wait_for_all(addresses)
         yield Secured("real", addresses, certificates, peer)
     finally:
         peer.stop()
 
 
+def wait_for_all(addresses: Mapping[str, str]) -> None:
+    """Wait until a real broker listens everywhere: it opens one listener after the other."""
+    for address in addresses.values():
+        eventually(lambda address=address: is_open(address), what=address)
+
+
+def is_open(address: str) -> bool:
+    """Tell whether somebody accepts connections."""
+    try:
+        Wire(address).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 @contextmanager
 def our_secured(
     directory: Path, certificates: Certificates, data: Path | None = None
-) -> Iterator[Secured]:
+) -> Generator[Secured]:
     """Run `logstore serve` with the same settings, on ports that the system chooses."""
     given = security_settings(dict.fromkeys(PROTOCOLS, 0), certificates)
     with OurBroker(directory, given, data) as broker:
@@ -156,7 +176,7 @@ def our_secured(
 
 
 @contextmanager
-def both_secured(directory: Path) -> Iterator[list[Secured]]:
+def both_secured(directory: Path) -> Generator[list[Secured]]:
     """Run the real one and ours, with users who can log in by SCRAM."""
     for name in ("real", "ours"):
         (directory / name).mkdir()
@@ -188,7 +208,7 @@ def enter_users(bootstrap: str) -> None:
     eventually(lambda: scram_users(admin) == everybody, what="users")
 
 
-def scram_users(admin: kafka_admin.AdminClient) -> dict[str, int]:
+def scram_users(admin: Any) -> dict[str, int]:
     """Return how many SCRAM credentials each user has."""
     found = admin.describe_user_scram_credentials().result(30)
     return {user: len(one.scram_credential_infos) for user, one in found.items()}

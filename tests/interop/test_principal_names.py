@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.name import _ASN1Type
+from cryptography.x509.name import _ASN1Type as Text  # pyright: ignore[reportPrivateUsage]
 from cryptography.x509.oid import NameOID
 
 from logstore.compat.kafka.security.distinguished_name import subject_of
@@ -41,7 +41,7 @@ def certificate(name: x509.Name) -> x509.Certificate:
     )
 
 
-def common(text: str, kind: _ASN1Type = _ASN1Type.UTF8String) -> x509.NameAttribute:
+def common(text: str, kind: Text = Text.UTF8String) -> x509.NameAttribute[str]:
     """Return a common name."""
     return x509.NameAttribute(NameOID.COMMON_NAME, text, kind)
 
@@ -55,11 +55,11 @@ def names() -> list[x509.Name]:
         x509.NameAttribute(NameOID.STREET_ADDRESS, "Straße 1"),
         x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Example, Inc."),
         x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, "ServiceUsers"),
-        x509.NameAttribute(NameOID.DOMAIN_COMPONENT, "example", _ASN1Type.IA5String),
+        x509.NameAttribute(NameOID.DOMAIN_COMPONENT, "example", Text.IA5String),
         x509.NameAttribute(NameOID.USER_ID, "u-1"),
         common("Alice"),
-        x509.NameAttribute(NameOID.EMAIL_ADDRESS, "a@example.com", _ASN1Type.IA5String),
-        x509.NameAttribute(NameOID.SERIAL_NUMBER, "17", _ASN1Type.PrintableString),
+        x509.NameAttribute(NameOID.EMAIL_ADDRESS, "a@example.com", Text.IA5String),
+        x509.NameAttribute(NameOID.SERIAL_NUMBER, "17", Text.PrintableString),
         x509.NameAttribute(NameOID.TITLE, "Dr"),
     ]
     texts = (
@@ -69,8 +69,8 @@ def names() -> list[x509.Name]:
     found = [x509.Name(every), x509.Name(every[::-1])]
     found += [x509.Name([common(text)]) for text in texts]
     found += [x509.Name([common("x y", kind)]) for kind in (
-        _ASN1Type.PrintableString, _ASN1Type.T61String, _ASN1Type.BMPString,
-        _ASN1Type.IA5String, _ASN1Type.UniversalString, _ASN1Type.VisibleString,
+        Text.PrintableString, Text.T61String, Text.BMPString,
+        Text.IA5String, Text.UniversalString, Text.VisibleString,
     )]  # fmt: skip
     both = x509.RelativeDistinguishedName([common("b"), every[7], every[9]])
     return [*found, x509.Name([both, x509.RelativeDistinguishedName([every[4]])])]

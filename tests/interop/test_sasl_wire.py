@@ -38,9 +38,9 @@ def handshakes(address: str) -> Iterator[Any]:
     for version in (0, 1):
         for mechanism in ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "plain", ""):
             with SaslWire(address) as wire:
-                found = wire.handshake(mechanism, version)
+                found: Any = wire.handshake(mechanism, version)
                 yield found
-                if found["error_code"]:  # type: ignore[index]
+                if found["error_code"]:
                     yield wire.is_closed()
 
 
@@ -56,9 +56,9 @@ def plain(address: str) -> Iterator[Any]:
         for token in tokens if version == 2 else tokens[:2]:
             with SaslWire(address) as wire:
                 wire.handshake("PLAIN")
-                found = wire.token(token, version)
+                found: Any = wire.token(token, version)
                 yield found
-                yield wire.is_closed() if found["error_code"] else wire.metadata()  # type: ignore[index]
+                yield wire.is_closed() if found["error_code"] else wire.metadata()
 
 
 def scram(address: str) -> Iterator[Any]:
@@ -85,17 +85,17 @@ def scram(address: str) -> Iterator[Any]:
         with SaslWire(address) as wire:
             wire.handshake("SCRAM-SHA-256")
             client = ScramClient("alice", "alice-secret")
-            asked = wire.token(client.first)
-            yield told(wire.token(client.final(asked["auth_bytes"], nonce) + spoil))  # type: ignore[index]
+            asked: Any = wire.token(client.first)
+            yield told(wire.token(client.final(asked["auth_bytes"], nonce) + spoil))
             yield wire.is_closed()
 
 
 def converse(wire: SaslWire, client: ScramClient) -> Iterator[Any]:
     """Go through both steps of SCRAM; say whether the broker proved to know the user."""
-    asked = wire.token(client.first)
+    asked: Any = wire.token(client.first)
     yield told(asked)
-    answer = wire.token(client.final(asked["auth_bytes"]))  # type: ignore[index]
-    yield told(answer), client.is_proved(answer["auth_bytes"])  # type: ignore[index]
+    answer: Any = wire.token(client.final(asked["auth_bytes"]))
+    yield told(answer), client.is_proved(answer["auth_bytes"])
 
 
 def told(found: Any) -> Any:

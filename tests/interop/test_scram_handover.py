@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import uuid
 from pathlib import Path
+from typing import Any
 
-import confluent_kafka.admin as kafka_admin
 import pytest
 
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
@@ -18,9 +19,12 @@ from tests.interop.security_stage import (
     enter_users,
     our_secured,
     real_secured,
+    wait_for_all,
 )
 
 pytestmark = pytest.mark.interop
+
+kafka_admin: Any = importlib.import_module("confluent_kafka.admin")  # carries few types
 
 _KIND = kafka_admin.ScramMechanism.SCRAM_SHA_256
 
@@ -39,14 +43,14 @@ def is_let_in(secured: Secured, name: str, password: str, mechanism: str = "SCRA
         return client.is_proved(answer["auth_bytes"])
 
 
-def change(secured: Secured, *asked: object) -> None:
+def change(secured: Secured, *asked: Any) -> None:
     """Change credentials, and wait until that is done."""
     admin = kafka_admin.AdminClient(settings(secured.listeners["PLAIN"]))
     for done in admin.alter_user_scram_credentials([*asked]).values():
         done.result(30)
 
 
-def carol(password: bytes) -> kafka_admin.UserScramCredentialUpsertion:
+def carol(password: bytes) -> Any:
     """Return a user who is new, or has a new password."""
     info = kafka_admin.ScramCredentialInfo(_KIND, 8192)
     return kafka_admin.UserScramCredentialUpsertion("carol", info, password)
@@ -71,6 +75,7 @@ def test_users_come_along(tmp_path: Path) -> None:
             assert not is_let_in(ours, "alice", "alice-secret")
         peer.log.unlink()
         peer.start()
+        wait_for_all(real.listeners)
         assert is_let_in(real, "carol", "new")
         assert not is_let_in(real, "carol", "old")
         assert not is_let_in(real, "alice", "alice-secret")

@@ -90,8 +90,6 @@ def serve(
       logstore serve
       logstore serve --data DIR --port 0 --json
       logstore serve --set num.partitions=6 --set log.segment.bytes=1048576
-      logstore serve --set listeners=SSL://:9093 --set ssl.keystore.type=PEM \\
-          --set ssl.keystore.location=server.pem
       logstore serve --data DIR --release-version 3.9
       logstore serve --emulate 0.10.2
       logstore serve --layout rocketmq --port 0 --broker-port 0 --json

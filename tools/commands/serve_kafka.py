@@ -26,6 +26,8 @@ from logstore.tools.commands.serve_process import (
 from logstore.tools.listeners import Listener, find_listener
 
 if TYPE_CHECKING:
+    import asyncio
+
     from logstore.compat.kafka.security.end_points import EndPoint
     from logstore.compat.kafka.security.opening import OpenedListener
 
@@ -117,11 +119,24 @@ def _opened(broker: Broker, points: list[EndPoint]) -> list[OpenedListener]:
 async def _run_listeners(
     broker: Broker, opened: list[OpenedListener], request: ServeRequest
 ) -> None:
-    from logstore.compat.kafka.security.entrances import entrances
-
-    server = Server(broker)
+    server = Server(broker, is_alone=True)
     stopping = stop_asked()
     server.drive()
+    try:
+        await _serve_listeners(server, broker, opened, request, stopping)
+    finally:
+        await server.stop()
+
+
+async def _serve_listeners(
+    server: Server,
+    broker: Broker,
+    opened: list[OpenedListener],
+    request: ServeRequest,
+    stopping: asyncio.Event,
+) -> None:
+    from logstore.compat.kafka.security.entrances import entrances
+
     for entrance in entrances(opened, EVERYWHERE):
         await open_entrance(server, entrance)
     broker.start_housekeeping()
@@ -137,7 +152,6 @@ async def _run_listeners(
             request,
         )  # fmt: skip
         await stopping.wait()
-    await server.stop()
 
 
 async def _run(

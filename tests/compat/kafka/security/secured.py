@@ -44,7 +44,7 @@ class Secured:
 
     def pass_time(self, duration_ms: int) -> None:
         """Let time go by, with all that is due."""
-        self.host.clock.advance(duration_ms)  # type: ignore[attr-defined]
+        self.host.clock.advance(duration_ms)
         self.broker.timers.run()
 
 

@@ -104,13 +104,10 @@ def test_what_is_refused_of_a_request() -> None:
 
 def test_old_metadata_has_no_place_for_them() -> None:
     """Before 3.5-IV2 there was no SCRAM without ZooKeeper."""
-    conversation = Conversation.__new__(Conversation)
-    conversation.host = SimulatedHost()
-    conversation.broker = Broker.open(
-        conversation.host, DIRECTORY, {}, release=parse_release("3.5-IV1")
-    )
-    conversation.connection = conversation.broker.connect("127.0.0.1")
-    conversation._correlation_id = 0
+    conversation = Conversation()
+    conversation.broker.close()
+    old = Broker.open(SimulatedHost(), DIRECTORY, {}, release=parse_release("3.5-IV1"))
+    conversation.broker, conversation.connection = old, old.connect("127.0.0.1")
     assert alter(conversation, given("alice"))["alice"] == (
         ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM"
     )  # fmt: skip

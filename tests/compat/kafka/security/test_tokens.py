@@ -17,7 +17,7 @@ from logstore.compat.kafka.security.sasl.oauthbearer import OAuthBearerExchange
 from logstore.compat.kafka.security.sasl.unsecured_token import TokenError, TokenRules
 
 NOW_MS = 1_700_000_000_000
-CLAIMS = {"sub": "alice", "iat": NOW_MS // 1000 - 10, "exp": NOW_MS // 1000 + 60}
+CLAIMS: dict[str, Any] = {"sub": "alice", "iat": NOW_MS // 1000 - 10, "exp": NOW_MS // 1000 + 60}
 PREFIX = "unsecuredValidator"
 
 
