@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
+import os
 import socket
 import ssl
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,11 +34,13 @@ from tests.interop.security_stage import (
     both_secured,
     scram_users,
 )
+from tests.interop.test_kafkajs import node_path as node_path
 
 pytestmark = pytest.mark.interop
 
 kafka_admin: Any = importlib.import_module("confluent_kafka.admin")  # carries few types
 
+_KAFKAJS = Path(__file__).with_name("kafkajs_login.js")
 SCRAM_AND_PLAIN = MECHANISMS[:3]
 REFUSED = "refused"
 #: user and password, and whether they are let in
@@ -204,6 +208,29 @@ def test_aiokafka(stage: list[Secured], mechanism: str) -> None:
         assert [isinstance(one, int) for one in found] == [is_good, is_good], (user, found)
         if not is_good:
             assert found[0] == found[1]
+
+
+def test_kafkajs(stage: list[Secured], node_path: Path) -> None:
+    """It is let in by each mechanism, or told the same by both brokers."""
+    logins = [
+        f"{mechanism}:alice:{password}"
+        for mechanism in ("plain", "scram-sha-256", "scram-sha-512")
+        for password in (PASSWORDS["alice"], "wrong")
+    ]
+    found: list[list[str]] = []
+    for one in stage:
+        done = subprocess.run(
+            ["node", str(_KAFKAJS), one.listeners["BOTH"], str(one.certificates.ca), *logins],
+            env={**os.environ, "NODE_PATH": str(node_path)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        found.append(done.stdout.splitlines())
+    assert found[0] == found[1]
+    assert found[1][::2] == ["in"] * 3
+    assert "in" not in found[1][1::2]
 
 
 def test_tls_alone(secured: Secured) -> None:
