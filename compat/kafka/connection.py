@@ -183,6 +183,11 @@ class KafkaConnection:
         except Exception as error:  # noqa: BLE001 - the request was sound, whatever this is
             self._break_off(error)
 
+    def served(self, key: int, version: int) -> Api | None:
+        """Return who serves that version of an API; None if nobody does."""
+        api = self._api(key, version)
+        return api if api is not None and api.version_min <= version <= api.version_max else None
+
     def _api(self, key: int, version: int) -> Api | None:
         emulation = self.broker.emulation
         return APIS.get(key) if emulation is None else emulation.api(key, version)

@@ -139,6 +139,19 @@ def test_bearer_tokens() -> None:
         assert topics(client) == set()
 
 
+def test_an_old_broker() -> None:
+    """Before 1.0 tokens stood in no requests; librdkafka still knows how."""
+    with TestBroker(users={"alice": "secret"}, emulate="0.11") as broker:
+        old = {"api_version_request": "false", "broker_version_fallback": "0.10.0"}
+        for password, is_good in (("secret", True), ("x", False)):
+            client = settings(broker, "SASL_PLAINTEXT", **login("alice", password, "PLAIN"), **old)
+            if is_good:
+                assert topics(client) == set()
+            else:
+                with pytest.raises(PermissionError):
+                    topics(client)
+
+
 def test_on_a_simulated_disk() -> None:
     """Users survive a loss of power there, too."""
     from logstore.testing.power_loss import LOSE_UNSYNCED

@@ -5,7 +5,7 @@ AlterUserScramCredentials (51): version 0. Gives users SCRAM credentials, and ta
 * a user may come once in a request: 92; a credential to be taken away that is not there: 91; an
   empty name, or fewer than 4096 or more than 16384 iterations: 93; an unknown mechanism: 33
 * metadata of a release that had no SCRAM yet (before 3.5-IV2): 35
-* the others of a request are served all the same
+* the others of a request are served all the same; where the disk refuses that, none of them: 56
 
 Source: ``ScramControlManager.alterCredentials``.
 """
@@ -15,12 +15,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.refused_request import RefusedRequestError
+from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.security.sasl.scram_mechanism import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
     ScramMechanism,
 )
+from logstore.errors import LogStoreError
 from logstore.segments.kafka.cluster_metadata.records import RemoveUserScramCredentialRecord
 
 if TYPE_CHECKING:
@@ -53,7 +54,12 @@ def handle(
         for one in upsertions.values()
     ]
     if removed or known:
-        metadata.change_users(removed, known)
+        try:
+            metadata.change_users(removed, known)
+        except (LogStoreError, OSError) as error:
+            refusal = refusal_of(error, "SCRAM credentials")
+            errors |= dict.fromkeys((*deletions, *upsertions), refusal)
+            deletions, upsertions = {}, {}
     result_class = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
     results = [
         result_class(user=name, error_code=ErrorCode.NONE, error_message=None)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from logstore.compat.kafka.connection import API_VERSIONS
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import I32, REQUEST_HEADER, MalformedRequestError, skip_tags
-from logstore.compat.kafka.registry import APIS, RawRequest
+from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.security.principal import USER, Principal
 from logstore.compat.kafka.security.sasl.exchange import (
     Exchange,
@@ -117,8 +117,7 @@ class Authentication:
             self._admit_known(key)
             return None
         if key == API_VERSIONS and self._state is _State.NEW:
-            api = APIS[API_VERSIONS]
-            if api.version_min <= version <= api.version_max:
+            if self._connection.served(key, version) is not None:
                 self._state = _State.HANDSHAKE
         elif key != SASL_HANDSHAKE:
             raise UnauthenticatedError(f"API {key} comes before the client has said who it is")
@@ -144,8 +143,8 @@ class Authentication:
         key, version, correlation_id = REQUEST_HEADER.unpack_from(frame)
         if key == SASL_AUTHENTICATE:
             return None
-        api = APIS.get(key)
-        if api is None or not api.version_min <= version <= api.version_max:
+        api = self._connection.served(key, version)
+        if api is None:
             raise UnauthenticatedError(f"API {key} v{version} comes in place of a token")
         from logstore.compat.kafka.faults.error_answers import error_answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 from logstore.compat.kafka.broker import Broker
@@ -100,6 +101,16 @@ def test_what_is_refused_of_a_request() -> None:
         ErrorCode.DUPLICATE_RESOURCE
     )
     assert describe(conversation) == {"good": [(1, 16384)], "both": [(1, 4096)]}
+
+
+def test_a_disk_that_refuses_them() -> None:
+    """Nobody is told that it was done, and nothing is."""
+    conversation = Conversation()
+    conversation.host.fs.faults.fail_next("sync", errno.EIO, path="*__cluster_metadata-0/*")
+    found = alter(conversation, given("alice"), given(""))
+    assert found["alice"][0] == ErrorCode.KAFKA_STORAGE_ERROR
+    assert found[""][0] == ErrorCode.UNACCEPTABLE_CREDENTIAL
+    assert describe(conversation) == {}
 
 
 def test_old_metadata_has_no_place_for_them() -> None:
