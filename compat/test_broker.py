@@ -184,6 +184,9 @@ class TestBroker:
     @property
     def bootstrap(self) -> str:
         """What clients call ``bootstrap.servers``, or the name server's address."""
+        running = self._running
+        if isinstance(running, KafkaInThread):
+            return running.broker.listener.address
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -306,7 +309,11 @@ class TestBroker:
             settings = arranged.settings(settings)
         served = KafkaInThread(self._host, self.directory, settings, self._emulate)
         if arranged is not None:
-            arranged.enter_users(served.broker)
+            try:
+                arranged.enter_users(served.broker)
+            except BaseException:
+                served.abandon()
+                raise
         return served
 
     def crash(self, loss: PowerLoss | None = None) -> None:

@@ -47,11 +47,6 @@ class KafkaInThread:
             raise
 
     @property
-    def listeners(self) -> dict[str, str]:
-        """The addresses of all listeners by name."""
-        return {one.name: one.address for one in self.broker.listeners}
-
-    @property
     def port(self) -> int:
         """The port that clients connect to."""
         return self.broker.advertised_port
@@ -64,7 +59,8 @@ class KafkaInThread:
     @property
     def ports(self) -> tuple[int, ...]:
         """What :meth:`start` is told to serve where it serves now."""
-        return self.port, 0, *(one.advertised_port for one in self.broker.listeners[1:])
+        first, *more = [one.port for one in self._opened] or [self.port]
+        return first, 0, *more
 
     def make_faulty(self, faults: RequestFaults) -> None:
         """Let requests meet `faults`; to be called before the start."""

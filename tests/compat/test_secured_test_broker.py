@@ -130,6 +130,19 @@ def test_several_listeners() -> None:
         assert broker.listeners == before
 
 
+def test_what_is_advertised_is_not_what_is_listened_at() -> None:
+    """Clients are told the one, and a restart listens at the other, on the same port."""
+    told = {"listeners": "PLAINTEXT://127.0.0.2:0,SSL://:0"}
+    told["advertised.listeners"] = "PLAINTEXT://localhost:7,SSL://127.0.0.1:0"
+    with TestBroker(tls=True, settings=told) as broker:
+        assert broker.bootstrap == broker.listeners["PLAINTEXT"] == "localhost:7"
+        before = broker.listeners["SSL"]
+        assert int(before.rpartition(":")[2]) > 1024
+        broker.restart()
+        assert broker.listeners["SSL"] == before
+        assert broker.bootstrap == "localhost:7"
+
+
 def test_bearer_tokens() -> None:
     """Librdkafka's own unsecured ones are enough."""
     with TestBroker(mechanisms=["OAUTHBEARER"]) as broker:

@@ -45,6 +45,8 @@ class OpenedListener:
 
     def __init__(self, broker: Broker, point: EndPoint, advertised: EndPoint | None) -> None:
         self.point = point
+        #: where it listens, once it does
+        self.port = 0
         protocol = point.protocol
         self.listener = Listener(point.name, str(protocol))
         self._broker = broker
@@ -88,6 +90,7 @@ class OpenedListener:
 
     def advertise(self, host: str, port: int) -> None:
         """Tell clients an address: the one that is advertised, or else this one, listened at."""
+        self.port = port
         told = self._advertised
         self.listener.advertised_host = (
             told.host if told is not None else _HOME if host in _EVERYWHERE else host
