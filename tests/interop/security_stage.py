@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,7 @@ def real_secured(directory: Path, certificates: Certificates) -> Generator[Secur
 def wait_for_all(addresses: Mapping[str, str]) -> None:
     """Wait until a real broker listens everywhere: it opens one listener after the other."""
     for address in addresses.values():
-        eventually(lambda address=address: is_open(address), what=address)
+        eventually(partial(is_open, address), what=address)
 
 
 def is_open(address: str) -> bool:
