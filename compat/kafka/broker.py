@@ -15,7 +15,11 @@ from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.readers import Readers
-from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from logstore.compat.kafka.topics.names import (
+    GROUPS_TOPIC,
+    SHARE_GROUPS_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
 from logstore.host import Host
@@ -30,7 +34,9 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.emulation.release import Emulation
     from logstore.compat.kafka.fetch_sessions import FetchSessions
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+    from logstore.compat.kafka.groups.share.cluster import ShareCluster
     from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.compat.kafka.share_state.share_coordinator import ShareCoordinator
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
     from logstore.compat.kafka.transactions.markers import MarkerWriter
     from logstore.compat.kafka.transactions.transactions_log import TransactionsLog
@@ -98,10 +104,13 @@ class Broker:
         self._cleaner: Cleaner | None = None
         self._groups: GroupCoordinator | None = None
         self._transactions: TransactionCoordinator | None = None
+        self._share_state: ShareCoordinator | None = None
         self._open_coordinators()
 
     def _open_coordinators(self) -> None:
         """Open those that have something on disk: whoever cannot read it must not start."""
+        if SHARE_GROUPS_TOPIC in self.topics:
+            self._share_state = self._open_share_state()
         if GROUPS_TOPIC in self.topics:
             self._groups = self._open_groups()
         if TRANSACTIONS_TOPIC in self.topics:
@@ -232,8 +241,14 @@ class Broker:
             self.readers.abandon(partition)
         if self._groups is not None:
             self._groups.forget_partitions(topic.name, partitions)
+            if self._groups.share_groups:
+                self._groups.shares.states.forget_topic(topic.topic_id)
         if topic.name == TRANSACTIONS_TOPIC:
             self._close_transactions()  # what it knew is gone with its log
+        if topic.name == SHARE_GROUPS_TOPIC:
+            self._close_share_state()
+        elif self._share_state is not None:
+            self._share_state.forget_topics({topic.topic_id})
 
     # groups
 
@@ -250,12 +265,38 @@ class Broker:
         from logstore.compat.kafka.groups.topic import GroupsTopic
 
         return GroupCoordinator.from_config(
-            self.host, self.timers, self.config, GroupsTopic(self), BrokerCluster(self.store)
-        )
+            self.host, self.timers, self.config, GroupsTopic(self),
+            BrokerCluster(self.store, self.config.broker_rack), self.share_cluster,
+        )  # fmt: skip
+
+    def share_cluster(self) -> ShareCluster:
+        """Return what share groups must know of this broker."""
+        from logstore.compat.kafka.groups.share.broker_cluster import BrokerShareCluster
+
+        return BrokerShareCluster(self)
 
     def _close_groups(self) -> None:
         if self._groups is not None:
             self._groups.close()
+
+    # share groups
+
+    @property
+    def share_state(self) -> ShareCoordinator:
+        """What keeps the state of share-partitions; made when somebody asks for it."""
+        if self._share_state is None:
+            self._share_state = self._open_share_state()
+        return self._share_state
+
+    def _open_share_state(self) -> ShareCoordinator:
+        from logstore.compat.kafka.share_state.topic import open_share_state
+
+        return open_share_state(self)
+
+    def _close_share_state(self) -> None:
+        if self._share_state is not None:
+            self._share_state.close()
+            self._share_state = None
 
     # transactions
 
@@ -425,6 +466,7 @@ class Broker:
         try:
             self._close_transactions()
             self._close_groups()
+            self._close_share_state()
         finally:
             with ThreadPoolExecutor(8) as pool:
                 self.store.close(pool.map)
@@ -435,4 +477,5 @@ class Broker:
             self._cleaner.close()
         self._close_transactions()
         self._close_groups()
+        self._close_share_state()
         self.store.abandon()

@@ -12,12 +12,14 @@ from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatRequest,
     read_request,
 )
+from logstore.compat.kafka.groups.share.messages import ShareGroupHeartbeatRequest
 from logstore.compat.kafka.registry import Api, RawRequest
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
 
-#: the library's modules of the APIs that are read by hand; it does not know 68 and 69
+#: the library's modules of the APIs that are read by hand; it does not know groups of KIP-848 and
+#: share groups
 _MODULES = {
     "Produce": "producer.produce",
     "Fetch": "consumer.fetch",
@@ -28,7 +30,7 @@ _MODULES = {
     "InitProducerId": "producer.transaction",
 }
 _TOPIC_FIELDS = ("name", "topic", "topic_name")
-_HEARTBEAT = 68
+_HEARTBEAT, _SHARE_HEARTBEAT = 68, 76
 
 
 def library_class(api: Api, kind: str) -> Any:
@@ -54,6 +56,8 @@ def topics_of(broker: Broker, api: Api, request: RawRequest) -> set[str]:
         return set(
             read_request(ConsumerGroupHeartbeatRequest, request).subscribed_topic_names or ()
         )
+    if api.key == _SHARE_HEARTBEAT:
+        return set(read_request(ShareGroupHeartbeatRequest, request).subscribed_topic_names or ())
     message = decoded(api, request)
     if message is None:
         return set()

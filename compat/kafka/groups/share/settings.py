@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.configs.resources import ResourceType
+from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,14 +18,7 @@ _HEARTBEAT_INTERVAL = "heartbeat.interval.ms"
 _RECORD_LOCK_DURATION = "record.lock.duration.ms"
 _DELIVERY_COUNT_LIMIT = "delivery.count.limit"
 _PARTITION_MAX_RECORD_LOCKS = "partition.max.record.locks"
-#: the broker's default, the least and the most that a group may have; each is a broker setting
-_NUMBERS = {
-    _SESSION_TIMEOUT: (45_000, 45_000, 60_000),
-    _HEARTBEAT_INTERVAL: (5_000, 5_000, 15_000),
-    _RECORD_LOCK_DURATION: (30_000, 15_000, 60_000),
-    _DELIVERY_COUNT_LIMIT: (5, 2, 10),
-    _PARTITION_MAX_RECORD_LOCKS: (2_000, 100, 4_000),
-}
+_ASSIGNMENT_INTERVAL = "assignment.interval.ms"
 AUTO_OFFSET_RESET = "share.auto.offset.reset"
 ISOLATION_LEVEL = "share.isolation.level"
 RENEW_ACKNOWLEDGE = "share.renew.acknowledge.enable"
@@ -46,15 +41,20 @@ class ShareGroupSettings(NamedTuple):
     auto_offset_reset: str = "latest"
     isolation_level: str = "read_uncommitted"
     renew_acknowledge_enable: bool = True
+    assignment_interval_ms: int = 1_000
 
     @classmethod
     def of(cls, broker: Broker, group_id: str) -> ShareGroupSettings:
         """Return what holds for a group; it need not be there."""
         own = broker.store.metadata.settings_of_resource(ResourceType.GROUP, group_id)
-        return cls.from_layers(broker.dynamic_config.static, own)
+        config = broker.dynamic_config
+        layers = ChainMap(config.of_broker, config.of_cluster, config.static)
+        return cls.from_layers(layers, own)
 
     @classmethod
-    def from_layers(cls, of_broker: Mapping[str, str], own: Mapping[str, str]) -> ShareGroupSettings:
+    def from_layers(
+        cls, of_broker: Mapping[str, str], own: Mapping[str, str]
+    ) -> ShareGroupSettings:
         """Return what the settings of a broker and a group's `own` mean together."""
         defaults = cls()
         return cls(
@@ -66,15 +66,19 @@ class ShareGroupSettings(NamedTuple):
             own.get(AUTO_OFFSET_RESET, defaults.auto_offset_reset),
             own.get(ISOLATION_LEVEL, defaults.isolation_level),
             own.get(RENEW_ACKNOWLEDGE, "true").lower() == "true",
+            _number(_ASSIGNMENT_INTERVAL, of_broker, own),
         )
 
 
 def _number(what: str, of_broker: Mapping[str, str], own: Mapping[str, str]) -> int:
     """Return the group's number within the broker's bounds, without one the broker's."""
-    default, least, most = _NUMBERS[what]
     text = own.get(f"share.{what}")
     if text is None:
-        return int(of_broker.get(f"group.share.{what}", default))
-    least = int(of_broker.get(f"group.share.min.{what}", least))
-    most = int(of_broker.get(f"group.share.max.{what}", most))
+        return _of_broker(f"group.share.{what}", of_broker)
+    least = _of_broker(f"group.share.min.{what}", of_broker)
+    most = _of_broker(f"group.share.max.{what}", of_broker)
     return min(max(int(text), least), most)
+
+
+def _of_broker(name: str, of_broker: Mapping[str, str]) -> int:
+    return int(of_broker.get(name) or BROKER_CONFIG_KEYS[name].default or 0)
