@@ -12,7 +12,7 @@ from logstore.compat.connection import BUFFER_BYTES_USUAL
 from logstore.compat.kafka.configs.dynamic import DynamicConfig
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
-from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SHARE_VERSION
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.kafka.topics.names import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
     from logstore.compat.kafka.groups.share.cluster import ShareCluster
     from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.compat.kafka.share_reads.share_partitions import SharePartitions
     from logstore.compat.kafka.share_state.share_coordinator import ShareCoordinator
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
     from logstore.compat.kafka.transactions.markers import MarkerWriter
@@ -105,6 +106,7 @@ class Broker:
         self._groups: GroupCoordinator | None = None
         self._transactions: TransactionCoordinator | None = None
         self._share_state: ShareCoordinator | None = None
+        self._share_partitions: SharePartitions | None = None
         self._open_coordinators()
 
     def _open_coordinators(self) -> None:
@@ -166,6 +168,8 @@ class Broker:
 
     def disconnected(self, connection: KafkaConnection) -> None:
         """Forget what was kept for a connection."""
+        if self._share_partitions is not None:
+            self._share_partitions.disconnected(connection.client)
 
     def wake_readers(self) -> None:
         """Let waiting fetches look at what was appended."""
@@ -243,6 +247,8 @@ class Broker:
             self._groups.forget_partitions(topic.name, partitions)
             if self._groups.share_groups:
                 self._groups.shares.states.forget_topic(topic.topic_id)
+        if self._share_partitions is not None:
+            self._share_partitions.forget_topic(topic)
         if topic.name == TRANSACTIONS_TOPIC:
             self._close_transactions()  # what it knew is gone with its log
         if topic.name == SHARE_GROUPS_TOPIC:
@@ -298,6 +304,15 @@ class Broker:
             self._share_state.close()
             self._share_state = None
 
+    @property
+    def share_partitions(self) -> SharePartitions:
+        """What share groups read here; there is nothing before the first ShareFetch."""
+        if self._share_partitions is None:
+            from logstore.compat.kafka.share_reads.share_partitions import SharePartitions
+
+            self._share_partitions = SharePartitions(self)
+        return self._share_partitions
+
     # transactions
 
     @property
@@ -349,6 +364,8 @@ class Broker:
         if changes.get(ELIGIBLE_LEADER_REPLICAS_VERSION):
             self.dynamic_config.fix_min_insync_replicas()
         self.store.metadata.change_features(changes)
+        if self._share_partitions is not None and not now.get(SHARE_VERSION, 0):
+            self._share_partitions.close_all()
         if self._transactions is not None:
             from logstore.compat.kafka.transactions.config import TransactionConfig
 

@@ -158,6 +158,8 @@ _TABLE = (
     Api(75, "DescribeTopicPartitions", 0, 0, flexible_from=0, module="admin.topics"),
     Api(76, "ShareGroupHeartbeat", 1, 1, flexible_from=0),
     Api(77, "ShareGroupDescribe", 1, 1, flexible_from=0),
+    Api(78, "ShareFetch", 1, 2, flexible_from=0),
+    Api(79, "ShareAcknowledge", 1, 2, flexible_from=0),
     Api(83, "InitializeShareGroupState", 0, 0, flexible_from=0),
     Api(84, "ReadShareGroupState", 0, 0, flexible_from=0),
     Api(85, "WriteShareGroupState", 0, 1, flexible_from=0),
