@@ -33,9 +33,7 @@ class Readers:
         self._next_id = 0
         self._is_waking = False
 
-    def wait(
-        self, partitions: Iterable[Watched], wake: Callable[[], None]
-    ) -> Callable[[], None]:
+    def wait(self, partitions: Iterable[Watched], wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after appends to any of `partitions`; return what ends that."""
         watched = list(partitions)
         ticket = self._next_id

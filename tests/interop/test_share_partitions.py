@@ -10,6 +10,7 @@ from typing import NamedTuple, cast
 
 import pytest
 
+from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.share.settings import ShareGroupSettings
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.share_reads.acknowledgement import AcknowledgementBatch
@@ -20,11 +21,11 @@ from logstore.compat.kafka.share_reads.share_partition import SharePartition
 from logstore.compat.kafka.share_state.persister import (
     DeliveryState,
     Outcome,
+    Persister,
     SharePartitionKey,
     SharePartitionState,
     StateBatch,
 )
-from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.waiting import Timers
 from logstore.host import File
 from logstore.segment import Extent
@@ -136,7 +137,7 @@ class Life:
         self.timers = Timers(self.clock)
         self.partition = SharePartition(
             SharePartitionKey("g", bytes(16), 0), cast(KafkaPartition, FakeLog()),
-            self.keeper, lambda: self.settings, self.timers,
+            cast(Persister, self.keeper), lambda: self.settings, self.timers,
         )  # fmt: skip
         shown = ",".join(f"{a}-{b}-{s:d}-{c}" for a, b, s, c in kept) or "-"
         limits = f"{self.settings.delivery_count_limit} {self.settings.partition_max_record_locks}"
@@ -162,7 +163,9 @@ class Life:
                 continue
             self.log.append(Stored(base, last, 7))
             if rng.random() < 0.5:
-                self.log.append(Stored(last + 1, last + 1 + rng.choice([0, 3]), rng.choice([-1, 8])))
+                self.log.append(
+                    Stored(last + 1, last + 1 + rng.choice([0, 3]), rng.choice([-1, 8]))
+                )
             marker = self.log[-1].last + 1
             self.log.append(Stored(marker, marker, 7, is_abort=True))
             self.aborted.append(AbortedTransaction(7, base, marker, marker + 1))
@@ -206,7 +209,9 @@ class Life:
         first = next(i for i, stored in enumerate(self.log) if stored.last >= offset)
         stored = self.log[first : first + rng.choice([1, 1, 2, 3, 8])]
         member, is_limit = rng.choice("AB"), rng.random() < 0.4
-        acquirer = Acquirer(member, rng.choice([1, 2, 5, 12, 50]), rng.choice([1, 3, 100]), is_limit)
+        acquirer = Acquirer(
+            member, rng.choice([1, 2, 5, 12, 50]), rng.choice([1, 3, 100]), is_limit
+        )
         data = b"".join(one.data() for one in stored)
         extent = Extent(cast(File, Bytes(data)), 0, len(data))
         fetched = FetchedBatches.read(
@@ -247,9 +252,7 @@ class Life:
                     last = rng.randint(first, last)
                 kinds = [0, 1, 1, 1, 2, 2, 3, 4]
                 count = last - first + 1 if rng.random() < 0.5 else 1
-                said.append(
-                    AcknowledgementBatch(first, last, tuple(rng.choices(kinds, k=count)))
-                )
+                said.append(AcknowledgementBatch(first, last, tuple(rng.choices(kinds, k=count))))
         shown = ",".join(f"{a}-{b}-{'.'.join(map(str, types))}" for a, b, types in said)
         return f"say {member} {shown}", self._outcome(
             lambda: self.partition.acknowledge(member, said)
@@ -312,10 +315,14 @@ class Seen(NamedTuple):
         for one in states.split(",") if states != "-" else ():
             offsets, _, state = one.partition("=")
             first, last = map(int, offsets.split("-"))
-            found |= {offset: state for offset in range(max(first, int(start)), last + 1)}
+            found |= dict.fromkeys(range(max(first, int(start)), last + 1), state)
         if not has_transactions:
             return cls(result, written, (start, end, next_offset, can, count), found)
-        found = {offset: state for offset, state in found.items() if not state.startswith(("ARCH", "ACKN"))}
+        found = {
+            offset: state
+            for offset, state in found.items()
+            if not state.startswith(("ARCH", "ACKN"))
+        }
         written = ";".join(one.partition(",")[2] for one in written.split(";"))
         return cls(result, written, (next_offset, can), found)
 

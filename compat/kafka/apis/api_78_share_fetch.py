@@ -46,9 +46,7 @@ _RECORD_LIMIT = 1
 _READ_COMMITTED = "read_committed"
 
 
-def handle(
-    broker: Broker, client: Client, request: RawRequest
-) -> list[Chunk] | Later[list[Chunk]]:
+def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk] | Later[list[Chunk]]:
     """Note what became of records, and hand out others."""
     asked = read_request(ShareFetchRequest, request)
     correlation_id, version = request.correlation_id, request.version
@@ -160,7 +158,7 @@ class _Exchange:
             partitions = self.broker.by_id.get(key.topic_id)
             if partitions is None:
                 unknown.append(FetchedPartition(key, ErrorCode.UNKNOWN_TOPIC_ID))
-            elif key.index not in partitions:
+            elif key.partition not in partitions:
                 unknown.append(FetchedPartition(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             else:
                 wanted.append(key)

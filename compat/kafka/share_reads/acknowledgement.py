@@ -75,7 +75,9 @@ class Acknowledgement:
             RefusedRequestError: 121 for what the member does not have, 42 for what nobody has.
 
         """
-        if not all(AcknowledgeType.GAP <= kind <= AcknowledgeType.RENEW for kind in acknowledged.types):
+        if not all(
+            AcknowledgeType.GAP <= kind <= AcknowledgeType.RENEW for kind in acknowledged.types
+        ):
             types = ", ".join(map(str, acknowledged.types))
             raise RefusedRequestError(
                 ErrorCode.INVALID_REQUEST, f"Invalid acknowledge type: [{types}]"

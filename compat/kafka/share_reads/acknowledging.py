@@ -50,16 +50,14 @@ def acknowledge(
         for partition in topic.partitions:
             key = PartitionKey(topic.topic_id.bytes, partition.partition_index)
             batches = [
-                AcknowledgementBatch(
-                    batch.first_offset, batch.last_offset, batch.acknowledge_types
-                )
+                AcknowledgementBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
                 for batch in partition.acknowledgement_batches
             ]
             if partitions is None:
                 refused[key] = Acknowledged(ErrorCode.UNKNOWN_TOPIC_ID)
             elif not _is_sound(batches, type_max, is_renewal=is_renewal):
                 refused[key] = Acknowledged(ErrorCode.INVALID_REQUEST)
-            elif key.index not in partitions:
+            elif key.partition not in partitions:
                 refused[key] = Acknowledged(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif batches:
                 said[key] = batches
@@ -75,9 +73,7 @@ def acknowledge(
     return done | refused | empty
 
 
-def _is_sound(
-    batches: Sequence[AcknowledgementBatch], type_max: int, *, is_renewal: bool
-) -> bool:
+def _is_sound(batches: Sequence[AcknowledgementBatch], type_max: int, *, is_renewal: bool) -> bool:
     """Tell whether batches are in order and each says something of all its offsets."""
     previous = -1
     for first_offset, last_offset, types in batches:

@@ -140,9 +140,7 @@ class Acquisition:
         taken_offset = first_offset + count - 1
         lock = self.new_lock(first_offset, taken_offset)
         self.records.add(
-            InFlightBatch.acquired_in_part(
-                first_offset, last_offset, self.acquirer.member_id, lock
-            )
+            InFlightBatch.acquired_in_part(first_offset, last_offset, self.acquirer.member_id, lock)
         )
         self.records.may_be_available = True
         self._take(first_offset, taken_offset, 1)

@@ -1,6 +1,7 @@
 """
-The batches in a run of a file that was read for a share fetch: where each stands, nothing of them
-decoded.
+The batches in a run of a file that was read for a share fetch: where each stands.
+
+Nothing of them is decoded.
 
 Source: ``ShareFetchUtils.maybeSliceFetchRecords``; the rest is what Kafka asks of ``Records``.
 """

@@ -1,8 +1,7 @@
 """
-All that a share-partition has in flight: from the first record without a last word to the last one
-that was ever delivered.
+All that a share-partition has in flight.
 
-::
+From the first record without a last word to the last one that was ever delivered::
 
     start_offset                                        end_offset
          |                                                   |

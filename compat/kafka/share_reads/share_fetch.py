@@ -164,9 +164,7 @@ class ShareFetch:
         if read.error is not None:
             found.error_code = code_of(read.error)
             return found
-        acquirer = self._acquirer._replace(
-            record_count_max=self._acquirer.record_count_max - count
-        )
+        acquirer = self._acquirer._replace(record_count_max=self._acquirer.record_count_max - count)
         fetched = FetchedBatches.read(
             read.extent, read.offset, partition.records.end_offset, acquirer.record_count_max
         )
@@ -205,9 +203,6 @@ class ShareFetch:
 
         logs = [partition.log for partition in self._partitions]
         forget = broker.readers.wait([*logs, *self._partitions], look_again)
-        timer = broker.timers.after(
-            self._wish.max_wait_ms, lambda: look_again(is_over=True)
-        )
+        timer = broker.timers.after(self._wish.max_wait_ms, lambda: look_again(is_over=True))
         waiting[connection] = leave
         return later
-

@@ -130,9 +130,7 @@ class SharePartition:
                 )
             if kept.first_offset < end_offset:
                 found = InFlightState(RecordState(kept.delivery_state), kept.delivery_count)
-                yield InFlightBatch(
-                    kept.first_offset, min(kept.last_offset, end_offset - 1), found
-                )
+                yield InFlightBatch(kept.first_offset, min(kept.last_offset, end_offset - 1), found)
 
     def fence(self) -> None:
         """Hand nothing out any more, and forget who has what."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -22,7 +23,6 @@ from logstore.compat.kafka.share_reads.share_partition import SharePartition
 from logstore.compat.kafka.share_reads.share_sessions import (
     PartitionKey,
     SessionKey,
-    ShareSession,
     ShareSessions,
 )
 from logstore.compat.kafka.share_state.persister import SharePartitionKey
@@ -80,7 +80,7 @@ class SharePartitions:
         found = self.get(group_id, key)
         if found is not None:
             return found
-        log = self._broker.by_id.get(key.topic_id, {}).get(key.index)
+        log = self._broker.by_id.get(key.topic_id, {}).get(key.partition)
         if log is None:
             raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HOSTED)
         partition = SharePartition(
@@ -127,13 +127,13 @@ class SharePartitions:
         outcome: dict[PartitionKey, RefusedRequestError | None] = {}
         for key, batches in said.items():
             partition = self.get(member.group_id, key)
-            outcome[key] = (
-                RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HOSTED)
-                if partition is None
-                else self._tried(
-                    partition, lambda p, b=batches: p.acknowledge(member.member_id, b)
+            if partition is None:
+                outcome[key] = RefusedRequestError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HOSTED
                 )
-            )
+            else:
+                change = partial(partition.acknowledge, member.member_id, batches)
+                outcome[key] = self._tried(partition, change)
         return outcome
 
     def release_session(self, member: SessionKey) -> None:
@@ -142,16 +142,16 @@ class SharePartitions:
         for key in session.partitions if session is not None else ():
             partition = self.get(member.group_id, key)
             if partition is not None:
-                error = self._tried(partition, lambda p: p.release(member.member_id))
+                error = self._tried(partition, partial(partition.release, member.member_id))
                 if error is not None:
                     _log.error("%s: what %s had is not kept: %s", partition, member, error)
 
     def _tried(
-        self, partition: SharePartition, change: Callable[[SharePartition], None]
+        self, partition: SharePartition, change: Callable[[], None]
     ) -> RefusedRequestError | None:
         """Make a change; return why it was refused, or None. Who is fenced is dropped."""
         try:
-            change(partition)
+            change()
         except RefusedRequestError as error:
             if error.code in _FENCING:
                 self.drop(partition.key)
@@ -159,7 +159,7 @@ class SharePartitions:
         return None
 
     def disconnected(self, connection: object) -> None:
-        """End the session of a connection that is gone, and what its group had if it was the last."""
+        """End the session of a connection that is gone; with the last one goes what is open."""
         leave = self.waiting.pop(connection, None)
         if leave is not None:
             leave()

@@ -35,7 +35,7 @@ class PartitionKey(NamedTuple):
     """A partition as clients name it."""
 
     topic_id: bytes
-    index: int
+    partition: int
 
 
 class SessionKey(NamedTuple):

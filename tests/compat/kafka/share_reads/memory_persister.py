@@ -23,7 +23,9 @@ class _Kept:
     state_epoch: int
     start_offset: int
     delivery_complete_count: int = -1
-    offsets: dict[int, tuple[DeliveryState, int]] = attrs.field(factory=dict)
+    offsets: dict[int, tuple[DeliveryState, int]] = attrs.field(
+        factory=dict[int, tuple[DeliveryState, int]]
+    )
 
 
 class MemoryPersister:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from logstore.compat.kafka.groups.share.settings import ShareGroupSettings
 from logstore.compat.kafka.share_reads.acknowledgement import AcknowledgementBatch
-from logstore.compat.kafka.share_reads.acquisition import Acquirer
-from logstore.compat.kafka.share_reads.fetched_batches import FetchedBatches
+from logstore.compat.kafka.share_reads.acquisition import AcquiredRecords, Acquirer
+from logstore.compat.kafka.share_reads.fetched_batches import FetchedBatch, FetchedBatches
+from logstore.compat.kafka.share_reads.in_flight_state import RecordState
 from logstore.compat.kafka.share_reads.share_partition import SharePartition
 from logstore.compat.kafka.share_state.persister import SharePartitionKey
+from logstore.host import File
+from logstore.segment import Extent
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import batch
 from tests.compat.kafka.peer import a_broker
 from tests.compat.kafka.share_reads.memory_persister import MemoryPersister
 
+_WORDS = {
+    RecordState.AVAILABLE: "free",
+    RecordState.ACQUIRED: "has",
+    RecordState.ACKNOWLEDGED: "done",
+    RecordState.ARCHIVED: "gone",
+}
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 #: how long a lock lasts here
 LOCK_MS = 30_000
@@ -22,7 +33,7 @@ LOCK_MS = 30_000
 class Stage:
     """A share-partition over a log that starts empty; the group reads from the earliest on."""
 
-    def __init__(self, *batches: int, kept_from: int = -1, **settings: object) -> None:
+    def __init__(self, *batches: int, kept_from: int = -1, **settings: Any) -> None:
         self.host = SimulatedHost()
         self.broker = a_broker(self.host)
         topic = self.broker.create_topic("t", 1)
@@ -35,7 +46,7 @@ class Stage:
         self.append(*batches)
         self.partition = self.open()
 
-    def set(self, **settings: object) -> None:
+    def set(self, **settings: Any) -> None:
         """Change settings of the group."""
         self.settings = self.settings._replace(**settings)
 
@@ -50,8 +61,9 @@ class Stage:
     def append(self, *record_counts: int) -> None:
         """Append a batch for each number, of so many records."""
         for count in record_counts:
-            data = bytearray(batch(*[b"value"] * count))
-            self.log.append_produced(memoryview(data), self.host.clock.wall_ms())
+            now_ms = self.host.clock.wall_ms()
+            data = bytearray(batch(*[b"value"] * count, timestamp_ms=now_ms))
+            self.log.append_produced(memoryview(data), now_ms)
 
     def acquire(
         self,
@@ -62,9 +74,7 @@ class Stage:
         limit: bool = False,
         bytes_max: int = 1 << 20,
     ) -> str:
-        """
-        Fetch as a member; return what it got, as ``0-4 5-9*2``: n-th times from the second on.
-        """
+        """Fetch as a member; return what it got, ``5-9*2`` if it was for the second time."""
         offset = self.partition.next_fetch_offset()
         if offset is None:
             return "full"
@@ -77,8 +87,18 @@ class Stage:
         )
         if fetched is None:
             return "nothing"
-        got = self.partition.acquire(acquirer, offset, fetched)
-        return " ".join(_shown(*some[:2]) + _times(some.delivery_count) for some in got)
+        return self._shown(self.partition.acquire(acquirer, offset, fetched))
+
+    def acquire_of(self, batches: list[tuple[int, int]], offset: int) -> str:
+        """Acquire as member A as if the log had these batches from that offset on."""
+        extent = Extent(cast(File, None), 0, 0)
+        fetched = FetchedBatches(
+            extent, tuple(FetchedBatch(*bounds, 0, 0) for bounds in batches), batches[-1][1]
+        )
+        return self._shown(self.partition.acquire(Acquirer("A", 500, 500), offset, fetched))
+
+    def _shown(self, acquired: list[AcquiredRecords]) -> str:
+        return " ".join(_shown(*some[:2]) + _times(some.delivery_count) for some in acquired)
 
     def say(self, first: int, last: int, *types: int, member: str = "A") -> None:
         """Acknowledge offsets as a member."""
@@ -94,15 +114,13 @@ class Stage:
         """
         What is in flight, ``|`` between batches.
 
-        As ``0-4 acq A | 5 avail*2 6 arch``: state, who has it, and how often it was delivered.
+        As ``0-4 A has | 5 free*2 6 gone``: who has it, its state, and how often it was delivered.
         """
         shown: list[str] = []
         for found in self.partition.records.batches.values():
             runs: list[tuple[int, int, str]] = []
             for first, last, state in found.runs():
-                words = state.state.name.lower()[:4].replace("acqu", "acq").replace("arch", "arch")
-                if state.member_id:
-                    words += f" {state.member_id}"
+                words = f"{state.member_id} {_WORDS[state.state]}".strip()
                 words += _times(state.delivery_count)
                 if runs and runs[-1][2] == words and runs[-1][1] == first - 1:
                     runs[-1] = runs[-1][0], last, words
