@@ -100,26 +100,23 @@ class SharePartition:
         """
         Go on where the group has stopped, or start where it wants to.
 
-        What was kept of offsets that the log does not have (they were lost with its tail) is left
-        out: other records will have these offsets.
-
         Raises:
             RefusedRequestError: the state cannot be read, or there is none.
 
         """
         state = self._ask(lambda: self._persister.read(self.key, self.leader_epoch))
         self._check(state)
-        start_offset, end_offset = state.start_offset, self.log.end_offset
+        start_offset = state.start_offset
         if start_offset == UNINITIALIZED_OFFSET:
             start_offset = reset_offset(
                 self._settings().auto_offset_reset, self.log, self._timers.clock.wall_ms()
             )
         self.state_epoch = state.state_epoch
-        self.records = InFlightRecords(min(start_offset, end_offset))
-        self.records.load(self._kept_batches(state, start_offset, end_offset))
+        self.records = InFlightRecords(start_offset)
+        self.records.load(self._kept_batches(state, start_offset))
 
     def _kept_batches(
-        self, state: SharePartitionState, start_offset: int, end_offset: int
+        self, state: SharePartitionState, start_offset: int
     ) -> Iterator[InFlightBatch]:
         for kept in state.state_batches:
             if kept.first_offset < start_offset or kept.last_offset < kept.first_offset:
@@ -128,9 +125,8 @@ class SharePartition:
                     ErrorCode.UNKNOWN_SERVER_ERROR,
                     f"Failed to initialize the share partition {self}",
                 )
-            if kept.first_offset < end_offset:
-                found = InFlightState(RecordState(kept.delivery_state), kept.delivery_count)
-                yield InFlightBatch(kept.first_offset, min(kept.last_offset, end_offset - 1), found)
+            found = InFlightState(RecordState(kept.delivery_state), kept.delivery_count)
+            yield InFlightBatch(kept.first_offset, kept.last_offset, found)
 
     def fence(self) -> None:
         """Hand nothing out any more, and forget who has what."""

@@ -210,6 +210,10 @@ class ShareCoordinator:
 
     # what happens by itself
 
+    def keys(self) -> list[SharePartitionKey]:
+        """Return the share-partitions of which there is a state."""
+        return list(self._kept)
+
     def forget_topics(self, topic_ids: Collection[bytes]) -> None:
         """Forget the states of topics that are gone."""
         for key in [key for key in self._kept if key.topic_id in topic_ids]:

@@ -164,17 +164,6 @@ def test_a_gap_without_records_is_passed_over() -> None:
     assert stage.partition.next_fetch_offset() == 13
 
 
-def test_what_the_log_has_lost_is_not_known() -> None:
-    """After a crash other records get these offsets, and must be delivered."""
-    stage = Stage(5)
-    keep(stage, 2, [(2, 3, DONE, 1), (4, 8, DONE, 1), (9, 9, FREE, 3)])
-    assert stage.bounds == (5, 5)
-    keep(stage, 8, [(8, 8, DONE, 1)])
-    assert stage.bounds == (5, 5)
-    stage.append(5)
-    assert stage.acquire() == "5-9"
-
-
 # the start of the log
 
 

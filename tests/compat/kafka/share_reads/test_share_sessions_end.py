@@ -107,17 +107,20 @@ def test_a_state_that_begins_anew_fences_who_reads() -> None:
 
 
 def test_a_state_that_is_gone_is_told() -> None:
-    """As when the group was deleted: 3, to acknowledgements and fetches."""
+    """As when the group was deleted: -1, and the members keep what they have until it times out."""
     stage = ShareStage()
     stage.produce(6)
     member = stage.member()
     member.fetch(0, stage.wanted)
     stage.broker.share_state.delete(SharePartitionKey("g", stage.topic_id, 0))
     said = {(stage.topic_id, 0): [(0, 5, (ACCEPT,))]}
-    answer = member.acknowledge(1, said)
-    assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    found = partition_of(member.fetch(2))
-    assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    found = member.acknowledge(1, said).responses[0].partitions[0]
+    assert found.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert found.error_message == "Write operation on uninitialized share partition not allowed."
+    member.acknowledge(-1, {})
+    member.connection.lost()
+    stopped = partition_of(stage.member().fetch(0, stage.wanted))
+    assert stopped.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_a_deleted_topic_is_told() -> None:
@@ -224,5 +227,11 @@ def test_records_that_a_power_loss_took_are_not_known() -> None:
         if partition.topic != "t":
             partition.flush()
     stage.restart(loses_power=True)
+    assert stage.broker.topics["t"].partitions[0].end_offset == 4
     stage.produce(3)
-    assert got(stage.member().fetch(0, stage.wanted)) == "4-6"
+    member = stage.member()
+    assert got(member.fetch(0, stage.wanted)) == "4-6"
+    assert member.acknowledge(1, {(stage.topic_id, 0): [(4, 4, (ACCEPT,))]}).error_code == 0
+    stage.restart()
+    stage.produce(1)
+    assert got(stage.member().fetch(0, stage.wanted)) == "5-7"
