@@ -14,6 +14,7 @@ from logstore.compat.kafka.groups.consumer.messages import (
 )
 from logstore.compat.kafka.groups.share.messages import ShareGroupHeartbeatRequest
 from logstore.compat.kafka.registry import Api, RawRequest
+from logstore.compat.kafka.share_reads.messages import ShareAcknowledgeRequest, ShareFetchRequest
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
@@ -31,6 +32,7 @@ _MODULES = {
 }
 _TOPIC_FIELDS = ("name", "topic", "topic_name")
 _HEARTBEAT, _SHARE_HEARTBEAT = 68, 76
+_SHARE_FETCH, _SHARE_ACKNOWLEDGE = 78, 79
 
 
 def library_class(api: Api, kind: str) -> Any:
@@ -58,10 +60,22 @@ def topics_of(broker: Broker, api: Api, request: RawRequest) -> set[str]:
         )
     if api.key == _SHARE_HEARTBEAT:
         return set(read_request(ShareGroupHeartbeatRequest, request).subscribed_topic_names or ())
+    if api.key in (_SHARE_FETCH, _SHARE_ACKNOWLEDGE):
+        return _shared_topics(broker, api, request)
     message = decoded(api, request)
     if message is None:
         return set()
     return {name for name in _names(broker, message) if name}
+
+
+def _shared_topics(broker: Broker, api: Api, request: RawRequest) -> set[str]:
+    """Return the topics of a share group's member, those of its session too."""
+    kind = ShareFetchRequest if api.key == _SHARE_FETCH else ShareAcknowledgeRequest
+    asked = read_request(kind, request)
+    topic_ids = {topic.topic_id.bytes for topic in asked.topics}
+    topic_ids |= broker.share_partitions.topic_ids_of(asked.group_id, asked.member_id)
+    topics = map(broker.topic_by_id, topic_ids)
+    return {topic.name for topic in topics if topic is not None}
 
 
 def _names(broker: Broker, message: Any) -> Iterator[str]:

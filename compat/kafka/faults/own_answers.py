@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from logstore.compat.kafka.groups.consumer import messages as of_consumers
 from logstore.compat.kafka.groups.consumer.messages import read_request
 from logstore.compat.kafka.groups.share import messages as of_shares
+from logstore.compat.kafka.share_reads import messages as of_reads
 from logstore.compat.kafka.share_state import messages as of_state
 
 if TYPE_CHECKING:
@@ -46,6 +47,16 @@ def _share_describe(request: RawRequest, error: Error) -> Message:
     kind = of_shares.DescribedGroup
     groups = tuple(kind(group_id=group_id, **error, **_NO_GROUP) for group_id in group_ids)
     return of_shares.ShareGroupDescribeResponse(groups=groups)
+
+
+def _share_fetch(request: RawRequest, error: Error) -> Message:
+    del request
+    return of_reads.ShareFetchResponse(**error)
+
+
+def _share_acknowledge(request: RawRequest, error: Error) -> Message:
+    del request
+    return of_reads.ShareAcknowledgeResponse(**error)
 
 
 def _describe_offsets(request: RawRequest, error: Error) -> Message:
@@ -97,6 +108,8 @@ OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
     69: _consumer_describe,
     76: _share_heartbeat,
     77: _share_describe,
+    78: _share_fetch,
+    79: _share_acknowledge,
     83: _changes(of_state.InitializeShareGroupStateRequest),
     84: _states(
         of_state.ReadShareGroupStateRequest, of_state.ReadShareGroupStateResponse,

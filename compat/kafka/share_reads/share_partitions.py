@@ -59,6 +59,11 @@ class SharePartitions:
         """Return what holds for a group now."""
         return ShareGroupSettings.of(self._broker, group_id)
 
+    def topic_ids_of(self, group_id: str | None, member_id: str | None) -> set[bytes]:
+        """Return the topics that a member's session is about; none without one."""
+        session = self.sessions.find(SessionKey(group_id or "", member_id or ""))
+        return set() if session is None else {key.topic_id for key in session.partitions}
+
     # opening and dropping
 
     def get(self, group_id: str, key: PartitionKey) -> SharePartition | None:

@@ -96,10 +96,14 @@ class ShareSessions:
             RefusedRequestError: 122, it has none.
 
         """
-        found = self._sessions.get(key)
+        found = self.find(key)
         if found is None:
             raise RefusedRequestError(ErrorCode.SHARE_SESSION_NOT_FOUND)
         return found
+
+    def find(self, key: SessionKey) -> ShareSession | None:
+        """Return a member's session, if it has one."""
+        return self._sessions.get(key)
 
     def open(
         self, key: SessionKey, partitions: Iterable[PartitionKey], connection: object

@@ -78,7 +78,7 @@ def test_the_release_is_recognised() -> None:
 
 
 def test_features_are_only_what_is_served() -> None:
-    """Transactions are those of KIP-890, and there are groups of KIP-848."""
+    """Transactions are those of KIP-890, and there are groups of KIP-848 and share groups."""
     answer = Conversation().ask("ApiVersions", 4, **SOFTWARE)
     assert answer["supported_features"] == [
         {"name": "eligible.leader.replicas.version", "min_version": 0, "max_version": 1},
@@ -86,6 +86,7 @@ def test_features_are_only_what_is_served() -> None:
         {"name": "metadata.version", "min_version": 7, "max_version": 30},
         {"name": "group.version", "min_version": 0, "max_version": 1},
         {"name": "transaction.version", "min_version": 0, "max_version": 2},
+        {"name": "share.version", "min_version": 0, "max_version": 1},
     ]
     elr = "eligible.leader.replicas.version"
     assert answer["finalized_features"] == [
@@ -93,6 +94,7 @@ def test_features_are_only_what_is_served() -> None:
         {"name": "metadata.version", "max_version_level": 30, "min_version_level": 30},
         {"name": "group.version", "max_version_level": 1, "min_version_level": 1},
         {"name": "transaction.version", "max_version_level": 2, "min_version_level": 2},
+        {"name": "share.version", "max_version_level": 1, "min_version_level": 1},
     ]
     assert answer["finalized_features_epoch"] >= 0
 

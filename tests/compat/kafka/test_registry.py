@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from logstore.compat.kafka.groups.consumer import messages
 from logstore.compat.kafka.groups.share import messages as share_messages
 from logstore.compat.kafka.registry import APIS, Api
+from logstore.compat.kafka.share_reads import messages as read_messages
 from logstore.compat.kafka.share_state import messages as state_messages
 from tests.compat.kafka.conversation import Conversation, message_class
 
@@ -37,6 +38,10 @@ OURS = {
         share_messages.AlterShareGroupOffsetsResponse,
         share_messages.DeleteShareGroupOffsetsRequest,
         share_messages.DeleteShareGroupOffsetsResponse,
+        read_messages.ShareFetchRequest,
+        read_messages.ShareFetchResponse,
+        read_messages.ShareAcknowledgeRequest,
+        read_messages.ShareAcknowledgeResponse,
         state_messages.InitializeShareGroupStateRequest,
         state_messages.ReadShareGroupStateRequest,
         state_messages.ReadShareGroupStateResponse,
