@@ -112,10 +112,7 @@ class Broker:
     def _open_coordinators(self) -> None:
         """Open those that have something on disk: whoever cannot read it must not start."""
         if SHARE_GROUPS_TOPIC in self.topics:
-            from logstore.compat.kafka.share_reads.lost_records import forget_lost_records
-
             self._share_state = self._open_share_state()
-            forget_lost_records(self, self._share_state)
         if GROUPS_TOPIC in self.topics:
             self._groups = self._open_groups()
         if TRANSACTIONS_TOPIC in self.topics:

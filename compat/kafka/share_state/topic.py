@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.groups.partitioning import partition_of
 from logstore.compat.kafka.share_state.records import StateRecord
+from logstore.compat.kafka.share_state.lost_records import forget_lost_records
 from logstore.compat.kafka.share_state.share_coordinator import (
     ShareCoordinator,
     ShareCoordinatorConfig,
@@ -104,4 +105,5 @@ def open_share_state(broker: Broker) -> ShareCoordinator:
         config, broker.timers, ShareStateTopic(broker), partition_count_of
     )
     coordinator.load()
+    forget_lost_records(broker, coordinator)
     return coordinator
