@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import struct
-import uuid
 from typing import Any, TypeVar
 
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.share_reads.messages import (
-    AcknowledgedBatch,
     FetchedSharePartition,
-    ForgottenTopic,
-    ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
-    SharedPartition,
-    SharedTopic,
-    ShareFetchRequest,
     ShareFetchResponse,
 )
 from logstore.compat.kafka.share_state.persister import SharePartitionKey
@@ -25,12 +18,15 @@ from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import batch
 from tests.compat.kafka.conversation import joined
 from tests.compat.kafka.peer import a_broker
+from tests.compat.kafka.share_reads.share_requests import (
+    ACKNOWLEDGE,
+    FETCH,
+    Said,
+    acknowledge_request,
+    fetch_request,
+)
 
 MessageT = TypeVar("MessageT", bound=Message)
-FETCH, ACKNOWLEDGE = 78, 79
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-#: (first offset, last offset, types)
-Said = tuple[int, int, tuple[int, ...]]
 
 
 class Member:
@@ -73,18 +69,8 @@ class Member:
         **fields: Any,
     ) -> None:
         """Send a fetch that may wait."""
-        given = {"max_wait_ms": 500, "min_bytes": 1, "max_records": 500, "batch_size": 500}
-        request = ShareFetchRequest(
-            group_id=self.group_id,
-            member_id=self.member_id,
-            share_session_epoch=epoch,
-            topics=_topics(topics or {}, said or {}),
-            forgotten_topics_data=tuple(
-                ForgottenTopic(topic_id=uuid.UUID(bytes=topic_id), partitions=tuple(indexes))
-                for topic_id, indexes in (forgotten or {}).items()
-            ),
-            **(given | fields),
-        )
+        asker = self.group_id, self.member_id
+        request = fetch_request(asker, epoch, topics, said=said, forgotten=forgotten, **fields)
         self._send(FETCH, version, request)
 
     def answer(self, version: int = 2) -> ShareFetchResponse | None:
@@ -100,13 +86,8 @@ class Member:
         **fields: Any,
     ) -> ShareAcknowledgeResponse:
         """Acknowledge."""
-        request = ShareAcknowledgeRequest(
-            group_id=self.group_id,
-            member_id=self.member_id,
-            share_session_epoch=epoch,
-            topics=_topics({}, said),
-            **fields,
-        )
+        asker = self.group_id, self.member_id
+        request = acknowledge_request(asker, epoch, said, **fields)
         self._send(ACKNOWLEDGE, version, request)
         answer = self._answer(version, ShareAcknowledgeResponse)
         assert answer is not None, "this does not wait"
@@ -128,25 +109,6 @@ class Member:
         message = decode_message(kind, frame, version, 9)
         assert encode_message(message, version) == frame[9:]
         return message
-
-
-def _topics(
-    topics: dict[bytes, list[int]], said: dict[tuple[bytes, int], list[Said]]
-) -> tuple[SharedTopic, ...]:
-    keys = [(topic_id, index) for topic_id, indexes in topics.items() for index in indexes]
-    by_topic: dict[bytes, list[SharedPartition]] = {}
-    for topic_id, index in dict.fromkeys([*keys, *said]):
-        batches = tuple(
-            AcknowledgedBatch(first_offset=first, last_offset=last, acknowledge_types=types)
-            for first, last, types in said.get((topic_id, index), [])
-        )
-        by_topic.setdefault(topic_id, []).append(
-            SharedPartition(partition_index=index, acknowledgement_batches=batches)
-        )
-    return tuple(
-        SharedTopic(topic_id=uuid.UUID(bytes=topic_id), partitions=tuple(partitions))
-        for topic_id, partitions in by_topic.items()
-    )
 
 
 class ShareStage:

@@ -8,16 +8,8 @@ import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.segments.kafka.record import decode_records
-from tests.compat.kafka.share_reads.member import (
-    ACCEPT,
-    REJECT,
-    RELEASE,
-    RENEW,
-    Member,
-    ShareStage,
-    got,
-    partition_of,
-)
+from tests.compat.kafka.share_reads.member import Member, ShareStage, got, partition_of
+from tests.compat.kafka.share_reads.share_requests import ACCEPT, REJECT, RELEASE, RENEW
 
 LOCK_MS = 30_000
 

@@ -7,13 +7,8 @@ import pytest
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.leaders import move_leaders
 from logstore.compat.kafka.share_state.persister import SharePartitionKey
-from tests.compat.kafka.share_reads.member import (
-    ACCEPT,
-    RELEASE,
-    ShareStage,
-    got,
-    partition_of,
-)
+from tests.compat.kafka.share_reads.member import ShareStage, got, partition_of
+from tests.compat.kafka.share_reads.share_requests import ACCEPT, RELEASE
 
 
 def test_a_closed_session_gives_back_what_its_member_has() -> None:
