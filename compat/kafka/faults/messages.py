@@ -70,8 +70,11 @@ def topics_of(broker: Broker, api: Api, request: RawRequest) -> set[str]:
 
 def _shared_topics(broker: Broker, api: Api, request: RawRequest) -> set[str]:
     """Return the topics of a share group's member, those of its session too."""
-    kind = ShareFetchRequest if api.key == _SHARE_FETCH else ShareAcknowledgeRequest
-    asked = read_request(kind, request)
+    asked: ShareFetchRequest | ShareAcknowledgeRequest
+    if api.key == _SHARE_FETCH:
+        asked = read_request(ShareFetchRequest, request)
+    else:
+        asked = read_request(ShareAcknowledgeRequest, request)
     topic_ids = {topic.topic_id.bytes for topic in asked.topics}
     topic_ids |= broker.share_partitions.topic_ids_of(asked.group_id, asked.member_id)
     topics = map(broker.topic_by_id, topic_ids)

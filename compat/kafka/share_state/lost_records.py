@@ -30,7 +30,7 @@ _NO_LEADER = -1
 
 def forget_lost_records(broker: Broker, states: ShareCoordinator) -> None:
     """Cut off what is kept of offsets that logs do not have after an unclean stop."""
-    for key in states.keys():
+    for key in states.known():
         log = broker.by_id.get(key.topic_id, {}).get(key.partition)
         if log is None or log.recovery is None:
             continue

@@ -210,7 +210,7 @@ class ShareCoordinator:
 
     # what happens by itself
 
-    def keys(self) -> list[SharePartitionKey]:
+    def known(self) -> list[SharePartitionKey]:
         """Return the share-partitions of which there is a state."""
         return list(self._kept)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.groups.partitioning import partition_of
-from logstore.compat.kafka.share_state.records import StateRecord
 from logstore.compat.kafka.share_state.lost_records import forget_lost_records
+from logstore.compat.kafka.share_state.records import StateRecord
 from logstore.compat.kafka.share_state.share_coordinator import (
     ShareCoordinator,
     ShareCoordinatorConfig,

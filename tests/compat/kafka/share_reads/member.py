@@ -21,7 +21,8 @@ from tests.compat.kafka.peer import a_broker
 from tests.compat.kafka.share_reads.share_requests import (
     ACKNOWLEDGE,
     FETCH,
-    Said,
+    Partitions,
+    SaidOf,
     acknowledge_request,
     fetch_request,
 )
@@ -42,11 +43,11 @@ class Member:
     def fetch(
         self,
         epoch: int,
-        topics: dict[bytes, list[int]] | None = None,
+        topics: Partitions | None = None,
         *,
         version: int = 2,
-        said: dict[tuple[bytes, int], list[Said]] | None = None,
-        forgotten: dict[bytes, list[int]] | None = None,
+        said: SaidOf | None = None,
+        forgotten: Partitions | None = None,
         **fields: Any,
     ) -> ShareFetchResponse:
         """Fetch; the answer must come at once."""
@@ -61,11 +62,11 @@ class Member:
     def send_fetch(
         self,
         epoch: int,
-        topics: dict[bytes, list[int]] | None = None,
+        topics: Partitions | None = None,
         *,
         version: int = 2,
-        said: dict[tuple[bytes, int], list[Said]] | None = None,
-        forgotten: dict[bytes, list[int]] | None = None,
+        said: SaidOf | None = None,
+        forgotten: Partitions | None = None,
         **fields: Any,
     ) -> None:
         """Send a fetch that may wait."""
@@ -80,7 +81,7 @@ class Member:
     def acknowledge(
         self,
         epoch: int,
-        said: dict[tuple[bytes, int], list[Said]],
+        said: SaidOf,
         *,
         version: int = 2,
         **fields: Any,

@@ -35,6 +35,8 @@ class MemoryPersister:
         self._kept: dict[SharePartitionKey, _Kept] = {}
         #: what every write is told from now on
         self.refusal: ErrorCode | None = None
+        #: what is read, whatever was kept
+        self.answer: SharePartitionState | None = None
         #: start offset, count and batches of each write
         self.writes: list[tuple[int, int, tuple[StateBatch, ...]]] = []
 
@@ -46,6 +48,8 @@ class MemoryPersister:
     def read(self, key: SharePartitionKey, leader_epoch: int) -> SharePartitionState:
         """Return the whole state."""
         del leader_epoch
+        if self.answer is not None:
+            return self.answer
         kept = self._kept.get(key)
         if kept is None:
             return SharePartitionState(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no state")

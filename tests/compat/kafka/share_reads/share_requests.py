@@ -35,7 +35,12 @@ def fetch_request(
     **fields: Any,
 ) -> ShareFetchRequest:
     """Return a ShareFetch that wants all there is, and waits for half a second."""
-    given = {"max_wait_ms": 500, "min_bytes": 1, "max_records": 500, "batch_size": 500}
+    given: dict[str, Any] = {
+        "max_wait_ms": 500,
+        "min_bytes": 1,
+        "max_records": 500,
+        "batch_size": 500,
+    }
     return ShareFetchRequest(
         group_id=asker[0],
         member_id=asker[1],

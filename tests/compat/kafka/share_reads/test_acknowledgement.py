@@ -155,7 +155,7 @@ def test_what_nobody_has_is_refused() -> None:
 
 
 def test_what_was_never_delivered_is_refused() -> None:
-    """Past the end it is a bad request, as in Kafka; where nothing is in flight the state is bad."""
+    """Past the end it is a bad request, as in Kafka; with nothing in flight the state is bad."""
     stage = Stage(4, 4)
     assert refused(stage, 0, 3, ACCEPT) is INVALID_STATE
     stage.acquire(4)

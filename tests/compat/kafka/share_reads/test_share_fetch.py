@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -121,7 +122,10 @@ def test_without_the_feature_there_are_no_share_groups() -> None:
     stage.broker.change_features({"share.version": 0})
     assert member.fetch(1).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert member.acknowledge(1, {}).error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert (len(stage.broker.share_partitions), len(stage.broker.share_partitions.sessions)) == (0, 0)
+    assert (len(stage.broker.share_partitions), len(stage.broker.share_partitions.sessions)) == (
+        0,
+        0,
+    )
 
 
 def test_epochs_are_checked() -> None:
@@ -197,7 +201,11 @@ def test_where_nothing_can_be_read_nobody_waits() -> None:
     stage.produce(1)
     answer = member.answer()
     assert answer is not None
-    assert sorted(found.error_code for t in answer.responses for found in t.partitions) == [-1, 0, 0]
+    assert sorted(found.error_code for t in answer.responses for found in t.partitions) == [
+        -1,
+        0,
+        0,
+    ]
 
 
 def test_a_state_that_comes_later_is_found() -> None:
@@ -384,7 +392,9 @@ def test_who_renews_gets_no_records() -> None:
     member.fetch(0, stage.wanted)
     stage.produce(2)
     said = {(stage.topic_id, 0): [(0, 1, (RENEW,))]}
-    nothing = {"min_bytes": 0, "max_bytes": 0, "max_records": 0, "is_renew_ack": 1}
+    nothing: dict[str, Any] = {
+        "min_bytes": 0, "max_bytes": 0, "max_records": 0, "is_renew_ack": 1,
+    }  # fmt: skip
     stage.let_pass(LOCK_MS - 1)
     answer = member.fetch(1, said=said, **nothing)
     assert (partition_of(answer).acknowledge_error_code, got(answer)) == (0, "")
@@ -396,7 +406,9 @@ def test_who_renews_gets_no_records() -> None:
 def test_who_renews_must_not_want_anything(field: str) -> None:
     """42, before the session is looked at."""
     stage = ShareStage()
-    nothing = {"min_bytes": 0, "max_bytes": 0, "max_records": 0, "is_renew_ack": 1}
+    nothing: dict[str, Any] = {
+        "min_bytes": 0, "max_bytes": 0, "max_records": 0, "is_renew_ack": 1,
+    }  # fmt: skip
     answer = stage.member().fetch(0, stage.wanted, **(nothing | {field: 1}))
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 

@@ -6,6 +6,7 @@ import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.leaders import move_leaders
+from logstore.compat.kafka.share_reads.share_sessions import PartitionKey
 from logstore.compat.kafka.share_state.persister import SharePartitionKey
 from tests.compat.kafka.share_reads.member import ShareStage, got, partition_of
 from tests.compat.kafka.share_reads.share_requests import ACCEPT, RELEASE
@@ -179,16 +180,10 @@ def test_deleted_records_are_passed_over() -> None:
     stage.produce(5)
     member = stage.member()
     member.fetch(0, stage.wanted, max_records=0)
-    stage.broker.share_partitions.opened("g", next(iter(_session(stage).partitions)))
+    stage.broker.share_partitions.opened("g", PartitionKey(stage.topic_id, 0))
     stage.broker.topics["t"].partitions[0].delete_records(5)
     assert got(member.fetch(1)) == "nothing"
     assert got(member.fetch(2)) == "5-9"
-
-
-def _session(stage: ShareStage):  # type: ignore[no-untyped-def]
-    from logstore.compat.kafka.share_reads.share_sessions import SessionKey
-
-    return stage.broker.share_partitions.sessions.get(SessionKey("g", "A"))
 
 
 @pytest.mark.parametrize("loses_power", [False, True])
