@@ -21,6 +21,7 @@ from logstore.compat.kafka.groups.consumer.messages import (
 )
 from logstore.compat.kafka.groups.share import messages as share_messages
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
+from logstore.compat.kafka.share_reads import messages as read_messages
 from logstore.compat.kafka.share_state import messages as state_messages
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 from logstore.segments.kafka.internal_topics.schema import ArrayOf, Message, empty, fields_of
@@ -89,7 +90,9 @@ def test_what_is_not_answered() -> None:
 def test_share_groups(key: int) -> None:
     """Each of their APIs is answered with the code where it is told, and with no other."""
     api, version = APIS[key], APIS[key].version_max
-    kinds: dict[str, Any] = {**vars(share_messages), **vars(state_messages)}
+    kinds: dict[str, Any] = {}
+    for messages in (share_messages, read_messages, state_messages):
+        kinds |= vars(messages)
     asked = filled_of_ours(kinds[f"{api.name}Request"])
     body = encode_message(asked, version)
     request = RawRequest(version, 7, memoryview(body), 0, is_flexible=True)
@@ -97,7 +100,7 @@ def test_share_groups(key: int) -> None:
     assert answer is not None
     response = kinds.get(f"{api.name}Response", state_messages.StateOutcomeResponse)
     told = decode_message(response, joined(answer), version, 9)
-    codes = {int(code) for code in re.findall(r"error_code=(-?\d+)", repr(told))}
+    codes = {int(code) for code in re.findall(r"\berror_code=(-?\d+)", repr(told))}
     assert codes == {CODE}, told
 
 
