@@ -24,6 +24,8 @@ from logstore.compat.kafka.groups.offsets_log import (
     decode_key,
     decode_offset_commit_value,
 )
+from logstore.compat.kafka.groups.share import records as share_groups
+from logstore.compat.kafka.groups.share.group import ShareGroup
 from logstore.compat.kafka.groups.subscription import subscribed_topics
 from logstore.compat.kafka.security.distinguished_name import subject_of
 from logstore.compat.kafka.security.jaas import parse_jaas
@@ -33,6 +35,8 @@ from logstore.compat.kafka.security.sasl.plain import PlainExchange
 from logstore.compat.kafka.security.sasl.scram import ScramExchange
 from logstore.compat.kafka.security.sasl.scram_mechanism import ScramMechanism
 from logstore.compat.kafka.security.sasl.unsecured_token import TokenRules
+from logstore.compat.kafka.share_state import records as share_state
+from logstore.compat.kafka.share_state.share_partition import SharePartition, StateUpdate
 from logstore.host import FileSystem
 from logstore.segments.kafka.batch_walk import iterate_entries
 from logstore.segments.kafka.checkpoints import read_offset_checkpoint
@@ -192,6 +196,50 @@ def group_keys() -> list[bytes]:
     return [key for version in (1, 2) for key, _ in group_records(version)]
 
 
+def share_records(topic: str) -> list[bytes]:
+    """Return records about a share group: the length of the key in a byte, the key, the value."""
+    log = GOLDEN / "share-4.3" / "data" / f"{topic}-0" / "00000000000000000000.log"
+    pairs = [
+        (bytes(record.key or b""), bytes(record.value or b""))
+        for batch in iterate_batches(memoryview(bytearray(log.read_bytes())))
+        for record in decode_records(batch.data)
+    ]
+    return [bytes([len(key)]) + key + value for key, value in pairs]
+
+
+def cut_in_two(data: bytes) -> tuple[bytes, bytes | None]:
+    """Return key and value of what :func:`share_records` returns; without a value None."""
+    end = 1 + data[0] if data else 0
+    return data[1:end], data[end:] or None
+
+
+def share_state_records() -> list[bytes]:
+    """Return records of ``__share_group_state``."""
+    return share_records("__share_group_state")
+
+
+def share_group_records() -> list[bytes]:
+    """Return records of ``__consumer_offsets``."""
+    return share_records("__consumer_offsets")
+
+
+def read_share_state(data: bytes) -> object:
+    """Read a record, and lay what it says over itself."""
+    change = share_state.decoded(*cut_in_two(data))
+    content = None if change is None else change.content
+    if isinstance(content, StateUpdate):
+        return SharePartition.from_update(content).updated(content)
+    return content
+
+
+def read_share_group(data: bytes) -> object:
+    """Read a record, and let a group take it in."""
+    change = share_groups.decoded(*cut_in_two(data))
+    if change is not None:
+        ShareGroup("readers", lambda: 0).apply(change)
+    return change
+
+
 def committed_offsets() -> list[bytes]:
     """Return values of committed offsets."""
     return [value for _, value in group_records(1)]
@@ -301,6 +349,8 @@ DECODERS = (
     ),
     Decoder("bearer token", bearer_exchange, lambda: [BEARER]),
     Decoder("group key", decode_key, group_keys),
+    Decoder("share state", read_share_state, share_state_records),
+    Decoder("share group", read_share_group, share_group_records),
     Decoder("group metadata", decode_group_metadata_value, group_metadata),
     Decoder("committed offset", decode_offset_commit_value, committed_offsets),
     Decoder("subscription", lambda data: subscribed_topics([data]), subscriptions),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.committed_offsets import CommittedOffsets
 from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.consumer.broker_cluster import BrokerCluster
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
@@ -132,7 +133,7 @@ class SharedCoordinator(GroupCoordinator):
         """Return a coordinator that serves what `log` and RocketMQ's table hold."""
         coordinator = cls(
             GroupConfig.of(broker.config), broker.timers, broker.host.rng, log,
-            BrokerCluster(broker.store),
+            BrokerCluster(broker.store, broker.config.broker_rack), broker.share_cluster,
         )  # fmt: skip
         coordinator.share(shared)
         return coordinator
@@ -140,7 +141,7 @@ class SharedCoordinator(GroupCoordinator):
     def share(self, shared: SharedOffsets) -> None:
         """Load the log, with offsets written through from then on."""
         self._shared = shared
-        self._offsets = SharedOffsetTable(shared)
+        self._offsets = CommittedOffsets(SharedOffsetTable(shared))
         shared.is_loading = True
         try:
             self.load()

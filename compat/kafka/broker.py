@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -12,13 +11,17 @@ from logstore.compat.connection import BUFFER_BYTES_USUAL
 from logstore.compat.kafka.configs.dynamic import DynamicConfig
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
-from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SHARE_VERSION
 from logstore.compat.kafka.flushing import Flusher, Offload
+from logstore.compat.kafka.housekeeping import Housekeeping
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.kafka.security.listener import Listener
-from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from logstore.compat.kafka.topics.names import (
+    GROUPS_TOPIC,
+    SHARE_GROUPS_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from logstore.compat.waiting import Timers
-from logstore.errors import LogStoreError
 from logstore.host import Host
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.partition import KafkaPartition
@@ -31,14 +34,14 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.emulation.release import Emulation
     from logstore.compat.kafka.fetch_sessions import FetchSessions
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+    from logstore.compat.kafka.groups.share.cluster import ShareCluster
     from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.compat.kafka.share_reads.share_partitions import SharePartitions
+    from logstore.compat.kafka.share_state.share_coordinator import ShareCoordinator
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
     from logstore.compat.kafka.transactions.markers import MarkerWriter
     from logstore.compat.kafka.transactions.transactions_log import TransactionsLog
     from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
-    from logstore.segments.kafka.compaction.cleaner import Cleaner
-
-_log = logging.getLogger(__name__)
 
 
 def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
@@ -98,13 +101,17 @@ class Broker:
         self.by_id: dict[bytes, dict[int, KafkaPartition]] = {}
         for topic in store.topics_by_name.values():
             self._enter(topic)
-        self._cleaner: Cleaner | None = None
+        self._housekeeping = Housekeeping(self)
         self._groups: GroupCoordinator | None = None
         self._transactions: TransactionCoordinator | None = None
+        self._share_state: ShareCoordinator | None = None
+        self._share_partitions: SharePartitions | None = None
         self._open_coordinators()
 
     def _open_coordinators(self) -> None:
         """Open those that have something on disk: whoever cannot read it must not start."""
+        if SHARE_GROUPS_TOPIC in self.topics:
+            self._share_state = self._open_share_state()
         if GROUPS_TOPIC in self.topics:
             self._groups = self._open_groups()
         if TRANSACTIONS_TOPIC in self.topics:
@@ -178,6 +185,8 @@ class Broker:
 
     def disconnected(self, connection: KafkaConnection) -> None:
         """Forget what was kept for a connection."""
+        if self._share_partitions is not None:
+            self._share_partitions.disconnected(connection.client)
 
     def wake_readers(self) -> None:
         """Let waiting fetches look at what was appended."""
@@ -253,8 +262,16 @@ class Broker:
             self.readers.abandon(partition)
         if self._groups is not None:
             self._groups.forget_partitions(topic.name, partitions)
+            if self._groups.share_groups:
+                self._groups.shares.states.forget_topic(topic.topic_id)
+        if self._share_partitions is not None:
+            self._share_partitions.forget_topic(topic)
         if topic.name == TRANSACTIONS_TOPIC:
             self._close_transactions()  # what it knew is gone with its log
+        if topic.name == SHARE_GROUPS_TOPIC:
+            self._close_share_state()
+        elif self._share_state is not None:
+            self._share_state.forget_topics({topic.topic_id})
 
     # groups
 
@@ -271,12 +288,47 @@ class Broker:
         from logstore.compat.kafka.groups.topic import GroupsTopic
 
         return GroupCoordinator.from_config(
-            self.host, self.timers, self.config, GroupsTopic(self), BrokerCluster(self.store)
-        )
+            self.host, self.timers, self.config, GroupsTopic(self),
+            BrokerCluster(self.store, self.config.broker_rack), self.share_cluster,
+        )  # fmt: skip
+
+    def share_cluster(self) -> ShareCluster:
+        """Return what share groups must know of this broker."""
+        from logstore.compat.kafka.groups.share.broker_cluster import BrokerShareCluster
+
+        return BrokerShareCluster(self)
 
     def _close_groups(self) -> None:
         if self._groups is not None:
             self._groups.close()
+
+    # share groups
+
+    @property
+    def share_state(self) -> ShareCoordinator:
+        """What keeps the state of share-partitions; made when somebody asks for it."""
+        if self._share_state is None:
+            self._share_state = self._open_share_state()
+        return self._share_state
+
+    def _open_share_state(self) -> ShareCoordinator:
+        from logstore.compat.kafka.share_state.topic import open_share_state
+
+        return open_share_state(self)
+
+    def _close_share_state(self) -> None:
+        if self._share_state is not None:
+            self._share_state.close()
+            self._share_state = None
+
+    @property
+    def share_partitions(self) -> SharePartitions:
+        """What share groups read here; there is nothing before the first ShareFetch."""
+        if self._share_partitions is None:
+            from logstore.compat.kafka.share_reads.share_partitions import SharePartitions
+
+            self._share_partitions = SharePartitions(self)
+        return self._share_partitions
 
     # transactions
 
@@ -329,6 +381,8 @@ class Broker:
         if changes.get(ELIGIBLE_LEADER_REPLICAS_VERSION):
             self.dynamic_config.fix_min_insync_replicas()
         self.store.metadata.change_features(changes)
+        if self._share_partitions is not None and not now.get(SHARE_VERSION, 0):
+            self._share_partitions.close_all()
         if self._transactions is not None:
             from logstore.compat.kafka.transactions.config import TransactionConfig
 
@@ -359,101 +413,24 @@ class Broker:
     # running
 
     def start_housekeeping(self) -> None:
-        """Start the periodic work: checkpoints, flushes by time, and whatever has had its time."""
-        config = self.config
-        store = self.store
-        # Not aside: a recovery point that is written late could be that of a topic since deleted.
-        self._every(config.log_flush_offset_checkpoint_interval_ms, store.write_checkpoints)
-        self._every(
-            config.replica_high_watermark_checkpoint_interval_ms,
-            self._aside(store.high_watermark_checkpointing),
-        )
-        self._every(config.log_retention_check_interval_ms, self.store.retain)
-        self._every(config.producer_id_expiration_check_interval_ms, self.expire_producers)
-        self._every(1000, self._aside(store.purging))
-        if config.log_cleaner_enable:
-            self._every(config.log_cleaner_backoff_ms, self._clean)
-        self._every(min(config.log_flush_scheduler_interval_ms, 1000), self.flush_by_time)
-
-    def _clean(self) -> None:
-        """Compact what is due."""
-        if self._cleaner is None:
-            from logstore.compat.kafka.cleaner_process import place_for
-            from logstore.segments.kafka.compaction.cleaner import Cleaner
-            from logstore.segments.kafka.compaction.compaction_plan import CompactionLimits
-
-            store, config = self.store, self.config
-            limits = CompactionLimits(
-                config.log_cleaner_dedupe_buffer_size, config.log_cleaner_io_buffer_load_factor
-            )
-            self._cleaner = Cleaner(
-                self.host, store.directory, store.partitions, lambda: self.offload, limits,
-                place_for(self.host),
-            )  # fmt: skip
-        self._cleaner.clean()
-
-    def _every(self, interval_ms: int, call: Callable[[], object]) -> None:
-        pause_ms = max(interval_ms, 1)  # 0 would be over and over again
-
-        def run() -> None:
-            self.timers.after(pause_ms, run)
-            try:
-                call()
-            except (LogStoreError, OSError) as error:  # a disk may be full now and not later
-                _log.error("%s: %s", self.store.directory, error)
-
-        self.timers.after(pause_ms, run)
-
-    def _aside(self, prepare: Callable[[], Callable[[], None] | None]) -> Callable[[], None]:
-        """Return a call that does what `prepare` returns, if anything, off the loop, in turn."""
-        is_running = False
-
-        def done(error: BaseException | None) -> None:
-            nonlocal is_running
-            is_running = False
-            if error is not None:  # a disk may be full now and not later
-                _log.error("%s: %s", self.store.directory, error)
-
-        def run() -> None:
-            nonlocal is_running
-            work = None if is_running else prepare()
-            if work is not None:
-                is_running = True
-                self.offload(work, done)
-
-        return run
-
-    def flush_by_time(self) -> None:
-        """Flush every partition whose ``flush.ms`` has passed with data not yet durable."""
-        now_ms = self.host.clock.monotonic_ms()
-        for partition in self.store.partitions():
-            waited_ms = now_ms - partition.last_flush_ms
-            unflushed = partition.end_offset - partition.log.recovery_point
-            if partition.config.flush_policy.is_due_by_time(unflushed, waited_ms):
-                self.flusher.flush(partition)
-
-    def expire_producers(self) -> None:
-        """Forget, partition by partition, the producers that have been silent for too long."""
-        now_ms = self.host.clock.wall_ms()
-        expiration_ms = self.dynamic_config.integer("producer.id.expiration.ms")
-        for partition in self.store.partitions():
-            partition.expire_producers(now_ms, expiration_ms)
+        """Start the periodic work."""
+        self._housekeeping.start()
 
     def close(self) -> None:
         """Stop cleanly; many partitions wait for the disk together."""
-        if self._cleaner is not None:
-            self._cleaner.close()
+        self._housekeeping.close()
         try:
             self._close_transactions()
             self._close_groups()
+            self._close_share_state()
         finally:
             with ThreadPoolExecutor(8) as pool:
                 self.store.close(pool.map)
 
     def abandon(self) -> None:
         """Stop without a word to the disk: the data is thrown away."""
-        if self._cleaner is not None:
-            self._cleaner.close()
+        self._housekeeping.close()
         self._close_transactions()
         self._close_groups()
+        self._close_share_state()
         self.store.abandon()

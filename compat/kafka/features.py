@@ -2,7 +2,8 @@
 The versioned features (KIP-584) that ApiVersions tells of: only what this broker really serves.
 
 A feature that is absent counts as level 0 for every client. ``group.version`` 1 says that there are
-groups of KIP-848; ``transaction.version`` 2 makes Java and franz-go use the protocol of KIP-890.
+groups of KIP-848; ``transaction.version`` 2 makes Java and franz-go use the protocol of KIP-890;
+``share.version`` 1 lets Java read in share groups, and is told only where that is served.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ _TRANSACTION_VERSION_MAX = 2
 #: consumer groups whose coordinator assigns partitions (KIP-848)
 GROUP_VERSION = "group.version"
 _GROUP_VERSION_MAX = 1
+#: share groups (KIP-932)
+SHARE_VERSION = "share.version"
+_SHARE_VERSION_MAX = 1
 #: how the voters of the quorum are told: here it is this one node, level 0
 KRAFT_VERSION = "kraft.version"
 #: replicas that hold every committed record are counted (KIP-966)
@@ -45,6 +49,7 @@ _SERVED = (
     (METADATA_VERSION, _METADATA_VERSION_MIN, _METADATA_VERSION_4_3),
     (GROUP_VERSION, 0, _GROUP_VERSION_MAX),
     (TRANSACTION_VERSION, 0, _TRANSACTION_VERSION_MAX),
+    (SHARE_VERSION, 0, _SHARE_VERSION_MAX),
 )
 
 

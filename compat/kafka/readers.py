@@ -2,31 +2,38 @@
 Who waits for data: fetches that found too little register here and are woken by appends.
 
 An append only marks the partition; the waiting fetches are asked once per served request, so that
-a pipeline of appends costs one look and not one each.
+a pipeline of appends costs one look and not one each. For share fetches a share-partition is
+watched as well: there records become available again without an append.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-
-from logstore.segments.kafka.partition import KafkaPartition
+from typing import Any, Protocol
 
 _log = logging.getLogger(__name__)
+
+
+class Watched(Protocol):
+    """What somebody may wait for: a partition, or a share-partition."""
+
+    topic: str
+    index: int
+    #: called when there may be more to read
+    on_append: Callable[[Any], None] | None
 
 
 class Readers:
     """Waiting fetches by partition."""
 
     def __init__(self) -> None:
-        self._waiting: dict[KafkaPartition, dict[int, Callable[[], None]]] = {}
-        self._touched: dict[KafkaPartition, None] = {}
+        self._waiting: dict[Watched, dict[int, Callable[[], None]]] = {}
+        self._touched: dict[Watched, None] = {}
         self._next_id = 0
         self._is_waking = False
 
-    def wait(
-        self, partitions: Iterable[KafkaPartition], wake: Callable[[], None]
-    ) -> Callable[[], None]:
+    def wait(self, partitions: Iterable[Watched], wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after appends to any of `partitions`; return what ends that."""
         watched = list(partitions)
         ticket = self._next_id
@@ -46,7 +53,7 @@ class Readers:
 
         return forget
 
-    def _touch(self, partition: KafkaPartition) -> None:
+    def _touch(self, partition: Watched) -> None:
         self._touched[partition] = None
 
     def wake(self) -> None:
@@ -66,7 +73,7 @@ class Readers:
         finally:
             self._is_waking = False
 
-    def _ask(self, partition: KafkaPartition) -> None:
+    def _ask(self, partition: Watched) -> None:
         waiting = self._waiting.get(partition, {})
         for ticket in list(waiting):
             wake = waiting.get(ticket)
@@ -77,7 +84,7 @@ class Readers:
             except Exception:  # noqa: BLE001 - one reader's fault is not the appender's
                 _log.exception("a reader of %s-%s failed", partition.topic, partition.index)
 
-    def abandon(self, partition: KafkaPartition) -> None:
+    def abandon(self, partition: Watched) -> None:
         """Wake everybody who waits for a partition that is going away."""
         self._touched[partition] = None
         self.wake()

@@ -159,6 +159,18 @@ _TABLE = (
     Api(69, "ConsumerGroupDescribe", 0, 1, flexible_from=0),
     Api(74, "ListConfigResources", 0, 1, flexible_from=0, module="admin.configs"),
     Api(75, "DescribeTopicPartitions", 0, 0, flexible_from=0, module="admin.topics"),
+    Api(76, "ShareGroupHeartbeat", 1, 1, flexible_from=0),
+    Api(77, "ShareGroupDescribe", 1, 1, flexible_from=0),
+    Api(78, "ShareFetch", 1, 2, flexible_from=0),
+    Api(79, "ShareAcknowledge", 1, 2, flexible_from=0),
+    Api(83, "InitializeShareGroupState", 0, 0, flexible_from=0),
+    Api(84, "ReadShareGroupState", 0, 0, flexible_from=0),
+    Api(85, "WriteShareGroupState", 0, 1, flexible_from=0),
+    Api(86, "DeleteShareGroupState", 0, 0, flexible_from=0),
+    Api(87, "ReadShareGroupStateSummary", 0, 1, flexible_from=0),
+    Api(90, "DescribeShareGroupOffsets", 0, 1, flexible_from=0),
+    Api(91, "AlterShareGroupOffsets", 0, 0, flexible_from=0),
+    Api(92, "DeleteShareGroupOffsets", 0, 0, flexible_from=0),
 )
 
 APIS: dict[int, Api] = {api.key: api for api in _TABLE}

@@ -1,8 +1,10 @@
 import java.util.*;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.group.api.assignor.*;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.*;
 
@@ -10,7 +12,7 @@ import org.apache.kafka.coordinator.group.modern.*;
  * Asks the real assignors: a line is a question, and is answered with a line.
  *
  * "uniform HOMOGENEOUS id=count,... member/instance/id,id/id=0.1,id=2 member/..." with "-" for
- * nothing; the answer has "member/id=0.1,id=2", members and topics sorted.
+ * nothing. Of share groups ("simple") every fourth partition may not be assigned. The answer has "member/id=0.1,id=2", members and topics sorted.
  */
 public final class Assignors {
     public static void main(String[] args) {
@@ -32,7 +34,8 @@ public final class Assignors {
             Map<Uuid, Set<Integer>> had = new HashMap<>();
             for (String one : parts(member[3], ",")) {
                 Uuid topic = Uuid.fromString(one.split("=")[0]);
-                List<Integer> partitions = Arrays.stream(one.split("=")[1].split("\\."))
+                String listed = one.substring(one.indexOf('=') + 1);
+                List<Integer> partitions = Arrays.stream(parts(listed, "\\."))
                     .map(Integer::parseInt).toList();
                 had.put(topic, new HashSet<>(partitions));
                 for (int partition : partitions) {
@@ -43,10 +46,15 @@ public final class Assignors {
             members.put(member[0], new MemberSubscriptionAndAssignmentImpl(
                 Optional.empty(), instance, topics, new Assignment(had)));
         }
-        PartitionAssignor assignor =
-            words[0].equals("uniform") ? new UniformAssignor() : new RangeAssignor();
+        Map<String, PartitionAssignor> assignors = Map.of(
+            "uniform", new UniformAssignor(), "range", new RangeAssignor(), "simple", new SimpleAssignor());
+        PartitionAssignor assignor = assignors.get(words[0]);
+        Map<Uuid, Set<Integer>> assignable = new HashMap<>();
+        counts.forEach((topic, count) -> assignable.put(topic,
+            IntStream.range(0, count).filter(it -> it % 4 != 3).boxed().collect(Collectors.toSet())));
         GroupAssignment found = assignor.assign(
-            new GroupSpecImpl(members, SubscriptionType.valueOf(words[1]), owners),
+            new GroupSpecImpl(members, SubscriptionType.valueOf(words[1]), owners,
+                words[0].equals("simple") ? Optional.of(assignable) : Optional.empty()),
             new SubscribedTopicDescriber() {
                 @Override
                 public int numPartitions(Uuid topic) {
@@ -72,6 +80,6 @@ public final class Assignors {
     }
 
     private static String[] parts(String text, String separator) {
-        return text.equals("-") ? new String[0] : text.split(separator);
+        return text.equals("-") || text.isEmpty() ? new String[0] : text.split(separator);
     }
 }

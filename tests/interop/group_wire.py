@@ -36,7 +36,8 @@ class GroupWire:
         """Hang up."""
         self._wire.close()
 
-    def _ask(self, key: int, request: Message, kind: type[MessageT], version: int) -> MessageT:
+    def ask_ours(self, key: int, version: int, request: Message, kind: type[MessageT]) -> MessageT:
+        """Send a request of an API and return its answer."""
         header = struct.pack(">hhih", key, version, 7, 4) + b"test" + b"\0"
         self._wire.send_frame(header + encode_message(request, version))
         answer = self._wire.receive_frame()
@@ -52,12 +53,34 @@ class GroupWire:
             group_id=group, member_id=member_id, member_epoch=epoch
         )
         request = attrs.evolve(request, **fields)
-        return self._ask(HEARTBEAT, request, ConsumerGroupHeartbeatResponse, version)
+        return self.ask_ours(HEARTBEAT, version, request, ConsumerGroupHeartbeatResponse)
 
     def describe(self, *groups: str, version: int = VERSION) -> tuple[DescribedGroup, ...]:
         """Ask for groups as they stand."""
         request = ConsumerGroupDescribeRequest(group_ids=groups, include_authorized_operations=1)
-        return self._ask(DESCRIBE, request, ConsumerGroupDescribeResponse, version).groups
+        return self.ask_ours(DESCRIBE, version, request, ConsumerGroupDescribeResponse).groups
+
+
+class Numbered:
+    """Makes answers comparable: topics get numbers in place of the ids that a broker made up."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[uuid.UUID, int] = {}
+
+    def plain(self, value: Any) -> Any:
+        """Return an answer, or a part of one, without ids and in an order of its own."""
+        if isinstance(value, uuid.UUID):
+            return self._numbers.setdefault(value, len(self._numbers))
+        if isinstance(value, Message):
+            return {
+                field.name: self.plain(getattr(value, field.name))
+                for field in attrs.fields(type(value))
+            }
+        if isinstance(value, tuple):
+            # Topics come in the order of their ids: the numbers follow the partitions instead.
+            parts = sorted(value, key=lambda part: -len(getattr(part, "partitions", ())))
+            return sorted((self.plain(part) for part in parts), key=str)
+        return value
 
 
 class RawMember:

@@ -1,4 +1,4 @@
-"""Kafka's assignors and ours, asked the same: who shall read what in a consumer group."""
+"""Kafka's assignors and ours, asked the same: who shall read what in a group."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from logstore.compat.kafka.groups.consumer.assignors.spec import (
     GroupSpec,
     MemberSpec,
 )
-from logstore.compat.kafka.groups.consumer.member import Target
 from logstore.compat.kafka.groups.consumer.target_assignment import ASSIGNORS
+from logstore.compat.kafka.groups.modern_group import Target
+from logstore.compat.kafka.groups.share.simple_assignor import assign_simply
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.tools.dev.kafka_peer import VERSION_4, java
 
 pytestmark = pytest.mark.interop
 
 ASKED = Path(__file__).with_name("Assignors.java")
-GROUP_COUNT, CHANGES = 150, 4
+GROUP_COUNT, CHANGES = 300, 4
 
 
 @attrs.define
@@ -84,9 +85,9 @@ def question(assignor: str, group: GroupSpec) -> str:
             [
                 member_id,
                 member.instance_id or "-",
-                ",".join(map(text, member.topic_ids)) or "-",
+                ",".join(map(text, topics_of(assignor, group, member))) or "-",
                 # In the order in which they were given: it decides where two ids collide.
-                ",".join(shown(member.target)) or "-",
+                ",".join(listed(member.target)) or "-",
             ]
         )
         for member_id, member in group.members.items()
@@ -95,18 +96,29 @@ def question(assignor: str, group: GroupSpec) -> str:
     return " ".join([assignor, kind, counts or "-", *members])
 
 
+def topics_of(assignor: str, group: GroupSpec, member: MemberSpec) -> list[uuid.UUID]:
+    """Return what a member wants in the order in which our assignor walks through it."""
+    if assignor in ASSIGNORS:
+        return list(member.topic_ids)
+    return [one for one in group.partition_counts if one in member.topic_ids]
+
+
 def text(topic_id: uuid.UUID) -> str:
     """Return a topic's id as Kafka prints it."""
     return uuid_to_text(topic_id.bytes)
 
 
-def shown(target: Target) -> list[str]:
-    """Return each topic's partitions as the questions and answers have them."""
+def listed(target: Target) -> list[str]:
+    """Return each topic's partitions as the questions have them: also of none, which counts."""
     return [
         f"{text(topic_id)}={'.'.join(map(str, sorted(indexes)))}"
         for topic_id, indexes in target.items()
-        if indexes
     ]
+
+
+def shown(target: Target) -> list[str]:
+    """Return each topic's partitions as the answers have them."""
+    return listed({topic_id: indexes for topic_id, indexes in target.items() if indexes})
 
 
 def answer(assignment: Mapping[str, Target]) -> str:
@@ -116,17 +128,29 @@ def answer(assignment: Mapping[str, Target]) -> str:
     )
 
 
+def assigned(assignor: str, spec: GroupSpec) -> Assignment:
+    """Return what our assignor of that name gives."""
+    if assignor in ASSIGNORS:
+        return ASSIGNORS[assignor](spec)
+    assignable = {
+        topic_id: frozenset(index for index in range(count) if index % 4 != 3)
+        for topic_id, count in spec.partition_counts.items()
+    }
+    return assign_simply(spec, assignable, list(spec.partition_counts))
+
+
 def test_the_same_members_get_the_same_partitions() -> None:
-    """Over groups that change at random, both assignors give what those of Kafka 4.3 give."""
+    """Over groups that change at random, all assignors give what those of Kafka 4.3 give."""
     rng = random.Random(848)
     questions: list[str] = []
     answers: list[str] = []
     for number in range(GROUP_COUNT):
-        group = Group(("uniform", "range")[number % 3 == 2], rng, rng.random() < 0.5)
+        assignor = ("uniform", "range", "simple", "simple")[number % 4]
+        group = Group(assignor, rng, rng.random() < 0.5)
         for _ in range(CHANGES):
             group.change()
             spec = group.spec()
-            assignment = ASSIGNORS[group.assignor](spec)
+            assignment = assigned(group.assignor, spec)
             questions.append(question(group.assignor, spec))
             answers.append(answer(assignment))
             group.take(assignment)

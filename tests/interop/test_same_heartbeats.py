@@ -8,17 +8,15 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from logstore.compat import TestBroker
 from logstore.compat.kafka.groups.consumer.messages import ConsumerGroupHeartbeatResponse
 from logstore.segments.kafka.internal_topics.consumer_group import TopicPartition
-from logstore.segments.kafka.internal_topics.schema import Message
 from tests.compat.kafka.groups.questioner import Line
 from tests.interop.conftest import new_topic, start_real
 from tests.interop.eventually import eventually
-from tests.interop.group_wire import GroupWire
+from tests.interop.group_wire import GroupWire, Numbered
 
 pytestmark = pytest.mark.interop
 
@@ -52,17 +50,17 @@ SECONDS_MAX = 60
 
 
 class Heard:
-    """What a broker answers; topics get numbers in place of the ids that it made up."""
+    """What a broker answers."""
 
     def __init__(self, wire: GroupWire) -> None:
         self.wire = wire
         self.answers: list[Any] = []
-        self._numbers: dict[uuid.UUID, int] = {}
+        self._numbered = Numbered()
 
     def beat(self, member: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatResponse:
         """Send a heartbeat and note the answer."""
         answer = self.wire.beat(fields.pop("group", "g"), member, epoch, **fields)
-        self.answers.append((member, epoch, self._plain(answer)))
+        self.answers.append((member, epoch, self._numbered.plain(answer)))
         return answer
 
     def describe(self, group: str = "g") -> None:
@@ -73,21 +71,7 @@ class Heard:
             return [seen[0]] if seen[0] == seen[2] else []
 
         (found,) = eventually(is_shown, what="a group at rest", seconds=SECONDS_MAX)
-        self.answers.append(("described", group, self._plain(found[0])))
-
-    def _plain(self, value: Any) -> Any:
-        if isinstance(value, uuid.UUID):
-            return self._numbers.setdefault(value, len(self._numbers))
-        if isinstance(value, Message):
-            return {
-                field.name: self._plain(getattr(value, field.name))
-                for field in attrs.fields(type(value))
-            }
-        if isinstance(value, tuple):
-            # Topics come in the order of their ids: the numbers follow the partitions instead.
-            parts = sorted(value, key=lambda part: -len(getattr(part, "partitions", ())))
-            return sorted((self._plain(part) for part in parts), key=str)
-        return value
+        self.answers.append(("described", group, self._numbered.plain(found[0])))
 
 
 def topic_of(answer: ConsumerGroupHeartbeatResponse) -> uuid.UUID:

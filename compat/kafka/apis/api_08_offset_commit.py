@@ -4,7 +4,7 @@ OffsetCommit (8): versions 2-10.
 * partitions that do not exist are refused one by one; the others go to the group's coordinator
 * a member must be in the current generation (25, 22, 82) and not between join and sync (27);
   without a generation anyone may commit to an empty or unknown group (simple consumers)
-* an unknown group with a generation: 69, before v9 22
+* an unknown group with a generation: 69, before v9 22; a share group: 69
 * metadata over ``offset.metadata.max.bytes``: 12 for that partition, the others are kept
 * v3: throttle time; v5: no retention time any more (2-4 may ask for one); v6: leader epoch
 * a member of a KIP-848 group must be in its epoch (25, 113), or have had the partitions in the
@@ -95,7 +95,7 @@ def _response(
             partition_class(
                 partition_index=partition.partition_index,
                 error_code=_told(
-                    errors.get((name, partition.partition_index), unknown), request.API_VERSION
+                    broker, request, errors.get((name, partition.partition_index), unknown)
                 ),
             )
             for partition in asked.partitions
@@ -105,7 +105,9 @@ def _response(
     return OffsetCommitResponse(version=request.API_VERSION, topics=topics)
 
 
-def _told(error: ErrorCode, version: int) -> ErrorCode:
-    if error is ErrorCode.GROUP_ID_NOT_FOUND and version < _FIRST_WITH_GROUP_NOT_FOUND:
+def _told(broker: Broker, request: OffsetCommitRequest, error: ErrorCode) -> ErrorCode:
+    is_old = request.API_VERSION < _FIRST_WITH_GROUP_NOT_FOUND
+    is_shared = request.group_id in broker.groups.share_groups
+    if error is ErrorCode.GROUP_ID_NOT_FOUND and is_old and not is_shared:
         return ErrorCode.ILLEGAL_GENERATION
     return error

@@ -4,10 +4,10 @@ FindCoordinator (10): versions 0-6.
 * one broker is the coordinator of everything: every group and every transactional id lives here
 * whoever looks for a coordinator brings the topic into being that it keeps its state in; where the
   disk refuses that: COORDINATOR_NOT_AVAILABLE
-* key type 0 group (the only one in v0), 1 transactional id, 2 share group; share groups are not
-  served and unknown types do not exist: INVALID_REQUEST
+* key type 0 group (the only one in v0), 1 transactional id, 2 share-partition, named as
+  group:topic id:partition; a key that is none, and unknown types: INVALID_REQUEST
 * v1: key type, throttle time, error message; v3: flexible; v4: several keys, an answer for each
-* v5: TRANSACTION_ABORTABLE may be answered, which does not happen here; v6: share groups
+* v5: TRANSACTION_ABORTABLE may be answered, which does not happen here; v6: share-partitions
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.topics.creation import internal_topic
-from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from logstore.compat.kafka.topics.names import (
+    GROUPS_TOPIC,
+    SHARE_GROUPS_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -32,8 +36,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FIRST_WITH_SEVERAL_KEYS = 4
+_FIRST_WITH_SHARE_PARTITIONS = 6
+_SHARE = 2
 #: the topic of the coordinator, by key type
-_TOPICS = {0: GROUPS_TOPIC, 1: TRANSACTIONS_TOPIC}
+_TOPICS = {0: GROUPS_TOPIC, 1: TRANSACTIONS_TOPIC, _SHARE: SHARE_GROUPS_TOPIC}
 
 
 def handle(
@@ -43,19 +49,24 @@ def handle(
     from kafka.protocol.metadata.find_coordinator import FindCoordinatorResponse
 
     version = request.API_VERSION
-    found = _found(broker, client, request.key_type)
     if version >= _FIRST_WITH_SEVERAL_KEYS:
         coordinators = [
-            FindCoordinatorResponse.Coordinator(key=key, **found)
+            FindCoordinatorResponse.Coordinator(
+                key=key, **_found(broker, client, request.key_type, key, version)
+            )
             for key in request.coordinator_keys
         ]
         return FindCoordinatorResponse(version=version, coordinators=coordinators)
+    found = _found(broker, client, request.key_type, request.key, version)
     # Kafka's habit: versions with a single key spell success out, later ones leave it empty.
     found["error_message"] = found["error_message"] or ErrorCode.NONE.name
     return FindCoordinatorResponse(version=version, **found)
 
 
-def _found(broker: Broker, client: Client, key_type: int) -> dict[str, Any]:
+def _found(broker: Broker, client: Client, key_type: int, key: str, version: int) -> dict[str, Any]:
+    if key_type == _SHARE and (version < _FIRST_WITH_SHARE_PARTITIONS or not _is_partition(key)):
+        text = "" if version >= _FIRST_WITH_SEVERAL_KEYS else "No share-partitions in this version."
+        return _none(ErrorCode.INVALID_REQUEST, text)
     if key_type not in _TOPICS:
         message = f"There is no coordinator for key type {key_type} here."
         return _none(ErrorCode.INVALID_REQUEST, message)
@@ -71,6 +82,13 @@ def _found(broker: Broker, client: Client, key_type: int) -> dict[str, Any]:
         "host": client.listener.advertised_host,
         "port": client.listener.advertised_port,
     }
+
+
+def _is_partition(key: str) -> bool:
+    """Tell whether a key has a group, which may have colons in it, a topic's id and a number."""
+    from logstore.compat.kafka.share_state.topic import is_coordinator_key
+
+    return is_coordinator_key(key)
 
 
 def _none(error: ErrorCode, message: str) -> dict[str, Any]:

@@ -47,7 +47,8 @@ def _described(
         if request.API_VERSION < _FIRST_WITH_GROUP_NOT_FOUND:
             error = ErrorCode.NONE
         else:
-            is_other = group_id in broker.groups.consumers.groups
+            groups = broker.groups
+            is_other = group_id in groups.consumer_groups or group_id in groups.share_groups
             what = "is not a classic group" if is_other else "not found"
             message = f"Group {group_id} {what}."
     is_known = error is ErrorCode.NONE

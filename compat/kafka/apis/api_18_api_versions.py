@@ -18,7 +18,7 @@ import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.features import NEW_IN_4_0, features_of
+from logstore.compat.kafka.features import NEW_IN_4_0, SHARE_VERSION, features_of
 from logstore.compat.kafka.framing import MalformedRequestError, Reader, framed
 from logstore.compat.kafka.registry import APIS, RawRequest
 from logstore.compat.kafka.writer import Writer
@@ -34,6 +34,8 @@ _KEY = 18
 _FLEXIBLE_FROM = 3
 _FIRST_WITH_LEVEL_0 = 4
 _SOFTWARE = re.compile(rb"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+#: what a member of a share group needs: ShareGroupHeartbeat, ShareFetch, ShareAcknowledge
+_SHARE_APIS = frozenset({76, 78, 79})
 _TAG_SUPPORTED, _TAG_EPOCH, _TAG_FINALIZED = 0, 1, 2
 
 
@@ -94,6 +96,8 @@ def _features(broker: Broker, version: int) -> dict[int, bytes]:
     features = features_of(broker.store.metadata.image.features)
     if broker.emulation is not None and not broker.emulation.has_features_of_4_0:
         features = [one for one in features if one.name not in NEW_IN_4_0]
+    if not _ranges(broker).keys() >= _SHARE_APIS:
+        features = [one for one in features if one.name != SHARE_VERSION]
     told = [one for one in features if one.level_min > 0 or version >= _FIRST_WITH_LEVEL_0]
     supported = Writer(is_flexible=True)
     supported.count(len(told))

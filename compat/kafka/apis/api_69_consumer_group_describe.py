@@ -10,13 +10,12 @@ ConsumerGroupDescribe (69): versions 0-1. KIP-848 groups as they stand.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, NOT_ASKED, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
+from logstore.compat.kafka.groups.consumer.described_assignment import described_assignment
 from logstore.compat.kafka.groups.consumer.exchange import (
     DescribedConsumerGroup,
     DescribedConsumerMember,
@@ -24,10 +23,8 @@ from logstore.compat.kafka.groups.consumer.exchange import (
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
-    DescribedAssignment,
     DescribedGroup,
     DescribedMember,
-    DescribedPartitions,
     answered,
     read_request,
 )
@@ -88,24 +85,7 @@ def _member(broker: Broker, described: DescribedConsumerMember) -> DescribedMemb
         client_host=member.client_host,
         subscribed_topic_names=tuple(sorted(member.subscribed_topic_names)),
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_assignment(broker, member.has()),
-        target_assignment=_assignment(broker, described.target),
+        assignment=described_assignment(broker, member.has()),
+        target_assignment=described_assignment(broker, described.target),
         member_type=_CLASSIC if member.is_classic else _CONSUMER,
-    )
-
-
-def _assignment(
-    broker: Broker, partitions: Mapping[uuid.UUID, Iterable[int]]
-) -> DescribedAssignment:
-    topics = ((broker.topic_by_id(topic_id), it) for topic_id, it in partitions.items())
-    return DescribedAssignment(
-        topic_partitions=tuple(
-            DescribedPartitions(
-                topic_id=uuid.UUID(bytes=topic.topic_id),
-                topic_name=topic.name,
-                partitions=tuple(sorted(indexes)),
-            )
-            for topic, indexes in topics
-            if topic is not None
-        )
     )

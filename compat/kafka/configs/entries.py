@@ -82,10 +82,13 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
 _UNLISTED = frozenset(
     {
         "group.consumer.regex.refresh.interval.ms",
+        "group.share.initialize.retry.interval.ms",
         "group.share.max.groups",
         "leader.imbalance.per.broker.percentage",
         "log.initial.task.delay.ms",
         "producer.id.expiration.check.interval.ms",
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        "share.coordinator.state.topic.prune.interval.ms",
     }
 )
 

@@ -1,8 +1,8 @@
 """
 The settings that a group can have of its own (resources of type 32).
 
-Most have a broker setting that gives their default, and those of consumer groups broker settings
-that bound them. Settings of share and streams groups are kept and shown; nothing here uses them.
+Most have a broker setting that gives their default, and broker settings that bound them. Settings
+of streams groups are kept and shown; nothing here uses them.
 
 Source: ``GroupConfig``, ``ConfigHelper``.
 """
@@ -156,7 +156,7 @@ def _default(name: str) -> int:
 
 
 def _of_broker(broker: Broker, name: str, default: int) -> int:
-    """Return a setting of the broker; those of share and streams groups have no other use."""
+    """Return a setting of the broker; those of streams groups have no other use."""
     if name in BROKER_CONFIG_KEYS:
         return broker.config.given.integer(name)
     return int(broker.dynamic_config.static.get(name, default))

@@ -17,22 +17,16 @@ import attrs
 from logstore.compat.kafka.connection import API_VERSIONS
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.messages import decoded, library_class
+from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.framing import framed
-from logstore.compat.kafka.groups.consumer.messages import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupHeartbeatResponse,
-    DescribedGroup,
-    answered,
-    read_request,
-)
+from logstore.compat.kafka.groups.consumer.messages import answered
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.registry import Api, RawRequest
 
-_FETCH, _GROUP_HEARTBEAT, _GROUP_DESCRIBE = 1, 68, 69
+_FETCH = 1
 #: the first version of Fetch with sessions
 _SESSIONS_SINCE = 7
 #: what a fetch says at its top, and not of partitions
@@ -67,10 +61,10 @@ def error_answer(
 ) -> list[Chunk] | None:
     """Return the frame that says so; None for a request that is not answered (acks 0)."""
     failure = _Failure(request.version, int(code), message or None)
-    if api.key == _GROUP_HEARTBEAT:
-        return answered(_failed_heartbeat(failure), request)
-    if api.key == _GROUP_DESCRIBE:
-        return answered(_failed_description(failure, request), request)
+    own = OWN_ANSWERS.get(api.key)
+    if own is not None:
+        error = {"error_code": failure.code, "error_message": failure.message}
+        return answered(own(request, error), request)
     asked = decoded(api, request)
     if getattr(asked, "acks", None) == 0:
         return None
@@ -99,35 +93,6 @@ def spoilt(api: Api, request: RawRequest, frame: bytes, code: ErrorCode, topic: 
     body: bytes = answer.encode(version=version)
     has_tags = request.is_flexible and api.key != API_VERSIONS  # whose header never has any
     return [framed(request.correlation_id, body, has_tags=has_tags)]
-
-
-def _failed_heartbeat(failure: _Failure) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(
-        error_code=failure.code,
-        error_message=failure.message,
-        member_id=None,
-        member_epoch=0,
-        heartbeat_interval_ms=0,
-        assignment=None,
-    )
-
-
-def _failed_description(failure: _Failure, request: RawRequest) -> ConsumerGroupDescribeResponse:
-    return ConsumerGroupDescribeResponse(
-        groups=tuple(
-            DescribedGroup(
-                error_code=failure.code,
-                error_message=failure.message,
-                group_id=group_id,
-                group_state="",
-                group_epoch=0,
-                assignment_epoch=0,
-                assignor_name="",
-                members=(),
-            )
-            for group_id in read_request(ConsumerGroupDescribeRequest, request).group_ids
-        )
-    )
 
 
 def _topics_of_session(broker: Broker, kind: Any, asked: Any) -> list[Any]:

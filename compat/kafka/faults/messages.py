@@ -12,12 +12,15 @@ from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatRequest,
     read_request,
 )
+from logstore.compat.kafka.groups.share.messages import ShareGroupHeartbeatRequest
 from logstore.compat.kafka.registry import Api, RawRequest
+from logstore.compat.kafka.share_reads.messages import ShareAcknowledgeRequest, ShareFetchRequest
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
 
-#: the library's modules of the APIs that are read by hand; it does not know 68 and 69
+#: the library's modules of the APIs that are read by hand; it does not know groups of KIP-848 and
+#: share groups
 _MODULES = {
     "Produce": "producer.produce",
     "Fetch": "consumer.fetch",
@@ -28,7 +31,8 @@ _MODULES = {
     "InitProducerId": "producer.transaction",
 }
 _TOPIC_FIELDS = ("name", "topic", "topic_name")
-_HEARTBEAT = 68
+_HEARTBEAT, _SHARE_HEARTBEAT = 68, 76
+_SHARE_FETCH, _SHARE_ACKNOWLEDGE = 78, 79
 
 
 def library_class(api: Api, kind: str) -> Any:
@@ -54,10 +58,27 @@ def topics_of(broker: Broker, api: Api, request: RawRequest) -> set[str]:
         return set(
             read_request(ConsumerGroupHeartbeatRequest, request).subscribed_topic_names or ()
         )
+    if api.key == _SHARE_HEARTBEAT:
+        return set(read_request(ShareGroupHeartbeatRequest, request).subscribed_topic_names or ())
+    if api.key in (_SHARE_FETCH, _SHARE_ACKNOWLEDGE):
+        return _shared_topics(broker, api, request)
     message = decoded(api, request)
     if message is None:
         return set()
     return {name for name in _names(broker, message) if name}
+
+
+def _shared_topics(broker: Broker, api: Api, request: RawRequest) -> set[str]:
+    """Return the topics of a share group's member, those of its session too."""
+    asked: ShareFetchRequest | ShareAcknowledgeRequest
+    if api.key == _SHARE_FETCH:
+        asked = read_request(ShareFetchRequest, request)
+    else:
+        asked = read_request(ShareAcknowledgeRequest, request)
+    topic_ids = {topic.topic_id.bytes for topic in asked.topics}
+    topic_ids |= broker.share_partitions.topic_ids_of(asked.group_id, asked.member_id)
+    topics = map(broker.topic_by_id, topic_ids)
+    return {topic.name for topic in topics if topic is not None}
 
 
 def _names(broker: Broker, message: Any) -> Iterator[str]:

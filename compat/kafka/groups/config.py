@@ -39,6 +39,9 @@ class GroupConfig:
     #: the ways to assign partitions; the first one is asked where members do not choose
     consumer_assignors: tuple[str, ...] = ASSIGNORS
     consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    #: KIP-932
+    share_group_max_size: int = 200
+    share_group_initialize_retry_interval_ms: int = 30_000
     #: how long a new member may wait for its first join to end (Kafka has no setting for it)
     new_member_join_timeout_ms: int = 300_000
 
@@ -68,6 +71,10 @@ class GroupConfig:
             consumer_assignors=_assignors(given),
             consumer_migration_policy=MigrationPolicy.of(
                 str(given["group.consumer.migration.policy"])
+            ),
+            share_group_max_size=given.integer("group.share.max.size"),
+            share_group_initialize_retry_interval_ms=given.integer(
+                "group.share.initialize.retry.interval.ms"
             ),
         )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.admission import admit
 from logstore.compat.kafka.groups.commit import Commit, metadata_fits
+from logstore.compat.kafka.groups.committed_offsets import CommittedOffsets
 from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.exchange import (
     NO_MEMBER_ID,
@@ -23,7 +24,7 @@ from logstore.compat.kafka.groups.exchange import (
     Synced,
 )
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.offset_table import OffsetTable, TopicPartition, offset_record
+from logstore.compat.kafka.groups.offset_table import TopicPartition, offset_record
 from logstore.compat.kafka.groups.offsets_log import (
     NO_PRODUCER_ID,
     CommittedOffset,
@@ -36,8 +37,8 @@ from logstore.compat.kafka.groups.offsets_log import (
     decode_key,
     decode_offset_commit_value,
     is_of_consumer_group,
+    is_of_share_group,
 )
-from logstore.compat.kafka.groups.pending_offsets import PendingOffsets
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.waiting import Later, Timer, Timers
 from logstore.host import Host
@@ -47,7 +48,13 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.groups.consumer.cluster import Cluster
     from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
     from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
+    from logstore.compat.kafka.groups.share.cluster import ShareCluster
+    from logstore.compat.kafka.groups.share.group import ShareGroup
+    from logstore.compat.kafka.groups.share.share_groups import ShareGroups
     from logstore.compat.kafka.transactions.markers import Marker
+
+
+_NO_OFFSETS: Mapping[TopicPartition, CommittedOffset] = {}
 
 
 class GroupCoordinator:
@@ -56,7 +63,7 @@ class GroupCoordinator:
 
     It starts out loading: :meth:`load` reads the log, and only then requests are served. Every
     method is one step that ends in a consistent state; :class:`Later` answers are given at the end
-    of a step. `groups` are the classic ones, `consumers` has those of KIP-848.
+    of a step. `groups` are the classic ones, `consumers` those of KIP-848, `shares` of KIP-932.
     Source: ``GroupCoordinatorService`` and ``GroupCoordinatorShard``.
     """
 
@@ -67,15 +74,17 @@ class GroupCoordinator:
         rng: random.Random,
         log: OffsetsLog,
         cluster: Cluster | None = None,
+        share_cluster: Callable[[], ShareCluster] | None = None,
     ) -> None:
         self.groups: dict[str, Group] = {}
         #: what every request is refused with: NONE while the coordinator serves
         self.refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self.surroundings = Surroundings(config, timers, rng, log)
         self.consumer_groups: dict[str, ConsumerGroup] = {}
+        self.share_groups: dict[str, ShareGroup] = {}
         self._cluster = cluster
-        self._offsets = OffsetTable()
-        self._pending = PendingOffsets()
+        self._share_cluster = share_cluster
+        self._offsets = CommittedOffsets()
         self._expiry_timer: Timer | None = None
 
     @cached_property
@@ -86,7 +95,18 @@ class GroupCoordinator:
 
         return ConsumerGroups(
             self.surroundings, self._cluster or MemoryCluster(), self.consumer_groups, self.groups,
-            lambda: self.refusal,
+            lambda: self.refusal, lambda group_id: group_id in self.share_groups,
+        )  # fmt: skip
+
+    @cached_property
+    def shares(self) -> ShareGroups:
+        """Who answers for the share groups of KIP-932; imported where there is such a group."""
+        from logstore.compat.kafka.groups.share.share_groups import ShareGroups
+
+        assert self._share_cluster is not None, "a coordinator without share groups"
+        return ShareGroups(
+            self.surroundings, self._share_cluster(), self.share_groups,
+            lambda group_id: self._any_group(group_id) is not None, lambda: self.refusal,
         )  # fmt: skip
 
     # coming and going
@@ -99,9 +119,10 @@ class GroupCoordinator:
         settings: BrokerSettings,
         log: OffsetsLog,
         cluster: Cluster,
+        share_cluster: Callable[[], ShareCluster],
     ) -> GroupCoordinator:
         """Return a coordinator that serves what `log` holds, with a broker's settings."""
-        coordinator = cls(GroupConfig.of(settings), timers, host.rng, log, cluster)
+        coordinator = cls(GroupConfig.of(settings), timers, host.rng, log, cluster, share_cluster)
         coordinator.load()
         return coordinator
 
@@ -123,6 +144,8 @@ class GroupCoordinator:
             group.rebalance.start_sessions()
         if self.consumer_groups:
             self.consumers.start_timers()
+        if self.share_groups:
+            self.shares.start_timers()
         self._expire_later()
         self.surroundings.answers.give()
 
@@ -136,8 +159,9 @@ class GroupCoordinator:
         self.groups.clear()
         if self.consumer_groups:
             self.consumers.close()
+        if self.share_groups:
+            self.shares.close()
         self._offsets.clear()
-        self._pending.clear()
         self.surroundings.answers.give()
 
     # membership
@@ -150,6 +174,9 @@ class GroupCoordinator:
         if error is ErrorCode.NONE and group is None:
             if (rival := self.consumer_groups.get(join.group_id)) and not rival.is_empty:
                 later.answer(self.consumers.classic_members.join(join))
+                return later
+            if join.group_id in self.share_groups:
+                later.answer(Joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID))
                 return later
             if join.member_id == NO_MEMBER_ID:
                 group, error = self._create(join.group_id)
@@ -271,7 +298,7 @@ class GroupCoordinator:
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> frozenset[TopicPartition]:
         """Return the partitions whose offset depends on a transaction that is still open."""
-        return frozenset(one for one in partitions if self._pending.is_held(group_id, one))
+        return frozenset(one for one in partitions if self._offsets.is_held(group_id, one))
 
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None
@@ -284,7 +311,7 @@ class GroupCoordinator:
         """
         if self.refusal is not ErrorCode.NONE:
             return self.refusal, {}
-        offsets = self._offsets.of_group(group_id) if self._any_group(group_id) else {}
+        offsets = self._offsets.of_group(group_id) if self._any_group(group_id) else _NO_OFFSETS
         wanted = offsets if partitions is None else partitions
         return ErrorCode.NONE, {partition: offsets.get(partition) for partition in wanted}
 
@@ -301,7 +328,7 @@ class GroupCoordinator:
         if not group.is_empty and not group.is_of_consumers:
             return ErrorCode.NON_EMPTY_GROUP, {}
         free = [one for one in partitions if not group.is_subscribed_to(one[0])]
-        error = self._forget(group_id, self._kept_or_pending(group_id, free))
+        error = self._forget(group_id, self._offsets.keys(group_id, free))
         if error is not ErrorCode.NONE:
             return error, {}
         codes = dict.fromkeys(partitions, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
@@ -309,15 +336,8 @@ class GroupCoordinator:
 
     def forget_partitions(self, topic: str, partitions: Iterable[int]) -> None:
         """Forget what all groups have committed in partitions that do not exist any more."""
-        wanted = list(partitions)
-        keys_of: dict[str, dict[OffsetCommitKey, None]] = {}
-        for key in (
-            *self._offsets.keys_of_topic(topic, wanted),
-            *self._pending.keys_of_topic(topic, wanted),
-        ):
-            keys_of.setdefault(key.group_id, {})[key] = None
-        for group_id, keys in keys_of.items():
-            self._forget(group_id, list(keys))
+        for group_id, keys in self._offsets.keys_of_topic(topic, partitions).items():
+            self._forget(group_id, keys)
 
     def partition_of(self, group_id: str) -> int:
         """Return the number of the partition of the log that the group lives in."""
@@ -341,20 +361,21 @@ class GroupCoordinator:
             return self.refusal, []
         wanted_states = {state.strip().lower() for state in states}
         wanted_types = {group_type.strip().lower() for group_type in types}
-        lines = [group.listed() for group in self._all_groups()]
+        lines = [one.listed() for one in (*self._all_groups(), *self.share_groups.values())]
         return ErrorCode.NONE, [one for one in lines if one.is_among(wanted_states, wanted_types)]
 
     def delete_group(self, group_id: str) -> ErrorCode:
         """Remove an empty group and its offsets."""
         if self.refusal is not ErrorCode.NONE:
             return self.refusal
+        if group_id in self.share_groups:
+            return self.shares.delete(group_id)
         group = self._any_group(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if not group.is_empty:
             return ErrorCode.NON_EMPTY_GROUP
-        kept = (*self._offsets.of_group(group_id), *self._pending.of_group(group_id))
-        return self._remove(group, dict.fromkeys(kept))
+        return self._remove(group, self._offsets.keys(group_id))
 
     def expire(self) -> None:
         """Forget offsets past their retention time, and empty groups that have none left."""
@@ -362,12 +383,8 @@ class GroupCoordinator:
         now_ms = self.surroundings.now_ms()
         for group in self._all_groups():
             expired, is_all = self._offsets.expired_keys(group, now_ms, config.offsets_retention_ms)
-            pending = set(self._pending.of_group(group.group_id))
-            if pending:  # what a transaction may change soon is left alone
-                is_all = False
-                expired = [key for key in expired if (key.topic, key.partition) not in pending]
             if is_all and group.is_idle:
-                self._remove(group, [(key.topic, key.partition) for key in expired])
+                self._remove(group, expired)
             else:
                 self._forget(group.group_id, expired)
         self._expire_later()
@@ -385,6 +402,8 @@ class GroupCoordinator:
         if about is None:
             if is_of_consumer_group(entry.key):
                 self.consumers.replay(entry.key, value)
+            elif is_of_share_group(entry.key):
+                self.shares.replay(entry.key, value)
         elif isinstance(about, GroupMetadataKey):
             self.groups.pop(about.group_id, None)
             if value is not None:
@@ -392,7 +411,7 @@ class GroupCoordinator:
                 group = Group.restored(about.group_id, kept, self.surroundings)
                 self.groups[about.group_id] = group
         elif value is None:
-            self._drop(about)
+            self._offsets.drop(about)
         elif entry.producer_id == NO_PRODUCER_ID:
             self._put(about, decode_offset_commit_value(value))
         else:
@@ -421,13 +440,12 @@ class GroupCoordinator:
 
     def _put(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
         self._offsets.put(key, committed)
-        self._pending.overtake(key)
         self._know(key.group_id)
 
     def _put_pending(
         self, partition: int, producer_id: int, key: OffsetCommitKey, committed: CommittedOffset
     ) -> None:
-        self._pending.put(partition, producer_id, key, committed)
+        self._offsets.put_pending(partition, producer_id, key, committed)
         self._know(key.group_id)
 
     def _know(self, group_id: str) -> None:
@@ -435,25 +453,8 @@ class GroupCoordinator:
             # The group of a simple consumer: it has offsets, and no record of its own.
             self.groups[group_id] = Group(group_id, self.surroundings)
 
-    def _drop(self, key: OffsetCommitKey) -> None:
-        self._offsets.remove(key)
-        self._pending.remove(key)
-
     def _end(self, end: TransactionEnd) -> None:
-        for key, committed in self._pending.end(
-            end.partition, end.producer_id, is_commit=end.is_commit
-        ):
-            self._offsets.put(key, committed)
-
-    def _kept_or_pending(
-        self, group_id: str, partitions: Iterable[TopicPartition]
-    ) -> list[OffsetCommitKey]:
-        kept = self._offsets.of_group(group_id)
-        return [
-            OffsetCommitKey(group_id, *one)
-            for one in partitions
-            if one in kept or self._pending.is_held(group_id, one)
-        ]
+        self._offsets.end(end)
 
     def _commit_error(self, commit: Commit) -> ErrorCode:
         if self.refusal is not ErrorCode.NONE:
@@ -467,6 +468,8 @@ class GroupCoordinator:
             )  # fmt: skip
         if commit.group_id in self.consumer_groups:
             return self.consumers.commit_error(commit)
+        if commit.group_id in self.share_groups:
+            return ErrorCode.GROUP_ID_NOT_FOUND
         if commit.generation_id < 0:
             return ErrorCode.NONE
         illegal = ErrorCode.ILLEGAL_GENERATION
@@ -476,18 +479,15 @@ class GroupCoordinator:
         error = self.surroundings.write(group_id, [offset_record(key, None) for key in keys])
         if error is ErrorCode.NONE:
             for key in keys:
-                self._drop(key)
+                self._offsets.drop(key)
         return error
 
-    def _remove(
-        self, group: Group | ConsumerGroup, partitions: Iterable[TopicPartition]
-    ) -> ErrorCode:
-        keys = self._kept_or_pending(group.group_id, partitions)
+    def _remove(self, group: Group | ConsumerGroup, keys: Sequence[OffsetCommitKey]) -> ErrorCode:
         records = [offset_record(key, None) for key in keys]
         error = self.surroundings.write(group.group_id, [*records, *group.tombstones()])
         if error is ErrorCode.NONE:
             for key in keys:
-                self._drop(key)
+                self._offsets.drop(key)
             if isinstance(group, Group):
                 del self.groups[group.group_id]
                 group.rebalance.die(ErrorCode.COORDINATOR_NOT_AVAILABLE)

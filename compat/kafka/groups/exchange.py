@@ -11,6 +11,7 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
+from logstore.compat.kafka.groups.share.states import ShareGroupState
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.waiting import Later
 
@@ -142,8 +143,8 @@ class ListedGroup:
 
     group_id: str
     protocol_type: str
-    state: GroupState | ConsumerGroupState
-    #: "classic" or "consumer"
+    state: GroupState | ConsumerGroupState | ShareGroupState
+    #: "classic", "consumer" or "share"
     group_type: str
 
     def is_among(self, states: Collection[str], types: Collection[str]) -> bool:

@@ -7,7 +7,8 @@ key     fields                            value
 0, 1    group, topic, partition           the committed offset, versions 0 to 4
 2       group                             the group with its members, versions 0 to 4
 3-8,16  KIP-848 groups                    see :mod:`~logstore.compat.kafka.groups.consumer`
-others  share and streams groups          passed over here
+10-15   share groups                      see :mod:`~logstore.compat.kafka.groups.share`
+others  streams groups                    passed over here
 ======  ================================  ================================================
 
 Keys and values start with their version (int16); a missing value is a tombstone. Values of
@@ -50,6 +51,7 @@ _OFFSET_KEY_TYPES = (0, 1)
 _OFFSET_KEY_TYPE = 1
 _GROUP_KEY_TYPE = 2
 _CONSUMER_GROUP_KEY_TYPES = frozenset({3, 4, 5, 6, 7, 8, 16})
+_SHARE_GROUP_KEY_TYPES = frozenset(range(10, 16))
 #: keys have one version; the number in front of one is its type
 _KEY_VERSION = 0
 _TYPE_BYTES = 2
@@ -223,6 +225,11 @@ def decode_key(data: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
 def is_of_consumer_group(key: bytes) -> bool:
     """Tell whether a record is about a group of KIP-848."""
     return int.from_bytes(key[:_TYPE_BYTES], "big") in _CONSUMER_GROUP_KEY_TYPES
+
+
+def is_of_share_group(key: bytes) -> bool:
+    """Tell whether a record is about a group of KIP-932."""
+    return int.from_bytes(key[:_TYPE_BYTES], "big") in _SHARE_GROUP_KEY_TYPES
 
 
 def encode_offset_commit_value(value: CommittedOffset, version: int | None = None) -> bytes:

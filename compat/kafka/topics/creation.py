@@ -20,6 +20,7 @@ from logstore.compat.kafka.topics.names import (
     GROUPS_TOPIC,
     INTERNAL_TOPICS,
     METADATA_TOPIC,
+    SHARE_GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,
     clash_of,
     flaw_of,
@@ -141,6 +142,15 @@ def automatic_shape(broker: Broker, name: str) -> tuple[int, dict[str, str]]:
             "min.insync.replicas": str(given.integer("transaction.state.log.min.isr")),
             "segment.bytes": str(given.integer("transaction.state.log.segment.bytes")),
             "unclean.leader.election.enable": "false",
+        }
+    if name == SHARE_GROUPS_TOPIC:
+        given = config.given
+        return given.integer("share.coordinator.state.topic.num.partitions"), {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(given.integer("share.coordinator.state.topic.min.isr")),
+            "retention.ms": "-1",
+            "segment.bytes": str(given.integer("share.coordinator.state.topic.segment.bytes")),
         }
     return BROKER_DEFAULT, {}
 

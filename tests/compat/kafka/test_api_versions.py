@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
-from logstore.compat.kafka.registry import APIS
+from logstore.compat.kafka.registry import APIS, Api
 from logstore.segments.kafka.cluster_metadata.release import parse_release
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.testing.simulated_host import SimulatedHost
@@ -78,7 +78,7 @@ def test_the_release_is_recognised() -> None:
 
 
 def test_features_are_only_what_is_served() -> None:
-    """Transactions are those of KIP-890, and there are groups of KIP-848."""
+    """Transactions are those of KIP-890, and there are groups of KIP-848 and share groups."""
     answer = Conversation().ask("ApiVersions", 4, **SOFTWARE)
     assert answer["supported_features"] == [
         {"name": "eligible.leader.replicas.version", "min_version": 0, "max_version": 1},
@@ -86,6 +86,7 @@ def test_features_are_only_what_is_served() -> None:
         {"name": "metadata.version", "min_version": 7, "max_version": 30},
         {"name": "group.version", "min_version": 0, "max_version": 1},
         {"name": "transaction.version", "min_version": 0, "max_version": 2},
+        {"name": "share.version", "min_version": 0, "max_version": 1},
     ]
     elr = "eligible.leader.replicas.version"
     assert answer["finalized_features"] == [
@@ -93,8 +94,27 @@ def test_features_are_only_what_is_served() -> None:
         {"name": "metadata.version", "max_version_level": 30, "min_version_level": 30},
         {"name": "group.version", "max_version_level": 1, "min_version_level": 1},
         {"name": "transaction.version", "max_version_level": 2, "min_version_level": 2},
+        {"name": "share.version", "max_version_level": 1, "min_version_level": 1},
     ]
     assert answer["finalized_features_epoch"] >= 0
+
+
+def test_share_groups_are_told_of_where_their_members_can_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The feature is in force in the metadata; clients hear of it with ShareFetch served, only."""
+    read = {78: "ShareFetch", 79: "ShareAcknowledge"}
+
+    def told() -> set[str]:
+        answer = Conversation().ask("ApiVersions", 4, **SOFTWARE)
+        lists = (answer["supported_features"], answer["finalized_features"])
+        return {one["name"] for features in lists for one in features}
+
+    for key, name in read.items():
+        monkeypatch.setitem(APIS, key, Api(key, name, 1, 2, flexible_from=0))
+    assert "share.version" in told()
+    monkeypatch.delitem(APIS, 78)
+    assert "share.version" not in told()
 
 
 def test_features_that_start_at_level_0_are_not_supported_in_version_3() -> None:

@@ -151,7 +151,13 @@ def test_the_broker_shows_its_settings() -> None:
     result = describe(conversation, BROKER, "1")
     assert result["error_code"] == 0
     settings = result["configs"]
-    internal = {"group.consumer.regex.refresh.interval.ms", "log.initial.task.delay.ms"}
+    internal = {
+        "group.consumer.regex.refresh.interval.ms",
+        "group.share.initialize.retry.interval.ms",
+        "log.initial.task.delay.ms",
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        "share.coordinator.state.topic.prune.interval.ms",
+    }
     older = {"group.share.max.groups", "leader.imbalance.per.broker.percentage"}
     hidden = internal | older | {"producer.id.expiration.check.interval.ms"}
     assert set(settings) == set(BROKER_CONFIG_KEYS) - hidden

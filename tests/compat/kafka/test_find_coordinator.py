@@ -24,9 +24,27 @@ def test_find_coordinator(version: int) -> None:
             assert (found["host"], found["port"]) == (HOST, PORT)
 
 
+@versions(10, at_least=6)
+def test_the_coordinator_of_a_share_partition(version: int) -> None:
+    """Its key has a group, in which colons may stand, a topic's id and a partition."""
+    topic_id = "AAAAAAAAAAAAAAAAAAAAAA"
+    keys = [f"g:{topic_id}:0", f"a:b:{topic_id}:12", f":{topic_id}:0", f"g:{topic_id}:x", "g:t:0"]
+    conversation = started()
+    answer = conversation.ask("FindCoordinator", version, key_type=2, coordinator_keys=keys)
+    told = [(one["error_code"], one["node_id"]) for one in answer["coordinators"]]
+    node_id = conversation.broker.node_id
+    assert told == [(0, node_id)] * 2 + [(ErrorCode.INVALID_REQUEST, -1)] * 3
+    topic = conversation.broker.topics["__share_group_state"]
+    assert len(topic.partitions) == 50
+    assert topic.settings == {
+        "cleanup.policy": "delete", "compression.type": "producer", "min.insync.replicas": "2",
+        "retention.ms": "-1", "segment.bytes": "104857600",
+    }  # fmt: skip
+
+
 @versions(10, at_least=1)
 def test_there_are_no_other_coordinators(version: int) -> None:
-    """Share groups (2) and unknown key types are an invalid request, with no broker named."""
+    """Unknown key types, and share-partitions (2) that are named wrongly or before v6."""
     for key_type in (2, 9):
         fields = {"coordinator_keys": ["a"]} if version >= 4 else {"key": "a"}
         answer = started().ask("FindCoordinator", version, key_type=key_type, **fields)

@@ -14,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.compat.kafka.groups.consumer import messages
+from logstore.compat.kafka.groups.share import messages as share_messages
 from logstore.compat.kafka.registry import APIS, Api
+from logstore.compat.kafka.share_reads import messages as read_messages
+from logstore.compat.kafka.share_state import messages as state_messages
 from tests.compat.kafka.conversation import Conversation, message_class
 
 #: messages of our own, which the library lacks
@@ -25,8 +28,36 @@ OURS = {
         messages.ConsumerGroupHeartbeatResponse,
         messages.ConsumerGroupDescribeRequest,
         messages.ConsumerGroupDescribeResponse,
+        share_messages.ShareGroupHeartbeatRequest,
+        share_messages.ShareGroupHeartbeatResponse,
+        share_messages.ShareGroupDescribeRequest,
+        share_messages.ShareGroupDescribeResponse,
+        share_messages.DescribeShareGroupOffsetsRequest,
+        share_messages.DescribeShareGroupOffsetsResponse,
+        share_messages.AlterShareGroupOffsetsRequest,
+        share_messages.AlterShareGroupOffsetsResponse,
+        share_messages.DeleteShareGroupOffsetsRequest,
+        share_messages.DeleteShareGroupOffsetsResponse,
+        read_messages.ShareFetchRequest,
+        read_messages.ShareFetchResponse,
+        read_messages.ShareAcknowledgeRequest,
+        read_messages.ShareAcknowledgeResponse,
+        state_messages.InitializeShareGroupStateRequest,
+        state_messages.ReadShareGroupStateRequest,
+        state_messages.ReadShareGroupStateResponse,
+        state_messages.WriteShareGroupStateRequest,
+        state_messages.DeleteShareGroupStateRequest,
+        state_messages.ReadShareGroupStateSummaryRequest,
+        state_messages.ReadShareGroupStateSummaryResponse,
     )
-}
+} | dict.fromkeys(
+    (
+        "InitializeShareGroupStateResponse",
+        "WriteShareGroupStateResponse",
+        "DeleteShareGroupStateResponse",
+    ),
+    state_messages.StateOutcomeResponse,
+)
 _OWN_NAMES = {name.removesuffix("Request").removesuffix("Response") for name in OURS}
 OWN_KEYS = sorted(key for key, api in APIS.items() if api.name in _OWN_NAMES)
 
@@ -145,11 +176,11 @@ def test_the_first_contact_needs_little() -> None:
     assert apis == [APIS[key].file for key in (0, 3, 18, 19, 22)]
 
 
-@pytest.mark.parametrize("key", [3, 18, 22, 68, 69])
+@pytest.mark.parametrize("key", [3, 18, 22, *OWN_KEYS])
 @given(data=st.data())
 def test_fuzz_requests_that_are_read_by_hand(key: int, data: st.DataObject) -> None:
     """Any bytes after a good header are answered, or close the connection; nothing else happens."""
-    version = data.draw(st.integers(0, APIS[key].version_max))
+    version = data.draw(st.integers(APIS[key].version_min, APIS[key].version_max))
     body = data.draw(st.binary(max_size=64))
     frame = b"\x00" + bytes([key, 0, version]) + b"\x00\x00\x00\x07\xff\xff"
     frame += (b"\x00" if APIS[key].is_flexible(version) else b"") + body

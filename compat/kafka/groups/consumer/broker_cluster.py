@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 class BrokerCluster:
     """Implements :class:`logstore.compat.kafka.groups.consumer.cluster.Cluster`."""
 
-    def __init__(self, store: KafkaStore) -> None:
+    def __init__(self, store: KafkaStore, rack: str | None = None) -> None:
         self._store = store
+        self._rack = rack
 
     def topic_named(self, name: str) -> TopicShape | None:
         """Return the topic of that name."""
-        return _shape(self._store.topics_by_name.get(name))
+        return self._shape(self._store.topics_by_name.get(name))
 
     def topic_with_id(self, topic_id: uuid.UUID) -> TopicShape | None:
         """Return the topic of that id."""
-        return _shape(self._store.topics_by_id.get(topic_id.bytes))
+        return self._shape(self._store.topics_by_id.get(topic_id.bytes))
 
     def topic_names(self) -> Collection[str]:
         """Return the names of all topics."""
@@ -38,6 +39,12 @@ class BrokerCluster:
         """Return the settings that a group has of its own."""
         return self._store.metadata.image.configs.get((ResourceType.GROUP, group_id), {})
 
+    def _shape(self, topic: Topic | None) -> TopicShape | None:
+        if topic is None:
+            return None
+        topic_id = uuid.UUID(bytes=topic.topic_id)
+        return TopicShape(topic.name, topic_id, len(topic.partitions), self._rack)
+
 
 def serves_consumer_groups(broker: Broker) -> bool:
     """Tell whether the cluster has turned such groups on, and nobody has turned them off here."""
@@ -45,9 +52,3 @@ def serves_consumer_groups(broker: Broker) -> bool:
     protocols = broker.config.given["group.coordinator.rebalance.protocols"]
     assert isinstance(protocols, tuple), "a list setting"
     return level > 0 and "consumer" in protocols
-
-
-def _shape(topic: Topic | None) -> TopicShape | None:
-    if topic is None:
-        return None
-    return TopicShape(topic.name, uuid.UUID(bytes=topic.topic_id), len(topic.partitions))

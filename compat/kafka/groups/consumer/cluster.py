@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
+import struct
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 import attrs
+
+from logstore.segments.kafka.xxh3 import xxh3_64
+
+_HASH_MAGIC = 0
 
 
 @attrs.frozen
@@ -17,6 +21,8 @@ class TopicShape:
     name: str
     topic_id: uuid.UUID
     partition_count: int
+    #: where the one replica of each partition stands, as far as the broker says so
+    rack: str | None = None
 
 
 class Cluster(Protocol):
@@ -71,16 +77,30 @@ def shapes_of(cluster: Cluster, names: Iterable[str]) -> dict[str, TopicShape]:
 
 def metadata_hash(shapes: Mapping[str, TopicShape]) -> int:
     """
-    Return a number that is another one once a topic comes, goes or grows; 0 without topics.
+    Return a number that is another one once a topic comes, goes, grows or moves; 0 without topics.
 
-    Kafka hashes the same things another way, so whoever takes over a group from the other one
-    works out its assignment once more, and comes to the same.
+    It is Kafka's own, so that whoever takes over a group does not take its topics for others.
+    Source: ``computeGroupHash`` and ``computeTopicHash`` of the group coordinator's ``Utils``.
     """
     if not shapes:
         return 0
-    digest = hashlib.blake2b(digest_size=8)
-    for name in sorted(shapes):
-        shape = shapes[name]
-        digest.update(shape.topic_id.bytes + shape.partition_count.to_bytes(4, "big"))
-        digest.update(name.encode() + b"\0")
-    return int.from_bytes(digest.digest(), "big", signed=True)
+    hashes = [_topic_hash(shapes[name]) for name in sorted(shapes)]
+    return xxh3_64(struct.pack(f"<{len(hashes)}q", *hashes))
+
+
+def _topic_hash(shape: TopicShape) -> int:
+    high, low = divmod(shape.topic_id.int, 1 << 64)
+    count, rack = shape.partition_count, shape.rack
+    replica = b"" if rack is None else struct.pack("<i", _length(rack)) + _text(rack)
+    data = struct.pack("<BQQ", _HASH_MAGIC, high, low) + _text(shape.name)
+    data += struct.pack("<i", count)
+    return xxh3_64(data + b"".join(struct.pack("<i", it) + replica for it in range(count)))
+
+
+def _text(text: str) -> bytes:
+    """Return a text as it is hashed: its UTF-16 units, and how many they are."""
+    return text.encode("utf-16-le") + struct.pack("<i", _length(text))
+
+
+def _length(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2

@@ -32,25 +32,21 @@ from logstore.compat.kafka.groups.consumer.heartbeat import (
     Outcome,
     told,
 )
-from logstore.compat.kafka.groups.consumer.member import (
-    JOINING,
-    LEAVING,
-    LEAVING_FOR_A_WHILE,
-    ConsumerMember,
-)
+from logstore.compat.kafka.groups.consumer.member import LEAVING_FOR_A_WHILE, ConsumerMember
 from logstore.compat.kafka.groups.consumer.member_timers import Deadline, MemberTimers
 from logstore.compat.kafka.groups.consumer.membership import (
     member_of,
     static_member,
     unknown_member,
 )
-from logstore.compat.kafka.groups.consumer.records import GroupChange
 from logstore.compat.kafka.groups.consumer.request_check import check_heartbeat
 from logstore.compat.kafka.groups.consumer.states import MemberState
 from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Left, MemberIdentity
 from logstore.compat.kafka.groups.group import Group
+from logstore.compat.kafka.groups.group_records import GroupChange, encoded
 from logstore.compat.kafka.groups.migration.classic_members import ClassicMembers
 from logstore.compat.kafka.groups.migration.upgrade import upgraded
+from logstore.compat.kafka.groups.modern_group import JOINING, LEAVING
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.schema import NO_ID
@@ -66,7 +62,8 @@ class ConsumerGroups:
     Owns the consumer groups of one coordinator.
 
     `classic` are the coordinator's other groups: one becomes a consumer group as soon as somebody
-    joins it as such, if it may. `refusal` tells what every request is refused with.
+    joins it as such, if it may. `refusal` tells what every request is refused with, `is_shared`
+    whether a share group has a name.
     """
 
     def __init__(
@@ -76,12 +73,14 @@ class ConsumerGroups:
         groups: dict[str, ConsumerGroup],
         classic: dict[str, Group],
         refusal: Callable[[], ErrorCode],
+        is_shared: Callable[[str], bool],
     ) -> None:
         self.groups = groups
         self._surroundings = surroundings
         self._cluster = cluster
         self._classic = classic
         self._refusal = refusal
+        self._is_shared = is_shared
         self._timers = MemberTimers(surroundings)
         #: answers those in the groups who speak the classic protocol
         self.classic_members = ClassicMembers(self, surroundings, cluster, classic, self._timers)
@@ -181,9 +180,11 @@ class ConsumerGroups:
         if group is not None:
             return group, []
         classic = self._classic.get(group_id)
-        if beat.member_epoch != JOINING:
-            what = "not found" if classic is None else "is not a consumer group"
-            name = "Consumer group" if classic is None else "Group"
+        is_shared = self._is_shared(group_id)
+        if beat.member_epoch != JOINING or is_shared:
+            is_other = is_shared or classic is not None
+            what = "is not a consumer group" if is_other else "not found"
+            name = "Group" if is_other else "Consumer group"
             raise RefusedRequestError(ErrorCode.GROUP_ID_NOT_FOUND, f"{name} {group_id} {what}.")
         if classic is None or classic.is_empty:
             return ConsumerGroup(group_id), []
@@ -281,7 +282,7 @@ class ConsumerGroups:
         group = self.groups.get(group_id)
         if group is not None:
             return group
-        is_other = group_id in self._classic
+        is_other = group_id in self._classic or self._is_shared(group_id)
         text = (
             f"Group {group_id} is not a consumer group."
             if is_other
@@ -364,7 +365,7 @@ class ConsumerGroups:
         group_id = group.group_id
         classic = self._classic.get(group_id)
         before = [] if classic is None else classic.tombstones()
-        written = [*before, *map(records.encoded, changes)]
+        written = [*before, *map(encoded, changes)]
         error = self._surroundings.write(group_id, written)
         if error is not ErrorCode.NONE:
             raise RefusedRequestError(error)

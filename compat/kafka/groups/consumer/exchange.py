@@ -5,13 +5,9 @@ from __future__ import annotations
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.member import (
-    NO_TARGET,
-    ConsumerMember,
-    Target,
-    TopicIdPartition,
-)
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
+from logstore.compat.kafka.groups.modern_group import NO_TARGET, Target, TopicIdPartition
 
 #: a timeout that a heartbeat does not tell
 UNTOLD_MS = -1

@@ -10,30 +10,28 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape
 from logstore.compat.kafka.groups.consumer.exchange import (
     DescribedConsumerGroup,
     DescribedConsumerMember,
 )
 from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
-from logstore.compat.kafka.groups.consumer.member import (
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember
+from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
+from logstore.compat.kafka.groups.exchange import ListedGroup
+from logstore.compat.kafka.groups.group_records import encoded
+from logstore.compat.kafka.groups.modern_group import (
     LEAVING,
     NO_TARGET,
-    ConsumerMember,
+    ModernGroup,
     Target,
     TopicIdPartition,
 )
-from logstore.compat.kafka.groups.consumer.records import GroupChange, ResolvedRegex
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
-from logstore.compat.kafka.groups.exchange import ListedGroup
 from logstore.compat.kafka.groups.offsets_log import GroupRecord
 from logstore.compat.kafka.groups.subscription import CONSUMER_PROTOCOL_TYPE
 
-#: that of a group in which nobody wants anything yet; it has no record
-_FIRST_EPOCH = 1
 
-
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup[ConsumerMember]):
     """
     The state of a consumer group; only :meth:`apply` changes it.
 
@@ -44,23 +42,7 @@ class ConsumerGroup:
     group_type = "consumer"
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = _FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = _FIRST_EPOCH
-        self.members: dict[str, ConsumerMember] = {}
-        self.targets: dict[str, Target] = {}
-        #: patterns and the topics that they mean
-        self.regexes: dict[str, ResolvedRegex] = {}
-        #: a release before 4.1 has left its view of the topics in the log
-        self.has_partition_metadata = False
-        #: the topics that were looked at last, to see whether they have changed; not in the log
-        self.seen_shapes: Mapping[str, TopicShape] | None = None
-        self.seen_topic_names: frozenset[str] | None = None
-        self._member_of_instance: dict[str, str] = {}
-        self._owners: dict[TopicIdPartition, str] = {}
-        self._subscribed_names: frozenset[str] | None = None
-        self._appliers: dict[int, Callable[[Any, Any], None]] = {
+        appliers: dict[int, Callable[[Any, Any], None]] = {
             records.EPOCH: self._apply_epoch,
             records.PARTITION_METADATA: self._apply_partition_metadata,
             records.MEMBER: self._apply_member,
@@ -69,13 +51,18 @@ class ConsumerGroup:
             records.CURRENT: self._apply_current,
             records.REGEX: self._apply_regex,
         }
+        super().__init__(group_id, appliers)
+        #: patterns and the topics that they mean
+        self.regexes: dict[str, ResolvedRegex] = {}
+        #: a release before 4.1 has left its view of the topics in the log
+        self.has_partition_metadata = False
+        #: the topics that were there last, to see whether patterns mean others; not in the log
+        self.seen_topic_names: frozenset[str] | None = None
+        self._member_of_instance: dict[str, str] = {}
+        self._owners: dict[TopicIdPartition, str] = {}
+        self._subscribed_names: frozenset[str] | None = None
 
     # what it is
-
-    @property
-    def is_empty(self) -> bool:
-        """Tell whether it has no members."""
-        return not self.members
 
     @property
     def is_idle(self) -> bool:
@@ -209,34 +196,13 @@ class ConsumerGroup:
     def tombstones(self) -> list[GroupRecord]:
         """Return what takes the group out of the log."""
         dead = records.no_group(self.group_id, list(self.members), list(self.regexes))
-        return [records.encoded(record) for record in dead]
+        return [encoded(record) for record in dead]
 
     # what its records change
-
-    def apply(self, record: GroupChange) -> None:
-        """Take in the next record."""
-        self._appliers[record.record_type](record.key, record.value)
-
-    def _apply_epoch(self, key: Any, value: Any) -> None:
-        del key
-        self.epoch = _FIRST_EPOCH if value is None else value.epoch
-        self.metadata_hash = 0 if value is None else value.metadata_hash
 
     def _apply_partition_metadata(self, key: Any, value: Any) -> None:
         del key
         self.has_partition_metadata = value is not None
-
-    def _apply_target_epoch(self, key: Any, value: Any) -> None:
-        del key
-        self.assignment_epoch = _FIRST_EPOCH if value is None else value.assignment_epoch
-
-    def _apply_target(self, key: Any, value: Any) -> None:
-        if value is None:
-            self.targets.pop(key.member_id, None)
-        else:
-            self.targets[key.member_id] = {
-                entry.topic_id: frozenset(entry.partitions) for entry in value.topic_partitions
-            }
 
     def _apply_regex(self, key: Any, value: Any) -> None:
         self._subscribed_names = None

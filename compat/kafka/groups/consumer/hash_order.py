@@ -8,8 +8,8 @@ ones must walk in the same order: by bucket, and within a bucket as they came.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
 
 from logstore.compat.kafka.groups.partitioning import java_hash
 
@@ -25,10 +25,22 @@ def members_in_order(member_ids: Iterable[str]) -> list[str]:
     return _walked(keys, java_hash, _grown_size(len(keys)))
 
 
+def names_in_order(names: Iterable[str]) -> list[str]:
+    """Return names in the order of a set made from a sorted list of them."""
+    keys = sorted(names)
+    return _walked(keys, java_hash, _copied_size(len(keys)))
+
+
 def topics_in_order(topic_ids: Iterable[uuid.UUID]) -> list[uuid.UUID]:
     """Return topic ids in the order of a map that they were put into one by one."""
     keys = list(topic_ids)
     return _walked(keys, _id_hash, _grown_size(len(keys)))
+
+
+def numbers_in_order(numbers: Iterable[int]) -> list[int]:
+    """Return numbers in the order of a map that they were put into one by one."""
+    keys = list(numbers)
+    return _walked(keys, int, _grown_size(len(keys)))
 
 
 def topic_set_in_order(topic_ids: Iterable[uuid.UUID], size: int) -> list[uuid.UUID]:
@@ -40,6 +52,56 @@ def partitions_in_order(partitions: Iterable[int]) -> list[int]:
     """Return partition numbers in the order of a set made from a sorted list of them."""
     keys = sorted(partitions)
     return _walked(keys, int, _copied_size(len(keys)))
+
+
+def partition_hash(partition: tuple[uuid.UUID, int]) -> int:
+    """Return the hash of a topic's id and a partition's number (Java's ``TopicIdPartition``)."""
+    topic_id, index = partition
+    return 31 * _id_hash(topic_id) + index
+
+
+class HashTable(Generic[KeyT]):
+    """
+    A set of keys that come and go, walked in Java's order: it grows and never shrinks.
+
+    `expected_count` is how many keys it was made for; None for a table of the usual size. Keys
+    that share a bucket stand as they came; a map that is filled by ``computeIfAbsent`` has each new
+    one in front of them (`adds_in_front`).
+    """
+
+    def __init__(
+        self,
+        hash_of: Callable[[KeyT], int],
+        expected_count: int | None = None,
+        *,
+        adds_in_front: bool = False,
+    ) -> None:
+        self._hash_of = hash_of
+        self._adds_in_front = adds_in_front
+        self._keys: dict[KeyT, None] = {}
+        wanted = 0 if expected_count is None else int((expected_count + 1) / 0.75 + 1)
+        self._size = _SIZE_MIN if expected_count is None else 1 << (wanted - 1).bit_length()
+
+    def __contains__(self, key: KeyT) -> bool:
+        return key in self._keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[KeyT]:
+        """Walk through the keys that are there now."""
+        keys = reversed(self._keys) if self._adds_in_front else self._keys
+        return iter(_walked(list(keys), self._hash_of, self._size))
+
+    def add(self, key: KeyT) -> None:
+        """Take a key in."""
+        self._keys[key] = None
+        while len(self._keys) > self._size * 3 // 4:
+            self._size *= 2
+
+    def remove(self, key: KeyT) -> None:
+        """Let go of a key."""
+        del self._keys[key]
 
 
 def _walked(keys: list[KeyT], hash_of: Callable[[KeyT], int], size: int) -> list[KeyT]:

@@ -28,16 +28,14 @@ from logstore.compat.kafka.groups.consumer.cluster import (
 )
 from logstore.compat.kafka.groups.consumer.exchange import UNTOLD_MS, ConsumerHeartbeat
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
-from logstore.compat.kafka.groups.consumer.member import (
-    ConsumerMember,
-    Target,
-    TopicIdPartition,
-)
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.membership import Newcomer
 from logstore.compat.kafka.groups.consumer.reconciliation import Reconciliation
-from logstore.compat.kafka.groups.consumer.records import GroupChange, ResolvedRegex
+from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
 from logstore.compat.kafka.groups.consumer.regexes import check_regex, resolved
 from logstore.compat.kafka.groups.consumer.target_assignment import new_target, topic_ids_wanted
+from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern_group import Target, TopicIdPartition
 
 
 @attrs.frozen

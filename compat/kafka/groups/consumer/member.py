@@ -7,45 +7,27 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.states import MemberState
+from logstore.compat.kafka.groups.modern_group import ModernMember, TopicIdPartition
 from logstore.segments.kafka.internal_topics.consumer_group import ClassicMemberMetadata
 
-#: the epoch of those who join or come back
-JOINING = 0
-#: the epoch of those who leave for good
-LEAVING = -1
 #: the epoch of a static member that will come back, and has its place kept
 LEAVING_FOR_A_WHILE = -2
 
-#: a topic's id and the number of one of its partitions
-TopicIdPartition = tuple[uuid.UUID, int]
 #: partitions by topic id, each with the epoch in which it was given
 HeldPartitions = Mapping[uuid.UUID, Mapping[int, int]]
-#: what a member shall have: partitions by topic id
-Target = Mapping[uuid.UUID, frozenset[int]]
-
-NO_TARGET: Target = {}
 
 
 @attrs.frozen
-class ConsumerMember:
+class ConsumerMember(ModernMember):
     """
-    A member as it is after the records that were applied; a change is a new one.
+    A member of a consumer group.
 
     `classic` is what a member that speaks the classic protocol has said there; None for others.
     Source: ``ConsumerGroupMember``.
     """
 
-    member_id: str
-    member_epoch: int = JOINING
-    previous_member_epoch: int = -1
-    state: MemberState = MemberState.STABLE
     instance_id: str | None = None
-    rack_id: str | None = None
     rebalance_timeout_ms: int = -1
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: frozenset[str] = frozenset()
     #: empty for none
     subscribed_topic_regex: str = ""
     server_assignor: str | None = None
@@ -57,14 +39,6 @@ class ConsumerMember:
     def is_classic(self) -> bool:
         """Tell whether it speaks the classic protocol."""
         return self.classic is not None
-
-    def in_epoch(self, epoch: int) -> ConsumerMember:
-        """Return it in another epoch, the one before noted."""
-        return attrs.evolve(self, member_epoch=epoch, previous_member_epoch=self.member_epoch)
-
-    def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Tell whether it has come as far as the target assignment."""
-        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def held(self) -> Iterator[TopicIdPartition]:
         """Yield every partition that nobody else may have: also what it has to give back."""

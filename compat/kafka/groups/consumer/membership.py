@@ -25,12 +25,9 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
 from logstore.compat.kafka.groups.consumer.exchange import ConsumerHeartbeat
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
-from logstore.compat.kafka.groups.consumer.member import (
-    JOINING,
-    LEAVING_FOR_A_WHILE,
-    ConsumerMember,
-)
-from logstore.compat.kafka.groups.consumer.records import GroupChange
+from logstore.compat.kafka.groups.consumer.member import LEAVING_FOR_A_WHILE, ConsumerMember
+from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern_group import JOINING
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 

@@ -24,13 +24,9 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.member import (
-    ConsumerMember,
-    HeldPartitions,
-    Target,
-    TopicIdPartition,
-)
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember, HeldPartitions
 from logstore.compat.kafka.groups.consumer.states import MemberState
+from logstore.compat.kafka.groups.modern_group import Target, TopicIdPartition
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 _Held = dict[uuid.UUID, dict[int, int]]

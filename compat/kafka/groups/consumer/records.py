@@ -11,15 +11,15 @@ from collections.abc import Collection, Mapping
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.member import ConsumerMember, HeldPartitions, Target
-from logstore.compat.kafka.groups.offsets_log import GroupRecord, GroupRecordError
-from logstore.segments.kafka.internal_topics.codec import (
-    MessageError,
-    decode_message,
-    decode_version,
-    decode_versioned,
-    encode_versioned,
+from logstore.compat.kafka.groups import group_records
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember, HeldPartitions
+from logstore.compat.kafka.groups.group_records import (
+    GroupChange,
+    RecordKinds,
+    of_group,
+    of_member,
 )
+from logstore.compat.kafka.groups.modern_group import Target
 from logstore.segments.kafka.internal_topics.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -34,7 +34,6 @@ from logstore.segments.kafka.internal_topics.consumer_group import (
     GroupTargetAssignmentMetadataValue,
     TopicPartition,
 )
-from logstore.segments.kafka.internal_topics.schema import Message
 
 EPOCH = 3
 PARTITION_METADATA = 4
@@ -43,7 +42,7 @@ TARGET_EPOCH = 6
 TARGET = 7
 CURRENT = 8
 REGEX = 16
-_KINDS: Mapping[int, tuple[type[Message], type[Message]]] = {
+_KINDS: RecordKinds = {
     EPOCH: (GroupKey, ConsumerGroupMetadataValue),
     PARTITION_METADATA: (GroupKey, ConsumerGroupPartitionMetadataValue),
     MEMBER: (GroupMemberKey, ConsumerGroupMemberMetadataValue),
@@ -52,19 +51,6 @@ _KINDS: Mapping[int, tuple[type[Message], type[Message]]] = {
     CURRENT: (GroupMemberKey, ConsumerGroupCurrentMemberAssignmentValue),
     REGEX: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 }
-
-#: keys and values have one version; the number in front of a key is its type
-_VERSION = 0
-_TYPE_BYTES = 2
-
-
-@attrs.frozen
-class GroupChange:
-    """A record, read: what of a group is so from now on, or is no more (None)."""
-
-    record_type: int
-    key: Message
-    value: Message | None = None
 
 
 @attrs.frozen
@@ -76,15 +62,6 @@ class ResolvedRegex:
     timestamp_ms: int
 
 
-def encoded(record: GroupChange) -> GroupRecord:
-    """Return a record as the log takes it."""
-    value = record.value
-    return (
-        encode_versioned(record.key, record.record_type),
-        None if value is None else encode_versioned(value, _VERSION),
-    )
-
-
 def decoded(key: bytes, value: bytes | None) -> GroupChange | None:
     """
     Return what a record of the log says about a consumer group, None if it is of another kind.
@@ -93,21 +70,13 @@ def decoded(key: bytes, value: bytes | None) -> GroupChange | None:
         GroupRecordError: it is of that kind and cannot be read.
 
     """
-    try:
-        kinds = _KINDS.get(decode_version(key))
-        if kinds is None:
-            return None
-        about = decode_message(kinds[0], key, _VERSION, _TYPE_BYTES)
-        told = None if value is None else decode_versioned(kinds[1], value)[1]
-    except MessageError as error:
-        raise GroupRecordError(str(error)) from error
-    return GroupChange(decode_version(key), about, told)
+    return group_records.decoded(_KINDS, key, value)
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupChange:
     """Return the record of a group's epoch."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return _of_group(EPOCH, group_id, value)
+    return of_group(EPOCH, group_id, value)
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> GroupChange:
@@ -115,7 +84,7 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> GroupChange:
     value = GroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
-    return _of_group(TARGET_EPOCH, group_id, value)
+    return of_group(TARGET_EPOCH, group_id, value)
 
 
 def target(group_id: str, member_id: str, partitions: Target) -> GroupChange:
@@ -126,7 +95,7 @@ def target(group_id: str, member_id: str, partitions: Target) -> GroupChange:
             for topic_id, indexes in partitions.items()
         )
     )
-    return _of_member(TARGET, group_id, member_id, value)
+    return of_member(TARGET, group_id, member_id, value)
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> GroupChange:
@@ -142,7 +111,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> GroupChange:
         server_assignor=member.server_assignor,
         classic_member_metadata=member.classic,
     )
-    return _of_member(MEMBER, group_id, member.member_id, value)
+    return of_member(MEMBER, group_id, member.member_id, value)
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> GroupChange:
@@ -154,7 +123,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> GroupChange:
         assigned_partitions=_held(member.assigned),
         partitions_pending_revocation=_held(member.pending_revocation),
     )
-    return _of_member(CURRENT, group_id, member.member_id, value)
+    return of_member(CURRENT, group_id, member.member_id, value)
 
 
 def resolved_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> GroupChange:
@@ -175,12 +144,12 @@ def no_regex(group_id: str, regex: str) -> GroupChange:
 
 def no_partition_metadata(group_id: str) -> GroupChange:
     """Return the tombstone of what releases before 4.1 kept of topics."""
-    return _of_group(PARTITION_METADATA, group_id)
+    return of_group(PARTITION_METADATA, group_id)
 
 
 def no_member(group_id: str, member_id: str) -> list[GroupChange]:
     """Return the tombstones of a member."""
-    return [_of_member(kind, group_id, member_id) for kind in (CURRENT, TARGET, MEMBER)]
+    return [of_member(kind, group_id, member_id) for kind in (CURRENT, TARGET, MEMBER)]
 
 
 def no_group(
@@ -188,13 +157,13 @@ def no_group(
 ) -> list[GroupChange]:
     """Return the tombstones of a group and of all that is in it."""
     return [
-        *(_of_member(CURRENT, group_id, member_id) for member_id in member_ids),
-        *(_of_member(TARGET, group_id, member_id) for member_id in member_ids),
-        _of_group(TARGET_EPOCH, group_id),
-        *(_of_member(MEMBER, group_id, member_id) for member_id in member_ids),
+        *(of_member(CURRENT, group_id, member_id) for member_id in member_ids),
+        *(of_member(TARGET, group_id, member_id) for member_id in member_ids),
+        of_group(TARGET_EPOCH, group_id),
+        *(of_member(MEMBER, group_id, member_id) for member_id in member_ids),
         *(no_regex(group_id, regex) for regex in regexes),
         no_partition_metadata(group_id),
-        _of_group(EPOCH, group_id),
+        of_group(EPOCH, group_id),
     ]
 
 
@@ -222,14 +191,3 @@ def _held(held: HeldPartitions) -> tuple[EpochTopicPartitions, ...]:
         )
         for topic_id, partitions in held.items()
     )
-
-
-def _of_group(kind: int, group_id: str, value: Message | None = None) -> GroupChange:
-    return GroupChange(kind, GroupKey(group_id=group_id), value)
-
-
-def _of_member(
-    kind: int, group_id: str, member_id: str, value: Message | None = None
-) -> GroupChange:
-    key = GroupMemberKey(group_id=group_id, member_id=member_id)
-    return GroupChange(kind, key, value)

@@ -17,8 +17,10 @@ from logstore.compat.kafka.groups.consumer.assignors.spec import Assignor, Group
 from logstore.compat.kafka.groups.consumer.assignors.uniform_assignor import assign_uniformly
 from logstore.compat.kafka.groups.consumer.cluster import Cluster, shapes_of
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
-from logstore.compat.kafka.groups.consumer.member import NO_TARGET, ConsumerMember, Target
-from logstore.compat.kafka.groups.consumer.records import GroupChange, ResolvedRegex
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember
+from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
+from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern_group import NO_TARGET, Target
 
 ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniformly, "range": assign_ranges}
 

@@ -41,10 +41,10 @@ from logstore.compat.kafka.groups.consumer.membership import (
     static_member,
     unknown_member,
 )
-from logstore.compat.kafka.groups.consumer.records import GroupChange
 from logstore.compat.kafka.groups.consumer.states import MemberState
 from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Join, Joined, Sync, Synced
 from logstore.compat.kafka.groups.group import Group
+from logstore.compat.kafka.groups.group_records import GroupChange, encoded
 from logstore.compat.kafka.groups.migration.downgrade import downgraded, may_downgrade
 from logstore.compat.kafka.groups.migration.embedded_protocol import (
     assignment_for,
@@ -203,7 +203,7 @@ class ClassicMembers:
         in_log = left if changes else group.members
         dead = records.no_group(group_id, list(in_log), list(group.regexes))
         shares = {one.member_id: one.assignment for one in classic.roster}
-        written = [*map(records.encoded, [*changes, *dead]), classic.record(shares)]
+        written = [*map(encoded, [*changes, *dead]), classic.record(shares)]
         error = self._surroundings.write(group_id, written)
         if error is not ErrorCode.NONE:
             raise RefusedRequestError(error)

@@ -5,25 +5,31 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import attrs
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.error_answers import error_answer
 from logstore.compat.kafka.faults.faulty_connection import SERVED_ALL_THE_SAME
 from logstore.compat.kafka.faults.messages import library_class
+from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from logstore.compat.kafka.groups.share import messages as share_messages
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
+from logstore.compat.kafka.share_reads import messages as read_messages
+from logstore.compat.kafka.share_state import messages as state_messages
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
+from logstore.segments.kafka.internal_topics.schema import ArrayOf, Message, empty, fields_of
 from tests.compat.kafka.conversation import Conversation, joined, plain
 
 CODE = ErrorCode.KAFKA_STORAGE_ERROR
 #: whose messages the library does not have
-BY_HAND = (68, 69)
+BY_HAND = tuple(OWN_ANSWERS)
 VERSIONS = [
     (api, version)
     for api in APIS.values()
@@ -78,6 +84,37 @@ def test_what_is_not_answered() -> None:
     body = kind(version=9, acks=0, timeout_ms=1, topic_data=[]).encode(version=9)
     request = RawRequest(9, 7, memoryview(body), 0, is_flexible=True)
     assert error_answer(Conversation().broker, APIS[0], request, CODE, "") is None
+
+
+@pytest.mark.parametrize("key", sorted(set(OWN_ANSWERS) - {68, 69}))
+def test_share_groups(key: int) -> None:
+    """Each of their APIs is answered with the code where it is told, and with no other."""
+    api, version = APIS[key], APIS[key].version_max
+    kinds: dict[str, Any] = {}
+    for messages in (share_messages, read_messages, state_messages):
+        kinds |= vars(messages)
+    asked = filled_of_ours(kinds[f"{api.name}Request"])
+    body = encode_message(asked, version)
+    request = RawRequest(version, 7, memoryview(body), 0, is_flexible=True)
+    answer = error_answer(Conversation().broker, api, request, CODE, "the disk is broken")
+    assert answer is not None
+    response = kinds.get(f"{api.name}Response", state_messages.StateOutcomeResponse)
+    told = decode_message(response, joined(answer), version, 9)
+    codes = {int(code) for code in re.findall(r"\berror_code=(-?\d+)", repr(told))}
+    assert codes == {CODE}, told
+
+
+def filled_of_ours(kind: type[Message]) -> Any:
+    """Return a message of our own with one element in each list."""
+    lists = {
+        field.name: (filled_of_ours(field.type.element),)
+        for field in fields_of(kind)
+        if isinstance(field.type, ArrayOf) and isinstance(field.type.element, type)
+        if issubclass(field.type.element, Message)
+    }
+    if "group_ids" in {field.name for field in fields_of(kind)}:
+        lists["group_ids"] = ("g",)
+    return attrs.evolve(empty(kind), **lists)
 
 
 def test_groups_of_the_new_protocol() -> None:

@@ -16,6 +16,7 @@ from logstore.segments.kafka.internal_topics.offset_commit import (
 )
 from logstore.segments.kafka.internal_topics.record_types import (
     GROUP_RECORDS,
+    SHARE_RECORDS,
     TRANSACTION_RECORDS,
     InternalRecord,
     RecordTypes,
@@ -31,6 +32,7 @@ from tests.segments.kafka.golden_case import GOLDEN
 _TOPICS: dict[str, RecordTypes] = {
     "__consumer_offsets": GROUP_RECORDS,
     "__transaction_state": TRANSACTION_RECORDS,
+    "__share_group_state": SHARE_RECORDS,
 }
 
 
@@ -66,8 +68,10 @@ def test_what_brokers_wrote_comes_out_byte_for_byte(topic: str) -> None:
             seen.add((record.record_type, record.version))
     if topic == "__transaction_state":
         assert seen == {(0, 0), (0, 1)}
+    elif topic == "__share_group_state":
+        assert seen == {(0, 0), (0, None), (1, 0)}
     else:
-        assert {kind for kind, _ in seen} == {1, 2, 3, 5, 6, 7, 8}
+        assert {kind for kind, _ in seen} == {1, 2, 3, 5, 6, 7, 8, *range(10, 16)}
         assert {(1, 3), (1, 4), (1, None), (2, 3), (2, None)} <= seen
 
 

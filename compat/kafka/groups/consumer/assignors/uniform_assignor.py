@@ -15,7 +15,7 @@ from logstore.compat.kafka.groups.consumer.hash_order import (
     topic_set_in_order,
     topics_in_order,
 )
-from logstore.compat.kafka.groups.consumer.member import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern_group import Target, TopicIdPartition
 
 _MutableTarget = dict[uuid.UUID, set[int]]
 

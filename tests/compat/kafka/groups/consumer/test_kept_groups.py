@@ -12,6 +12,7 @@ from logstore.compat.kafka.groups.consumer import records
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
+from logstore.compat.kafka.groups.group_records import encoded
 from logstore.compat.kafka.groups.offsets_log import GroupRecord, GroupRecordError
 from logstore.segments.kafka.internal_topics.consumer_group import EpochTopicPartitions
 from tests.compat.kafka.groups.consumer.rehearsal import (
@@ -149,7 +150,7 @@ def test_tombstones_of_what_is_not_there() -> None:
     """After compaction they may come alone, and mean nothing."""
     stage = ConsumerRehearsal({})
     dead = records.no_group("gone", ["A"], ["a.*"])
-    stage.log.records = [records.encoded(record) for record in dead]
+    stage.log.records = [encoded(record) for record in dead]
     stage.restart()
     assert stage.groups.consumers.groups == {}
 

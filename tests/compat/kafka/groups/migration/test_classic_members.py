@@ -8,9 +8,10 @@ import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
-from logstore.compat.kafka.groups.consumer.records import GroupChange, member_metadata
+from logstore.compat.kafka.groups.consumer.records import member_metadata
 from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
 from logstore.compat.kafka.groups.exchange import GroupProtocol, Synced
+from logstore.compat.kafka.groups.group_records import GroupChange
 from logstore.compat.kafka.groups.migration.policy import MigrationPolicy
 from logstore.compat.kafka.groups.offsets_log import TransactionalProducer
 from logstore.segments.kafka.internal_topics.codec import decode_version

@@ -1,0 +1,118 @@
+"""
+What a broker does by itself: checkpoints, flushes by time, retention, compaction.
+
+Each has its interval, in the broker's settings; what blocks is done off the loop where it may be.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from logstore.errors import LogStoreError
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+    from logstore.segments.kafka.compaction.cleaner import Cleaner
+
+_log = logging.getLogger(__name__)
+
+_PURGE_INTERVAL_MS = 1000
+_FLUSH_LOOK_INTERVAL_MS_MAX = 1000
+
+
+class Housekeeping:
+    """The periodic work of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._store = broker.store
+        self._cleaner: Cleaner | None = None
+
+    def start(self) -> None:
+        """Have it done from now on."""
+        config, store = self._broker.config, self._store
+        # Not aside: a recovery point that is written late could be that of a topic since deleted.
+        self._every(config.log_flush_offset_checkpoint_interval_ms, store.write_checkpoints)
+        self._every(
+            config.replica_high_watermark_checkpoint_interval_ms,
+            self._aside(store.high_watermark_checkpointing),
+        )
+        self._every(config.log_retention_check_interval_ms, store.retain)
+        self._every(config.producer_id_expiration_check_interval_ms, self._expire_producers)
+        self._every(_PURGE_INTERVAL_MS, self._aside(store.purging))
+        if config.log_cleaner_enable:
+            self._every(config.log_cleaner_backoff_ms, self._clean)
+        look_interval_ms = min(config.log_flush_scheduler_interval_ms, _FLUSH_LOOK_INTERVAL_MS_MAX)
+        self._every(look_interval_ms, self._flush_by_time)
+
+    def _clean(self) -> None:
+        """Compact what is due."""
+        if self._cleaner is None:
+            from logstore.compat.kafka.cleaner_process import place_for
+            from logstore.segments.kafka.compaction.cleaner import Cleaner
+            from logstore.segments.kafka.compaction.compaction_plan import CompactionLimits
+
+            broker, config = self._broker, self._broker.config
+            limits = CompactionLimits(
+                config.log_cleaner_dedupe_buffer_size, config.log_cleaner_io_buffer_load_factor
+            )
+            self._cleaner = Cleaner(
+                broker.host, self._store.directory, self._store.partitions,
+                lambda: broker.offload, limits, place_for(broker.host),
+            )  # fmt: skip
+        self._cleaner.clean()
+
+    def _every(self, interval_ms: int, call: Callable[[], object]) -> None:
+        timers = self._broker.timers
+        pause_ms = max(interval_ms, 1)  # 0 would be over and over again
+
+        def run() -> None:
+            timers.after(pause_ms, run)
+            try:
+                call()
+            except (LogStoreError, OSError) as error:  # a disk may be full now and not later
+                _log.error("%s: %s", self._store.directory, error)
+
+        timers.after(pause_ms, run)
+
+    def _aside(self, prepare: Callable[[], Callable[[], None] | None]) -> Callable[[], None]:
+        """Return a call that does what `prepare` returns, if anything, off the loop, in turn."""
+        is_running = False
+
+        def done(error: BaseException | None) -> None:
+            nonlocal is_running
+            is_running = False
+            if error is not None:  # a disk may be full now and not later
+                _log.error("%s: %s", self._store.directory, error)
+
+        def run() -> None:
+            nonlocal is_running
+            work = None if is_running else prepare()
+            if work is not None:
+                is_running = True
+                self._broker.offload(work, done)
+
+        return run
+
+    def _flush_by_time(self) -> None:
+        """Flush every partition whose ``flush.ms`` has passed with data not yet durable."""
+        now_ms = self._broker.host.clock.monotonic_ms()
+        for partition in self._store.partitions():
+            waited_ms = now_ms - partition.last_flush_ms
+            unflushed = partition.end_offset - partition.log.recovery_point
+            if partition.config.flush_policy.is_due_by_time(unflushed, waited_ms):
+                self._broker.flusher.flush(partition)
+
+    def _expire_producers(self) -> None:
+        """Forget, partition by partition, the producers that have been silent for too long."""
+        now_ms = self._broker.host.clock.wall_ms()
+        expiration_ms = self._broker.dynamic_config.integer("producer.id.expiration.ms")
+        for partition in self._store.partitions():
+            partition.expire_producers(now_ms, expiration_ms)
+
+    def close(self) -> None:
+        """End the cleaner."""
+        if self._cleaner is not None:
+            self._cleaner.close()
