@@ -53,6 +53,12 @@ from logstore.segments.kafka.record import check_structure, decode_records
 from logstore.segments.kafka.record_batch import RecordBatch, iterate_batches
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.kafka.groups.streams.rehearsal import (
+    StreamsRehearsal,
+    internal,
+    subtopology,
+    topology,
+)
 from tests.damage import damaged
 from tests.fuzzing import complaint, rounds
 
@@ -295,6 +301,23 @@ def read_recovery_points(fs: FileSystem, directory: str) -> object:
     return read_offset_checkpoint(fs, f"{directory}/{CHECKPOINT}")
 
 
+def streams_records() -> list[bytes]:
+    """Return the records that a streams group leaves, the length of its key before each."""
+    stage = StreamsRehearsal({"t": 2, "log": 2})
+    logged = subtopology("0", "t", state_changelog_topics=(internal("log"),))
+    members = [stage.member(name, topology(logged)) for name in ("A", "B")]
+    stage.rest(*members)
+    return [bytes([len(key)]) + key + (value or b"") for key, value in stage.log.records]
+
+
+def replay_streams_record(data: bytes) -> object:
+    """Let a coordinator take over one record of a streams group."""
+    key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
+    groups = StreamsRehearsal({}).groups.streams
+    groups.replay(key, value)
+    return groups
+
+
 CHECKPOINT = "recovery-point-offset-checkpoint"
 DECODERS = (
     Decoder("record batches", decode_all_batches, golden_batches),
@@ -353,6 +376,7 @@ DECODERS = (
     Decoder("share group", read_share_group, share_group_records),
     Decoder("group metadata", decode_group_metadata_value, group_metadata),
     Decoder("committed offset", decode_offset_commit_value, committed_offsets),
+    Decoder("streams group", lambda data: data and replay_streams_record(data), streams_records),
     Decoder("subscription", lambda data: subscribed_topics([data]), subscriptions),
     *(
         Decoder(

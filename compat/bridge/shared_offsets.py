@@ -133,7 +133,7 @@ class SharedCoordinator(GroupCoordinator):
         """Return a coordinator that serves what `log` and RocketMQ's table hold."""
         coordinator = cls(
             GroupConfig.of(broker.config), broker.timers, broker.host.rng, log,
-            BrokerCluster(broker.store, broker.config.broker_rack), broker.share_cluster,
+            BrokerCluster(broker.store, broker.dynamic_config), broker.share_cluster,
         )  # fmt: skip
         coordinator.share(shared)
         return coordinator

@@ -287,10 +287,10 @@ class Broker:
         from logstore.compat.kafka.groups.coordinator import GroupCoordinator
         from logstore.compat.kafka.groups.topic import GroupsTopic
 
+        cluster = BrokerCluster(self.store, self.dynamic_config)
         return GroupCoordinator.from_config(
-            self.host, self.timers, self.config, GroupsTopic(self),
-            BrokerCluster(self.store, self.config.broker_rack), self.share_cluster,
-        )  # fmt: skip
+            self.host, self.timers, self.config, GroupsTopic(self), cluster, self.share_cluster
+        )
 
     def share_cluster(self) -> ShareCluster:
         """Return what share groups must know of this broker."""

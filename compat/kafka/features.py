@@ -2,8 +2,9 @@
 The versioned features (KIP-584) that ApiVersions tells of: only what this broker really serves.
 
 A feature that is absent counts as level 0 for every client. ``group.version`` 1 says that there are
-groups of KIP-848; ``transaction.version`` 2 makes Java and franz-go use the protocol of KIP-890;
-``share.version`` 1 lets Java read in share groups, and is told only where that is served.
+groups of KIP-848, ``streams.version`` 1 that there are those of KIP-1071; ``transaction.version`` 2
+makes Java and franz-go use the protocol of KIP-890; ``share.version`` 1 lets Java read in share
+groups. Each is told only where it is served.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ _TRANSACTION_VERSION_MAX = 2
 #: consumer groups whose coordinator assigns partitions (KIP-848)
 GROUP_VERSION = "group.version"
 _GROUP_VERSION_MAX = 1
+#: streams groups, whose coordinator assigns tasks (KIP-1071)
+STREAMS_VERSION = "streams.version"
+_STREAMS_VERSION_MAX = 1
 #: share groups (KIP-932)
 SHARE_VERSION = "share.version"
 _SHARE_VERSION_MAX = 1
@@ -30,7 +34,15 @@ KRAFT_VERSION = "kraft.version"
 #: replicas that hold every committed record are counted (KIP-966)
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 #: what brokers before 4.0 did not tell of
-NEW_IN_4_0 = frozenset({TRANSACTION_VERSION, GROUP_VERSION, ELIGIBLE_LEADER_REPLICAS_VERSION})
+NEW_IN_4_0 = frozenset(
+    {
+        TRANSACTION_VERSION,
+        GROUP_VERSION,
+        SHARE_VERSION,
+        STREAMS_VERSION,
+        ELIGIBLE_LEADER_REPLICAS_VERSION,
+    }
+)
 
 
 class Feature(NamedTuple):
@@ -48,6 +60,7 @@ _SERVED = (
     (KRAFT_VERSION, 0, 1),
     (METADATA_VERSION, _METADATA_VERSION_MIN, _METADATA_VERSION_4_3),
     (GROUP_VERSION, 0, _GROUP_VERSION_MAX),
+    (STREAMS_VERSION, 0, _STREAMS_VERSION_MAX),
     (TRANSACTION_VERSION, 0, _TRANSACTION_VERSION_MAX),
     (SHARE_VERSION, 0, _SHARE_VERSION_MAX),
 )

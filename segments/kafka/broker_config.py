@@ -25,6 +25,7 @@ from logstore.segments.kafka.coordinator_config_keys import (
     GROUP_KEYS,
     OFFSET_KEYS,
     SHARE_KEYS,
+    STREAMS_KEYS,
     TRANSACTION_KEYS,
 )
 
@@ -40,6 +41,7 @@ BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = {
         GROUP_KEYS,
         OFFSET_KEYS,
         SHARE_KEYS,
+        STREAMS_KEYS,
         TRANSACTION_KEYS,
     )
     for key in keys
@@ -59,7 +61,6 @@ ACCEPTED_FAMILIES: Mapping[str, str] = {
     "follower.fetch.": "how followers fetch from tiered logs",
     "group.coordinator.": "the group coordinator",
     "group.share.": "share groups",
-    "group.streams.": "streams groups",
     "initial.broker.registration.timeout.ms": "joining the cluster",
     "inter.broker.protocol.version": "versions between brokers; until 3.9",
     "internal.metadata.": "the metadata log",

@@ -124,6 +124,26 @@ SHARE_KEYS = (
           "How often done share fetches are swept from the waiting ones."),
 )  # fmt: skip
 
+STREAMS_KEYS = (
+    _key("group.streams.session.timeout.ms", _INT, 45000, "Session timeout of a member.", 1),
+    _key("group.streams.min.session.timeout.ms", _INT, 45000, "Shortest that a group may set.", 1),
+    _key("group.streams.max.session.timeout.ms", _INT, 60000, "Longest that a group may set.", 1),
+    _key("group.streams.heartbeat.interval.ms", _INT, 5000, "Time between heartbeats.", 1),
+    _key("group.streams.min.heartbeat.interval.ms", _INT, 5000,
+         "Shortest that a group may set.", 1),
+    _key("group.streams.max.heartbeat.interval.ms", _INT, 15000,
+         "Longest that a group may set.", 1),
+    _key("group.streams.max.size", _INT, INT_MAX, "Members of a streams group.", 1),
+    _key("group.streams.num.standby.replicas", _INT, 0, "Copies of a task's state.", 0),
+    _key("group.streams.max.standby.replicas", _INT, 2, "Most that a group may set.", 0),
+    _key("group.streams.initial.rebalance.delay.ms", _INT, 3000,
+         "How long a new group waits for more members.", 0),
+    _key("group.streams.assignment.interval.ms", _INT, 1000, "Time between assignments.", 0),
+    _key("group.streams.min.assignment.interval.ms", _INT, 0, "Shortest that a group may set.", 0),
+    _key("group.streams.max.assignment.interval.ms", _INT, 15000,
+         "Longest that a group may set.", 0),
+)  # fmt: skip
+
 TRANSACTION_KEYS = (
     _key("transaction.max.timeout.ms", _INT, 900000, "Longest timeout of a transaction.", 1),
     _key("transactional.id.expiration.ms", _INT, 604800000,

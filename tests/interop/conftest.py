@@ -60,11 +60,15 @@ def missing(reason: str) -> NoReturn:
 
 
 def start_real(
-    directory: Path, version: str = VERSION, settings: dict[str, object] | None = None
+    directory: Path,
+    version: str = VERSION,
+    settings: dict[str, object] | None = None,
+    as_is: Path | None = None,
 ) -> KafkaPeer:
     """Return a started real Kafka, or end the test as `missing` says."""
     try:
-        return KafkaPeer(version, directory, settings=SETTINGS | (settings or {})).start()
+        wanted = SETTINGS | (settings or {})
+        return KafkaPeer(version, directory, settings=wanted, as_is=as_is).start()
     except PeerUnavailable as reason:
         missing(str(reason))
 
@@ -175,7 +179,8 @@ def create_topic(topic_name: str) -> CreateTopic:
 #: These ask a broker and end. What produces or consumes has hooks that only the end of a JVM runs.
 IN_ONE_JVM = {
     "BrokerApiVersionsCommand", "ClusterTool", "ConsumerGroupCommand", "DeleteRecordsCommand",
-    "GetOffsetShell", "LogDirsCommand", "ShareGroupCommand", "TopicCommand",
+    "GetOffsetShell", "LogDirsCommand", "ShareGroupCommand", "StreamsGroupCommand",
+    "TopicCommand",
     "kafka.admin.ConfigCommand",
 }  # fmt: skip
 

@@ -49,6 +49,7 @@ START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
 
 _POM = Path(__file__).with_name("kafka_peer.xml")
+_STREAMS_POM = Path(__file__).with_name("kafka_streams.xml")
 _TOOL_PACKAGES = ("org/apache/kafka/tools/", "kafka/tools/", "kafka/admin/")
 _LOG4J2 = """\
 <Configuration status="error"><Appenders><Console name="out" target="SYSTEM_ERR">
@@ -74,6 +75,14 @@ def fetch(version: str) -> str:
     profile = "log4j2" if _logs_with_log4j2(version) else "reload4j"
     options = [f"-Dkafka.version={version}", "-P", profile]
     return class_path(f"Kafka {version}", _POM, options, _cache_directory(version))
+
+
+def fetch_streams(version: str) -> str:
+    """Return the class path of Kafka Streams, which a broker does without; raises as `fetch`."""
+    version = VERSIONS.get(version, version)
+    options = [f"-Dkafka.version={version}"]
+    cache = _cache_directory(version) / "streams"
+    return class_path(f"Kafka Streams {version}", _STREAMS_POM, options, cache)
 
 
 def free_port_pair() -> int:

@@ -6,7 +6,8 @@ OffsetFetch (9): versions 1-10.
 * topics null (v2 and later): everything that the group has committed
 * v2: error of the whole group (v1 repeats it for each partition); v3: throttle time
 * v5: leader epoch; v6: flexible; v7: require stable; v8: several groups
-* v9: member id and epoch, which are looked at for KIP-848 groups (25, 113); v10: topics by id (100)
+* v9: member id and epoch, which are looked at for KIP-848 and streams groups (25, 113)
+* v10: topics by id (100)
 * with require stable an offset that an open transaction may change is 88, to be asked for again
 """
 
@@ -100,7 +101,7 @@ def _answer_groups(broker: Broker, request: OffsetFetchRequest) -> OffsetFetchRe
         is_stable = request.require_stable
         error, found = _look_up(broker, group.group_id, topics, is_stable=is_stable)
         if error is ErrorCode.NONE and request.API_VERSION >= _FIRST_WITH_EPOCHS:
-            error = broker.groups.consumers.fetch_error(
+            error = broker.groups.others.fetch_error(
                 group.group_id, group.member_id, group.member_epoch
             )
         answered = [

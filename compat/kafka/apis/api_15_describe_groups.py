@@ -48,7 +48,7 @@ def _described(
             error = ErrorCode.NONE
         else:
             groups = broker.groups
-            is_other = group_id in groups.consumer_groups or group_id in groups.share_groups
+            is_other = groups.others.has(group_id)
             what = "is not a classic group" if is_other else "not found"
             message = f"Group {group_id} {what}."
     is_known = error is ErrorCode.NONE

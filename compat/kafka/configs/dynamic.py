@@ -35,7 +35,13 @@ EVERY_BROKER = ""
 _LOG_DEFAULTS = frozenset(family[0].name for family in TOPIC_CONFIG_SYNONYMS.values())
 
 #: looked up with :meth:`DynamicConfig.integer` at every use
-_ASKED_FOR = frozenset({"group.share.assignment.interval.ms", "producer.id.expiration.ms"})
+_ASKED_FOR = frozenset(
+    {
+        "group.share.assignment.interval.ms",
+        "group.streams.assignment.interval.ms",
+        "producer.id.expiration.ms",
+    }
+)
 
 _WITHOUT_EFFECT = frozenset(
     {
@@ -75,7 +81,6 @@ _FIXED_FAMILIES = tuple(
 #: the dynamic ones of families that are fixed otherwise
 _TAKEN = frozenset(
     {
-        "group.streams.assignment.interval.ms",
         "share.coordinator.cached.buffer.max.bytes",
     }
 )

@@ -1,8 +1,7 @@
 """
 The settings that a group can have of its own (resources of type 32).
 
-Most have a broker setting that gives their default, and broker settings that bound them. Settings
-of streams groups are kept and shown; nothing here uses them.
+Most have a broker setting that gives their default, and broker settings that bound them.
 
 Source: ``GroupConfig``, ``ConfigHelper``.
 """

@@ -19,8 +19,8 @@ from logstore.compat.kafka.share_reads.messages import ShareAcknowledgeRequest, 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
 
-#: the library's modules of the APIs that are read by hand; it does not know groups of KIP-848 and
-#: share groups
+#: the library's modules of the APIs that are read by hand; it does not know groups of KIP-848,
+#: share and streams groups
 _MODULES = {
     "Produce": "producer.produce",
     "Fetch": "consumer.fetch",
@@ -31,7 +31,7 @@ _MODULES = {
     "InitProducerId": "producer.transaction",
 }
 _TOPIC_FIELDS = ("name", "topic", "topic_name")
-_HEARTBEAT, _SHARE_HEARTBEAT = 68, 76
+_HEARTBEAT, _SHARE_HEARTBEAT, _STREAMS_HEARTBEAT = 68, 76, 88
 _SHARE_FETCH, _SHARE_ACKNOWLEDGE = 78, 79
 
 
@@ -58,6 +58,8 @@ def topics_of(broker: Broker, api: Api, request: RawRequest) -> set[str]:
         return set(
             read_request(ConsumerGroupHeartbeatRequest, request).subscribed_topic_names or ()
         )
+    if api.key == _STREAMS_HEARTBEAT:
+        return _topics_of_topology(request)
     if api.key == _SHARE_HEARTBEAT:
         return set(read_request(ShareGroupHeartbeatRequest, request).subscribed_topic_names or ())
     if api.key in (_SHARE_FETCH, _SHARE_ACKNOWLEDGE):
@@ -79,6 +81,14 @@ def _shared_topics(broker: Broker, api: Api, request: RawRequest) -> set[str]:
     topic_ids |= broker.share_partitions.topic_ids_of(asked.group_id, asked.member_id)
     topics = map(broker.topic_by_id, topic_ids)
     return {topic.name for topic in topics if topic is not None}
+
+
+def _topics_of_topology(request: RawRequest) -> set[str]:
+    from logstore.compat.kafka.groups.streams.messages import StreamsGroupHeartbeatRequest
+
+    topology = read_request(StreamsGroupHeartbeatRequest, request).topology
+    subtopologies = () if topology is None else topology.subtopologies
+    return {topic for one in subtopologies for topic in one.source_topics}
 
 
 def _names(broker: Broker, message: Any) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from logstore.compat.kafka.groups.consumer import messages as of_consumers
 from logstore.compat.kafka.groups.consumer.messages import read_request
 from logstore.compat.kafka.groups.share import messages as of_shares
+from logstore.compat.kafka.groups.streams import messages as of_streams
 from logstore.compat.kafka.share_reads import messages as of_reads
 from logstore.compat.kafka.share_state import messages as of_state
 
@@ -103,6 +104,18 @@ def _changes(asked_as: type[Any]) -> Callable[[RawRequest, Error], Message]:
 
 
 #: who fails a request of an API, by its key
+def _streams_heartbeat(request: RawRequest, error: Error) -> Message:
+    del request
+    return of_streams.StreamsGroupHeartbeatResponse(**error)
+
+
+def _streams_describe(request: RawRequest, error: Error) -> Message:
+    group_ids = read_request(of_streams.StreamsGroupDescribeRequest, request).group_ids
+    kind = of_streams.DescribedGroup
+    groups = tuple(kind(group_id=group_id, **error) for group_id in group_ids)
+    return of_streams.StreamsGroupDescribeResponse(groups=groups)
+
+
 OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
     68: _consumer_heartbeat,
     69: _consumer_describe,
@@ -121,6 +134,8 @@ OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
         of_state.ReadShareGroupStateSummaryRequest, of_state.ReadShareGroupStateSummaryResponse,
         of_state.TopicSummary, of_state.PartitionSummary,
     ),
+    88: _streams_heartbeat,
+    89: _streams_describe,
     90: _describe_offsets,
     91: _alter_offsets,
     92: _delete_offsets,

@@ -14,8 +14,8 @@ from logstore.compat.kafka.groups.offsets_log import (
 from logstore.compat.kafka.groups.pending_offsets import PendingOffsets
 
 if TYPE_CHECKING:
-    from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
     from logstore.compat.kafka.groups.group import Group
+    from logstore.compat.kafka.groups.other_groups import OtherGroup
 
 
 class CommittedOffsets:
@@ -83,7 +83,7 @@ class CommittedOffsets:
         return {group_id: list(keys) for group_id, keys in keys_of.items()}
 
     def expired_keys(
-        self, group: Group | ConsumerGroup, now_ms: int, retention_ms: int
+        self, group: Group | OtherGroup, now_ms: int, retention_ms: int
     ) -> tuple[list[OffsetCommitKey], bool]:
         """Return what has outlived its retention time, and whether that is all of the group's."""
         expired, is_all = self._offsets.expired_keys(group, now_ms, retention_ms)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -36,9 +35,8 @@ from logstore.compat.kafka.groups.offsets_log import (
     decode_group_metadata_value,
     decode_key,
     decode_offset_commit_value,
-    is_of_consumer_group,
-    is_of_share_group,
 )
+from logstore.compat.kafka.groups.other_groups import OtherGroups
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.waiting import Later, Timer, Timers
 from logstore.host import Host
@@ -47,10 +45,10 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.configs.settings import BrokerSettings
     from logstore.compat.kafka.groups.consumer.cluster import Cluster
     from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
-    from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
+    from logstore.compat.kafka.groups.other_groups import OtherGroup
     from logstore.compat.kafka.groups.share.cluster import ShareCluster
-    from logstore.compat.kafka.groups.share.group import ShareGroup
     from logstore.compat.kafka.groups.share.share_groups import ShareGroups
+    from logstore.compat.kafka.groups.streams.streams_groups import StreamsGroups
     from logstore.compat.kafka.transactions.markers import Marker
 
 
@@ -63,7 +61,7 @@ class GroupCoordinator:
 
     It starts out loading: :meth:`load` reads the log, and only then requests are served. Every
     method is one step that ends in a consistent state; :class:`Later` answers are given at the end
-    of a step. `groups` are the classic ones, `consumers` those of KIP-848, `shares` of KIP-932.
+    of a step. `groups` are the classic ones, `others` has the others.
     Source: ``GroupCoordinatorService`` and ``GroupCoordinatorShard``.
     """
 
@@ -80,34 +78,28 @@ class GroupCoordinator:
         #: what every request is refused with: NONE while the coordinator serves
         self.refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self.surroundings = Surroundings(config, timers, rng, log)
-        self.consumer_groups: dict[str, ConsumerGroup] = {}
-        self.share_groups: dict[str, ShareGroup] = {}
-        self._cluster = cluster
-        self._share_cluster = share_cluster
+        self.others = OtherGroups(
+            self.surroundings, cluster, share_cluster, self.groups, lambda: self.refusal
+        )
+        self.consumer_groups = self.others.consumer_groups
+        self.share_groups = self.others.share_groups
         self._offsets = CommittedOffsets()
         self._expiry_timer: Timer | None = None
 
-    @cached_property
+    @property
     def consumers(self) -> ConsumerGroups:
-        """Who answers for the groups of KIP-848; imported where there is such a group."""
-        from logstore.compat.kafka.groups.consumer.cluster import MemoryCluster
-        from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
+        """Who answers for the groups of KIP-848."""
+        return self.others.consumers
 
-        return ConsumerGroups(
-            self.surroundings, self._cluster or MemoryCluster(), self.consumer_groups, self.groups,
-            lambda: self.refusal, lambda group_id: group_id in self.share_groups,
-        )  # fmt: skip
-
-    @cached_property
+    @property
     def shares(self) -> ShareGroups:
-        """Who answers for the share groups of KIP-932; imported where there is such a group."""
-        from logstore.compat.kafka.groups.share.share_groups import ShareGroups
+        """Who answers for the share groups of KIP-932."""
+        return self.others.shares
 
-        assert self._share_cluster is not None, "a coordinator without share groups"
-        return ShareGroups(
-            self.surroundings, self._share_cluster(), self.share_groups,
-            lambda group_id: self._any_group(group_id) is not None, lambda: self.refusal,
-        )  # fmt: skip
+    @property
+    def streams(self) -> StreamsGroups:
+        """Who answers for the streams groups of KIP-1071."""
+        return self.others.streams
 
     # coming and going
 
@@ -142,10 +134,7 @@ class GroupCoordinator:
         self.refusal = ErrorCode.NONE
         for group in list(self.groups.values()):
             group.rebalance.start_sessions()
-        if self.consumer_groups:
-            self.consumers.start_timers()
-        if self.share_groups:
-            self.shares.start_timers()
+        self.others.start_timers()
         self._expire_later()
         self.surroundings.answers.give()
 
@@ -157,10 +146,7 @@ class GroupCoordinator:
         for group in self.groups.values():
             group.rebalance.die(ErrorCode.NOT_COORDINATOR)
         self.groups.clear()
-        if self.consumer_groups:
-            self.consumers.close()
-        if self.share_groups:
-            self.shares.close()
+        self.others.close()
         self._offsets.clear()
         self.surroundings.answers.give()
 
@@ -172,11 +158,8 @@ class GroupCoordinator:
         error = self._join_error(join)
         group = None if error else self.groups.get(join.group_id)
         if error is ErrorCode.NONE and group is None:
-            if (rival := self.consumer_groups.get(join.group_id)) and not rival.is_empty:
-                later.answer(self.consumers.classic_members.join(join))
-                return later
-            if join.group_id in self.share_groups:
-                later.answer(Joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID))
+            if self.others.refuses_classic(join.group_id):
+                later.answer(self.others.join(join))
                 return later
             if join.member_id == NO_MEMBER_ID:
                 group, error = self._create(join.group_id)
@@ -391,19 +374,16 @@ class GroupCoordinator:
 
     # what the steps are made of
 
-    def _any_group(self, group_id: str) -> Group | ConsumerGroup | None:
-        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+    def _any_group(self, group_id: str) -> Group | OtherGroup | None:
+        return self.groups.get(group_id) or self.others.get(group_id)
 
-    def _all_groups(self) -> list[Group | ConsumerGroup]:
-        return [*self.groups.values(), *self.consumer_groups.values()]
+    def _all_groups(self) -> list[Group | OtherGroup]:
+        return [*self.groups.values(), *self.others.all()]
 
     def _replay(self, entry: ReplayedRecord) -> None:
         about, value = decode_key(entry.key), entry.value
         if about is None:
-            if is_of_consumer_group(entry.key):
-                self.consumers.replay(entry.key, value)
-            elif is_of_share_group(entry.key):
-                self.shares.replay(entry.key, value)
+            self.others.replay(entry.key, value)
         elif isinstance(about, GroupMetadataKey):
             self.groups.pop(about.group_id, None)
             if value is not None:
@@ -430,11 +410,11 @@ class GroupCoordinator:
 
     def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
         group = Group(group_id, self.surroundings)
-        rival = self.consumer_groups.get(group_id)
+        rival = self.others.get(group_id)
         dead = [] if rival is None else rival.tombstones()
         if error := self.surroundings.write(group_id, [*dead, group.record({})]):
             return None, error
-        self.consumer_groups.pop(group_id, None)
+        self.others.forget(group_id)
         self.groups[group_id] = group
         return group, error
 
@@ -466,10 +446,8 @@ class GroupCoordinator:
                 commit.member_id, commit.group_instance_id, commit.generation_id,
                 is_transactional=is_transactional,
             )  # fmt: skip
-        if commit.group_id in self.consumer_groups:
-            return self.consumers.commit_error(commit)
-        if commit.group_id in self.share_groups:
-            return ErrorCode.GROUP_ID_NOT_FOUND
+        if self.others.has(commit.group_id):
+            return self.others.commit_error(commit)
         if commit.generation_id < 0:
             return ErrorCode.NONE
         illegal = ErrorCode.ILLEGAL_GENERATION
@@ -482,7 +460,7 @@ class GroupCoordinator:
                 self._offsets.drop(key)
         return error
 
-    def _remove(self, group: Group | ConsumerGroup, keys: Sequence[OffsetCommitKey]) -> ErrorCode:
+    def _remove(self, group: Group | OtherGroup, keys: Sequence[OffsetCommitKey]) -> ErrorCode:
         records = [offset_record(key, None) for key in keys]
         error = self.surroundings.write(group.group_id, [*records, *group.tombstones()])
         if error is ErrorCode.NONE:
@@ -492,7 +470,7 @@ class GroupCoordinator:
                 del self.groups[group.group_id]
                 group.rebalance.die(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             else:
-                self.consumers.forget(group.group_id)
+                self.others.forget(group.group_id)
         return error
 
     def _expire_later(self) -> None:

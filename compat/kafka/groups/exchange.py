@@ -13,12 +13,15 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
 from logstore.compat.kafka.groups.share.states import ShareGroupState
 from logstore.compat.kafka.groups.states import GroupState
+from logstore.compat.kafka.groups.streams.states import StreamsGroupState
 from logstore.compat.waiting import Later
 
 #: The generation of those who are in none.
 NO_GENERATION = -1
 #: The member id of those who have none yet.
 NO_MEMBER_ID = ""
+#: by what a filter finds a state, where that is not its name in small letters
+_FILTER_WORDS = {"NotReady": "not_ready"}
 
 AnswerT = TypeVar("AnswerT")
 
@@ -143,13 +146,14 @@ class ListedGroup:
 
     group_id: str
     protocol_type: str
-    state: GroupState | ConsumerGroupState | ShareGroupState
-    #: "classic", "consumer" or "share"
+    state: GroupState | ConsumerGroupState | ShareGroupState | StreamsGroupState
+    #: "classic", "consumer", "share" or "streams"
     group_type: str
 
     def is_among(self, states: Collection[str], types: Collection[str]) -> bool:
         """Tell whether it is in one of these states and of these types; none of them means any."""
-        has_state = not states or self.state.value.lower() in states
+        name = self.state.value
+        has_state = not states or _FILTER_WORDS.get(name, name.lower()) in states
         return has_state and (not types or self.group_type in types)
 
 

@@ -15,7 +15,7 @@ from logstore.compat.kafka.groups.offsets_log import (
 )
 
 if TYPE_CHECKING:
-    from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
+    from logstore.compat.kafka.groups.other_groups import OtherGroup
 
 #: A topic's name and the index of one of its partitions.
 TopicPartition = tuple[str, int]
@@ -65,7 +65,7 @@ class OffsetTable:
             yield from self.keys(group_id, wanted)
 
     def expired_keys(
-        self, group: Group | ConsumerGroup, now_ms: int, retention_ms: int
+        self, group: Group | OtherGroup, now_ms: int, retention_ms: int
     ) -> tuple[list[OffsetCommitKey], bool]:
         """
         Return what has outlived its retention time, and whether that is all that the group has.

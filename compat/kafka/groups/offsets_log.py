@@ -8,7 +8,7 @@ key     fields                            value
 2       group                             the group with its members, versions 0 to 4
 3-8,16  KIP-848 groups                    see :mod:`~logstore.compat.kafka.groups.consumer`
 10-15   share groups                      see :mod:`~logstore.compat.kafka.groups.share`
-others  streams groups                    passed over here
+17-23   streams groups                    see :mod:`~logstore.compat.kafka.groups.streams`
 ======  ================================  ================================================
 
 Keys and values start with their version (int16); a missing value is a tombstone. Values of
@@ -52,6 +52,7 @@ _OFFSET_KEY_TYPE = 1
 _GROUP_KEY_TYPE = 2
 _CONSUMER_GROUP_KEY_TYPES = frozenset({3, 4, 5, 6, 7, 8, 16})
 _SHARE_GROUP_KEY_TYPES = frozenset(range(10, 16))
+_STREAMS_GROUP_KEY_TYPES = frozenset({17, 19, 20, 21, 22, 23})
 #: keys have one version; the number in front of one is its type
 _KEY_VERSION = 0
 _TYPE_BYTES = 2
@@ -230,6 +231,11 @@ def is_of_consumer_group(key: bytes) -> bool:
 def is_of_share_group(key: bytes) -> bool:
     """Tell whether a record is about a group of KIP-932."""
     return int.from_bytes(key[:_TYPE_BYTES], "big") in _SHARE_GROUP_KEY_TYPES
+
+
+def is_of_streams_group(key: bytes) -> bool:
+    """Tell whether a record is about a group of KIP-1071."""
+    return int.from_bytes(key[:_TYPE_BYTES], "big") in _STREAMS_GROUP_KEY_TYPES
 
 
 def encode_offset_commit_value(value: CommittedOffset, version: int | None = None) -> bytes:

@@ -78,13 +78,14 @@ def test_the_release_is_recognised() -> None:
 
 
 def test_features_are_only_what_is_served() -> None:
-    """Transactions are those of KIP-890, and there are groups of KIP-848 and share groups."""
+    """Transactions are those of KIP-890, groups those of KIP-848, KIP-1071 and KIP-932."""
     answer = Conversation().ask("ApiVersions", 4, **SOFTWARE)
     assert answer["supported_features"] == [
         {"name": "eligible.leader.replicas.version", "min_version": 0, "max_version": 1},
         {"name": "kraft.version", "min_version": 0, "max_version": 1},
         {"name": "metadata.version", "min_version": 7, "max_version": 30},
         {"name": "group.version", "min_version": 0, "max_version": 1},
+        {"name": "streams.version", "min_version": 0, "max_version": 1},
         {"name": "transaction.version", "min_version": 0, "max_version": 2},
         {"name": "share.version", "min_version": 0, "max_version": 1},
     ]
@@ -93,6 +94,7 @@ def test_features_are_only_what_is_served() -> None:
         {"name": elr, "max_version_level": 1, "min_version_level": 1},
         {"name": "metadata.version", "max_version_level": 30, "min_version_level": 30},
         {"name": "group.version", "max_version_level": 1, "min_version_level": 1},
+        {"name": "streams.version", "max_version_level": 1, "min_version_level": 1},
         {"name": "transaction.version", "max_version_level": 2, "min_version_level": 2},
         {"name": "share.version", "max_version_level": 1, "min_version_level": 1},
     ]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from logstore.compat.kafka.groups.consumer import messages
 from logstore.compat.kafka.groups.share import messages as share_messages
+from logstore.compat.kafka.groups.streams import messages as streams_messages
 from logstore.compat.kafka.registry import APIS, Api
 from logstore.compat.kafka.share_reads import messages as read_messages
 from logstore.compat.kafka.share_state import messages as state_messages
@@ -49,6 +50,10 @@ OURS = {
         state_messages.DeleteShareGroupStateRequest,
         state_messages.ReadShareGroupStateSummaryRequest,
         state_messages.ReadShareGroupStateSummaryResponse,
+        streams_messages.StreamsGroupHeartbeatRequest,
+        streams_messages.StreamsGroupHeartbeatResponse,
+        streams_messages.StreamsGroupDescribeRequest,
+        streams_messages.StreamsGroupDescribeResponse,
     )
 } | dict.fromkeys(
     (

@@ -12,6 +12,7 @@ from logstore.segments.kafka.cluster_metadata.image import ResourceType
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.configs.dynamic import DynamicConfig
     from logstore.segments.kafka.store import KafkaStore
     from logstore.segments.kafka.topic import Topic
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 class BrokerCluster:
     """Implements :class:`logstore.compat.kafka.groups.consumer.cluster.Cluster`."""
 
-    def __init__(self, store: KafkaStore, rack: str | None = None) -> None:
+    def __init__(self, store: KafkaStore, config: DynamicConfig) -> None:
         self._store = store
-        self._rack = rack
+        self._config = config
+        self._rack = config.value_of("broker.rack") or None
 
     def topic_named(self, name: str) -> TopicShape | None:
         """Return the topic of that name."""
@@ -39,6 +41,10 @@ class BrokerCluster:
         """Return the settings that a group has of its own."""
         return self._store.metadata.image.configs.get((ResourceType.GROUP, group_id), {})
 
+    def integer(self, name: str) -> int:
+        """Return the value that a setting of the broker has now."""
+        return self._config.integer(name)
+
     def _shape(self, topic: Topic | None) -> TopicShape | None:
         if topic is None:
             return None
@@ -48,7 +54,11 @@ class BrokerCluster:
 
 def serves_consumer_groups(broker: Broker) -> bool:
     """Tell whether the cluster has turned such groups on, and nobody has turned them off here."""
-    level = broker.store.metadata.image.features.get(GROUP_VERSION, 0)
+    return serves_groups(broker, "consumer", GROUP_VERSION)
+
+
+def serves_groups(broker: Broker, kind: str, feature: str) -> bool:
+    """Tell whether the cluster has turned groups of a kind on, and nobody has turned them off."""
     protocols = broker.config.given["group.coordinator.rebalance.protocols"]
     assert isinstance(protocols, tuple), "a list setting"
-    return level > 0 and "consumer" in protocols
+    return broker.store.metadata.image.features.get(feature, 0) > 0 and kind in protocols

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 import attrs
+from xxhash import xxh3_64_digest
 
-from logstore.segments.kafka.xxh3 import xxh3_64
+from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 
 _HASH_MAGIC = 0
 
@@ -44,6 +45,10 @@ class Cluster(Protocol):
         """Return the settings that a group has of its own, by Kafka's names."""
         ...
 
+    def integer(self, name: str) -> int:
+        """Return the value that a setting of the broker has now."""
+        ...
+
 
 class MemoryCluster:
     """A cluster that is what somebody says, for tests and for coordinators without topics."""
@@ -51,6 +56,8 @@ class MemoryCluster:
     def __init__(self) -> None:
         self.topics: dict[str, TopicShape] = {}
         self.group_settings: dict[str, dict[str, str]] = {}
+        #: those that are not the default
+        self.broker_settings: dict[str, int] = {}
 
     def topic_named(self, name: str) -> TopicShape | None:
         """Return the topic of that name."""
@@ -67,6 +74,11 @@ class MemoryCluster:
     def settings_of_group(self, group_id: str) -> Mapping[str, str]:
         """Return the settings that a group has of its own."""
         return self.group_settings.get(group_id, {})
+
+    def integer(self, name: str) -> int:
+        """Return the value that a setting of the broker has."""
+        default = BROKER_CONFIG_KEYS[name].default
+        return self.broker_settings.get(name, int(default or 0))
 
 
 def shapes_of(cluster: Cluster, names: Iterable[str]) -> dict[str, TopicShape]:
@@ -85,7 +97,7 @@ def metadata_hash(shapes: Mapping[str, TopicShape]) -> int:
     if not shapes:
         return 0
     hashes = [_topic_hash(shapes[name]) for name in sorted(shapes)]
-    return xxh3_64(struct.pack(f"<{len(hashes)}q", *hashes))
+    return _hashed(struct.pack(f"<{len(hashes)}q", *hashes))
 
 
 def _topic_hash(shape: TopicShape) -> int:
@@ -94,7 +106,7 @@ def _topic_hash(shape: TopicShape) -> int:
     replica = b"" if rack is None else struct.pack("<i", _length(rack)) + _text(rack)
     data = struct.pack("<BQQ", _HASH_MAGIC, high, low) + _text(shape.name)
     data += struct.pack("<i", count)
-    return xxh3_64(data + b"".join(struct.pack("<i", it) + replica for it in range(count)))
+    return _hashed(data + b"".join(struct.pack("<i", it) + replica for it in range(count)))
 
 
 def _text(text: str) -> bytes:
@@ -104,3 +116,8 @@ def _text(text: str) -> bytes:
 
 def _length(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
+
+
+def _hashed(data: bytes) -> int:
+    """Return XXH3 of 64 bits, signed as Java's numbers are."""
+    return int.from_bytes(xxh3_64_digest(data), "big", signed=True)

@@ -62,8 +62,8 @@ class ConsumerGroups:
     Owns the consumer groups of one coordinator.
 
     `classic` are the coordinator's other groups: one becomes a consumer group as soon as somebody
-    joins it as such, if it may. `refusal` tells what every request is refused with, `is_shared`
-    whether a share group has a name.
+    joins it as such, if it may. `refusal` tells what every request is refused with, `is_taken`
+    whether a group of yet another kind has an id.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class ConsumerGroups:
         groups: dict[str, ConsumerGroup],
         classic: dict[str, Group],
         refusal: Callable[[], ErrorCode],
-        is_shared: Callable[[str], bool],
+        is_taken: Callable[[str], bool],
     ) -> None:
         self.groups = groups
         self._surroundings = surroundings
         self._cluster = cluster
         self._classic = classic
         self._refusal = refusal
-        self._is_shared = is_shared
+        self._is_taken = is_taken
         self._timers = MemberTimers(surroundings)
         #: answers those in the groups who speak the classic protocol
         self.classic_members = ClassicMembers(self, surroundings, cluster, classic, self._timers)
@@ -180,11 +180,11 @@ class ConsumerGroups:
         if group is not None:
             return group, []
         classic = self._classic.get(group_id)
-        is_shared = self._is_shared(group_id)
-        if beat.member_epoch != JOINING or is_shared:
-            is_other = is_shared or classic is not None
-            what = "is not a consumer group" if is_other else "not found"
-            name = "Group" if is_other else "Consumer group"
+        is_taken = self._is_taken(group_id)
+        if is_taken or beat.member_epoch != JOINING:
+            is_there = classic is not None or is_taken
+            what = "is not a consumer group" if is_there else "not found"
+            name = "Group" if is_there else "Consumer group"
             raise RefusedRequestError(ErrorCode.GROUP_ID_NOT_FOUND, f"{name} {group_id} {what}.")
         if classic is None or classic.is_empty:
             return ConsumerGroup(group_id), []
@@ -282,7 +282,7 @@ class ConsumerGroups:
         group = self.groups.get(group_id)
         if group is not None:
             return group
-        is_other = group_id in self._classic or self._is_shared(group_id)
+        is_other = group_id in self._classic or self._is_taken(group_id)
         text = (
             f"Group {group_id} is not a consumer group."
             if is_other

@@ -17,12 +17,30 @@ KeyT = TypeVar("KeyT")
 
 _SIZE_MIN = 16
 _MASK = 0xFFFF_FFFF
+_MASK_64 = 0xFFFF_FFFF_FFFF_FFFF
+_FIBONACCI = 0x9E37_79B9_7F4A_7C15
 
 
 def members_in_order(member_ids: Iterable[str]) -> list[str]:
     """Return member ids in the order of a map that they were put into one by one."""
     keys = list(member_ids)
     return _walked(keys, java_hash, _grown_size(len(keys)))
+
+
+def members_in_sized_order(member_ids: Iterable[str], size: int) -> list[str]:
+    """Return member ids in the order of a map that was made for `size` keys, and may have grown."""
+    keys = list(member_ids)
+    return _walked(keys, java_hash, _grown_size(len(keys), 1 << max(size - 1, 0).bit_length()))
+
+
+def members_in_timeline_order(member_ids: Iterable[str]) -> list[str]:
+    """Return member ids in the order of a ``TimelineHashMap`` that they were put into."""
+    keys = list(member_ids)
+    bits = 1
+    while len(keys) * 3 > 4 << bits:
+        bits += 1
+    keys.reverse()  # of those in one slot the last one comes first
+    return sorted(keys, key=lambda key: (java_hash(key) * _FIBONACCI & _MASK_64) >> (64 - bits))
 
 
 def names_in_order(names: Iterable[str]) -> list[str]:
@@ -118,10 +136,9 @@ def _id_hash(topic_id: uuid.UUID) -> int:
     return (mixed >> 32) ^ (mixed & _MASK)
 
 
-def _grown_size(count: int) -> int:
+def _grown_size(count: int, size: int = _SIZE_MIN) -> int:
     """Return the size of a table that has doubled whenever it was three quarters full."""
-    size = _SIZE_MIN
-    while count > size * 3 // 4:
+    while count > size * 3 / 4:
         size *= 2
     return size
 

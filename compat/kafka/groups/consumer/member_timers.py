@@ -20,6 +20,8 @@ class Deadline(Enum):
     JOIN = "join"
     #: a member of the classic protocol: to ask for what it was given
     SYNC = "sync"
+    #: all members of a new streams group: to join before it is assigned
+    INITIAL_REBALANCE = "initial rebalance"
 
 
 class MemberTimers:

@@ -17,7 +17,7 @@ class BrokerShareCluster(BrokerCluster):
     """Implements :class:`logstore.compat.kafka.groups.share.cluster.ShareCluster`."""
 
     def __init__(self, broker: Broker) -> None:
-        super().__init__(broker.store, broker.config.broker_rack)
+        super().__init__(broker.store, broker.dynamic_config)
         self._broker = broker
 
     @property

@@ -20,6 +20,12 @@ from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatResponse,
 )
 from logstore.compat.kafka.groups.share import messages as share_messages
+from logstore.compat.kafka.groups.streams.messages import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
 from logstore.compat.kafka.share_reads import messages as read_messages
 from logstore.compat.kafka.share_state import messages as state_messages
@@ -86,7 +92,7 @@ def test_what_is_not_answered() -> None:
     assert error_answer(Conversation().broker, APIS[0], request, CODE, "") is None
 
 
-@pytest.mark.parametrize("key", sorted(set(OWN_ANSWERS) - {68, 69}))
+@pytest.mark.parametrize("key", sorted(set(OWN_ANSWERS) - {68, 69, 88, 89}))
 def test_share_groups(key: int) -> None:
     """Each of their APIs is answered with the code where it is told, and with no other."""
     api, version = APIS[key], APIS[key].version_max
@@ -123,9 +129,15 @@ def test_groups_of_the_new_protocol() -> None:
     describe = ConsumerGroupDescribeRequest(
         group_ids=("g", "h"), include_authorized_operations=False
     )
+    streams_heartbeat = StreamsGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
+    describe_streams = StreamsGroupDescribeRequest(
+        group_ids=("g", "h"), include_authorized_operations=False
+    )
     for api, asked, kind in (
         (APIS[68], heartbeat, ConsumerGroupHeartbeatResponse),
         (APIS[69], describe, ConsumerGroupDescribeResponse),
+        (APIS[88], streams_heartbeat, StreamsGroupHeartbeatResponse),
+        (APIS[89], describe_streams, StreamsGroupDescribeResponse),
     ):
         request = RawRequest(0, 7, memoryview(encode_message(asked, 0)), 0, is_flexible=True)
         answer = error_answer(Conversation().broker, api, request, CODE, "the disk is broken")
