@@ -52,7 +52,7 @@ public final class ShareScenarios {
             topic = arguments[1] + name;
             group = "group-" + topic;
             admin.createTopics(List.of(new NewTopic(topic, 1, (short) 1))).all().get();
-            configure("share.auto.offset.reset", "earliest", "share.record.lock.duration.ms", "2000");
+            configure("share.auto.offset.reset", "earliest", "share.record.lock.duration.ms", "15000");
             scenarios.get(name).run();
         }
         System.exit(0);
@@ -119,28 +119,31 @@ public final class ShareScenarios {
     }
 
     private static void timeout() throws Exception {
+        configure("share.record.lock.duration.ms", "2000");
         produce(0, 5);
         try (KafkaShareConsumer<String, String> one = consumer("share.acknowledgement.mode", "explicit");
              KafkaShareConsumer<String, String> two = consumer("share.acknowledgement.mode", "explicit")) {
             List<ConsumerRecord<String, String>> had = poll(one, 5);
             System.out.println(values(had) + " locked for " + one.acquisitionLockTimeoutMs().get());
             List<ConsumerRecord<String, String>> again = poll(two, 5);
-            System.out.println(values(again));
+            System.out.println(again.stream()  // on a slow machine it times out once more
+                .map(record -> record.value() + (record.deliveryCount().get() > 1 ? " again" : "")).toList());
             for (ConsumerRecord<String, String> record : had) one.acknowledge(record);
             System.out.println(outcome(one.commitSync()));
             for (ConsumerRecord<String, String> record : again) two.acknowledge(record);
-            System.out.println(outcome(two.commitSync()));
+            two.commitSync();
         }
     }
 
     private static void renew() throws Exception {
+        configure("share.record.lock.duration.ms", "5000");
         produce(0, 3);
         try (KafkaShareConsumer<String, String> one = consumer("share.acknowledgement.mode", "explicit");
              KafkaShareConsumer<String, String> two = consumer("share.acknowledgement.mode", "explicit")) {
             List<ConsumerRecord<String, String>> had = poll(one, 3);
             long start = System.nanoTime();
             int others = 0;
-            while (System.nanoTime() - start < 3_500_000_000L) {
+            while (System.nanoTime() - start < 7_500_000_000L) {
                 for (ConsumerRecord<String, String> record : had) one.acknowledge(record, AcknowledgeType.RENEW);
                 Map<TopicIdPartition, ?> renewed = one.commitSync();
                 if (!outcome((Map) renewed).equals("{0=fine}")) System.out.println(outcome((Map) renewed));

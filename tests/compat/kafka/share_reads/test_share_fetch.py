@@ -409,7 +409,8 @@ def test_who_renews_must_not_want_anything(field: str) -> None:
     nothing: dict[str, Any] = {
         "min_bytes": 0, "max_bytes": 0, "max_records": 0, "is_renew_ack": 1,
     }  # fmt: skip
-    answer = stage.member().fetch(0, stage.wanted, **(nothing | {field: 1}))
+    nothing[field] = 1
+    answer = stage.member().fetch(0, stage.wanted, **nothing)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
