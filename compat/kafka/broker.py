@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.emulation.release import Emulation
     from logstore.compat.kafka.fetch_sessions import FetchSessions
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+    from logstore.compat.kafka.registry import FindApi
+    from logstore.compat.kafka.security.authorizer import Authorizer
+    from logstore.compat.kafka.security.guarded_apis import GuardedApis
     from logstore.compat.kafka.produce_route import ProduceRoute
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
     from logstore.compat.kafka.transactions.markers import MarkerWriter
@@ -86,8 +89,13 @@ class Broker:
         self._producer_ids = range(0)
         #: a test may want other connections, some of whose requests fail
         self.make_connection: Callable[[Broker, str], KafkaConnection] = KafkaConnection
-        #: the release whose clients are served, if it is not the newest
-        self.emulation: Emulation | None = None
+        self._emulation: Emulation | None = None
+        #: who decides on what clients may do, if anybody does
+        self.authorizer = self._open_authorizer()
+        self.guarded_apis = self._guard_apis()
+        #: (key, version) -> who serves it; None where it is what the registry says
+        self.find_api: FindApi | None = None
+        self._choose_apis()
         #: a client's transactional records need a transaction that the coordinator knows of
         self.verifies_transactions = bool(config.given["transaction.partition.verification.enable"])
         #: partitions by the topic name's UTF-8 bytes, and by the topic id's 16 bytes
@@ -99,6 +107,36 @@ class Broker:
         self._groups: GroupCoordinator | None = None
         self._transactions: TransactionCoordinator | None = None
         self._open_coordinators()
+
+    def _open_authorizer(self) -> Authorizer | None:
+        if not self.config.given["authorizer.class.name"]:
+            return None
+        from logstore.compat.kafka.security.authorizer import Authorizer
+
+        return Authorizer.of(self.config.given, self.store.metadata, self.host.rng)
+
+    def _guard_apis(self) -> GuardedApis | None:
+        if self.authorizer is None:
+            return None
+        from logstore.compat.kafka.security.guarded_apis import GuardedApis
+
+        return GuardedApis(self.authorizer)
+
+    @property
+    def emulation(self) -> Emulation | None:
+        """The release whose clients are served, if it is not the newest."""
+        return self._emulation
+
+    @emulation.setter
+    def emulation(self, emulation: Emulation | None) -> None:
+        self._emulation = emulation
+        self._choose_apis()
+
+    def _choose_apis(self) -> None:
+        """Choose who serves requests: an emulation has other versions, an authorizer guards."""
+        emulated = None if self._emulation is None else self._emulation.api
+        guarded = self.guarded_apis
+        self.find_api = emulated if guarded is None else guarded.finding(emulated)
 
     def _open_coordinators(self) -> None:
         """Open those that have something on disk: whoever cannot read it must not start."""

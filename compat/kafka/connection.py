@@ -152,8 +152,8 @@ class KafkaConnection:
             self._break_off(error)
 
     def _api(self, key: int, version: int) -> Api | None:
-        emulation = self.broker.emulation
-        return APIS.get(key) if emulation is None else emulation.api(key, version)
+        find_api = self.broker.find_api
+        return APIS.get(key) if find_api is None else find_api(key, version)
 
     def _read_client_id(self, frame: memoryview) -> int:
         """Note the client id, which rarely changes; return the position after it."""

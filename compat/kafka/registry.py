@@ -159,3 +159,6 @@ _TABLE = (
 )
 
 APIS: dict[int, Api] = {api.key: api for api in _TABLE}
+
+#: (key, version) -> the entry that serves it, if any
+FindApi = Callable[[int, int], Api | None]

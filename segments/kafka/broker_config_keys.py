@@ -46,7 +46,7 @@ NODE_KEYS = (
     _idle("broker.session.timeout.ms", _INT, 9000, "Silence after which a broker is fenced."),
     _idle("controlled.shutdown.enable", _BOOLEAN, "true",
           "Whether leadership moves away before a stop."),
-    _idle("authorizer.class.name", _STRING, "", "Class that decides who may do what."),
+    _key("authorizer.class.name", _STRING, "", "Class that decides who may do what."),
     _idle("create.topic.policy.class.name", _CLASS, None, "Class that vetoes new topics."),
     _idle("alter.config.policy.class.name", _CLASS, None, "Class that vetoes changed settings."),
     _idle("metric.reporters", _LIST, "org.apache.kafka.common.metrics.JmxReporter",

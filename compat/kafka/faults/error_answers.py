@@ -84,6 +84,12 @@ def error_answer(
     return [framed(request.correlation_id, body, has_tags=request.is_flexible)]
 
 
+def failed_answer(api: Api, asked: Any, version: int, code: ErrorCode, message: str | None) -> Any:
+    """Return the answer to a decoded request that says so, as the library has it."""
+    kind = library_class(api, "Response")
+    return _mirrored(kind, kind._struct, asked, _Failure(version, int(code), message))
+
+
 def spoilt(api: Api, request: RawRequest, frame: bytes, code: ErrorCode, topic: str) -> list[Chunk]:
     """Return the answer to a request that was served, with the code in it; of matching topics."""
     version = request.version

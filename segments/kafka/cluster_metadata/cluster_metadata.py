@@ -303,6 +303,12 @@ class ClusterMetadata:
         before = self.settings_of_resource(kind, name)
         self._append(_config_changes(ResourceType(kind), name, before, after))
 
+    # access control and client quotas
+
+    def change_access(self, records: Iterable[MetadataRecord]) -> None:
+        """Say who may do what, or how much, from now on, and what of it holds no more."""
+        self._append(records)
+
     # producers
 
     def take_producer_ids(self) -> range:
