@@ -51,7 +51,9 @@ _SOURCES = (
 )  # fmt: skip
 #: what elements are known by; a request and its response do not always agree on the word
 _TEXT_KEYS = ("name", "topic", "group_id", "key", "transactional_id")
-_NUMBER_KEYS = ("partition_index", "partition", "index")
+_NUMBER_KEYS = ("partition_index", "partition", "index", "partition_id")
+#: what is called so in an answer is just its name in a request
+_OTHER_WORDS = {"topic_name": ("topic_name", "name")}
 
 
 @attrs.frozen
@@ -84,10 +86,23 @@ def error_answer(
     return [framed(request.correlation_id, body, has_tags=request.is_flexible)]
 
 
-def failed_answer(api: Api, asked: Any, version: int, code: ErrorCode, message: str | None) -> Any:
-    """Return the answer to a decoded request that says so, as the library has it."""
+def failed_answer(
+    api: Api,
+    asked: Any,
+    version: int,
+    code: ErrorCode,
+    message: str | None,
+    *,
+    says_at_top: bool = True,
+) -> Any:
+    """
+    Return the answer to a decoded request that says so, as the library has it.
+
+    Not `says_at_top`, it says so only of each thing that was asked for.
+    """
     kind = library_class(api, "Response")
-    return _mirrored(kind, kind._struct, asked, _Failure(version, int(code), message))
+    failure = _Failure(version, int(code), message)
+    return _mirrored(kind, kind._struct, asked, failure, says_at_top=says_at_top)
 
 
 def spoilt(api: Api, request: RawRequest, frame: bytes, code: ErrorCode, topic: str) -> list[Chunk]:
@@ -209,7 +224,7 @@ def _copy_key(values: dict[str, Any], field: Any, asked: Any) -> None:
     elif isinstance(asked, int):
         found = asked if name in _NUMBER_KEYS else None
     else:
-        words = _NUMBER_KEYS if name in _NUMBER_KEYS else (name,)
+        words = _NUMBER_KEYS if name in _NUMBER_KEYS else _OTHER_WORDS.get(name, (name,))
         found = next((getattr(asked, word) for word in words if hasattr(asked, word)), None)
     if found is not None:
         values[name] = found

@@ -68,9 +68,15 @@ class GuardedRequest:
         """Return an answer that says so of all that is (still) in the message."""
         return failed_answer(self.api, self.message, self.version, code, message)
 
+    def failed_each(self, code: ErrorCode, message: str | None = None) -> Any:
+        """Return an answer that says so of each thing in the message, and not of the whole."""
+        return failed_answer(
+            self.api, self.message, self.version, code, message, says_at_top=False
+        )
+
     def refused(self, kind: ResourceType) -> Any:
         """Return the answer to whoever may not use a resource of that kind."""
-        return self.failed(*REFUSALS[kind])
+        return self.failed(REFUSALS[kind][0])
 
     def served(self, change: Callable[[Any], Any]) -> Any:
         """Return what `change` makes of the answer to the message as it is now."""

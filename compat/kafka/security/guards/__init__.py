@@ -20,7 +20,11 @@ from logstore.compat.kafka.security.guards.groups import (
     list_groups,
     sync_group,
 )
-from logstore.compat.kafka.security.guards.metadata import describe_cluster, metadata
+from logstore.compat.kafka.security.guards.metadata import (
+    describe_cluster,
+    describe_log_dirs,
+    metadata,
+)
 from logstore.compat.kafka.security.guards.needs import Each, Need, cluster, needs
 from logstore.compat.kafka.security.guards.offsets import offset_fetch
 from logstore.compat.kafka.security.guards.produce import produce
@@ -79,12 +83,12 @@ GUARDS: Mapping[int, Guard] = {
     32: settings(_DESCRIBE_CONFIGS, "results", "DescribeConfigsResult"),
     33: settings(_ALTER_CONFIGS, "responses", "AlterConfigsResourceResponse"),
     34: cluster(_ALTER, is_told=False),
-    35: cluster(_DESCRIBE, is_told=False),
+    35: describe_log_dirs,
     37: needs(each=Each(_ALTER, _TOPIC, "topics", "results", is_refused_first=True)),
     42: needs(each=Each(_DELETE, _GROUP, "groups_names", "results")),
-    43: cluster(_ALTER),
+    43: cluster(_ALTER, is_repeated=True),
     44: settings(_ALTER_CONFIGS, "responses", "AlterConfigsResourceResponse"),
-    45: cluster(_ALTER),
+    45: cluster(_ALTER, is_repeated=True),
     46: cluster(_DESCRIBE),
     47: needs(
         Need(_DELETE, _GROUP, "group_id"),

@@ -43,16 +43,16 @@ def heartbeat(
     assert api.handle_raw is not None
     if serves_consumer_groups(broker):
         if not authorizer.allows(client, Operation.READ, _GROUP, asked.group_id):
-            return answered(_refused_heartbeat(*REFUSALS[_GROUP]), raw)
+            return answered(_refused_heartbeat(REFUSALS[_GROUP][0]), raw)
         names = asked.subscribed_topic_names or ()
         if not all(authorizer.allows(client, Operation.DESCRIBE, _TOPIC, name) for name in names):
-            return answered(_refused_heartbeat(REFUSALS[_TOPIC][0], None), raw)
+            return answered(_refused_heartbeat(REFUSALS[_TOPIC][0]), raw)
     return api.handle_raw(broker, client, raw)
 
 
-def _refused_heartbeat(code: ErrorCode, message: str | None) -> ConsumerGroupHeartbeatResponse:
+def _refused_heartbeat(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
-        error_code=code, error_message=message, member_id=None, member_epoch=0,
+        error_code=code, error_message=None, member_id=None, member_epoch=0,
         heartbeat_interval_ms=0, assignment=None,
     )  # fmt: skip
 

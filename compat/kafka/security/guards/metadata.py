@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from logstore.compat.kafka.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.messages import library_class
 from logstore.compat.kafka.security.acl import CLUSTER_NAME, Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import PASS, REFUSALS, GuardedRequest
@@ -86,6 +87,9 @@ def _tell_operations(request: GuardedRequest, served: Any) -> None:
     """Say what the client may do, where it asks."""
     if request.message.include_topic_authorized_operations:
         for topic in served.topics:
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
+                topic.authorized_operations = None
+                continue
             operations = request.operations(TOPIC_OPERATIONS, _TOPIC, topic.name or "")
             topic.authorized_operations = operations
     is_of_cluster = request.version <= _CLUSTER_OPERATIONS_UNTIL
@@ -98,6 +102,15 @@ def cluster_operations(request: GuardedRequest) -> set[int]:
     if not request.may_cluster(Operation.DESCRIBE):
         return set()
     return request.operations(CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def describe_log_dirs(request: GuardedRequest) -> Any:
+    """To describe the cluster; where an answer has no place for a code it is empty."""
+    if request.may_cluster(Operation.DESCRIBE):
+        return PASS
+    answer = request.refused(ResourceType.CLUSTER)
+    answer.results = []
+    return answer
 
 
 def describe_cluster(request: GuardedRequest) -> Any:

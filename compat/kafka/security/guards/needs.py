@@ -37,11 +37,12 @@ class Each(NamedTuple):
     message: str | None = None
 
 
-def cluster(*operations: Operation, is_told: bool = True) -> Guard:
+def cluster(*operations: Operation, is_told: bool = True, is_repeated: bool = False) -> Guard:
     """
     Return the guard of what needs one of the operations on the cluster.
 
-    With `is_told` the answer says which; some of Kafka's do not.
+    With `is_told` the answer says which; some of Kafka's do not. Some say it once more of each
+    thing that was asked for: `is_repeated`.
     """
 
     def guard(request: GuardedRequest) -> Any:
@@ -49,10 +50,13 @@ def cluster(*operations: Operation, is_told: bool = True) -> Guard:
             return PASS
         if not is_told:
             return request.refused(ResourceType.CLUSTER)
-        return request.failed(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"Request {request.api.name} needs {operations[-1].name} permission.",
-        )
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        text = f"Request {request.api.name} needs {operations[-1].name} permission."
+        if not is_repeated:
+            return request.failed(code, text)
+        answer = request.failed_each(code, text)
+        answer.error_code = code
+        return answer
 
     return guard
 
@@ -87,7 +91,7 @@ def spare(request: GuardedRequest, each: Each) -> Any:
     if not refused:
         return PASS
     setattr(message, each.elements, refused)
-    answer = request.failed(REFUSALS[each.kind][0], each.message)
+    answer = request.failed_each(REFUSALS[each.kind][0], each.message)
     if not allowed:
         return answer
     setattr(message, each.elements, allowed)

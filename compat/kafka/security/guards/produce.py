@@ -100,7 +100,7 @@ def _refuse_all(
     code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if asked.acks == 0:
         raise MalformedRequestError(f"acks 0, and the append failed: {code.name}")
-    return error_answer(broker, api, raw, code, REFUSALS[_TRANSACTION][1])
+    return error_answer(broker, api, raw, code, "")
 
 
 def _spare(
@@ -133,14 +133,14 @@ def _spare(
 
 def _refused_topic(kind: Any, version: int, topic: Any) -> Any:
     identity = {"topic_id": topic.topic_id} if version >= _IDS_SINCE else {"name": topic.name}
-    code, text = REFUSALS[_TOPIC]
+    code = REFUSALS[_TOPIC][0]
     return kind(
         version=version,
         **identity,
         partition_responses=[
             kind.PartitionProduceResponse(
                 version=version, index=partition.index, error_code=code, base_offset=-1,
-                log_append_time_ms=-1, log_start_offset=-1, record_errors=[], error_message=text,
+                log_append_time_ms=-1, log_start_offset=-1, record_errors=[], error_message=None,
             )
             for partition in topic.partition_data
         ],

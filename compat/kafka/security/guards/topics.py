@@ -39,6 +39,8 @@ def create_topics(request: GuardedRequest) -> Any:
     topics = message.topics
     message.topics = [topic for topic in topics if topic.name in refused]
     answer = request.failed(_REFUSED, "Authorization failed.")
+    for topic in answer.topics:
+        topic.num_partitions = topic.replication_factor = -1
     message.topics = [topic for topic in topics if topic.name not in refused]
     if not message.topics:
         return answer
@@ -109,22 +111,23 @@ def describe_topic_partitions(request: GuardedRequest) -> Any:
     message = request.message
     is_all = not message.topics
     names = set(request.broker.topics) if is_all else {topic.name for topic in message.topics}
-    start = "" if message.cursor is None else message.cursor.topic_name
-    refused = sorted(
-        name
-        for name in names
-        if name >= start and not request.sees(_TOPIC, name)
-    )
-    is_whole = message.cursor is None or is_all or start in names
-    if refused and is_whole:
-        topic_class = type(message).TopicRequest
-        message.topics = [topic_class(version=0, name=name) for name in names.difference(refused)]
-        if not message.topics:
-            answer = library_class(request.api, "Response")(version=request.version, next_cursor=None)
-            return _with_operations(request, answer, [] if is_all else refused)
-    return request.served(
-        lambda served: _with_operations(request, served, [] if is_all else refused)
-    )
+    cursor = message.cursor
+    start = "" if cursor is None else cursor.topic_name
+    is_sound = cursor is None or (cursor.partition_index >= 0 and (is_all or start in names))
+    if not is_sound:
+        return PASS  # the handler's to refuse
+    shown = {name for name in names if name >= start}
+    refused = sorted(name for name in shown if not request.sees(_TOPIC, name))
+    shown.difference_update(refused)
+    if start not in shown:
+        message.cursor = None  # what was asked for starts behind it
+    told = [] if is_all else refused
+    if not shown:
+        response = library_class(request.api, "Response")
+        return _with_operations(request, response(version=request.version, next_cursor=None), told)
+    topic_class = type(message).TopicRequest
+    message.topics = [topic_class(version=request.version, name=name) for name in shown]
+    return request.served(lambda served: _with_operations(request, served, told))
 
 
 def _with_operations(request: GuardedRequest, served: Any, refused: list[str]) -> Any:
