@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.emulation.release import Emulation
     from logstore.compat.kafka.fetch_sessions import FetchSessions
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+    from logstore.compat.kafka.produce_route import ProduceRoute
     from logstore.compat.kafka.registry import FindApi
     from logstore.compat.kafka.security.authorizer import Authorizer
     from logstore.compat.kafka.security.guarded_apis import GuardedApis
-    from logstore.compat.kafka.produce_route import ProduceRoute
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
     from logstore.compat.kafka.transactions.markers import MarkerWriter
     from logstore.compat.kafka.transactions.transactions_log import TransactionsLog

@@ -118,8 +118,14 @@ def _produced(*names: str, **fields: Any) -> dict[str, Any]:
 
 
 def _fetch(version: int, key: str, *topics: Any) -> Mapping[str, Any]:
-    partition = {"partition": 0, "current_leader_epoch": -1, "fetch_offset": 0,
-                 "partition_max_bytes": 100, "last_fetched_epoch": -1, "log_start_offset": -1}
+    partition = {
+        "partition": 0,
+        "current_leader_epoch": -1,
+        "fetch_offset": 0,
+        "partition_max_bytes": 100,
+        "last_fetched_epoch": -1,
+        "log_start_offset": -1,
+    }
     del version
     return {
         "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1000, "isolation_level": 0, "session_id": 0,
@@ -153,7 +159,8 @@ REQUESTS: tuple[Asked, ...] = (
     Asked("Fetch", 17, lambda ids: _fetch(17, "topic_id", ids[OK], ids[NO], uuid.UUID(int=5))),
     Asked("ListOffsets", 7, _fixed(
         replica_id=-1, isolation_level=0,
-        topics=_partitions(OK, NO, "gone", partition_index=0, current_leader_epoch=-1, timestamp=-1),
+        topics=_partitions(OK, NO, "gone", partition_index=0, current_leader_epoch=-1,
+                           timestamp=-1),
     )),
     Asked("Metadata", 9, _fixed(
         topics=[{"name": one} for one in (OK, NO, "gone")], allow_auto_topic_creation=False,
@@ -234,7 +241,9 @@ REQUESTS: tuple[Asked, ...] = (
         )
     ),
     Asked("DescribeGroups", 5, _fixed(groups=[NO, OK], include_authorized_operations=True)),
-    Asked("DescribeGroups", 6, _fixed(groups=[NO, OK, "gone"], include_authorized_operations=False)),
+    Asked("DescribeGroups", 6, _fixed(
+        groups=[NO, OK, "gone"], include_authorized_operations=False,
+    )),
     Asked("ListGroups", 4, _fixed(states_filter=[])),
     Asked("CreateTopics", 7, _fixed(
         timeout_ms=1000, validate_only=True,
@@ -355,7 +364,9 @@ REQUESTS: tuple[Asked, ...] = (
         timeout_ms=1000, validate_only=True,
         feature_updates=[{"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}],
     )),
-    Asked("DescribeCluster", 1, _fixed(include_cluster_authorized_operations=True, endpoint_type=1)),
+    Asked("DescribeCluster", 1, _fixed(
+        include_cluster_authorized_operations=True, endpoint_type=1,
+    )),
     Asked("DescribeProducers", 0, _fixed(
         topics=[{"name": one, "partition_indexes": [0]} for one in (OK, NO, "gone", "a/b")]
     )),

@@ -46,7 +46,7 @@ class Speaker(Protocol):
 
 
 def sasl_settings(port: int) -> dict[str, object]:
-    """Return what makes a real broker on `port` take names, which are passwords too, on port + 2."""
+    """Return what makes a real broker on `port` take names (and passwords) on `port` + 2."""
     users = " ".join(f'user_{name}="{name}"' for name in USERS)
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     open_to_all = f"PLAINTEXT://127.0.0.1:{port}"
@@ -145,8 +145,8 @@ def open_ours(directory: Path, settings: Mapping[str, object]) -> Broker:
     return Broker.open(system_host(), str(directory), given)
 
 
-def topic_id(admin: Asker, name: str) -> uuid.UUID:
-    """Return the id of a topic."""
+def topic_id(admin: Asker, name: str) -> uuid.UUID | None:
+    """Return the id of a topic, None while there is none."""
     answer = admin.ask("Metadata", 12, {"topics": [{"name": name}], "allow_auto_topic_creation": 0})
-    found: uuid.UUID = answer["topics"][0]["topic_id"]
+    found: uuid.UUID | None = answer["topics"][0]["topic_id"]
     return found

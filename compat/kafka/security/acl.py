@@ -157,8 +157,8 @@ class Acl(NamedTuple):
             return f"Invalid permissionType {permission.name}"
         if ":" not in self.principal:
             return (
-                f"Could not parse principal from `{self.principal}` (no colon is present separating "
-                "the principal type from the principal name)"
+                f"Could not parse principal from `{self.principal}` (no colon is present "
+                "separating the principal type from the principal name)"
             )
         return None
 
@@ -182,7 +182,9 @@ class AclFilter(NamedTuple):
     @property
     def flaw(self) -> str | None:
         """Why it cannot be followed: it has a number that nobody knows."""
-        if not (_named(ResourceType, self.resource_type) and _named(PatternType, self.pattern_type)):
+        if not (
+            _named(ResourceType, self.resource_type) and _named(PatternType, self.pattern_type)
+        ):
             return "Unknown patternFilter."
         if not (_named(Operation, self.operation) and _named(Permission, self.permission)):
             return "Unknown entryFilter."

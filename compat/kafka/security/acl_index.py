@@ -1,5 +1,5 @@
 """
-The rules in force, arranged by what they are about, so that thousands of them cost no more than few.
+The rules in force, arranged by what they are about: thousands cost no more than a few.
 
 A question looks at the rules of one name, of every beginning of it that has rules, and of ``*``;
 and of these only at those of the principal and of everybody. Source: ``StandardAuthorizerData``.

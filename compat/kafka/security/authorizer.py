@@ -49,7 +49,12 @@ class Authorizer:
     """Decides, and keeps the rules that it decides by."""
 
     def __init__(
-        self, metadata: ClusterMetadata, rng: random.Random, super_users: frozenset[str], *, is_open: bool
+        self,
+        metadata: ClusterMetadata,
+        rng: random.Random,
+        super_users: frozenset[str],
+        *,
+        is_open: bool,
     ) -> None:
         self._metadata = metadata
         self._rng = rng
@@ -66,7 +71,9 @@ class Authorizer:
             self._enter(Acl.of(record), entry_id)
 
     @classmethod
-    def of(cls, config: BrokerConfig, metadata: ClusterMetadata, rng: random.Random) -> Authorizer | None:
+    def of(
+        cls, config: BrokerConfig, metadata: ClusterMetadata, rng: random.Random
+    ) -> Authorizer | None:
         """
         Return the authorizer that a broker's settings ask for, if any.
 
@@ -106,7 +113,8 @@ class Authorizer:
             self._remember(key, is_allowed)
         if is_logged and not is_allowed:
             _log.info(
-                "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s",
+                "Principal = %s is Denied operation = %s from host = %s on resource = "
+                "%s:LITERAL:%s",
                 principal, operation.name, client.host, resource_type.name, name,
             )  # fmt: skip
         return is_allowed
@@ -115,9 +123,7 @@ class Authorizer:
         """Tell whether a client may do that with the cluster."""
         return self.allows(client, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
-    def allows_any(
-        self, client: Client, operation: Operation, resource_type: ResourceType
-    ) -> bool:
+    def allows_any(self, client: Client, operation: Operation, resource_type: ResourceType) -> bool:
         """Tell whether there may be a resource of that type with which a client may do that."""
         if self.allows(client, operation, resource_type, _ANY_NAME, is_logged=False):
             return True  # super users, and where everybody may
@@ -197,5 +203,7 @@ def _super_users(text: str) -> frozenset[str]:
     names = [name.strip() for name in text.split(";")]
     for name in names:
         if name and ":" not in name:
-            raise ConfigError(_SUPER_USERS, text, f"expected a list as User:a;User:b, found {name!r}")
+            raise ConfigError(
+                _SUPER_USERS, text, f"expected a list as User:a;User:b, found {name!r}"
+            )
     return frozenset(name for name in names if name)

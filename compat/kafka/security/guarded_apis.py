@@ -16,15 +16,15 @@ from logstore.compat.kafka.faults.messages import decoded, library_class
 from logstore.compat.kafka.framing import MalformedRequestError, framed
 from logstore.compat.kafka.null_fields import find_null
 from logstore.compat.kafka.registry import APIS, Api, FindApi, RawRequest
-from logstore.compat.kafka.security.guarded_request import PASS, Guard, GuardedRequest
+from logstore.compat.kafka.security.guarded_request import PASS, Guard, GuardedRequest, changed
 from logstore.compat.kafka.security.guards import GUARDS, OPEN, RAW_GUARDS
-from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
     from logstore.compat.kafka.security.authorizer import Authorizer
+    from logstore.compat.waiting import Later
 
 
 class GuardedApis:
@@ -80,9 +80,7 @@ def _guard_decoded(
     """Stand in front of a handler of decoded messages."""
     assert api.handle is not None
     serve = partial(api.handle, broker, client)
-    request = GuardedRequest(
-        broker, client, authorizer, api, message.API_VERSION, message, serve
-    )
+    request = GuardedRequest(broker, client, authorizer, api, message.API_VERSION, message, serve)
     answer = guard(request)
     return serve(message) if answer is PASS else answer
 
@@ -98,9 +96,8 @@ def _guard_raw(
     if answer is PASS:
         assert api.handle_raw is not None
         return api.handle_raw(broker, client, raw)
-    if isinstance(answer, Later):
-        return answer.changed(partial(write_answer, raw))
-    return write_answer(raw, answer)
+    found: list[Chunk] | Later[list[Chunk]] = changed(answer, partial(write_answer, raw))
+    return found
 
 
 def read_message(api: Api, raw: RawRequest) -> Any:
@@ -140,9 +137,7 @@ def ask_handler(api: Api, broker: Broker, client: Client, raw: RawRequest, messa
         found._header = None  # the library would write a request's version into it
         return found
 
-    if isinstance(answer, Later):
-        return answer.changed(read)
-    return None if answer is None else read(answer)
+    return None if answer is None else changed(answer, read)
 
 
 def write_answer(raw: RawRequest, answer: Any) -> list[Chunk]:

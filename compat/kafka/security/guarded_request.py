@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from uuid import UUID
 
 import attrs
@@ -60,9 +60,7 @@ class GuardedRequest:
 
     def sees(self, kind: ResourceType, name: str) -> bool:
         """Tell whether the client may know of a resource, of which it did not ask by name."""
-        return self.authorizer.allows(
-            self.client, Operation.DESCRIBE, kind, name, is_logged=False
-        )
+        return self.authorizer.allows(self.client, Operation.DESCRIBE, kind, name, is_logged=False)
 
     def failed(self, code: ErrorCode, message: str | None = None) -> Any:
         """Return an answer that says so of all that is (still) in the message."""
@@ -70,9 +68,7 @@ class GuardedRequest:
 
     def failed_each(self, code: ErrorCode, message: str | None = None) -> Any:
         """Return an answer that says so of each thing in the message, and not of the whole."""
-        return failed_answer(
-            self.api, self.message, self.version, code, message, says_at_top=False
-        )
+        return failed_answer(self.api, self.message, self.version, code, message, says_at_top=False)
 
     def refused(self, kind: ResourceType) -> Any:
         """Return the answer to whoever may not use a resource of that kind."""
@@ -80,14 +76,13 @@ class GuardedRequest:
 
     def served(self, change: Callable[[Any], Any]) -> Any:
         """Return what `change` makes of the answer to the message as it is now."""
-        answer = self.serve(self.message)
-        return answer.changed(change) if isinstance(answer, Later) else change(answer)
+        return changed(self.serve(self.message), change)
 
     def then(self, answer: Any, change: Callable[[Any], Any]) -> Any:
         """Return what `change` makes of an answer that another guard has found."""
         if answer is PASS:
             return self.served(change)
-        return answer.changed(change) if isinstance(answer, Later) else change(answer)
+        return changed(answer, change)
 
     def topic_of(self, element: Any) -> str | None:
         """Return the name of a topic that is asked for by name or id; None if nobody knows it."""
@@ -107,6 +102,15 @@ class GuardedRequest:
                 self.client, Operation(operation), kind, name, is_logged=False
             )
         }
+
+
+def changed(answer: Any, change: Callable[[Any], Any]) -> Any:
+    """Return what `change` makes of an answer, or a promise of it where it is one."""
+    return answer.changed(change) if _is_later(answer) else change(answer)
+
+
+def _is_later(answer: Any) -> TypeGuard[Later[Any]]:
+    return isinstance(answer, Later)
 
 
 #: Decides on a request: PASS, or the answer (perhaps of a handler that was asked for less).

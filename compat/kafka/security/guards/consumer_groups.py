@@ -8,6 +8,7 @@ import attrs
 
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, NOT_ASKED, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.framing import RESPONSE_PREFIX
 from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupDescribeRequest,
@@ -18,7 +19,6 @@ from logstore.compat.kafka.groups.consumer.messages import (
     answered,
     read_request,
 )
-from logstore.compat.kafka.framing import RESPONSE_PREFIX
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import REFUSALS
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
@@ -104,9 +104,7 @@ def _seen(
     operations = frozenset(
         operation
         for operation in GROUP_OPERATIONS
-        if authorizer.allows(
-            client, Operation(operation), _GROUP, group.group_id, is_logged=False
-        )
+        if authorizer.allows(client, Operation(operation), _GROUP, group.group_id, is_logged=False)
     )
     return attrs.evolve(group, authorized_operations=bit_field(operations))
 

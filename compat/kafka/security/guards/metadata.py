@@ -26,9 +26,7 @@ def metadata(request: GuardedRequest) -> Any:
     is_all = message.topics is None or (version == 0 and not message.topics)
     asks_operations = version >= _OPERATIONS_SINCE and (
         message.include_topic_authorized_operations
-        or (
-            version <= _CLUSTER_OPERATIONS_UNTIL and message.include_cluster_authorized_operations
-        )
+        or (version <= _CLUSTER_OPERATIONS_UNTIL and message.include_cluster_authorized_operations)
     )
     refused = [] if is_all else _refuse(request)
     if not (is_all or refused or asks_operations):
@@ -98,7 +96,7 @@ def _tell_operations(request: GuardedRequest, served: Any) -> None:
 
 
 def cluster_operations(request: GuardedRequest) -> set[int]:
-    """Return what the client may do with the cluster; nothing is told to who may not describe it."""
+    """Return what the client may do with the cluster: nothing, unless it may describe it."""
     if not request.may_cluster(Operation.DESCRIBE):
         return set()
     return request.operations(CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)

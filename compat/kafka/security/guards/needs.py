@@ -61,9 +61,7 @@ def cluster(*operations: Operation, is_told: bool = True, is_repeated: bool = Fa
     return guard
 
 
-def needs(
-    *wanted: Need, each: Each | None = None, unless: Operation | None = None
-) -> Guard:
+def needs(*wanted: Need, each: Each | None = None, unless: Operation | None = None) -> Guard:
     """
     Return the guard of what needs all of `wanted`, and then something of `each` of a list.
 

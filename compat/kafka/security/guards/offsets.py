@@ -65,9 +65,10 @@ def _one_group(request: GuardedRequest) -> Any:
 
 def _split(request: GuardedRequest, group: Any, topic_class: Any) -> list[Any]:
     """Take out of a group's topics those that are not to be seen; return the answers to them."""
-    partition_class = getattr(
-        topic_class, "OffsetFetchResponsePartitions", None
-    ) or topic_class.OffsetFetchResponsePartition
+    partition_class = (
+        getattr(topic_class, "OffsetFetchResponsePartitions", None)
+        or topic_class.OffsetFetchResponsePartition
+    )
     allowed: list[Any] = []
     refused: list[Any] = []
     for topic in group.topics:
@@ -84,9 +85,7 @@ def _split(request: GuardedRequest, group: Any, topic_class: Any) -> list[Any]:
             for index in topic.partition_indexes
         ]  # fmt: skip
         refused.append(
-            topic_class(
-                version=request.version, name=topic.name, partitions=partitions, **fields
-            )
+            topic_class(version=request.version, name=topic.name, partitions=partitions, **fields)
         )
     group.topics = allowed
     return refused

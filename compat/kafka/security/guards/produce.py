@@ -15,8 +15,7 @@ from logstore.compat.kafka.faults.messages import library_class
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.produced_batches import read_batches
 from logstore.compat.kafka.security.acl import Operation, ResourceType
-from logstore.compat.kafka.security.guarded_request import REFUSALS
-from logstore.compat.waiting import Later
+from logstore.compat.kafka.security.guarded_request import REFUSALS, changed
 from logstore.segments.kafka.record_batch import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
     from logstore.compat.kafka.registry import Api, RawRequest
     from logstore.compat.kafka.security.authorizer import Authorizer
+    from logstore.compat.waiting import Later
 
 _IDS_SINCE = 13
 _TRANSACTION, _TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.TOPIC
@@ -94,9 +94,7 @@ def _may(
     return topic is None or authorizer.allows(client, Operation.WRITE, _TOPIC, topic.name)
 
 
-def _refuse_all(
-    broker: Broker, api: Api, raw: RawRequest, asked: _Asked
-) -> list[Chunk] | None:
+def _refuse_all(broker: Broker, api: Api, raw: RawRequest, asked: _Asked) -> list[Chunk] | None:
     code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if asked.acks == 0:
         raise MalformedRequestError(f"acks 0, and the append failed: {code.name}")
@@ -128,7 +126,8 @@ def _spare(
 
     if answer is None:
         answer = response_class(version=raw.version, responses=[])
-    return answer.changed(finished) if isinstance(answer, Later) else finished(answer)
+    found: list[Chunk] | Later[list[Chunk]] = changed(answer, finished)
+    return found
 
 
 def _refused_topic(kind: Any, version: int, topic: Any) -> Any:

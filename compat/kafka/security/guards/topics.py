@@ -1,4 +1,4 @@
-"""Guards of what is about topics themselves: to create and delete them, and to page through them."""
+"""Guards of what is about topics themselves: creating, deleting and paging through them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ def create_topics(request: GuardedRequest) -> Any:
         if count == 1 and not may_all and not request.may(Operation.CREATE, _TOPIC, name)
     }
     hidden = {
-        name for name in counts if not request.operations([Operation.DESCRIBE_CONFIGS], _TOPIC, name)
+        name
+        for name in counts
+        if not request.operations([Operation.DESCRIBE_CONFIGS], _TOPIC, name)
     }
     if request.version < _SHAPE_SINCE:
-        hidden = set()
+        hidden.clear()
     if not refused and not hidden:
         return PASS
     topics = message.topics
@@ -125,7 +127,7 @@ def describe_topic_partitions(request: GuardedRequest) -> Any:
     if not shown:
         response = library_class(request.api, "Response")
         return _with_operations(request, response(version=request.version, next_cursor=None), told)
-    topic_class = type(message).TopicRequest
+    topic_class: Any = message.__class__.TopicRequest
     message.topics = [topic_class(version=request.version, name=name) for name in shown]
     return request.served(lambda served: _with_operations(request, served, told))
 

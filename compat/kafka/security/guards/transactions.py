@@ -14,9 +14,7 @@ from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
 _TRANSACTION, _TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.TOPIC
 _OF_BROKERS_SINCE = 4
 _of_brokers = cluster(Operation.CLUSTER_ACTION)
-_DESCRIBED = Each(
-    Operation.DESCRIBE, _TRANSACTION, "transactional_ids", "transaction_states"
-)
+_DESCRIBED = Each(Operation.DESCRIBE, _TRANSACTION, "transactional_ids", "transaction_states")
 
 
 def init_producer_id(request: GuardedRequest) -> Any:
