@@ -50,6 +50,14 @@ class Client:
         self.produce_route: ProduceRoute | None = None
 
 
+class Throttled(list[Chunk]):
+    """Frames to a client that used too much: it is not read from for `throttle_ms` (KIP-219)."""
+
+    def __init__(self, frames: list[Chunk], throttle_ms: int) -> None:
+        super().__init__(frames)
+        self.throttle_ms = throttle_ms
+
+
 class KafkaConnection:
     """Implements :class:`logstore.compat.connection.Connection` for the Kafka protocol."""
 
@@ -134,6 +142,8 @@ class KafkaConnection:
             frames = api.handle_raw(self.broker, self.client, request)
             if isinstance(frames, list):
                 self.output += frames
+                if type(frames) is not list:
+                    self._mute_after(frames)
             elif frames is not None:
                 self._wait(frames, list)
             return
@@ -195,6 +205,7 @@ class KafkaConnection:
                 self.output += encode(answer)
             except Exception as error:  # noqa: BLE001 - logged; whoever answers is not to blame
                 self._break_off(error)
+            self._mute_after(answer)
             if not is_here:
                 self._serve()
                 if self.on_output is not None:
@@ -209,6 +220,21 @@ class KafkaConnection:
 
         later.then(answered, failed)
         is_here = False
+
+    def _mute_after(self, answer: object) -> None:
+        """Read no more from a client that is told to keep still, until its time is over."""
+        if not isinstance(answer, Throttled):
+            return
+        self.is_waiting = True
+
+        def unmute() -> None:
+            self.is_waiting = False
+            if not self._is_lost:
+                self._serve()
+                if self.on_output is not None:
+                    self.on_output()
+
+        self.broker.timers.after(answer.throttle_ms, unmute)
 
     def _break_off(self, error: Exception) -> None:
         """Close: a fault of ours in one request must not take the broker down with it."""

@@ -145,6 +145,7 @@ _TABLE = (
     Api(46, "ListPartitionReassignments", 0, 0, flexible_from=0, module="admin.topics"),
     Api(47, "OffsetDelete", 0, 0, flexible_from=1, module="consumer.group"),
     Api(48, "DescribeClientQuotas", 0, 1, flexible_from=1, module="admin.client_quotas"),
+    Api(49, "AlterClientQuotas", 0, 1, flexible_from=1, module="admin.client_quotas"),
     Api(50, "DescribeUserScramCredentials", 0, 0, flexible_from=0, module="admin.users"),
     Api(55, "DescribeQuorum", 0, 2, flexible_from=0, module="admin.cluster"),
     Api(57, "UpdateFeatures", 0, 2, flexible_from=0, module="admin.cluster"),

@@ -82,7 +82,8 @@ def _entity(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
         found[kind] = name
     if IP in found and (USER in found or CLIENT_ID in found):
         raise _refused(
-            "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+            "Invalid quota entity combination, IP entity shouldnot be combined "
+            "with User or ClientId"
         )
     if IP in found:
         _check_address(found[IP])

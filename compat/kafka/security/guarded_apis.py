@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from logstore.compat.kafka.faults.messages import decoded, library_class
-from logstore.compat.kafka.framing import MalformedRequestError, framed
-from logstore.compat.kafka.null_fields import find_null
+from logstore.compat.kafka.message_handlers import (
+    ask_handler,
+    changed,
+    read_message,
+    write_answer,
+)
 from logstore.compat.kafka.registry import APIS, Api, FindApi, RawRequest
-from logstore.compat.kafka.security.guarded_request import PASS, Guard, GuardedRequest, changed
+from logstore.compat.kafka.security.guarded_request import PASS, Guard, GuardedRequest
 from logstore.compat.kafka.security.guards import GUARDS, OPEN, RAW_GUARDS
 
 if TYPE_CHECKING:
@@ -98,49 +101,3 @@ def _guard_raw(
         return api.handle_raw(broker, client, raw)
     found: list[Chunk] | Later[list[Chunk]] = changed(answer, partial(write_answer, raw))
     return found
-
-
-def read_message(api: Api, raw: RawRequest) -> Any:
-    """
-    Return a request as the library has it.
-
-    Raises:
-        MalformedRequestError: it is none.
-
-    """
-    try:
-        message = decoded(api, raw)
-    except Exception as error:
-        raise MalformedRequestError(
-            f"{api.name} v{raw.version} cannot be decoded: {error!r}"
-        ) from error
-    null = find_null(message, raw.version)
-    if null is not None:
-        raise MalformedRequestError(f"{api.name} v{raw.version}: {null} must not be null")
-    return message
-
-
-def ask_handler(api: Api, broker: Broker, client: Client, raw: RawRequest, message: Any) -> Any:
-    """Return the answer of a handler that reads by itself, decoded, or a promise of it."""
-    message._header = None  # only what the library has made itself has one
-    body: bytes = message.encode(version=raw.version)
-    data = memoryview(bytearray(body))  # batches are stamped where they stand
-    assert api.handle_raw is not None
-    answer = api.handle_raw(
-        broker, client, RawRequest(raw.version, raw.correlation_id, data, 0, raw.is_flexible)
-    )
-
-    def read(chunks: list[Chunk]) -> Any:
-        frame = b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
-        kind = library_class(api, "Response")
-        found = kind.decode(frame, version=raw.version, header=True, framed=True)
-        found._header = None  # the library would write a request's version into it
-        return found
-
-    return None if answer is None else changed(answer, read)
-
-
-def write_answer(raw: RawRequest, answer: Any) -> list[Chunk]:
-    """Return the frame of an answer."""
-    body: bytes = answer.encode(version=raw.version)
-    return [framed(raw.correlation_id, body, has_tags=raw.is_flexible)]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.error_answers import failed_answer
+from logstore.compat.kafka.message_handlers import changed
 from logstore.compat.kafka.security.acl import Operation, ResourceType
-from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
@@ -102,15 +102,6 @@ class GuardedRequest:
                 self.client, Operation(operation), kind, name, is_logged=False
             )
         }
-
-
-def changed(answer: Any, change: Callable[[Any], Any]) -> Any:
-    """Return what `change` makes of an answer, or a promise of it where it is one."""
-    return answer.changed(change) if _is_later(answer) else change(answer)
-
-
-def _is_later(answer: Any) -> TypeGuard[Later[Any]]:
-    return isinstance(answer, Later)
 
 
 #: Decides on a request: PASS, or the answer (perhaps of a handler that was asked for less).

@@ -13,9 +13,15 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.error_answers import error_answer
 from logstore.compat.kafka.faults.messages import library_class
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
+from logstore.compat.kafka.message_handlers import (
+    ask_handler,
+    changed,
+    read_message,
+    write_answer,
+)
 from logstore.compat.kafka.produced_batches import read_batches
 from logstore.compat.kafka.security.acl import Operation, ResourceType
-from logstore.compat.kafka.security.guarded_request import REFUSALS, changed
+from logstore.compat.kafka.security.guarded_request import REFUSALS
 from logstore.segments.kafka.record_batch import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
@@ -105,8 +111,6 @@ def _spare(
     broker: Broker, api: Api, client: Client, raw: RawRequest, asked: _Asked, refused: set[bytes]
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Append to the topics that may be written, and add to the answer that the others may not."""
-    from logstore.compat.kafka.security.guarded_apis import ask_handler, read_message, write_answer
-
     message = read_message(api, raw)
     topics = list(zip(asked.topics, message.topic_data, strict=True))
     message.topic_data = [topic for key, topic in topics if key not in refused]
