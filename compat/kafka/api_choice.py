@@ -46,7 +46,7 @@ class ApiChoice:
 
     def find_api(self) -> FindApi | None:
         """Return who finds the entry that serves a request; None where the registry says it."""
-        found = None if self.emulation is None else self.emulation.api
+        found: FindApi | None = None if self.emulation is None else self.emulation.api
         if self.guarded_apis is not None:
             found = self.guarded_apis.finding(found)
         quotas = self._loaded_quotas()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -80,9 +81,11 @@ class AccessSession:
         ]  # fmt: skip
         fields = {"topics": topics, "timeout_ms": 10_000, "validate_only": False}
         self._admin.ask("CreateTopics", 7, fields)
-        ids = {}
+        ids: dict[str, uuid.UUID] = {}
         for name in (*TOPICS, "doomed"):
-            ids[name] = eventually(partial(topic_id, self._admin, name))
+            found = eventually(partial(topic_id, self._admin, name))
+            assert found is not None
+            ids[name] = found
         for name in TOPICS:
             self._found_group(name)
             self._found_transaction(name)

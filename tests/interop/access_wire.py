@@ -24,7 +24,7 @@ from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.compat.kafka.conversation import build, joined, message_class, plain
 from tests.interop.raw_wire import Wire
 
-AUTHORIZER = {
+AUTHORIZER: dict[str, object] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:admin;User:ANONYMOUS",
 }

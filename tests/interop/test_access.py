@@ -54,6 +54,8 @@ TOPIC_RULE = AclBinding(
     AclOperation.ALL, AclPermissionType.DENY,
 )  # fmt: skip
 SECONDS_MAX = 30
+#: any name; the library's types do not know of it
+NONE: Any = None
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +200,7 @@ def delete(admin: AdminClient, one: AclBinding) -> None:
 def held(admin: AdminClient) -> set[str]:
     """Return all rules."""
     every = AclBindingFilter(
-        ResourceType.ANY, None, ResourcePatternType.ANY, None, None,
+        ResourceType.ANY, NONE, ResourcePatternType.ANY, NONE, NONE,
         AclOperation.ANY, AclPermissionType.ANY,
     )  # fmt: skip
     return {str(one) for one in admin.describe_acls(every).result(SECONDS_MAX)}
@@ -248,6 +250,7 @@ def consumed(bootstrap: str) -> int | None:
     consumer.subscribe(["t"])
     try:
         message = eventually(lambda: consumer.poll(1))
+        assert message is not None
         error = message.error()
         return None if error is None else error.code()
     finally:

@@ -29,6 +29,7 @@ from logstore.compat.kafka.quotas.client_quotas import (
 from logstore.compat.kafka.quotas.topic_changes import change_topics
 from logstore.compat.kafka.registry import APIS, Api, FindApi, RawHandler, RawRequest
 from logstore.compat.waiting import Later
+from logstore.segment import Extent
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
@@ -126,7 +127,7 @@ def _encode(
     """Write what was found, unless it is too much for now."""
     chunks = encode_found(query, found)
     size_bytes = sum(
-        chunk.size_bytes if not isinstance(chunk, bytes) else len(chunk) for chunk in chunks
+        chunk.size_bytes if isinstance(chunk, Extent) else len(chunk) for chunk in chunks
     )
     throttle_ms = quotas.record(CONSUMER_BYTE_RATE, limit, size_bytes)
     if throttle_ms <= 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 from logstore.compat.kafka.connection import Throttled
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
     from logstore.compat.kafka.registry import Api, RawRequest
     from logstore.compat.waiting import Later
+    from logstore.segments.kafka.topic import Topic
 
 _CREATE, _DELETE, _GROW = 19, 20, 37
 _EXCEEDED = "The throttling quota has been exceeded."
@@ -116,10 +118,7 @@ def _key(element: Any) -> object:
 
 def _cost(api_key: int, broker: Broker, element: Any) -> int | None:
     """Return how many partitions would change; None where the handler has a reason to refuse."""
-    name = element if isinstance(element, str) else element.name
-    topic = broker.topics.get(name or "")
-    if topic is None and getattr(element, "topic_id", None) is not None and api_key == _DELETE:
-        topic = broker.topic_by_id(element.topic_id)
+    topic = _topic(broker, element)
     if api_key == _CREATE:
         if topic is not None:
             return None
@@ -129,7 +128,17 @@ def _cost(api_key: int, broker: Broker, element: Any) -> int | None:
         return None
     if api_key == _DELETE:
         return len(topic.partitions)
-    return max(element.count - len(topic.partitions), 0) or None
+    more: int = element.count - len(topic.partitions)
+    return max(more, 0) or None
+
+
+def _topic(broker: Broker, element: Any) -> Topic | None:
+    """Return the topic that is named, by its name or its id."""
+    topic_id = getattr(element, "topic_id", None)
+    if isinstance(topic_id, UUID):
+        return broker.topic_by_id(topic_id)
+    name: str | None = element if isinstance(element, str) else element.name
+    return broker.topics.get(name or "")
 
 
 def _refused(api: Api, message: Any, version: int) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -9,12 +10,13 @@ import pytest
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.registry import APIS
 from logstore.compat.kafka.security.acl import Operation, PatternType, Permission, ResourceType
-from logstore.compat.kafka.security.authorizer import CLASS_NAME
 from logstore.compat.kafka.security.guards import GUARDS, OPEN, RAW_GUARDS
 from logstore.segments.kafka.config_keys import ConfigError
+from logstore.segments.kafka.legacy.message_set import encode_message_set
+from logstore.segments.kafka.record import Record
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import batch
-from tests.compat.kafka.conversation import Conversation
+from tests.compat.kafka.conversation import Conversation, joined
 from tests.compat.kafka.peer import produce_fields
 from tests.compat.kafka.security.access import (
     AUTHORIZER,
@@ -225,15 +227,27 @@ def test_topics_come_into_being_with_the_right_to_create(version: int, topic: st
     assert set(talk.broker.topics) == {topic}
 
 
-def test_old_clients_are_looked_at_too() -> None:
-    """Versions of another time end at the same guards."""
-    talk = GuardedConversation()
-    broker = Broker.open(SimulatedHost(), "/d", AUTHORIZER, emulated_release="0.10.2")
+@pytest.mark.parametrize("release", ["0.10.2", "3.9"])
+def test_old_clients_are_looked_at_too(release: str) -> None:
+    """Versions that are translated end at the same guards: nothing is written, nothing read."""
+    broker = Broker.open(SimulatedHost(), "/data", AUTHORIZER, emulated_release=release)
     broker.create_topic("t", 1)
-    assert broker.find_api is not None
-    for key in (0, 1):
-        api = broker.find_api(key, 0)
-        assert api is not None
-        assert not api.module
-    assert talk.broker.find_api is not None
-    assert AUTHORIZER["authorizer.class.name"] == CLASS_NAME
+    name = struct.pack(">h1s", 1, b"t")
+    message_set = encode_message_set([Record(0, 0, None, b"v")], magic=0)
+    sent = struct.pack(">hii", 1, 1000, 1) + name + struct.pack(">iii", 1, 0, len(message_set))
+    produced = old_answer(broker, 0, sent + bytes(message_set))
+    asked = struct.pack(">iiii", -1, 0, 1, 1) + name + struct.pack(">iiqi", 1, 0, 0, 1000)
+    fetched = old_answer(broker, 1, asked)
+    top = struct.pack(">i", 1) + name + struct.pack(">i", 1)
+    assert produced[: len(top) + 6] == top + struct.pack(">ih", 0, 29)
+    assert fetched[: len(top) + 6] == top + struct.pack(">ih", 0, 29)
+    assert broker.topics["t"].partitions[0].end_offset == 0
+
+
+def old_answer(broker: Broker, key: int, body: bytes) -> bytes:
+    """Return the answer to a request of version 0, without its header."""
+    frame = struct.pack(">hhih", key, 0, 7, -1) + body
+    connection = broker.connect("127.0.0.1")
+    answer = joined(connection.feed(struct.pack(">i", len(frame)) + frame))
+    assert answer[4:8] == struct.pack(">i", 7)
+    return answer[8:]
