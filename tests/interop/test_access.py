@@ -187,7 +187,7 @@ def create(admin: AdminClient, *rules: AclBinding) -> None:
         future.result(SECONDS_MAX)
 
 
-def delete(admin: AdminClient, one: AclBinding) -> None:
+def delete(admin: AdminClient, one: Any) -> None:
     """Delete one rule."""
     wanted = AclBindingFilter(
         one.restype, one.name, one.resource_pattern_type, one.principal, one.host,

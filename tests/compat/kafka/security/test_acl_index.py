@@ -64,7 +64,7 @@ def test_any_resource() -> None:
     """An allowed name or beginning counts unless a rule denies all of it."""
     literal, prefixed = PatternType.LITERAL, PatternType.PREFIXED
     allow, deny = Permission.ALLOW, Permission.DENY
-    cases = [
+    cases: list[tuple[list[Acl], bool]] = [
         ([], False),
         ([rule("t", literal, allow)], True),
         ([rule("t", literal, allow), rule("t", literal, deny)], False),
