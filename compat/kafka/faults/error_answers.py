@@ -53,7 +53,7 @@ _SOURCES = (
 _TEXT_KEYS = ("name", "topic", "group_id", "key", "transactional_id")
 _NUMBER_KEYS = ("partition_index", "partition", "index", "partition_id")
 #: what is called so in an answer is just its name in a request
-_OTHER_WORDS = {"topic_name": ("topic_name", "name")}
+_OTHER_WORDS = {"topic_name": ("name",)}
 
 
 @attrs.frozen
@@ -224,7 +224,7 @@ def _copy_key(values: dict[str, Any], field: Any, asked: Any) -> None:
     elif isinstance(asked, int):
         found = asked if name in _NUMBER_KEYS else None
     else:
-        words = _NUMBER_KEYS if name in _NUMBER_KEYS else _OTHER_WORDS.get(name, (name,))
+        words = _NUMBER_KEYS if name in _NUMBER_KEYS else (name, *_OTHER_WORDS.get(name, ()))
         found = next((getattr(asked, word) for word in words if hasattr(asked, word)), None)
     if found is not None:
         values[name] = found

@@ -12,7 +12,10 @@ from typing import Any
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import Guard
 from logstore.compat.kafka.security.guards.configs import settings
-from logstore.compat.kafka.security.guards.consumer_groups import describe, heartbeat
+from logstore.compat.kafka.security.guards.consumer_groups import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
+)
 from logstore.compat.kafka.security.guards.fetch import fetch
 from logstore.compat.kafka.security.guards.groups import (
     describe_groups,
@@ -112,6 +115,6 @@ GUARDS: Mapping[int, Guard] = {
 RAW_GUARDS: Mapping[int, Callable[..., Any]] = {
     0: produce,
     1: fetch,
-    68: heartbeat,
-    69: describe,
+    68: consumer_group_heartbeat,
+    69: consumer_group_describe,
 }
