@@ -78,6 +78,10 @@ RIGHTS: Mapping[str, list[dict[str, Any]]] = {
     "alter": [*_all_of_ok(Op.ALTER), rule(TOPIC, OK, Op.ALTER_CONFIGS)],
     "configs": [rule(TOPIC, OK, Op.DESCRIBE_CONFIGS), rule(GROUP, OK, Op.ALTER_CONFIGS),
                 *on_cluster(Op.DESCRIBE_CONFIGS, Op.CREATE)],
+    "everything": [
+        rule(TOPIC, "*", Op.ALL), rule(GROUP, "*", Op.ALL), rule(TXN, "*", Op.ALL),
+        *on_cluster(Op.ALL),
+    ],
     "cluster describe": on_cluster(Op.DESCRIBE),
     "cluster action": on_cluster(Op.CLUSTER_ACTION),
     "cluster alter": on_cluster(Op.ALTER, Op.ALTER_CONFIGS, Op.IDEMPOTENT_WRITE),

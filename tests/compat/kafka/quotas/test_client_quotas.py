@@ -220,6 +220,25 @@ def test_a_consumer_gets_nothing_until_its_time_is_over() -> None:
     assert len(third["responses"]) == 1
 
 
+def test_who_has_waited_is_throttled_too() -> None:
+    """An answer that came later is counted, and what follows is read when the time is over."""
+    host, broker = limited(consumer_byte_rate=100)
+    peer = Peer(broker)
+    partition = {"partition": 0, "current_leader_epoch": -1, "fetch_offset": 0,
+                 "last_fetched_epoch": -1, "log_start_offset": -1}  # fmt: skip
+    wanted = fetch_fields(
+        [("t", [partition])], 12, session_id=0, session_epoch=-1, rack_id="", max_wait_ms=500
+    )
+    assert peer.send("Fetch", 12, wanted).answers() == []
+    Peer(broker, "other").produce([("t", [(0, batch(b"v" * 2000))])])
+    throttle_ms = peer.answer().message["throttle_time_ms"]
+    assert throttle_ms > 0
+    assert peer.send("ApiVersions", 0, {}).answers() == []
+    host.clock.advance(throttle_ms)
+    broker.timers.run()
+    assert peer.answer().api == "ApiVersions"
+
+
 def test_a_fetch_asks_for_no_more_than_its_window() -> None:
     """What is read is cut to that, so that the pause for it is short, as Kafka's is."""
     _, broker = limited(consumer_byte_rate=100)
