@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from logstore.host import Clock
 
 AnswerT = TypeVar("AnswerT")
+ChangedT = TypeVar("ChangedT")
 _HEAP_SIZE_MIN = 1000
 
 
@@ -67,6 +68,21 @@ class Later(Generic[AnswerT]):
         elif self.done:
             assert self._answer is not None, "an answer is never None"
             listener(self._answer)
+
+    def changed(self, change: Callable[[AnswerT], ChangedT]) -> Later[ChangedT]:
+        """Return another one, whose answer is what `change` makes of this one's."""
+        found: Later[ChangedT] = Later()
+
+        def answered(answer: AnswerT) -> None:
+            try:
+                other = change(answer)
+            except Exception as error:  # noqa: BLE001 - told to whoever waits, not to who answers
+                found.fail(error)
+            else:
+                found.answer(other)
+
+        self.then(answered, found.fail)
+        return found
 
     def _tell_failure(self, error: Exception) -> None:
         if self._on_failure is None:

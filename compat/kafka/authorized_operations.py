@@ -1,5 +1,5 @@
 """
-What a client may do with a topic or the cluster: everything, since there is no authorizer.
+What can be done with a topic, a group or the cluster, and without an authorizer everybody may.
 
 Clients that ask get the operations as a set of Kafka's ``AclOperation`` numbers, on the wire a
 32-bit field with one bit per number; who does not ask gets the least 32-bit integer.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from logstore.compat.connection import BUFFER_BYTES_USUAL
+from logstore.compat.kafka.api_choice import ApiChoice
 from logstore.compat.kafka.configs.dynamic import DynamicConfig
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
@@ -36,11 +37,14 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
     from logstore.compat.kafka.groups.share.cluster import ShareCluster
     from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.compat.kafka.security.authorizer import Authorizer
+    from logstore.compat.kafka.security.guarded_apis import GuardedApis
     from logstore.compat.kafka.share_reads.share_partitions import SharePartitions
     from logstore.compat.kafka.share_state.share_coordinator import ShareCoordinator
     from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
     from logstore.compat.kafka.transactions.markers import MarkerWriter
     from logstore.compat.kafka.transactions.transactions_log import TransactionsLog
+    from logstore.segments.kafka.cluster_metadata.records import MetadataRecord
     from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
 
 
@@ -92,8 +96,9 @@ class Broker:
         self._producer_ids = range(0)
         #: a test may want other connections, some of whose requests fail
         self.make_connection: Callable[[Broker, str], KafkaConnection] = KafkaConnection
-        #: the release whose clients are served, if it is not the newest
-        self.emulation: Emulation | None = None
+        self._choice = ApiChoice(config.given, store.metadata, host)
+        #: (key, version) -> who serves it; None where it is what the registry says
+        self.find_api = self._choice.find_api()
         #: a client's transactional records need a transaction that the coordinator knows of
         self.verifies_transactions = bool(config.given["transaction.partition.verification.enable"])
         #: partitions by the topic name's UTF-8 bytes, and by the topic id's 16 bytes
@@ -107,6 +112,31 @@ class Broker:
         self._share_state: ShareCoordinator | None = None
         self._share_partitions: SharePartitions | None = None
         self._open_coordinators()
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """Who decides on what clients may do, if anybody does."""
+        return self._choice.authorizer
+
+    @property
+    def guarded_apis(self) -> GuardedApis | None:
+        """The registry's entries behind their guards, where there is an authorizer."""
+        return self._choice.guarded_apis
+
+    @property
+    def emulation(self) -> Emulation | None:
+        """The release whose clients are served, if it is not the newest."""
+        return self._choice.emulation
+
+    @emulation.setter
+    def emulation(self, emulation: Emulation | None) -> None:
+        self._choice.emulation = emulation
+        self.find_api = self._choice.find_api()
+
+    def change_client_quotas(self, records: Sequence[MetadataRecord]) -> None:
+        """Say how much clients may use from now on, durably."""
+        self.store.metadata.change_access(records)
+        self.find_api = self._choice.find_api()
 
     def _open_coordinators(self) -> None:
         """Open those that have something on disk: whoever cannot read it must not start."""

@@ -65,6 +65,14 @@ class Client:
         self.produce_route: ProduceRoute | None = None
 
 
+class Throttled(list[Chunk]):
+    """Frames to a client that used too much: it is not read from for `throttle_ms` (KIP-219)."""
+
+    def __init__(self, frames: list[Chunk], throttle_ms: int) -> None:
+        super().__init__(frames)
+        self.throttle_ms = throttle_ms
+
+
 class KafkaConnection:
     """Implements :class:`logstore.compat.connection.Connection` for the Kafka protocol."""
 
@@ -166,6 +174,8 @@ class KafkaConnection:
             frames = api.handle_raw(self.broker, self.client, request)
             if isinstance(frames, list):
                 self.output += frames
+                if type(frames) is not list:
+                    self._mute_after(frames)
             elif frames is not None:
                 self._wait(frames, list)
             return
@@ -189,8 +199,8 @@ class KafkaConnection:
         return api if api is not None and api.version_min <= version <= api.version_max else None
 
     def _api(self, key: int, version: int) -> Api | None:
-        emulation = self.broker.emulation
-        return APIS.get(key) if emulation is None else emulation.api(key, version)
+        find_api = self.broker.find_api
+        return APIS.get(key) if find_api is None else find_api(key, version)
 
     def _read_client_id(self, frame: memoryview) -> int:
         """Note the client id, which rarely changes; return the position after it."""
@@ -232,6 +242,7 @@ class KafkaConnection:
                 self.output += encode(answer)
             except Exception as error:  # noqa: BLE001 - logged; whoever answers is not to blame
                 self._break_off(error)
+            self._mute_after(answer)
             if not is_here:
                 self._serve()
                 if self.on_output is not None:
@@ -246,6 +257,21 @@ class KafkaConnection:
 
         later.then(answered, failed)
         is_here = False
+
+    def _mute_after(self, answer: object) -> None:
+        """Read no more from a client that is told to keep still, until its time is over."""
+        if not isinstance(answer, Throttled):
+            return
+        self.is_waiting = True
+
+        def unmute() -> None:
+            self.is_waiting = False
+            if not self._is_lost:
+                self._serve()
+                if self.on_output is not None:
+                    self.on_output()
+
+        self.broker.timers.after(answer.throttle_ms, unmute)
 
     def _break_off(self, error: Exception) -> None:
         """Close: a fault of ours in one request must not take the broker down with it."""

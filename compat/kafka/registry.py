@@ -147,6 +147,7 @@ _TABLE = (
     Api(46, "ListPartitionReassignments", 0, 0, flexible_from=0, module="admin.topics"),
     Api(47, "OffsetDelete", 0, 0, flexible_from=1, module="consumer.group"),
     Api(48, "DescribeClientQuotas", 0, 1, flexible_from=1, module="admin.client_quotas"),
+    Api(49, "AlterClientQuotas", 0, 1, flexible_from=1, module="admin.client_quotas"),
     Api(50, "DescribeUserScramCredentials", 0, 0, flexible_from=0, module="admin.users"),
     Api(51, "AlterUserScramCredentials", 0, 0, flexible_from=0, module="admin.users"),
     Api(55, "DescribeQuorum", 0, 2, flexible_from=0, module="admin.cluster"),
@@ -176,3 +177,6 @@ _TABLE = (
 )
 
 APIS: dict[int, Api] = {api.key: api for api in _TABLE}
+
+#: (key, version) -> the entry that serves it, if any
+FindApi = Callable[[int, int], Api | None]

@@ -47,6 +47,9 @@ BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = {
     for key in keys
 }
 
+#: What Kafka's authorizer, and no table of the broker's, knows.
+AUTHORIZER_SETTINGS = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
+
 #: Beginnings of names that are known and have no effect here, and what they are about.
 ACCEPTED_FAMILIES: Mapping[str, str] = {
     "add.partitions.to.txn.": "retries between partition and transaction coordinator",
@@ -101,6 +104,8 @@ class Knowledge(Enum):
 def knowledge_of(name: str) -> Knowledge:
     """Tell whether a broker setting is used, only accepted, or unknown."""
     key = BROKER_CONFIG_KEYS.get(name)
+    if name in AUTHORIZER_SETTINGS:
+        return Knowledge.USED
     if key is not None:
         return Knowledge.USED if key.effect is Effect.USED else Knowledge.ACCEPTED
     if name.startswith(tuple(ACCEPTED_FAMILIES)):

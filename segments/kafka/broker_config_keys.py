@@ -46,7 +46,7 @@ NODE_KEYS = (
     _idle("broker.session.timeout.ms", _INT, 9000, "Silence after which a broker is fenced."),
     _idle("controlled.shutdown.enable", _BOOLEAN, "true",
           "Whether leadership moves away before a stop."),
-    _idle("authorizer.class.name", _STRING, "", "Class that decides who may do what."),
+    _key("authorizer.class.name", _STRING, "", "Class that decides who may do what."),
     _idle("create.topic.policy.class.name", _CLASS, None, "Class that vetoes new topics."),
     _idle("alter.config.policy.class.name", _CLASS, None, "Class that vetoes changed settings."),
     _idle("metric.reporters", _LIST, "org.apache.kafka.common.metrics.JmxReporter",
@@ -185,14 +185,14 @@ REPLICATION_KEYS = (
 
 QUOTA_KEYS = tuple(
     key
-    for family, whose in (
-        ("quota", "clients"),
-        ("replication.quota", "replication"),
-        ("alter.log.dirs.replication.quota", "moves between log directories"),
-        ("controller.quota", "changes of topics"),
+    for family, whose, declare in (
+        ("quota", "clients", _key),
+        ("replication.quota", "replication", _idle),
+        ("alter.log.dirs.replication.quota", "moves between log directories", _idle),
+        ("controller.quota", "changes of topics", _key),
     )
     for key in (
-        _idle(f"{family}.window.num", _INT, 11, f"Samples kept for quotas of {whose}.", 1),
-        _idle(f"{family}.window.size.seconds", _INT, 1, "Seconds that one sample covers.", 1),
+        declare(f"{family}.window.num", _INT, 11, f"Samples kept for quotas of {whose}.", 1),
+        declare(f"{family}.window.size.seconds", _INT, 1, "Seconds that one sample covers.", 1),
     )
 )

@@ -178,10 +178,9 @@ def create_topic(topic_name: str) -> CreateTopic:
 
 #: These ask a broker and end. What produces or consumes has hooks that only the end of a JVM runs.
 IN_ONE_JVM = {
-    "BrokerApiVersionsCommand", "ClusterTool", "ConsumerGroupCommand", "DeleteRecordsCommand",
-    "GetOffsetShell", "LogDirsCommand", "ShareGroupCommand", "StreamsGroupCommand",
-    "TopicCommand",
-    "kafka.admin.ConfigCommand",
+    "AclCommand", "BrokerApiVersionsCommand", "ClusterTool", "ConsumerGroupCommand",
+    "DeleteRecordsCommand", "GetOffsetShell", "LogDirsCommand", "ShareGroupCommand",
+    "StreamsGroupCommand", "TopicCommand", "kafka.admin.ConfigCommand",
 }  # fmt: skip
 
 

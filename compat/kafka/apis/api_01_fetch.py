@@ -58,6 +58,8 @@ class Query:
     wanted: list[FetchPartition]
     forgotten: list[PartitionKey]
     session: FetchSession | None = None
+    #: topics, as the request names them, that the client may read; None where it may read all
+    may_read: Callable[[bytes], bool] | None = None
 
     @property
     def is_incremental(self) -> bool:
@@ -162,14 +164,23 @@ def _look(broker: Broker, query: Query, wanted: list[FetchPartition]) -> tuple[l
     budget = min(query.bytes_max, broker.config.fetch_max_bytes)
     total_bytes, has_error = 0, False
     found: list[Found] = []
+    read = _read if query.may_read is None else _read_if_allowed
     for partition in wanted:
-        result = _read(broker, query, partition, budget - total_bytes, total_bytes == 0)
+        result = read(broker, query, partition, budget - total_bytes, total_bytes == 0)
         found.append(result)
         if result.extent is not None:
             total_bytes += result.extent.size_bytes
         has_error = has_error or result.error != 0 or result.diverging is not None
     is_final = has_error or total_bytes >= max(min(query.bytes_min, budget), 0)
     return found, is_final
+
+
+def _read_if_allowed(
+    broker: Broker, query: Query, wanted: FetchPartition, budget: int, is_first: bool
+) -> Found:
+    if query.may_read is not None and not query.may_read(wanted.key[0]):
+        return Found(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return _read(broker, query, wanted, budget, is_first)
 
 
 def _read(

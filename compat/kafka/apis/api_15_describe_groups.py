@@ -3,7 +3,7 @@ DescribeGroups (15): versions 0-6.
 
 * protocol and members' metadata are shown only while the group is stable
 * a group that is not there is "Dead", without an error; from v6 on also 69 with a message
-* v1: throttle time; v3: authorized operations (all that a group has: there is no authorizer)
+* v1: throttle time; v3: authorized operations (all that a group has; an authorizer says less)
 * v4: group instance ids; v5: flexible; v6: error message
 """
 

@@ -1,15 +1,19 @@
 """
 DescribeAcls (29): versions 1-3.
 
-* there is no authorizer, so there is nothing to describe: 54, as Kafka answers then
+* without an authorizer there is nothing to describe: 54
+* a filter of what nobody knows is hung up on, as by Kafka
 * v1: pattern types; v2: flexible; v3: users as a resource type
 """
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.framing import MalformedRequestError
+from logstore.compat.kafka.security.acl import Acl, AclFilter
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.acl import DescribeAclsRequest, DescribeAclsResponse
@@ -22,12 +26,53 @@ NO_AUTHORIZER = "this broker has no authorizer: everybody may do everything"
 
 
 def handle(broker: Broker, client: Client, request: DescribeAclsRequest) -> DescribeAclsResponse:
-    """Say that there are no access rules."""
+    """Return the rules that are asked for, by what they are about."""
     from kafka.protocol.admin.acl import DescribeAclsResponse
 
-    del broker, client
-    return DescribeAclsResponse(
-        version=request.API_VERSION,
-        error_code=ErrorCode.SECURITY_DISABLED,
-        error_message=NO_AUTHORIZER,
-    )
+    del client
+    version = request.API_VERSION
+    if broker.authorizer is None:
+        return DescribeAclsResponse(
+            version=version, error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
+        )
+    wanted = AclFilter(
+        request.resource_type_filter, request.resource_name_filter, request.pattern_type_filter,
+        request.principal_filter, request.host_filter, request.operation, request.permission_type,
+    )  # fmt: skip
+    insist_on_known(wanted.numbers)
+    resource_class = DescribeAclsResponse.DescribeAclsResource
+    resources = [
+        resource_class(
+            version=version,
+            resource_type=pattern[0],
+            resource_name=pattern[1],
+            pattern_type=pattern[2],
+            acls=[
+                resource_class.AclDescription(
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission,
+                )
+                for acl in acls
+            ],
+        )
+        for pattern, acls in groupby(broker.authorizer.matching(wanted), _pattern)
+    ]
+    return DescribeAclsResponse(version=version, error_message=None, resources=resources)
+
+
+def _pattern(acl: Acl) -> tuple[int, str, int]:
+    return acl.resource_type, acl.resource_name, acl.pattern_type
+
+
+def insist_on_known(numbers: tuple[int, int, int, int]) -> None:
+    """
+    Hang up on who says that a kind, pattern, operation or permission is unknown (0), as Kafka does.
+
+    Raises:
+        MalformedRequestError: one is.
+
+    """
+    if 0 in numbers:
+        raise MalformedRequestError("a rule or a filter has an element that is UNKNOWN")

@@ -1,34 +1,75 @@
 """
 CreateAcls (30): versions 1-3.
 
-* there is no authorizer that could enforce a rule: 54 for each one
+* without an authorizer that could enforce a rule: 54 for each one
+* 42, and why, for a rule that makes no sense; the others of the request are kept all the same
+* a rule that holds already is created once more without a word
 * v1: pattern types; v2: flexible; v3: users as a resource type
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from logstore.compat.kafka.apis.api_29_describe_acls import NO_AUTHORIZER
+from logstore.compat.kafka.apis.api_29_describe_acls import NO_AUTHORIZER, insist_on_known
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
+from logstore.compat.kafka.security.acl import Acl
+from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.acl import CreateAclsRequest, CreateAclsResponse
 
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.security.authorizer import Authorizer
 
 
 def handle(broker: Broker, client: Client, request: CreateAclsRequest) -> CreateAclsResponse:
-    """Refuse every rule."""
+    """Keep every rule that makes sense."""
     from kafka.protocol.admin.acl import CreateAclsResponse
 
-    del broker, client
+    del client
+    acls = [
+        Acl(
+            one.resource_type, one.resource_name, one.resource_pattern_type, one.principal,
+            one.host, one.operation, one.permission_type,
+        )
+        for one in request.creations
+    ]  # fmt: skip
+    if broker.authorizer is None:
+        refusal = RefusedRequestError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
+        results = [_result(refusal) for _ in acls]
+    else:
+        for acl in acls:
+            insist_on_known(acl.numbers)
+        results = _create(broker.authorizer, acls)
     result_class = CreateAclsResponse.AclCreationResult
     return CreateAclsResponse(
-        version=request.API_VERSION,
-        results=[
-            result_class(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
-            for _ in request.creations
-        ],
+        version=request.API_VERSION, results=[result_class(**fields) for fields in results]
     )
+
+
+def _create(authorizer: Authorizer, acls: list[Acl]) -> list[dict[str, Any]]:
+    refusals = [_refusal_of(acl) for acl in acls]
+    sound = [acl for acl, refusal in zip(acls, refusals, strict=True) if refusal is None]
+    try:
+        authorizer.create(sound)
+    except (LogStoreError, OSError) as error:
+        failure = refusal_of(error, "creating rules")
+        refusals = [refusal or failure for refusal in refusals]
+    return [_result(refusal) for refusal in refusals]
+
+
+def _refusal_of(acl: Acl) -> RefusedRequestError | None:
+    try:
+        acl.check()
+    except RefusedRequestError as refusal:
+        return refusal
+    return None
+
+
+def _result(refusal: RefusedRequestError | None) -> dict[str, Any]:
+    if refusal is None:
+        return {"error_code": ErrorCode.NONE, "error_message": ""}
+    return {"error_code": refusal.code, "error_message": refusal.message}

@@ -1,7 +1,7 @@
 """
 DescribeClientQuotas (48): versions 0-1.
 
-* there are no quotas, and none can be set: a well-formed question finds nothing
+* all entities that have what is asked for; if it is strict, those that have nothing else
 * a question that Kafka would not take is 42, an entity other than user, client-id and ip is 35
 * v1: flexible
 """
@@ -9,6 +9,7 @@ DescribeClientQuotas (48): versions 0-1.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -30,10 +31,10 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 def handle(
     broker: Broker, client: Client, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """Find no quota."""
+    """Find the limits of the entities that are meant."""
     from kafka.protocol.admin.client_quotas import DescribeClientQuotasResponse
 
-    del broker, client
+    del client
     try:
         _check(request)
     except RefusedRequestError as refusal:
@@ -43,7 +44,34 @@ def handle(
             error_message=refusal.message,
             entries=None,
         )
-    return DescribeClientQuotasResponse(version=request.API_VERSION, entries=[])
+    entry_class = DescribeClientQuotasResponse.EntryData
+    return DescribeClientQuotasResponse(
+        version=request.API_VERSION,
+        error_message=None,
+        entries=[
+            entry_class(
+                entity=[
+                    entry_class.EntityData(entity_type=kind, entity_name=name)
+                    for kind, name in entity
+                ],
+                values=[
+                    entry_class.ValueData(key=key, value=value) for key, value in limits.items()
+                ],
+            )
+            for entity, limits in broker.store.metadata.image.client_quotas.items()
+            if _is_meant(request, dict(entity))
+        ],
+    )
+
+
+def _is_meant(request: DescribeClientQuotasRequest, entity: Mapping[str, str | None]) -> bool:
+    if request.strict and len(entity) != len(request.components):
+        return False
+    return all(
+        component.entity_type in entity
+        and (component.match_type == _ANY or entity[component.entity_type] == component.match)
+        for component in request.components
+    )
 
 
 def _check(request: DescribeClientQuotasRequest) -> None:

@@ -44,13 +44,17 @@ def handle(
     broker: Broker, client: Client, request: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Read what is there; if that is too little, wait for more."""
-    del client
     version = request.version
 
     def encode(query: Query, found: list[Found]) -> list[Chunk]:
         return [_encoded(query, found, version)]
 
-    return answer(broker, _parsed(request), encode)
+    query = _parsed(request)
+    if broker.authorizer is not None:
+        from logstore.compat.kafka.security.guards.fetch import readers_check
+
+        query.may_read = readers_check(broker.authorizer, broker, client, version)
+    return answer(broker, query, encode)
 
 
 def _parsed(request: RawRequest) -> Query:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.connection import message_class
 from logstore.compat.kafka.framing import RESPONSE_PREFIX, framed
-from logstore.compat.kafka.registry import APIS, RawRequest
+from logstore.compat.kafka.registry import APIS, Api, RawRequest
 from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def ask_raw(
 
     For handlers that read by themselves, and answer in memory.
     """
-    handle = APIS[api_key].handle_raw
+    handle = _served_by(broker, api_key).handle_raw
     assert handle is not None, f"API {api_key} reads by itself"
     data = memoryview(bytearray(body))  # batches are stamped where they stand
     answer = handle(broker, client, RawRequest(version, correlation_id, data, 0, False))
@@ -45,18 +45,7 @@ def ask_raw(
 
     if answer is None or isinstance(answer, list):
         return None if answer is None else rewritten(answer)
-    later: Later[list[Chunk]] = Later()
-
-    def answered(chunks: list[Chunk]) -> None:
-        try:
-            frames = rewritten(chunks)
-        except Exception as error:  # noqa: BLE001 - told to whoever waits, not to who answers
-            later.fail(error)
-        else:
-            later.answer(frames)
-
-    answer.then(answered, later.fail)
-    return later
+    return answer.changed(rewritten)
 
 
 def ask_decoded(
@@ -69,9 +58,15 @@ def ask_decoded(
     rewrite: Rewrite,
 ) -> list[Chunk]:
     """Ask as :func:`ask_raw` does, for handlers of decoded messages that answer at once."""
-    api = APIS[api_key]
+    api = _served_by(broker, api_key)
     assert api.handle is not None, f"{api.name} takes a decoded message"
     message = message_class(api, "Request").decode(body, version=version)
     answer = api.handle(broker, client, message)
     old = rewrite(memoryview(answer.encode(version=version)))
     return [framed(correlation_id, old, has_tags=False)]
+
+
+def _served_by(broker: Broker, api_key: int) -> Api:
+    """Return who serves it now, and looks at what the client may do if there are rules."""
+    api = APIS[api_key]
+    return api if broker.guarded_apis is None else broker.guarded_apis.guarded(api)

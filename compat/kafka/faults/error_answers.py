@@ -45,8 +45,9 @@ _SOURCES = (
 )  # fmt: skip
 #: what elements are known by; a request and its response do not always agree on the word
 _TEXT_KEYS = ("name", "topic", "group_id", "key", "transactional_id")
-_OTHER_WORDS = {"user": ("name",)}
-_NUMBER_KEYS = ("partition_index", "partition", "index")
+_NUMBER_KEYS = ("partition_index", "partition", "index", "partition_id")
+#: what is called so in an answer is just its name in a request
+_OTHER_WORDS = {"topic_name": ("name",), "user": ("name",)}
 
 
 @attrs.frozen
@@ -77,6 +78,25 @@ def error_answer(
         answer.session_id = asked.session_id
     body: bytes = answer.encode(version=request.version)
     return [framed(request.correlation_id, body, has_tags=request.is_flexible)]
+
+
+def failed_answer(
+    api: Api,
+    asked: Any,
+    version: int,
+    code: ErrorCode,
+    message: str | None,
+    *,
+    says_at_top: bool = True,
+) -> Any:
+    """
+    Return the answer to a decoded request that says so, as the library has it.
+
+    Not `says_at_top`, it says so only of each thing that was asked for.
+    """
+    kind = library_class(api, "Response")
+    failure = _Failure(version, int(code), message)
+    return _mirrored(kind, kind._struct, asked, failure, says_at_top=says_at_top)
 
 
 def spoilt(api: Api, request: RawRequest, frame: bytes, code: ErrorCode, topic: str) -> list[Chunk]:

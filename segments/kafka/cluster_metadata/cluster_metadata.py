@@ -315,6 +315,12 @@ class ClusterMetadata:
         """Say what is forgotten of users' passwords, and what is known from now on."""
         self._append([*removed, *known])
 
+    # access control and client quotas
+
+    def change_access(self, records: Iterable[MetadataRecord]) -> None:
+        """Say who may do what, or how much, from now on, and what of it holds no more."""
+        self._append(records)
+
     # producers
 
     def take_producer_ids(self) -> range:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -21,6 +21,7 @@ from logstore.segments.kafka.cluster_metadata.records import (
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
+    MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -32,6 +33,14 @@ from logstore.segments.kafka.cluster_metadata.records import (
     UserScramCredentialRecord,
 )
 from logstore.segments.kafka.cluster_metadata.release import METADATA_VERSION, MetadataVersion
+
+if TYPE_CHECKING:
+    from logstore.segments.kafka.cluster_metadata.access_records import (
+        AccessControlEntryRecord,
+        ClientQuotaRecord,
+        QuotaEntity,
+        RemoveAccessControlEntryRecord,
+    )
 
 _log = logging.getLogger(__name__)
 #: the least level: logs from before there were any
@@ -74,6 +83,10 @@ class MetadataImage:
         self.broker_epochs: dict[int, int] = {}
         self.scram: dict[tuple[int, str], UserScramCredentialRecord] = {}
         self.next_producer_id = 0
+        #: who may do what, by the entry's id
+        self.access_entries: dict[bytes, AccessControlEntryRecord] = {}
+        #: limits by name, by entity
+        self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         #: the records of a transaction that has not ended; None outside of one
         self._pending: list[AnyRecord] | None = None
         self._changes: dict[type[Any], Callable[[Any], None]] = {
@@ -88,6 +101,12 @@ class MetadataImage:
             UnregisterBrokerRecord: self._unregister_broker,
             UserScramCredentialRecord: self._scram,
             RemoveUserScramCredentialRecord: self._remove_scram,
+        }
+        #: the same of kinds that stand apart, which must not be imported for that: by their keys
+        self._changes_apart: dict[int, Callable[[Any], None]] = {
+            14: self._client_quota,
+            18: self._access_entry,
+            19: self._remove_access_entry,
         }
 
     @property
@@ -119,6 +138,8 @@ class MetadataImage:
             self._pending.append(record)
         else:
             change = self._changes.get(type(record))
+            if change is None and isinstance(record, MetadataRecord):
+                change = self._changes_apart.get(record.API_KEY)
             if change is not None:
                 change(record)
 
@@ -197,6 +218,27 @@ class MetadataImage:
 
     def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
         self.scram.pop((record.mechanism, record.name), None)
+
+    def _access_entry(self, record: AccessControlEntryRecord) -> None:
+        self.access_entries[record.entry_id] = record
+
+    def _remove_access_entry(self, record: RemoveAccessControlEntryRecord) -> None:
+        if self.access_entries.pop(record.entry_id, None) is None:
+            _log.warning("metadata: %s removes what was never there", record)
+
+    def _client_quota(self, record: ClientQuotaRecord) -> None:
+        entity = tuple(sorted(record.entity, key=_type_of))
+        limits = self.client_quotas.setdefault(entity, {})
+        if record.remove:
+            limits.pop(record.key, None)
+        else:
+            limits[record.key] = record.value
+        if not limits:
+            del self.client_quotas[entity]
+
+
+def _type_of(part: tuple[str, str | None]) -> str:
+    return part[0]
 
 
 #: fields of a PartitionChangeRecord that take the place of the partition's own, unless None

@@ -8,14 +8,16 @@ A record's value in the log is a frame and a body; it has no key::
     01 0c 00  11 metadata.version 00 1e  00     FeatureLevelRecord v0: level 30 of that feature
 
 Of Kafka's 27 kinds those stand here that say something of topics, settings, features, producer ids,
-users and brokers. The others (access control, quotas, delegation tokens, controllers) come back as
-:class:`OtherRecord`, whose bytes nobody here looks into.
+users and brokers; those of access control and client quotas stand in :mod:`.access_records`. The
+others (delegation tokens, controllers) come back as :class:`OtherRecord`, whose bytes nobody here
+looks into.
 
 Source: ``metadata/src/main/resources/common/metadata/*.json``, ``AbstractApiMessageSerde``.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import attrs
@@ -387,6 +389,13 @@ KINDS: dict[int, type[MetadataRecord]] = {
     )
 }
 
+#: kinds that are imported when a log has one of them: by key, where they stand
+_KINDS_APART = {
+    14: ("access_records", "ClientQuotaRecord"),
+    18: ("access_records", "AccessControlEntryRecord"),
+    19: ("access_records", "RemoveAccessControlEntryRecord"),
+}
+
 _NO_OP = NoOpRecord()
 _NO_OP_VALUE = bytes((FRAME_VERSION, NoOpRecord.API_KEY, 0, 0))
 
@@ -418,7 +427,7 @@ def decode_record(value: bytes) -> tuple[AnyRecord, int]:
         raise WireError(f"the frame is cut short: {error}") from None
     if frame_version != FRAME_VERSION:
         raise WireError(f"frame version {frame_version}, expected {FRAME_VERSION}")
-    kind = KINDS.get(api_key)
+    kind = KINDS.get(api_key) or _kind_apart(api_key)
     if kind is None:
         return OtherRecord(api_key, version, value), version
     if version > kind.VERSION_MAX:
@@ -430,3 +439,14 @@ def decode_record(value: bytes) -> tuple[AnyRecord, int]:
         return kind(**fields), version
     except TypeError as error:
         raise WireError(f"{kind.__name__} of version {version}: {error}") from None
+
+
+def _kind_apart(api_key: int) -> type[MetadataRecord] | None:
+    """Import a kind that stands in a file of its own; from now on it is among the others."""
+    place = _KINDS_APART.get(api_key)
+    if place is None:
+        return None
+    module = importlib.import_module(f"{__package__}.{place[0]}")
+    kind: type[MetadataRecord] = getattr(module, place[1])
+    KINDS[api_key] = kind
+    return kind

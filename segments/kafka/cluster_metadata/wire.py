@@ -66,6 +66,7 @@ INT16: Kind[int] = _number("h")
 UINT16: Kind[int] = _number("H")
 INT32: Kind[int] = _number("i")
 INT64: Kind[int] = _number("q")
+FLOAT64: Kind[float] = _number("d")
 
 
 def take(data: bytes, position: int, size_bytes: int) -> tuple[bytes, int]:

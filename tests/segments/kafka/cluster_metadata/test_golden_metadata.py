@@ -31,7 +31,10 @@ METADATA = GOLDEN / "metadata-4.3"
 _STRUCTS = {
     "endPoints": ("name", "host", "port", "securityProtocol"),
     "features": ("name", "minSupportedVersion", "maxSupportedVersion"),
+    "entity": ("entityType", "entityName"),
 }
+#: fields that have another name here, because Python has something of Kafka's
+_RENAMED = {"entryId": "id"}
 _PRINTED = re.compile(r"^\| offset: (\d+) .* payload: (.*)$", re.MULTILINE)
 
 
@@ -61,7 +64,7 @@ def as_printed(record: MetadataRecord, version: int) -> dict[str, Any]:
         name = re.sub("_([a-z])", lambda match: match[1].upper(), field.name)
         if name in _STRUCTS:
             value = [dict(zip(_STRUCTS[name], item, strict=True)) for item in value]
-        found[name] = _printed_value(value)
+        found[_RENAMED.get(name, name)] = _printed_value(value)
     return found
 
 

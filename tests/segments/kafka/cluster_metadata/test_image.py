@@ -175,6 +175,6 @@ def test_a_transaction_holds_as_a_whole() -> None:
 
 def test_records_of_no_interest() -> None:
     """Signs of life and kinds that are not looked into change nothing."""
-    image = image_of(NoOpRecord(), OtherRecord(18, 0, b"\1\x12\0"))
+    image = image_of(NoOpRecord(), OtherRecord(10, 0, b"\1\x0a\0"))
     assert vars(image).keys() == vars(MetadataImage()).keys()
     assert (image.topics, image.configs, image.features) == ({}, {}, {})

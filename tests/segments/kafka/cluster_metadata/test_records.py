@@ -15,6 +15,11 @@ from hypothesis import strategies as st
 
 from logstore.os_host import SystemFileSystem
 from logstore.segments.kafka.batch_walk import walk_batches
+from logstore.segments.kafka.cluster_metadata.access_records import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    RemoveAccessControlEntryRecord,
+)
 from logstore.segments.kafka.cluster_metadata.records import (
     KINDS,
     AnyRecord,
@@ -94,6 +99,12 @@ def test_every_record_of_a_real_log_comes_back_byte_for_byte(name: str) -> None:
         ("010b0006616c6963650103aabb02cc010000100000",
          UserScramCredentialRecord("alice", 1, b"\xaa\xbb", b"\xcc", b"", 4096)),
         ("01160006616c6963650200", RemoveUserScramCredentialRecord("alice", 2)),
+        ("011200" + TOPIC_ID.hex() + "02027403" + "07557365723a61" + "022a" + "030300",
+         AccessControlEntryRecord(TOPIC_ID, 2, "t", 3, "User:a", "*", 3, 3)),
+        ("011300" + TOPIC_ID.hex() + "00",
+         RemoveAccessControlEntryRecord(TOPIC_ID)),
+        ("010e00" + "02" + "0575736572" + "00" + "00" + "0261" + "3ff8000000000000" + "0000",
+         ClientQuotaRecord((("user", None),), "a", 1.5)),
     ],
 )  # fmt: skip
 def test_worked_examples(text: str, record: AnyRecord) -> None:
@@ -120,9 +131,9 @@ def test_unknown_tags_are_skipped() -> None:
 
 
 def test_kinds_that_are_not_looked_into() -> None:
-    """Access control, quotas and the like come back whole."""
-    value = bytes.fromhex("011200abcdef")
-    assert decode_record(value) == (OtherRecord(18, 0, value), 0)
+    """Delegation tokens and the like come back whole."""
+    value = bytes.fromhex("010a00abcdef")
+    assert decode_record(value) == (OtherRecord(10, 0, value), 0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,115 @@
+"""
+Guards of groups whose messages are the house's own: members' heartbeats, and groups described.
+
+What differs from kind to kind of group is given: the messages, and which topics stand in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, bit_field
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.framing import RESPONSE_PREFIX
+from logstore.compat.kafka.groups.consumer.messages import answered, read_request
+from logstore.compat.kafka.security.acl import Operation, ResourceType
+from logstore.compat.kafka.security.guarded_request import REFUSALS
+from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.registry import Api, RawRequest
+    from logstore.compat.kafka.security.authorizer import Authorizer
+    from logstore.compat.waiting import Later
+    from logstore.segments.kafka.internal_topics.schema import Message
+
+_GROUP, _TOPIC = ResourceType.GROUP, ResourceType.TOPIC
+
+
+@attrs.frozen
+class HeartbeatGuard:
+    """To read the group, and to describe each of the `topics` that a heartbeat names."""
+
+    request_class: type[Message]
+    refused: Callable[[ErrorCode], Message]
+    topics: Callable[[Any], Iterable[str]]
+    #: tells whether there are groups of the kind at all; if not the handler says so
+    is_served: Callable[[Broker], bool]
+
+    def __call__(
+        self, authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
+    ) -> list[Chunk] | Later[list[Chunk]] | None:
+        """Let the member live, or refuse it."""
+        asked: Any = read_request(self.request_class, raw)
+        if self.is_served(broker):
+            if not authorizer.allows(client, Operation.READ, _GROUP, asked.group_id):
+                return answered(self.refused(REFUSALS[_GROUP][0]), raw)
+            if not _may_describe(authorizer, client, self.topics(asked)):
+                return answered(self.refused(REFUSALS[_TOPIC][0]), raw)
+        assert api.handle_raw is not None
+        return api.handle_raw(broker, client, raw)
+
+
+@attrs.frozen
+class DescribeGuard:
+    """To describe each group, and each of the `topics` that its description names."""
+
+    request_class: type[Message]
+    response_class: Callable[..., Message]
+    refused: Callable[[str, ErrorCode, str | None], Any]
+    topics: Callable[[Any], Iterable[str]]
+    #: what is said where topics are not to be seen
+    unseen: str
+    is_served: Callable[[Broker], bool]
+
+    def __call__(
+        self, authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
+    ) -> list[Chunk] | Later[list[Chunk]] | None:
+        """Describe what may be described, and refuse the rest."""
+        assert api.handle_raw is not None
+        if not self.is_served(broker):
+            return api.handle_raw(broker, client, raw)
+        asked: Any = read_request(self.request_class, raw)
+        allowed = [
+            one for one in asked.group_ids
+            if authorizer.allows(client, Operation.DESCRIBE, _GROUP, one)
+        ]  # fmt: skip
+        body = encode_message(attrs.evolve(asked, group_ids=tuple(allowed)), raw.version)
+        data = memoryview(bytearray(body))
+        chunks = api.handle_raw(broker, client, raw._replace(data=data, position=0))
+        assert isinstance(chunks, list), "it is answered at once"
+        frame = b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
+        kind: Any = self.response_class
+        served: Any = decode_message(kind, frame, raw.version, RESPONSE_PREFIX.size + 1)
+        groups = [self.refused(one, REFUSALS[_GROUP][0], None)
+                  for one in asked.group_ids if one not in allowed]  # fmt: skip
+        for group in served.groups:
+            if not _may_describe(authorizer, client, self.topics(group)):
+                code = REFUSALS[_TOPIC][0]
+                groups.append(self.refused(group.group_id, code, self.unseen))
+            elif asked.include_authorized_operations and not group.error_code:
+                field = _operations(authorizer, client, group.group_id)
+                groups.append(attrs.evolve(group, authorized_operations=field))
+            else:
+                groups.append(group)
+        return answered(kind(groups=tuple(groups)), raw)
+
+
+def _may_describe(authorizer: Authorizer, client: Client, topics: Iterable[str]) -> bool:
+    return all(authorizer.allows(client, Operation.DESCRIBE, _TOPIC, name) for name in topics)
+
+
+def _operations(authorizer: Authorizer, client: Client, group_id: str) -> int:
+    """Return what the client may do with a group, as the wire has it."""
+    return bit_field(
+        frozenset(
+            operation
+            for operation in GROUP_OPERATIONS
+            if authorizer.allows(client, Operation(operation), _GROUP, group_id, is_logged=False)
+        )
+    )
