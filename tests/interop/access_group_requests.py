@@ -56,24 +56,27 @@ def _said(ids: Ids, first_offset: int = 100_000) -> SaidOf:
 def _reads() -> Iterator[tuple[str, int, Fields]]:
     """Yield the requests of a member from the first to the last of its session."""
     who, unsound = (SHARE, "reader"), 100_001
-    wish = {"max_wait_ms": 0}
 
     def begin(ids: Ids) -> Message:
         keys = {ids[QUIET].bytes: (0, 7), ids[MUTE].bytes: (0,)}
-        return fetch_request(who, 0, keys, **wish)
+        return fetch_request(who, 0, keys, max_wait_ms=0)
 
     yield "ShareFetch", 1, _of(begin)
-    yield "ShareFetch", 1, _of(lambda ids: fetch_request(who, 1, said=_said(ids), **wish))
-    yield "ShareFetch", 2, _of(lambda ids: fetch_request(who, 2, said=_said(ids, unsound), **wish))
-    yield "ShareFetch", 2, _of(lambda _: fetch_request(who, 3, **wish))
+    yield "ShareFetch", 1, _of(lambda ids: fetch_request(who, 1, said=_said(ids), max_wait_ms=0))
+    yield (
+        "ShareFetch",
+        2,
+        _of(lambda ids: fetch_request(who, 2, said=_said(ids, unsound), max_wait_ms=0)),
+    )
+    yield "ShareFetch", 2, _of(lambda _: fetch_request(who, 3, max_wait_ms=0))
     yield "ShareAcknowledge", 1, _of(lambda ids: acknowledge_request(who, 4, _said(ids)))
     yield "ShareAcknowledge", 2, _of(lambda ids: acknowledge_request(who, 5, _said(ids, unsound)))
     yield "ShareAcknowledge", 2, _of(lambda ids: acknowledge_request(who, 9, _said(ids)))
-    yield "ShareFetch", 2, _of(lambda _: fetch_request(who, -1, **wish))
+    yield "ShareFetch", 2, _of(lambda _: fetch_request(who, -1, max_wait_ms=0))
     for group in (SHARE, NO):
         for member_id in ("stranger", "too long" * 10):
             other = (group, member_id)
-            fields = attrs.asdict(fetch_request(other, 5, **wish), recurse=False)
+            fields = attrs.asdict(fetch_request(other, 5, max_wait_ms=0), recurse=False)
             yield "ShareFetch", 2, _fixed(**fields)
             fields = attrs.asdict(acknowledge_request(other, 5, {}), recurse=False)
             yield "ShareAcknowledge", 2, _fixed(**fields)
