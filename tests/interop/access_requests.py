@@ -241,6 +241,12 @@ REQUESTS: tuple[Asked, ...] = (
     Asked("FindCoordinator", 4, _fixed(key_type=0, coordinator_keys=[OK, NO])),
     Asked("FindCoordinator", 4, _fixed(key_type=1, coordinator_keys=[OK, NO])),
     *(
+        Asked("FindCoordinator", version, _fixed(
+            key_type=2, coordinator_keys=[f"{SHARE}:{'A' * 21}Q:0"],
+        ))
+        for version in (5, 6)
+    ),
+    *(
         asked
         for group in (OK, NO)
         for asked in (

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.groups.share.messages import (
+    AlterOffsetsPartition,
+    AlterOffsetsTopic,
+    DeleteOffsetsTopic,
     DescribedOffsetsGroup,
     DescribeOffsetsGroup,
     DescribeOffsetsTopic,
@@ -228,3 +231,42 @@ def test_internal_topics_are_made_for_who_may_create_them(kind: ResourceType, na
     talk.allow(creation(kind, name, CREATE))
     assert joined_streams(talk).error_code == 0
     assert "made" in talk.broker.store.topics_by_name
+
+
+@pytest.mark.parametrize(("version", "code"), [(5, 42), (6, 31)])
+def test_coordinators_of_share_partitions(version: int, code: int) -> None:
+    """They are for brokers; a version that has none of them is refused whoever asks."""
+    key = f"g:{'A' * 21}Q:0"
+    answer = GroupTalk().as_user(
+        "alice", "FindCoordinator", version, key_type=2, coordinator_keys=[key]
+    )
+    assert [(one["key"], one["error_code"]) for one in answer["coordinators"]] == [(key, code)]
+
+
+def test_altered_and_forgotten_offsets() -> None:
+    """Topics that may not be read stay as they are; the others go, if the group may be changed."""
+    talk = GroupTalk()
+    partitions = (AlterOffsetsPartition(partition_index=0, start_offset=7),)
+    starts = tuple(AlterOffsetsTopic(topic_name=name, partitions=partitions) for name in talk.ids)
+    gone = tuple(DeleteOffsetsTopic(topic_name=name) for name in talk.ids)
+    assert talk.asked("alice", 91, group_id="g", topics=starts).error_code == 30
+    assert talk.asked("alice", 92, group_id="g", topics=gone).error_code == 30
+
+    talk.allow(creation(GROUP, "g", READ), creation(TOPIC, "ok", READ))
+    answer = talk.asked("alice", 91, group_id="g", topics=starts)
+    assert talk.codes(answer) == {"no": (29,), "ok": (0,)}
+    assert known(talk) == {"ok": 7}
+    assert talk.asked("alice", 92, group_id="g", topics=gone).error_code == 30
+
+    assert not talk.asked("admin", 91, group_id="g", topics=starts).error_code
+    talk.allow(creation(GROUP, "g", Operation.DELETE))
+    answer = talk.asked("alice", 92, group_id="g", topics=gone)
+    assert [(one.topic_name, one.error_code) for one in answer.responses] == [("no", 29), ("ok", 0)]
+    assert known(talk) == {"no": 7}
+
+
+def known(talk: GroupTalk) -> dict[str, int]:
+    """Return where the group starts, by topic."""
+    every = DescribeOffsetsGroup(group_id="g", topics=None)
+    (group,) = talk.asked("admin", 90, groups=(every,)).groups
+    return {topic.topic_name: topic.partitions[0].start_offset for topic in group.topics}
