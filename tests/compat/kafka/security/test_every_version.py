@@ -128,3 +128,19 @@ print(found)
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_broker_with_rules_imports_only_what_is_asked_for() -> None:
+    """Guards of share groups and streams groups, and their messages, come when one asks."""
+    program = """
+import sys
+from logstore.compat.kafka.broker import Broker
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.kafka.security.access import AUTHORIZER
+Broker.open(SimulatedHost(), "/data", AUTHORIZER).connect("127.0.0.1")
+found = [name for name in sys.modules if ".guards." in name and ("share" in name or "str" in name)]
+print(found + [name for name in sys.modules if "own_" in name or "streams.messages" in name])
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
