@@ -385,6 +385,10 @@ REQUESTS: tuple[Asked, ...] = (
     Asked("OffsetDelete", 0, _fixed(group_id=NO, topics=_partitions(OK, partition_index=0))),
     Asked("DescribeClientQuotas", 1, _fixed(components=[], strict=False)),
     Asked("DescribeUserScramCredentials", 0, _fixed(users=[])),
+    Asked("AlterUserScramCredentials", 0, _fixed(
+        deletions=[{"name": name, "mechanism": 1} for name in ("nobody", "somebody")],
+        upsertions=[],
+    )),
     Asked("DescribeQuorum", 1, _fixed(
         topics=[{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
     )),

@@ -22,7 +22,7 @@ _KEPT = {
     "partition_index", "partition", "index", "group_id", "key", "transactional_id",
     "resource_name", "resource_type", "feature", "authorized_operations",
     "topic_authorized_operations", "committed_offset", "num_partitions", "group_state",
-    "acknowledge_error_code", "status_code", "status_detail",
+    "user", "acknowledge_error_code", "status_code", "status_detail",
 }  # fmt: skip
 _REFUSALS = {29, 30, 31, 53}
 _ANY = {
