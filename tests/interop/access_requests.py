@@ -14,6 +14,14 @@ from typing import Any, NamedTuple
 from logstore.compat.kafka.security.acl import Operation as Op
 from logstore.compat.kafka.security.acl import PatternType, Permission, ResourceType
 from tests.compat.kafka.batches import batch
+from tests.interop.access_group_requests import (
+    GROUP_REQUESTS,
+    IDLE,
+    LOG,
+    QUIET,
+    SHARE,
+    STREAMS,
+)
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TXN = ResourceType.TRANSACTIONAL_ID
@@ -57,7 +65,9 @@ def rule(
 
 
 def _all_of_ok(operation: Op) -> list[dict[str, Any]]:
-    return [rule(TOPIC, OK, operation), rule(GROUP, OK, operation), rule(TXN, OK, operation)]
+    groups = [rule(GROUP, name, operation) for name in (OK, SHARE, IDLE, STREAMS)]
+    topics = [rule(TOPIC, name, operation) for name in (OK, QUIET)]
+    return [*topics, *groups, rule(TXN, OK, operation)]
 
 
 def on_cluster(*operations: Op) -> list[dict[str, Any]]:
@@ -75,6 +85,14 @@ RIGHTS: Mapping[str, list[dict[str, Any]]] = {
         *_all_of_ok(Op.DELETE), rule(TOPIC, "new", Op.CREATE), rule(TOPIC, NO, Op.DESCRIBE),
         rule(TOPIC, "new", Op.DESCRIBE),
     ],
+    "deleted groups": [*_all_of_ok(Op.DELETE), rule(TOPIC, OK, Op.READ)],
+    "streams": [rule(GROUP, STREAMS, Op.READ), rule(TOPIC, OK, Op.DESCRIBE),
+                rule(TOPIC, LOG, Op.DESCRIBE)],
+    "streams described": [rule(GROUP, STREAMS, Op.DESCRIBE), rule(GROUP, SHARE, Op.DESCRIBE),
+                          rule(TOPIC, OK, Op.DESCRIBE), rule(TOPIC, LOG, Op.DESCRIBE)],
+    "streams with topics": [rule(GROUP, STREAMS, Op.READ), rule(TOPIC, OK, Op.DESCRIBE),
+                            rule(TOPIC, LOG, Op.CREATE), rule(TOPIC, LOG, Op.READ)],
+    "streams again": [rule(GROUP, STREAMS, Op.READ), rule(TOPIC, "*", Op.DESCRIBE)],
     "alter": [*_all_of_ok(Op.ALTER), rule(TOPIC, OK, Op.ALTER_CONFIGS)],
     "configs": [rule(TOPIC, OK, Op.DESCRIBE_CONFIGS), rule(GROUP, OK, Op.ALTER_CONFIGS),
                 *on_cluster(Op.DESCRIBE_CONFIGS, Op.CREATE)],
@@ -223,6 +241,12 @@ REQUESTS: tuple[Asked, ...] = (
     Asked("FindCoordinator", 4, _fixed(key_type=0, coordinator_keys=[OK, NO])),
     Asked("FindCoordinator", 4, _fixed(key_type=1, coordinator_keys=[OK, NO])),
     *(
+        Asked("FindCoordinator", version, _fixed(
+            key_type=2, coordinator_keys=[f"{SHARE}:{'A' * 21}Q:0"],
+        ))
+        for version in (5, 6)
+    ),
+    *(
         asked
         for group in (OK, NO)
         for asked in (
@@ -361,6 +385,10 @@ REQUESTS: tuple[Asked, ...] = (
     Asked("OffsetDelete", 0, _fixed(group_id=NO, topics=_partitions(OK, partition_index=0))),
     Asked("DescribeClientQuotas", 1, _fixed(components=[], strict=False)),
     Asked("DescribeUserScramCredentials", 0, _fixed(users=[])),
+    Asked("AlterUserScramCredentials", 0, _fixed(
+        deletions=[{"name": name, "mechanism": 1} for name in ("nobody", "somebody")],
+        upsertions=[],
+    )),
     Asked("DescribeQuorum", 1, _fixed(
         topics=[{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
     )),
@@ -396,6 +424,7 @@ REQUESTS: tuple[Asked, ...] = (
     Asked("ConsumerGroupDescribe", 1, _fixed(
         group_ids=("k", NO, "gone"), include_authorized_operations=1
     )),
+    *(Asked(*one) for one in GROUP_REQUESTS),
     Asked("DeleteTopics", 6, lambda ids: {
         "timeout_ms": 1000,
         "topics": [

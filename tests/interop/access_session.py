@@ -9,7 +9,9 @@ from typing import Any
 
 import attrs
 
+from logstore.compat.kafka.share_reads.messages import ShareFetchResponse
 from logstore.segments.kafka.internal_topics.schema import Message
+from tests.interop.access_group_requests import MEMBER, MUTE, QUIET, SHARE
 from tests.interop.access_requests import REQUESTS, RIGHTS, TOPICS, Ids
 from tests.interop.access_wire import Asker, topic_id
 from tests.interop.eventually import eventually
@@ -20,6 +22,7 @@ _KEPT = {
     "partition_index", "partition", "index", "group_id", "key", "transactional_id",
     "resource_name", "resource_type", "feature", "authorized_operations",
     "topic_authorized_operations", "committed_offset", "num_partitions", "group_state",
+    "user", "acknowledge_error_code", "status_code", "status_detail",
 }  # fmt: skip
 _REFUSALS = {29, 30, 31, 53}
 _ANY = {
@@ -30,6 +33,8 @@ _ANY = {
 
 def essence(found: Any) -> Any:
     """Return an answer without ids, offsets, texts of our own and the order of lists."""
+    if isinstance(found, ShareFetchResponse):
+        found = _without_silent(found)
     if isinstance(found, Message):
         found = attrs.asdict(found, recurse=True)
     if isinstance(found, list | tuple):
@@ -50,6 +55,17 @@ def essence(found: Any) -> Any:
     if found.get("error_code") in _REFUSALS and message and not message.startswith("Request "):
         kept["error_message"] = message
     return kept
+
+
+def _without_silent(answer: ShareFetchResponse) -> ShareFetchResponse:
+    """Leave out partitions of which nothing is told: they are named when they are open at last."""
+    topics = [
+        attrs.evolve(topic, partitions=tuple(
+            one for one in topic.partitions if one.error_code or one.acknowledge_error_code
+        ))
+        for topic in answer.responses
+    ]  # fmt: skip
+    return attrs.evolve(answer, responses=tuple(one for one in topics if one.partitions))
 
 
 class AccessSession:
@@ -77,18 +93,19 @@ class AccessSession:
         topics = [
             {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [],
              "configs": []}
-            for name in (*TOPICS, "doomed")
+            for name in (*TOPICS, QUIET, MUTE, "doomed")
         ]  # fmt: skip
         fields = {"topics": topics, "timeout_ms": 10_000, "validate_only": False}
         self._admin.ask("CreateTopics", 7, fields)
         ids: dict[str, uuid.UUID] = {}
-        for name in (*TOPICS, "doomed"):
+        for name in (*TOPICS, QUIET, MUTE, "doomed"):
             found = eventually(partial(topic_id, self._admin, name))
             assert found is not None
             ids[name] = found
         for name in TOPICS:
             self._found_group(name)
             self._found_transaction(name)
+        self._found_share_group()
         return ids
 
     def _found_group(self, group: str) -> None:
@@ -107,6 +124,20 @@ class AccessSession:
             return bool(answer["topics"][0]["partitions"][0]["error_code"] == 0)
 
         eventually(committed)
+
+    def _found_share_group(self) -> None:
+        """Let a share group come to be, whose member may read all topics."""
+        topics = (*TOPICS, QUIET, MUTE)
+        fields = {"group_id": SHARE, "member_id": MEMBER, "subscribed_topic_names": topics}
+        self._admin.ask("FindCoordinator", 4, {"key_type": 0, "coordinator_keys": [SHARE]})
+
+        def assigned() -> bool:
+            assignment = self._admin.ask(
+                "ShareGroupHeartbeat", 1, fields | {"member_epoch": 0}
+            ).assignment
+            return assignment is not None and len(assignment.topic_partitions) == len(topics)
+
+        eventually(assigned)
 
     def _found_transaction(self, transactional_id: str) -> None:
         """Let a transactional id come to be."""

@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from logstore.compat.kafka.broker import Broker
+from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.framing import RESPONSE_PREFIX
-from logstore.compat.kafka.groups.consumer.messages import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
+from logstore.compat.kafka.registry import APIS
 from logstore.compat.kafka.security.principal import USER, Principal
 from logstore.os_host import system_host
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 from logstore.segments.kafka.internal_topics.schema import Message
 from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.compat.kafka.conversation import build, joined, message_class, plain
+from tests.compat.kafka.own_messages import own_messages
 from tests.interop.raw_wire import Wire
 
 AUTHORIZER: dict[str, object] = {
@@ -30,11 +27,6 @@ AUTHORIZER: dict[str, object] = {
 }
 USERS = ("admin", "alice", "bob")
 _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
-#: messages that the library lacks
-_OWN: dict[str, tuple[int, type[Message], type[Message]]] = {
-    "ConsumerGroupHeartbeat": (68, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
-    "ConsumerGroupDescribe": (69, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
-}
 
 
 class Speaker(Protocol):
@@ -112,9 +104,9 @@ class Asker:
 
     def ask(self, api: str, version: int, fields: Mapping[str, Any]) -> Any:
         """Return the answer, or "closed"."""
-        own = _OWN.get(api)
-        if own is not None:
-            return self._ask_own(*own, version, fields)
+        key = next(one.key for one in APIS.values() if one.name == api)
+        if key in OWN_ANSWERS:
+            return self._ask_own(key, *own_messages(APIS[key]), version, fields)
         request = build(message_class(f"{api}Request"), version, fields)
         request.with_header(correlation_id=7, client_id="test")
         answer = self._speaker.exchange(request.encode(version=version, header=True, framed=False))

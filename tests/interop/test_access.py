@@ -44,9 +44,16 @@ pytestmark = pytest.mark.interop
 
 SETTINGS: dict[str, object] = {
     "group.initial.rebalance.delay.ms": 0,
+    "group.share.max.session.timeout.ms": 600_000,
+    "group.share.session.timeout.ms": 600_000,
+    "group.streams.assignment.interval.ms": 0,
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.max.session.timeout.ms": 600_000,
+    "group.streams.session.timeout.ms": 600_000,
     "log.retention.ms": -1,
     "num.partitions": 1,
     "offsets.topic.num.partitions": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
 }
 TOPIC_RULE = AclBinding(

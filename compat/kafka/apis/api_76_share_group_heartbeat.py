@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 _MEMBER_ID_LENGTH_MAX = 36
 
 
+def can_be_member_id(member_id: str) -> bool:
+    """Tell whether a member can have that id."""
+    # Java counts UTF-16 units.
+    return 0 < len(member_id.encode("utf-16-le")) <= 2 * _MEMBER_ID_LENGTH_MAX
+
+
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Note that a member lives, and tell it what it may read."""
     asked = read_request(ShareGroupHeartbeatRequest, request)
@@ -49,8 +55,7 @@ def _answer(
 ) -> ShareHeartbeatAnswer:
     if not serves_share_groups(broker):
         return ShareHeartbeatAnswer(ErrorCode.UNSUPPORTED_VERSION)
-    # Java counts UTF-16 units.
-    if not 0 < len(asked.member_id.encode("utf-16-le")) <= 2 * _MEMBER_ID_LENGTH_MAX:
+    if not can_be_member_id(asked.member_id):
         return ShareHeartbeatAnswer(ErrorCode.INVALID_REQUEST)
     names = asked.subscribed_topic_names
     return broker.groups.shares.heartbeat(

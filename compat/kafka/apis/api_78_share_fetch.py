@@ -16,12 +16,13 @@ Requests are read by messages of our own: the library does not have these.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.messages import read_request
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.compat.kafka.share_reads.acknowledging import Acknowledged, acknowledge
+from logstore.compat.kafka.share_reads.acknowledging import Acknowledged, acknowledge, anything
 from logstore.compat.kafka.share_reads.acquisition import Acquirer
 from logstore.compat.kafka.share_reads.fetch_reply import FetchedPartition, encode
 from logstore.compat.kafka.share_reads.messages import ShareFetchRequest
@@ -49,7 +50,19 @@ _READ_COMMITTED = "read_committed"
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk] | Later[list[Chunk]]:
     """Note what became of records, and hand out others."""
     asked = read_request(ShareFetchRequest, request)
-    correlation_id, version = request.correlation_id, request.version
+    return serve(broker, client, request, asked, may_read=anything)
+
+
+def serve(
+    broker: Broker,
+    client: Client,
+    request: RawRequest,
+    asked: ShareFetchRequest,
+    *,
+    may_read: Callable[[bytes], bool],
+) -> list[Chunk] | Later[list[Chunk]]:
+    """Do the same for a client that may read some topics, by their ids, and perhaps not others."""
+    correlation_id = request.correlation_id
     try:
         member = member_of(broker, asked.group_id, asked.member_id)
         _check(asked)
@@ -59,8 +72,8 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk] |
         if error.code is not ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return refusal
         return _delayed(broker, asked.max_wait_ms, refusal)  # or the client would ask at once
-    exchange = _Exchange(broker, client, correlation_id, member, asked, session)
-    exchange.acknowledge(version)
+    exchange = _Exchange(broker, client, request, member, asked, session, may_read)
+    exchange.acknowledge()
     return exchange.fetch()
 
 
@@ -122,21 +135,24 @@ class _Exchange:
         self,
         broker: Broker,
         client: Client,
-        correlation_id: int,
+        request: RawRequest,
         member: SessionKey,
         asked: ShareFetchRequest,
         session: ShareSession | None,
+        may_read: Callable[[bytes], bool],
     ) -> None:
         self.broker = broker
         self.client = client
-        self.correlation_id = correlation_id
+        self.version = request.version
+        self.correlation_id = request.correlation_id
         self.member = member
         self.asked = asked
         self.session = session
+        self.may_read = may_read
         self.settings = broker.share_partitions.settings(member.group_id)
         self.acknowledged: dict[PartitionKey, Acknowledged] = {}
 
-    def acknowledge(self, version: int) -> None:
+    def acknowledge(self) -> None:
         """End deliveries, if the request speaks of any."""
         if _speaks_of_records(self.asked):
             self.acknowledged = acknowledge(
@@ -144,8 +160,9 @@ class _Exchange:
                 self.broker.share_partitions,
                 self.member,
                 self.asked.topics,
-                version=version,
+                version=self.version,
                 is_renewal=bool(self.asked.is_renew_ack),
+                may_read=self.may_read,
             )
 
     def fetch(self) -> list[Chunk] | Later[list[Chunk]]:
@@ -153,20 +170,22 @@ class _Exchange:
         if self.session is None or self.asked.is_renew_ack:
             return self._answer([])
         wanted: list[PartitionKey] = []
-        unknown: list[FetchedPartition] = []
+        refused: list[FetchedPartition] = []
         for key in self.session.partitions:
             partitions = self.broker.by_id.get(key.topic_id)
             if partitions is None:
-                unknown.append(FetchedPartition(key, ErrorCode.UNKNOWN_TOPIC_ID))
+                refused.append(FetchedPartition(key, ErrorCode.UNKNOWN_TOPIC_ID))
+            elif not self.may_read(key.topic_id):
+                refused.append(FetchedPartition(key, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif key.partition not in partitions:
-                unknown.append(FetchedPartition(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                refused.append(FetchedPartition(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             else:
                 wanted.append(key)
         found = self._share_fetch().start(self._rotated(wanted), self.client)
         if not isinstance(found, Later):
-            return self._answer(found + unknown)
+            return self._answer(found + refused)
         later: Later[list[Chunk]] = Later()
-        found.then(lambda found: later.answer(self._answer(found + unknown)), later.fail)
+        found.then(lambda found: later.answer(self._answer(found + refused)), later.fail)
         return later
 
     def _share_fetch(self) -> ShareFetch:

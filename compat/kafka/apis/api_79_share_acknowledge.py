@@ -14,12 +14,13 @@ Read and written by messages of our own: the library does not have these.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.messages import answered, read_request
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.compat.kafka.share_reads.acknowledging import Acknowledged, acknowledge
+from logstore.compat.kafka.share_reads.acknowledging import Acknowledged, acknowledge, anything
 from logstore.compat.kafka.share_reads.fetch_reply import MOVED, leader_of
 from logstore.compat.kafka.share_reads.messages import (
     AcknowledgedSharePartition,
@@ -47,7 +48,17 @@ if TYPE_CHECKING:
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Note what became of records."""
     del client
-    asked = read_request(ShareAcknowledgeRequest, request)
+    return serve(broker, request, read_request(ShareAcknowledgeRequest, request), may_read=anything)
+
+
+def serve(
+    broker: Broker,
+    request: RawRequest,
+    asked: ShareAcknowledgeRequest,
+    *,
+    may_read: Callable[[bytes], bool],
+) -> list[Chunk]:
+    """Do the same for a client that may read some topics, by their ids, and perhaps not others."""
     try:
         member = member_of(broker, asked.group_id, asked.member_id)
         _go_on(broker, member, asked.share_session_epoch)
@@ -61,6 +72,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         asked.topics,
         version=request.version,
         is_renewal=bool(asked.is_renew_ack),
+        may_read=may_read,
     )
     if asked.share_session_epoch == FINAL_EPOCH:
         open_partitions.release_session(member)

@@ -82,14 +82,14 @@ def _answer(
 ) -> HeartbeatAnswer:
     if not serves_groups(broker, "streams", STREAMS_VERSION):
         return HeartbeatAnswer(ErrorCode.UNSUPPORTED_VERSION)
-    flaw = None if asked.topology is None else _flaw_of(asked.topology)
+    flaw = None if asked.topology is None else flaw_of_names(asked.topology)
     if flaw is not None:
         return HeartbeatAnswer(ErrorCode.STREAMS_INVALID_TOPOLOGY, flaw)
     answer = broker.groups.streams.heartbeat(_beat(client, asked))
     return with_topics_made(broker, asked.group_id, answer, may_create)
 
 
-def _flaw_of(topology: Topology) -> str | None:
+def flaw_of_names(topology: Topology) -> str | None:
     """Return why a topology cannot be served, going by the names of its topics."""
     names = dict.fromkeys(
         name

@@ -17,7 +17,6 @@ import attrs
 from logstore.compat.kafka.connection import API_VERSIONS
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.messages import decoded, library_class
-from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.framing import framed
 from logstore.compat.kafka.groups.consumer.messages import answered
 
@@ -62,6 +61,9 @@ def error_answer(
 ) -> list[Chunk] | None:
     """Return the frame that says so; None for a request that is not answered (acks 0)."""
     failure = _Failure(request.version, int(code), message or None)
+    # With it come all messages that are our own; a broker with an authorizer does without them.
+    from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
+
     own = OWN_ANSWERS.get(api.key)
     if own is not None:
         error = {"error_code": failure.code, "error_message": failure.message}

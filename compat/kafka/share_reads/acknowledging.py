@@ -6,7 +6,7 @@ Source: ``KafkaApis.handleAcknowledgements``, ``validateAcknowledgementBatches``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -31,6 +31,12 @@ class Acknowledged(NamedTuple):
 _FINE = Acknowledged()
 
 
+def anything(topic_id: bytes) -> bool:
+    """Tell whether a client may read a topic where nobody asks who it is."""
+    del topic_id
+    return True
+
+
 def acknowledge(
     broker: Broker,
     open_partitions: SharePartitions,
@@ -39,6 +45,7 @@ def acknowledge(
     *,
     version: int,
     is_renewal: bool,
+    may_read: Callable[[bytes], bool],
 ) -> dict[PartitionKey, Acknowledged]:
     """Apply a request's acknowledgements; nothing wrong in one partition concerns another."""
     refused: dict[PartitionKey, Acknowledged] = {}
@@ -57,6 +64,8 @@ def acknowledge(
                 refused[key] = Acknowledged(ErrorCode.UNKNOWN_TOPIC_ID)
             elif not _is_sound(batches, type_max, is_renewal=is_renewal):
                 refused[key] = Acknowledged(ErrorCode.INVALID_REQUEST)
+            elif not may_read(key.topic_id):
+                refused[key] = Acknowledged(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             elif key.partition not in partitions:
                 refused[key] = Acknowledged(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif batches:

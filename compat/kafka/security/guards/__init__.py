@@ -1,21 +1,20 @@
 """
 What each API wants of a client, one line each: Kafka's ``KafkaApis`` and ``ControllerApis``.
 
-A guard gets the decoded request; those of :data:`RAW_GUARDS` read it by themselves.
+A guard gets the decoded request; those of :data:`RAW_GUARDS` read it by themselves. Guards of
+groups that few have, and with them the messages, are imported when somebody asks for the first
+time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import Guard
 from logstore.compat.kafka.security.guards.configs import settings
-from logstore.compat.kafka.security.guards.consumer_groups import (
-    consumer_group_describe,
-    consumer_group_heartbeat,
-)
 from logstore.compat.kafka.security.guards.fetch import fetch
 from logstore.compat.kafka.security.guards.groups import (
     describe_groups,
@@ -111,10 +110,36 @@ GUARDS: Mapping[int, Guard] = {
     75: describe_topic_partitions,
 }
 
+
+def _of(file: str, name: str) -> Callable[..., Any]:
+    """Return a guard of a file that is imported at first use."""
+
+    def guard(*question: Any) -> Any:
+        return getattr(import_module(f"{__name__}.{file}"), name)(*question)
+
+    return guard
+
+
+_CLUSTER_ACTION_OF_OWN = _of("own_messages", "cluster_action")
+
 #: (authorizer, API, broker, client, request) -> frames, or a promise of them
 RAW_GUARDS: Mapping[int, Callable[..., Any]] = {
     0: produce,
     1: fetch,
-    68: consumer_group_heartbeat,
-    69: consumer_group_describe,
+    68: _of("consumer_groups", "consumer_group_heartbeat"),
+    69: _of("consumer_groups", "consumer_group_describe"),
+    76: _of("share_groups", "share_group_heartbeat"),
+    77: _of("share_groups", "share_group_describe"),
+    78: _of("share_reads", "share_fetch"),
+    79: _of("share_reads", "share_acknowledge"),
+    83: _CLUSTER_ACTION_OF_OWN,
+    84: _CLUSTER_ACTION_OF_OWN,
+    85: _CLUSTER_ACTION_OF_OWN,
+    86: _CLUSTER_ACTION_OF_OWN,
+    87: _CLUSTER_ACTION_OF_OWN,
+    88: _of("streams_groups", "streams_group_heartbeat"),
+    89: _of("streams_groups", "streams_group_describe"),
+    90: _of("share_offsets", "describe_share_group_offsets"),
+    91: _of("share_offsets", "alter_share_group_offsets"),
+    92: _of("share_offsets", "delete_share_group_offsets"),
 }

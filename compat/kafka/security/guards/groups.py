@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS
-from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.messages import library_class
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import PASS, REFUSALS, GuardedRequest
@@ -15,7 +14,7 @@ _GROUP = ResourceType.GROUP
 _GROUPS = Each(Operation.DESCRIBE, _GROUP, "groups", "groups", is_refused_first=True)
 #: what the keys of a FindCoordinator are, by their type, and what one must be able to do with them
 _KEYS = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
-_SHARE = 2
+_SHARE, _SHARE_SINCE = 2, 6
 _SEVERAL_KEYS_SINCE = 4
 _PROTOCOL_SINCE = 5
 
@@ -64,10 +63,9 @@ def list_groups(request: GuardedRequest) -> Any:
 def find_coordinator(request: GuardedRequest) -> Any:
     """To describe each group or transactional id; share-partitions are between brokers."""
     message = request.message
-    if message.key_type == _SHARE and not request.may_cluster(Operation.CLUSTER_ACTION):
-        return request.failed(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Request needs CLUSTER_ACTION permission."
-        )
+    is_share = message.key_type == _SHARE and request.version >= _SHARE_SINCE
+    if is_share and not request.may_cluster(Operation.CLUSTER_ACTION):
+        return request.failed(*REFUSALS[ResourceType.CLUSTER])
     kind = _KEYS.get(message.key_type)
     if kind is None:
         return PASS

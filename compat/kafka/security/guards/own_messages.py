@@ -1,5 +1,5 @@
 """
-Guards of groups whose messages are the house's own: members' heartbeats, and groups described.
+Guards of APIs whose messages are the house's own: heartbeats, groups described, coordinators.
 
 What differs from kind to kind of group is given: the messages, and which topics stand in them.
 """
@@ -13,6 +13,7 @@ import attrs
 
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.framing import RESPONSE_PREFIX
 from logstore.compat.kafka.groups.consumer.messages import answered, read_request
 from logstore.compat.kafka.security.acl import Operation, ResourceType
@@ -79,13 +80,9 @@ class DescribeGuard:
             one for one in asked.group_ids
             if authorizer.allows(client, Operation.DESCRIBE, _GROUP, one)
         ]  # fmt: skip
-        body = encode_message(attrs.evolve(asked, group_ids=tuple(allowed)), raw.version)
-        data = memoryview(bytearray(body))
-        chunks = api.handle_raw(broker, client, raw._replace(data=data, position=0))
-        assert isinstance(chunks, list), "it is answered at once"
-        frame = b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
+        less = attrs.evolve(asked, group_ids=tuple(allowed))
         kind: Any = self.response_class
-        served: Any = decode_message(kind, frame, raw.version, RESPONSE_PREFIX.size + 1)
+        served = served_less(api, broker, client, raw, less, kind)
         groups = [self.refused(one, REFUSALS[_GROUP][0], None)
                   for one in asked.group_ids if one not in allowed]  # fmt: skip
         for group in served.groups:
@@ -98,6 +95,35 @@ class DescribeGuard:
             else:
                 groups.append(group)
         return answered(kind(groups=tuple(groups)), raw)
+
+
+def cluster_action(
+    authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
+) -> list[Chunk] | Later[list[Chunk]] | None:
+    """Serve those who may act for the cluster; others are refused thing by thing."""
+    if authorizer.allows_cluster(client, Operation.CLUSTER_ACTION):
+        assert api.handle_raw is not None
+        return api.handle_raw(broker, client, raw)
+    code, message = REFUSALS[ResourceType.CLUSTER]
+    error = {"error_code": code, "error_message": message}
+    return answered(OWN_ANSWERS[api.key](raw, error), raw)
+
+
+def served_less(
+    api: Api,
+    broker: Broker,
+    client: Client,
+    raw: RawRequest,
+    message: Message,
+    response_class: type[Message],
+) -> Any:
+    """Return what a handler that answers at once says to `message` instead of the request."""
+    assert api.handle_raw is not None
+    data = memoryview(bytearray(encode_message(message, raw.version)))
+    chunks = api.handle_raw(broker, client, raw._replace(data=data, position=0))
+    assert isinstance(chunks, list), "it is answered at once"
+    frame = b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
+    return decode_message(response_class, frame, raw.version, RESPONSE_PREFIX.size + 1)
 
 
 def _may_describe(authorizer: Authorizer, client: Client, topics: Iterable[str]) -> bool:

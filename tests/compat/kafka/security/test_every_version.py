@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import re
+import struct
 import subprocess
 import sys
 import uuid
 from typing import Any
 
+import attrs
 import pytest
 
 from logstore.compat.kafka.faults.messages import library_class
+from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.registry import APIS, Api
 from logstore.compat.kafka.security.guards import OPEN
 from logstore.compat.kafka.security.principal import USER, Principal
+from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 from tests.compat.kafka.conversation import joined, plain
-from tests.compat.kafka.faults.test_error_answers import codes_in, filled
+from tests.compat.kafka.faults.test_error_answers import codes_in, filled, filled_of_ours
+from tests.compat.kafka.own_messages import own_messages
 from tests.compat.kafka.security.access import GuardedConversation
 
 REFUSALS = {29, 30, 31, 53}
-#: of these the answer just has less in it; messages of 68 and 69 are our own
+#: of these the answer just has less in it
 QUIET = {16, 60, 66}
-OWN_MESSAGES = {68, 69}
-VERSIONS = [
+EVERY_VERSION = [
     (api, version)
     for api in APIS.values()
-    if api.key not in OPEN | OWN_MESSAGES
+    if api.key not in OPEN
     for version in range(api.version_min, api.version_max + 1)
 ]
+VERSIONS = [one for one in EVERY_VERSION if one[0].key not in OWN_ANSWERS]
+#: of those whose messages are our own
+OWN_VERSIONS = [one for one in EVERY_VERSION if one[0].key in OWN_ANSWERS]
 
 
 def request(api: Api, version: int, topic_id: bytes) -> bytes:
@@ -87,6 +95,25 @@ def test_every_api_in_every_version(api: Api, version: int) -> None:
     assert not codes_in(answer("admin", api, version)) & REFUSALS
 
 
+@pytest.mark.parametrize(("api", "version"), OWN_VERSIONS, ids=lambda of: getattr(of, "name", of))
+def test_every_api_of_ours(api: Api, version: int) -> None:
+    """The same holds where the messages are our own; nobody else is told of a refusal."""
+    kind, response = own_messages(api)
+    asked = filled_of_ours(kind)
+    names = {"group_id": "word", "member_id": "m"}
+    known = {name for name in names if hasattr(asked, name)}
+    asked = attrs.evolve(asked, **{name: names[name] for name in known})
+    for user, is_refused in (("alice", True), ("admin", False)):
+        talk = GuardedConversation()
+        talk.connection.client.principal = Principal(USER, user)
+        header = struct.pack(">hhih", api.key, version, 7, 4) + b"test" + b"\0"
+        payload = header + encode_message(asked, version)
+        frame = joined(talk.connection.feed(struct.pack(">i", len(payload)) + payload))
+        told = repr(decode_message(response, frame, version, 9))
+        codes = {int(code) for code in re.findall(r"\berror_code=(-?\d+)", told)}
+        assert bool(codes & REFUSALS) is is_refused, told
+
+
 def test_a_broker_without_rules_and_limits_imports_nothing_of_them() -> None:
     """What is not in use costs a start nothing."""
     program = """
@@ -97,6 +124,22 @@ Broker.open(SimulatedHost(), "/data", {}).connect("127.0.0.1")
 found = [name for name in sys.modules if ".kafka.quotas" in name or "access_records" in name]
 found += [name for name in sys.modules if ".security.a" in name or ".security.g" in name]
 print(found)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_broker_with_rules_imports_only_what_is_asked_for() -> None:
+    """Guards of share groups and streams groups, and their messages, come when one asks."""
+    program = """
+import sys
+from logstore.compat.kafka.broker import Broker
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.kafka.security.access import AUTHORIZER
+Broker.open(SimulatedHost(), "/data", AUTHORIZER).connect("127.0.0.1")
+found = [name for name in sys.modules if ".guards." in name and ("share" in name or "str" in name)]
+print(found + [name for name in sys.modules if "own_" in name or "streams.messages" in name])
 """
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
