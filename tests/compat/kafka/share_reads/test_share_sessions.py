@@ -37,9 +37,9 @@ def test_epochs_count_requests() -> None:
 def test_epochs_wrap() -> None:
     """Behind the largest comes 1: 0 would open another session."""
     sessions = ShareSessions(10)
-    sessions.open(A, [], "connection").next_epoch = 2**31 - 1
-    sessions.go_on(A, 2**31 - 1)
-    sessions.go_on(A, 1)
+    session = sessions.open(A, [], "connection")
+    session.next_epoch = 2**31 - 1
+    assert [sessions.go_on(A, epoch) is session for epoch in (2**31 - 1, 1)] == [True] * 2
 
 
 def test_who_has_no_session_is_told() -> None:
