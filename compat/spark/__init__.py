@@ -11,8 +11,9 @@ Stores as DataFrames.
 The schema is that of Spark's own Kafka source; ``option("columns", "topic,offset,file,position")``
 chooses others (:mod:`logstore.compat.spark.columns`), and only those are decoded. Filters on topic,
 partition, offset and timestamp are pushed down to the indexes. The other options stand in
-:mod:`logstore.compat.spark.options`. ``lag(query.lastProgress)`` says how far a streaming query is
-behind.
+:mod:`logstore.compat.spark.options`. ``sql(spark, "SELECT ...", "DIRECTORY")`` asks in SQL, and
+finds out by itself which columns must be decoded. ``lag(query.lastProgress)`` says how far a
+streaming query is behind.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from logstore.compat.spark.query import sql
 from logstore.compat.spark.session import local_session
 from logstore.compat.spark.stream_lag import lag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["counts", "lag", "local_session", "read", "register"]
+__all__ = ["counts", "lag", "local_session", "read", "register", "sql"]
 
 _PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 

@@ -114,12 +114,22 @@ def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def columns_of(layout: str) -> tuple[str, ...]:
+    """Return the names of all columns that a store of this layout has."""
+    lacking = _lacking(layout)
+    return tuple(name for name in COLUMN_TYPES if name not in lacking)
+
+
 def check_layout(names: Iterable[str], layout: str) -> None:
     """Raise UnknownColumnError if a store of this layout lacks one of the columns."""
-    lacking = _ROCKETMQS if layout == "kafka" else _KAFKAS
+    lacking = _lacking(layout)
     missing = [name for name in names if name in lacking]
     if missing:
         raise UnknownColumnError(f"a {layout} store has no column {', '.join(missing)}")
+
+
+def _lacking(layout: str) -> frozenset[str]:
+    return _ROCKETMQS if layout == "kafka" else _KAFKAS
 
 
 def ddl_of(names: Iterable[str]) -> str:

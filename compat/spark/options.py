@@ -25,8 +25,9 @@ from logstore.errors import LogStoreError
 
 EARLIEST, LATEST = -2, -1
 FAILFAST = "failfast"
-_MODES = (FAILFAST, "permissive", "dropmalformed")
-_ISOLATIONS = ("read_committed", "read_uncommitted")
+PERMISSIVE = "permissive"
+MODES = (FAILFAST, PERMISSIVE, "dropmalformed")
+ISOLATIONS = ("read_committed", "read_uncommitted")
 #: by how much times may go back inside of a batch without a row being missed
 TIMESTAMP_SLACK_MS = 5 * 60 * 1000
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
@@ -111,7 +112,7 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool = False) -> ReadO
     path = options.get("path")
     if not path:
         raise OptionError("path", path, "must name the store's directory: .load(DIRECTORY)")
-    mode = _one_of(options, "mode", _MODES)
+    mode = _one_of(options, "mode", MODES)
     return ReadOptions(
         path,
         _start(options) if is_stream else _bound(options, "starting", EARLIEST),
@@ -120,7 +121,7 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool = False) -> ReadO
         _topics(options),
         options.get("subscribepattern"),
         _assigned(options),
-        _one_of(options, "isolation", _ISOLATIONS) == "read_committed",
+        _one_of(options, "isolation", ISOLATIONS) == "read_committed",
         mode,
         _number(options, "splitBytes", 0, 1),
         _number(options, "minPartitions", 0, 0),

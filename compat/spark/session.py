@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -143,6 +144,8 @@ def quiet_session(
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()}",
             "spark.ui.showConsoleProgress": "false",
         }
+        # What is wrong with a query is raised, too; PySpark logs it besides, with Java's stack.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         spark = local_session(master, {**quiet, **(settings or {})})
         try:
             yield spark

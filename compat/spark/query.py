@@ -1,0 +1,168 @@
+"""
+SQL over stores.
+
+A store is two views: `records`, a row a record, and `partitions`, a row a partition, which tells of
+counts, offsets and sizes without reading a record. Where a query is about several stores, the views
+of the others have a name in front: ``copy_records``.
+
+Spark does not tell a source in Python which columns a query needs, and to decode and hand over all
+of them costs more than everything else. So a query is planned twice: first over the columns there
+are, to see which of them it uses, and then over these alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from logstore.compat.spark.columns import (
+    COLUMN_TYPES,
+    CORRUPT,
+    DEFAULT_COLUMNS,
+    HEADERS,
+    columns_of,
+    ddl_of,
+)
+from logstore.compat.spark.options import PERMISSIVE, parse_options
+from logstore.errors import LogStoreError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RECORDS = "records"
+PARTITIONS = "partitions"
+#: what is read where a query needs no column at all, as ``count(*)``
+_CHEAPEST = "offset"
+#: what ``SELECT *`` gives, as far as a store has them
+_USUAL = {*DEFAULT_COLUMNS, HEADERS, "keys", "tags", CORRUPT}
+_DESCRIBE = re.compile(r"\s*desc(ribe)?\b", re.IGNORECASE)
+_SCAN = "DataSourceV2ScanRelation"
+_WORD = re.compile(r"\w+")
+_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+class QueryError(LogStoreError):
+    """Spark cannot make anything of a query; it says why."""
+
+
+def sql(
+    spark: SparkSession,
+    query: str,
+    path: str,
+    others: Mapping[str, str] | None = None,
+    **options: str,
+) -> DataFrame:
+    """
+    Return what a query says of the store at `path`; only the columns that it uses are decoded.
+
+    `others` are more stores by name. `options` are those of a read, for all of them. ``SELECT *``
+    gives the columns of Spark's Kafka source and `headers` (RocketMQ: `keys` and `tags`, too);
+    every other column of :mod:`logstore.compat.spark.columns` is there when it is named.
+
+    Raises:
+        QueryError: the query is wrong, or the name of a store.
+        ForeignDirectoryError: a path is no store.
+
+    """
+    from pyspark.errors import AnalysisException, ParseException
+
+    stores = [_Store(spark, prefix, one, options) for prefix, one in _named(path, others)]
+    for store in stores:
+        if re.search(rf"\b{re.escape(store.prefix + PARTITIONS)}\b", query, re.IGNORECASE):
+            store.show_partitions()
+    try:
+        frame = _planned(spark, query, stores)
+        used = used_columns(frame)
+        if used is None:
+            return frame
+        for store in stores:
+            store.show_records(tuple(name for name in store.all_columns if name in used))
+        return spark.sql(query)
+    except (AnalysisException, ParseException) as error:
+        raise QueryError(_first_lines(str(error))) from None
+
+
+def _named(path: str, others: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
+    """Yield what stands in front of the names of each store's views, and its path."""
+    yield "", path
+    for name, other in (others or {}).items():
+        if _PREFIX.fullmatch(name) is None:
+            raise QueryError(f"{name!r} is no name for a store: letters, digits, underscores")
+        yield f"{name}_", other
+
+
+def _planned(spark: SparkSession, query: str, stores: list[_Store]) -> DataFrame:
+    """Return the query over the usual columns; over all that there are if it names others."""
+    words = {word.lower() for word in _WORD.findall(query)}
+    for store in stores:
+        is_usual = words.isdisjoint(store.unusual_names) and _DESCRIBE.match(query) is None
+        store.show_records(store.usual_columns if is_usual else store.all_columns)
+    return spark.sql(query)
+
+
+class _Store:
+    """The views of one store."""
+
+    def __init__(
+        self, spark: SparkSession, prefix: str, path: str, options: Mapping[str, str]
+    ) -> None:
+        from logstore.compat.spark.stores import layout_of
+
+        self.prefix = prefix
+        self._spark = spark
+        self._path = path
+        self._options = dict(options)
+        layout = layout_of(path)
+        is_permissive = parse_options({**options, "path": path}).mode == PERMISSIVE
+        self.all_columns = tuple(
+            name for name in columns_of(layout) if name != CORRUPT or is_permissive
+        )
+        self.usual_columns = tuple(name for name in self.all_columns if name in _USUAL)
+        self.unusual_names = {name.lower() for name in self.all_columns if name not in _USUAL}
+
+    def show_records(self, columns: tuple[str, ...]) -> None:
+        """Let the view of the records have these columns."""
+        names = columns or (_CHEAPEST,)
+        reader = self._spark.read.format("logstore").options(**self._options)
+        frame = reader.option("columns", ",".join(names)).schema(ddl_of(names)).load(self._path)
+        frame.createOrReplaceTempView(self.prefix + RECORDS)
+
+    def show_partitions(self) -> None:
+        """Count, and show what came of it."""
+        from logstore.compat.spark.counting import counts
+
+        frame = counts(self._spark, self._path, **self._options)
+        frame.createOrReplaceTempView(self.prefix + PARTITIONS)
+
+
+def used_columns(frame: DataFrame) -> set[str] | None:
+    """Return the names of all columns of stores that a result depends on; None if it reads none."""
+    inner: Any = frame
+    plan = inner._jdf.queryExecution().optimizedPlan()
+    names = _names(plan.output())
+    has_scan = False
+    for node in _nodes(plan):
+        if node.children().size():
+            names |= _names(node.references().toSeq())
+        elif node.nodeName().startswith(_SCAN) or node.getClass().getSimpleName() == _SCAN:
+            has_scan = True
+    return names & COLUMN_TYPES.keys() if has_scan else None
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    """Yield a plan's nodes, those of the queries inside of its expressions too."""
+    yield plan
+    for inner in (plan.children(), plan.subqueries()):
+        for number in range(inner.size()):
+            yield from _nodes(inner.apply(number))
+
+
+def _names(attributes: Any) -> set[str]:
+    return {attributes.apply(number).name() for number in range(attributes.size())}
+
+
+def _first_lines(text: str) -> str:
+    """Return what is wrong and where, without the plan that Spark prints below it."""
+    told = text.split(";\n", 1)[0].split("\n\n== SQL", 1)[0]
+    return " ".join(told.split())

@@ -1,0 +1,122 @@
+"""``logstore sql``: questions in SQL about the records of stores."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from logstore.tools.commands.extras import require
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ROWS_SHOWN = 1000
+_STDIN = "-"
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return a table of ``NAME=VALUE``."""
+    found: dict[str, str] = {}
+    for text in values:
+        name, is_there, value = text.partition("=")
+        if not (name and is_there):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", ctx=ctx, param=param)
+        found[name] = value
+    return found
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("directory", metavar="DIR")
+@click.argument("query", metavar="QUERY")
+@click.option("--with", "others", metavar="NAME=DIR", multiple=True, callback=_pairs,
+              help="One more store, as NAME_records and NAME_partitions; repeatable.")  # fmt: skip
+@click.option("--topics", metavar="NAMES",
+              help="Only these, with commas in between.  "
+              "[default: all but internal ones]")  # fmt: skip
+@click.option("--isolation", type=click.Choice(["read_committed", "read_uncommitted"]),
+              default="read_committed", show_default=True,
+              help="Whether records of aborted and open transactions are rows.")  # fmt: skip
+@click.option("--mode", type=click.Choice(["failfast", "permissive", "dropmalformed"]),
+              default="failfast", show_default=True,
+              help="What damage does: end the query, be a row with _corrupt, be passed over.",
+              )  # fmt: skip
+@click.option("--option", "options", metavar="NAME=VALUE", multiple=True, callback=_pairs,
+              help='Any option of spark.read.format("logstore"); repeatable.')  # fmt: skip
+@click.option("--master", default="local[*]", show_default=True, metavar="URL",
+              help="Where Spark runs.")  # fmt: skip
+@click.option("--limit", metavar="N", type=click.IntRange(0), default=_ROWS_SHOWN,
+              show_default=True, help="Rows of a table; 0: all.")  # fmt: skip
+@click.option("--csv", "is_csv", is_flag=True, help="Print all rows as CSV, names first.")
+@click.option("--json", "is_json", is_flag=True, help="Print a JSON object a row.")
+def sql(
+    directory: str,
+    query: str,
+    others: dict[str, str],
+    topics: str | None,
+    isolation: str,
+    mode: str,
+    options: dict[str, str],
+    master: str,
+    limit: int,
+    *,
+    is_csv: bool,
+    is_json: bool,
+) -> None:
+    """
+    Ask a store in SQL, or several: its records are rows, and no broker runs.
+
+    DIR is a Kafka log directory or a RocketMQ store, or an fsspec URL of one; it is only read.
+    There are two tables. `records` has key, value, topic, partition, offset, timestamp,
+    timestampType, headers (RocketMQ: keys, tags), and more columns for who names them: DESCRIBE
+    records shows all. `partitions` has topic, partition, count, firstOffset, lastOffset, sizeBytes,
+    and is answered from indexes and headers alone. Times are UTC; string(value) makes text of
+    bytes. QUERY may be - for what stands on stdin.
+
+    \b
+    Examples:
+      logstore sql /var/lib/kafka "SELECT * FROM partitions ORDER BY sizeBytes DESC"
+      logstore sql /var/lib/kafka "SELECT offset, timestamp, string(key), string(value)
+          FROM records WHERE topic = 'orders' AND timestamp >= '2024-05-01 12:03:00' LIMIT 20"
+      logstore sql /var/lib/kafka "SELECT get_json_object(string(value), '$.customer'), count(*)
+          FROM records WHERE topic = 'orders' GROUP BY 1 ORDER BY 2 DESC"
+      logstore sql ./store "SELECT tags, count(*) FROM records GROUP BY tags" --json
+      logstore sql ./kafka --with copy=./store "SELECT r.topic, r.offset FROM records r
+          LEFT ANTI JOIN copy_records c ON r.topic = c.topic AND r.value = c.value"
+    """
+    if is_csv and is_json:
+        raise click.UsageError("say either --csv or --json")
+    require("sql", ["pyspark"], "spark")
+    from logstore.compat.spark import sql as ask
+    from logstore.compat.spark.session import quiet_session
+
+    statement = sys.stdin.read() if query == _STDIN else query
+    wanted = {"isolation": isolation, "mode": mode, **options}
+    if topics is not None:
+        wanted["subscribe"] = topics
+    stores = {name: _place(path) for name, path in others.items()}
+    settings = {"spark.sql.session.timeZone": "UTC"}
+    if sys.stderr.isatty():
+        settings["spark.ui.showConsoleProgress"] = "true"
+    with quiet_session(master, settings) as spark:
+        frame = ask(spark, statement.strip().rstrip(";"), _place(directory), stores, **wanted)
+        _say(frame, limit, is_csv=is_csv, is_json=is_json)
+
+
+def _place(path: str) -> str:
+    from logstore.segments.kafka.remote.fsspec_files import is_url
+
+    return path if is_url(path) else os.path.abspath(path)
+
+
+def _say(frame: DataFrame, limit: int, *, is_csv: bool, is_json: bool) -> None:
+    from logstore.tools.commands.sql_rows import say_csv, say_json, say_table
+
+    if is_json:
+        say_json(frame)
+    elif is_csv:
+        say_csv(frame)
+    else:
+        say_table(frame, limit)
