@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Callable
 from contextlib import closing
@@ -334,8 +335,15 @@ def topic_id(line: Line, name: str) -> uuid.UUID:
 
 
 def written(data: Path) -> dict[str, list[Any]]:
-    """Return what a broker has written about share groups, by group, without times and hashes."""
+    """
+    Return what a broker has written about share groups, by group, without times and hashes.
+
+    States are told topic by topic: which of two comes first is a matter of their ids.
+    """
     numbered, found = Numbered(), dict[str, list[Any]]()
+    for name in (FOUR, TWO):
+        text = (data / f"{name}-0" / "partition.metadata").read_text()
+        numbered.plain(uuid.UUID(bytes=base64.urlsafe_b64decode(text.split()[-1] + "==")))
     kinds: dict[str, RecordTypes] = {
         "__consumer_offsets": {key: it for key, it in GROUP_RECORDS.items() if 10 <= key <= 15},
         "__share_group_state": SHARE_RECORDS,
@@ -352,9 +360,8 @@ def written(data: Path) -> dict[str, list[Any]]:
                     for name in VARYING:
                         if value is not None and name in value:
                             value[name] = bool(value[name])
-                    found.setdefault(f"{topic} {key['group_id']}", []).append(
-                        (told.record_type, key, value)
-                    )
+                    about = f"{topic} {key['group_id']} {key.get('topic_id', '')}"
+                    found.setdefault(about, []).append((told.record_type, key, value))
     return found
 
 

@@ -97,12 +97,15 @@ def sql(
     if topics is not None:
         wanted["subscribe"] = topics
     stores = {name: _place(path) for name, path in others.items()}
-    settings = {"spark.sql.session.timeZone": "UTC"}
-    if sys.stderr.isatty():
-        settings["spark.ui.showConsoleProgress"] = "true"
-    with quiet_session(master, settings) as spark:
+    with quiet_session(master, _settings()) as spark:
         frame = ask(spark, statement.strip().rstrip(";"), _place(directory), stores, **wanted)
         _say(frame, limit, is_csv=is_csv, is_json=is_json)
+
+
+def _settings() -> dict[str, str]:
+    """Return Spark's: times are UTC's; on a terminal it shows how far it is."""
+    is_shown = "true" if sys.stderr.isatty() else "false"
+    return {"spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": is_shown}
 
 
 def _place(path: str) -> str:
