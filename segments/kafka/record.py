@@ -212,7 +212,7 @@ def _decode_record(data: bytes, position: int, header: RecordBatch) -> tuple[Rec
         headers, position = _decode_headers(data, position, end)
     if position != end:
         raise CorruptRecordError(f"a record of {length} bytes takes {position - end + length}")
-    sequence = header.base_sequence
+    sequence = max(header.base_sequence, -1)
     if sequence >= 0:
         sequence = (sequence + offset_delta) % _SEQUENCE_MODULUS
     offset = header.base_offset + offset_delta
