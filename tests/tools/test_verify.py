@@ -178,6 +178,25 @@ def test_a_deletion_that_a_crash_forgot_is_no_damage(folder: Path, logstore: Com
     assert checkpoint.read_text() == "0\n1\n0 31\n"
 
 
+@pytest.mark.parametrize("has_metadata", [True, False])
+def test_another_topics_id_is_damage(
+    folder: Path, logstore: CommandLine, *, has_metadata: bool
+) -> None:
+    """Held against the cluster's metadata, and without them against the topic's other partitions."""
+    data = folder.parent
+    if not has_metadata:
+        shutil.rmtree(data / "__cluster_metadata-0")
+    metadata = data / "groups-1/partition.metadata"
+    text = metadata.read_text()
+    metadata.chmod(0o644)
+    metadata.write_text(f"{text[:-5]}{'B' if text[-5] == 'A' else 'A'}{text[-4:]}")
+    outcome = logstore("verify", data)
+    assert outcome.exit_code == 1
+    (line,) = [line for line in outcome.lines if "says topic id" in line]
+    assert line.startswith("groups-")
+    assert ("the cluster's metadata" in line) == has_metadata
+
+
 def test_open_transactions_are_explained(logstore: CommandLine) -> None:
     """Who has it open since when, what waits for it, and what its coordinator will do."""
     outcome = logstore("verify", GOLDEN / "transactions-4.3/data/transactions-0")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import attrs
 
 from logstore.errors import CorruptEntryError, CorruptFileError, StorageError
 from logstore.host import FileSystem, Host, read_file, write_file
 from logstore.segments.kafka.checkpoints import LEADER_EPOCHS
+from logstore.segments.kafka.leader_epochs import LeaderEpochs
 from logstore.segments.kafka.producer_snapshot import snapshot_name
 from logstore.segments.kafka.producer_state import ProducerStates
 from logstore.segments.kafka.record import CorruptRecordError
@@ -44,7 +46,7 @@ def log_bytes(fs: FileSystem, directory: str) -> int:
     )
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class PartitionRebuild:
     """
     The rebuild of one partition directory.
@@ -53,7 +55,8 @@ class PartitionRebuild:
     is only told what would be done. `kept` are files that stay as they are though the logs alone
     would give others: they may tell of batches that retention, compaction or a restart took away.
     Of the indexes among them, which hold entries in other places if a broker was restarted or is
-    one of before 0.11, those stay that have as many entries or more.
+    one of before 0.11, those stay that have enough entries: a restart may cost one. The cleaner
+    indexes in long steps: where it was (`is_cleaned`), any number is enough.
     """
 
     host: Host
@@ -62,6 +65,7 @@ class PartitionRebuild:
     log_start_offset: int | None = None
     is_changing: bool = True
     kept: frozenset[str] = frozenset()
+    is_cleaned: bool = False
 
     def run(self, note: Callable[[int], None]) -> Iterator[Rebuilt]:
         """
@@ -118,12 +122,21 @@ class PartitionRebuild:
         entry_bytes = _ENTRY_BYTES.get(file.name[_STEM_CHARACTERS:])
         if entry_bytes is None:
             return True
-        return len(before) >= len(file.content) and _is_trimmed(before, entry_bytes)
+        enough_bytes = len(file.content) - entry_bytes * self._restart_count
+        is_enough = self.is_cleaned or len(before) >= enough_bytes
+        return is_enough and _is_trimmed(before, entry_bytes)
+
+    @cached_property
+    def _restart_count(self) -> int:
+        """How often the log was opened anew, as far as leader epochs tell."""
+        if LEADER_EPOCHS not in self.kept:
+            return 0
+        return max(len(LeaderEpochs.load(self.host.fs, self.directory).entries) - 1, 0)
 
 
 def _is_trimmed(data: bytes, entry_bytes: int) -> bool:
     """Tell whether an index holds entries to its end: one that is in use ends with zeros."""
-    return len(data) % entry_bytes == 0 and any(data[-entry_bytes:])
+    return len(data) % entry_bytes == 0 and (not data or any(data[-entry_bytes:]))
 
 
 def _ignore(size_bytes: int) -> None:
