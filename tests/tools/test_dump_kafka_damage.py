@@ -14,6 +14,10 @@ from tests.tools.command_line import CommandLine, Outcome
 RECORDS = [Record(0, 1000, b"key", b"value"), Record(1, 1001, b"k", b"v" * 20, (("h", b"1"),))]
 FIRST = "| offset: 0 CreateTime: 1000 keySize: 3 valueSize: 5 sequence: -1 headerKeys: []"
 INVALID = "org.apache.kafka.common.InvalidRecordException: "
+SIZE = "Invalid record size: "
+ONLY_45 = "but instead the buffer has only 45 remaining bytes."
+READ_31 = "but instead read 31"
+TOO_MANY = "is larger than the remaining size of the buffer"
 KAFKA = "org.apache.kafka.common.KafkaException: "
 #: where the second record starts, behind the header
 SECOND = 15
@@ -34,16 +38,12 @@ def dumped(
 @pytest.mark.parametrize(
     ("at", "data", "shown", "said"),
     [
-        (0, b"\x1a", 0, "Invalid record size: expected to read 13 bytes in record payload, "
-                        "but instead read 14"),
-        (0, b"\xfe\x7f", 0, "Invalid record size: expected 8191 bytes in record payload, "
-                            "but instead the buffer has only 45 remaining bytes."),
-        (SECOND, b"\x3c", 1, "Invalid record size: expected to read 30 bytes in record payload, "
-                             "but instead read 31"),
+        (0, b"\x1a", 0, f"{SIZE}expected to read 13 bytes in record payload, but instead read 14"),
+        (0, b"\xfe\x7f", 0, f"{SIZE}expected 8191 bytes in record payload, {ONLY_45}"),
+        (SECOND, b"\x3c", 1, f"{SIZE}expected to read 30 bytes in record payload, {READ_31}"),
         (SECOND + 4, b"\x7e", 1, "Found invalid record structure"),
         (SECOND + 27, b"\x01", 1, "Found invalid number of record headers -1"),
-        (SECOND + 27, b"\x7e", 1, "Found invalid number of record headers. 63 is larger than the "
-                                  "remaining size of the buffer"),
+        (SECOND + 27, b"\x7e", 1, f"Found invalid number of record headers. 63 {TOO_MANY}"),
         (SECOND + 28, b"\x01", 1, "Invalid negative header key size -1"),
         (-47 - 4, b"\0\0\0\x01", 0,
          "Incorrect declared batch size, records still remaining in file"),

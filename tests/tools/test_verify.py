@@ -182,7 +182,7 @@ def test_a_deletion_that_a_crash_forgot_is_no_damage(folder: Path, logstore: Com
 def test_another_topics_id_is_damage(
     folder: Path, logstore: CommandLine, *, has_metadata: bool
 ) -> None:
-    """Held against the cluster's metadata, and without them against the topic's other partitions."""
+    """Held against the cluster's metadata, and without them against other partitions."""
     data = folder.parent
     if not has_metadata:
         shutil.rmtree(data / "__cluster_metadata-0")

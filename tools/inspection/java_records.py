@@ -5,7 +5,7 @@ It looks at other things than :func:`~logstore.segments.kafka.record.decode_reco
 order: of an uncompressed batch it hands out every record before the damage, reads a record's fields
 as far as the batch goes, and only then looks whether that was as much as the record claims.
 
-Source: ``DefaultRecordBatch``, ``DefaultRecord``, ``ByteUtils``, ``org.apache.kafka.common.compress``.
+Source: ``DefaultRecordBatch``, ``DefaultRecord``, ``ByteUtils``, ``GzipCompression`` and its like.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def _refusal(codec: Codec, data: bytes) -> str | None:
     """Return what a stream says that does not even begin; None if it only breaks off."""
     if codec is Codec.GZIP and not data.startswith(_GZIP_MAGIC):
         is_cut = len(data) < len(_GZIP_MAGIC)
-        return "java.io.EOFException" if is_cut else "java.util.zip.ZipException: Not in GZIP format"
+        return (
+            "java.io.EOFException" if is_cut else "java.util.zip.ZipException: Not in GZIP format"
+        )
     if codec is Codec.SNAPPY and not data.startswith(_XERIAL_MAGIC):
         return "java.io.IOException: FAILED_TO_UNCOMPRESS(5)"
     if codec is Codec.LZ4:

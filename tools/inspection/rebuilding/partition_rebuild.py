@@ -160,9 +160,5 @@ def files_to_keep(check: PartitionCheck) -> frozenset[str]:
         if finding.file.endswith(LOG) and finding.position is not None:
             path = f"{check.directory}/{finding.file}"
             raise CorruptEntryError(path, finding.position, finding.text)
-    names = {
-        name
-        for name in check.sizes
-        if name.endswith(_KEPT) or name == LEADER_EPOCHS
-    }
+    names = {name for name in check.sizes if name.endswith(_KEPT) or name == LEADER_EPOCHS}
     return frozenset(names - wrong)
