@@ -256,12 +256,16 @@ class ReadablePartition:
         return None
 
     def find_max_timestamp(self) -> TimestampedOffset | None:
-        """Return the record with the largest timestamp (ListOffsets timestamp -3)."""
+        """
+        Return the record with the largest timestamp (ListOffsets timestamp -3).
+
+        As in Kafka it may be one that was deleted while its segment is still there.
+        """
         segments: list[KafkaSegment] = list(self.log.segments.values())
         newest = max(segments, key=lambda segment: segment.max_timestamp_ms)
         if newest.max_timestamp_ms < 0:
             return None
-        return newest.find_timestamp(newest.max_timestamp_ms, self.start_offset)
+        return newest.find_timestamp(newest.max_timestamp_ms, newest.base_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> int | None:
         """Return the offset of the first readable record that is at least that young."""

@@ -47,6 +47,7 @@ from logstore.segments.kafka.varint import (
     decode_varlong,
     encode_varint,
     encode_varlong,
+    wrapped_long,
 )
 
 if TYPE_CHECKING:
@@ -211,11 +212,11 @@ def _decode_record(data: bytes, position: int, header: RecordBatch) -> tuple[Rec
         headers, position = _decode_headers(data, position, end)
     if position != end:
         raise CorruptRecordError(f"a record of {length} bytes takes {position - end + length}")
-    sequence = header.base_sequence
+    sequence = max(header.base_sequence, -1)
     if sequence >= 0:
         sequence = (sequence + offset_delta) % _SEQUENCE_MODULUS
     offset = header.base_offset + offset_delta
-    timestamp_ms = header.base_timestamp_ms + timestamp_delta
+    timestamp_ms = wrapped_long(header.base_timestamp_ms + timestamp_delta)
     return Record(offset, timestamp_ms, key, value, headers, sequence), position
 
 
@@ -335,7 +336,7 @@ def _encode_records(
 
 def _encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> bytes:
     key, value, headers = record.key, record.value, record.headers
-    pieces = [b"\x00", encode_varlong(timestamp_delta), encode_varint(offset_delta)]
+    pieces = [b"\x00", encode_varlong(wrapped_long(timestamp_delta)), encode_varint(offset_delta)]
     if key is None:
         pieces.append(_NULL)
     else:

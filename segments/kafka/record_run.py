@@ -20,7 +20,7 @@ from logstore.segments.kafka.record_batch import (
     PREFIX_BYTES,
     RecordBatch,
 )
-from logstore.segments.kafka.varint import encode_varint, encode_varlong
+from logstore.segments.kafka.varint import encode_varint, encode_varlong, wrapped_long
 
 #: timestamp in ms, key, value, headers
 Row = tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
@@ -53,7 +53,7 @@ def encode_run(base_offset: int, rows: Sequence[Row], leader_epoch: int = 0) -> 
         body = b"".join(
             (
                 b"\x00",
-                encode_varlong(timestamp_ms - base_timestamp_ms),
+                encode_varlong(wrapped_long(timestamp_ms - base_timestamp_ms)),
                 _SMALL[delta] if delta < _SMALL_COUNT else encode_varint(delta),
                 _NULL if key is None else _field(key),
                 _NULL if value is None else _field(value),

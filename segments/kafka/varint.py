@@ -62,6 +62,17 @@ def encode_varlong(value: int) -> bytes:
     return _encode((value << 1) ^ (value >> 63))
 
 
+def wrapped_long(value: int) -> int:
+    """
+    Return the 64-bit integer that Java's arithmetic makes of `value`.
+
+    Deltas of times that are far apart run over; there and back they come out right.
+    """
+    if -(1 << 63) <= value < 1 << 63:
+        return value
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def decode_unsigned_varint(buffer: Sequence[int], position: int) -> tuple[int, int]:
     """Return (value in 0..2^32-1, position after it). Raises VarintError."""
     value, position = _decode(buffer, position, _VARINT_BYTES_MAX)

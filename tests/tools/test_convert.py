@@ -15,6 +15,7 @@ from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
 from logstore.tools.commands.convert_progress import ConvertProgress
+from logstore.tools.inspection.rocketmq.verification import store_check
 from tests.tools.command_line import CommandLine
 
 pytest.importorskip("pyarrow", reason="pyarrow is missing: extra `columns`")
@@ -57,6 +58,32 @@ def test_a_kafka_store_becomes_a_rocketmq_store_and_comes_back(
         (b"k1", b"\xff\x00"),
     ]
     assert len(records) == COUNT
+
+
+@pytest.mark.parametrize("bulk_bytes_min", [0, 2**40], ids=["bulk", "one by one"])
+def test_keys_and_times_may_be_as_long_and_as_far_as_they_like(
+    tmp_path: Path, logstore: CommandLine, monkeypatch: pytest.MonkeyPatch, bulk_bytes_min: int
+) -> None:
+    """What becomes of them is sound, and comes back."""
+    store = KafkaStore(system_host(), str(tmp_path / "source"))
+    settings = {f"message.timestamp.{way}.max.ms": str(2**63 - 1) for way in ("before", "after")}
+    (partition,) = store.create_topic("odd", 1, settings).partitions.values()
+    times = [1, 2**62, 0, 1_700_000_000_000]
+    for time in times:
+        partition.append_records([Record(b"k" * 20_000, b"value", time)])
+    store.close()
+    target, back = tmp_path / "store", tmp_path / "back"
+    outcome = logstore("convert", tmp_path / "source", target, "--to", "rocketmq", *HERE, *SMALL)
+    assert (outcome.exit_code, outcome.err) == (0, "")
+    monkeypatch.setattr(store_check, "bulk_bytes_min", lambda: bulk_bytes_min)
+    outcome = logstore("verify", target, "--set", "maxHashSlotNum=100")
+    assert (outcome.exit_code, outcome.err) == (0, ""), outcome.out
+    outcome = logstore("convert", target, back, "--to", "kafka", *HERE)
+    assert (outcome.exit_code, outcome.err) == (0, "")
+    with_times = KafkaStore(system_host(), str(back))
+    found = with_times.partition("odd", 0).read_records(0, 100)
+    with_times.close()
+    assert [record.timestamp_ms for record in found] == times
 
 
 def test_a_finished_target_is_left_as_it_is(

@@ -167,6 +167,36 @@ def test_wrong_checkpoints_are_damage(folder: Path, logstore: CommandLine) -> No
     )
 
 
+def test_a_deletion_that_a_crash_forgot_is_no_damage(folder: Path, logstore: CommandLine) -> None:
+    """Kafka moves the epochs at once and the log start later; what a kill leaves stays so."""
+    checkpoint = folder / "leader-epoch-checkpoint"
+    checkpoint.write_text("0\n1\n0 31\n")
+    outcome = logstore("verify", folder)
+    assert outcome.exit_code == 0
+    assert "leader-epoch-checkpoint: says nothing of the offsets before 31" in outcome.out
+    assert logstore("reindex", folder).exit_code == 0
+    assert checkpoint.read_text() == "0\n1\n0 31\n"
+
+
+@pytest.mark.parametrize("has_metadata", [True, False])
+def test_another_topics_id_is_damage(
+    folder: Path, logstore: CommandLine, *, has_metadata: bool
+) -> None:
+    """Held against the cluster's metadata, and without them against other partitions."""
+    data = folder.parent
+    if not has_metadata:
+        shutil.rmtree(data / "__cluster_metadata-0")
+    metadata = data / "groups-1/partition.metadata"
+    text = metadata.read_text()
+    metadata.chmod(0o644)
+    metadata.write_text(f"{text[:-5]}{'B' if text[-5] == 'A' else 'A'}{text[-4:]}")
+    outcome = logstore("verify", data)
+    assert outcome.exit_code == 1
+    (line,) = [line for line in outcome.lines if "says topic id" in line]
+    assert line.startswith("groups-")
+    assert ("the cluster's metadata" in line) == has_metadata
+
+
 def test_open_transactions_are_explained(logstore: CommandLine) -> None:
     """Who has it open since when, what waits for it, and what its coordinator will do."""
     outcome = logstore("verify", GOLDEN / "transactions-4.3/data/transactions-0")

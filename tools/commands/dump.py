@@ -32,7 +32,8 @@ from logstore.tools.inspection.writer_release import ToolRelease, writer_release
 
 FindingsOf = Callable[[str], Iterator[Finding]]
 
-_OFFSET_MAX = 2**63 - 1
+#: a damaged offset of Kafka may be below 0
+_OFFSET_MIN, _OFFSET_MAX = -(2**63), 2**63 - 1
 _KAFKA = "kafka"
 _AUTO = "auto"
 
@@ -132,7 +133,7 @@ def dump(
     tool = ToolRelease(release) if release != _AUTO else _release_of(fs, names[0])
     is_kafka = format_name == _KAFKA and not is_json
     decoder = _decoder(decoder_name, tool if is_kafka else ToolRelease.V4_3)
-    start, end = offsets or (0, _OFFSET_MAX)
+    start, end = offsets or (_OFFSET_MIN, _OFFSET_MAX)
     has_payload = has_payload or decoder is not None
     selection = LogSelection(start, end, has_records or has_payload, has_payload, decoder)
     if is_kafka:
@@ -162,7 +163,7 @@ def _findings_of(
 ) -> FindingsOf:
     """Return what dumps a file of either layout."""
     kind = None if kind_name is None else FileKind(kind_name)
-    stored = Selection(selection.start_offset, selection.end_offset, selection.has_records)
+    stored = Selection(max(selection.start_offset, 0), selection.end_offset, selection.has_records)
 
     def findings(path: str) -> Iterator[Finding]:
         found = kind or file_kind(os.path.abspath(path))

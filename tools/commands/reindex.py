@@ -114,8 +114,9 @@ def _rebuild(
     if interval_bytes is None:
         interval_bytes = _interval(host, work, partition)
     return PartitionRebuild(
-        host, partition.directory, interval_bytes, partition.log_start_offset, is_changing, kept
-    )
+        host, partition.directory, interval_bytes, partition.log_start_offset, is_changing, kept,
+        partition.is_cleaned,
+    )  # fmt: skip
 
 
 def _copied(source: str, target: str) -> str:

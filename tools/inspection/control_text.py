@@ -26,6 +26,8 @@ from logstore.segments.kafka.record import Record
 from logstore.tools.inspection.java_json import json_text, message_node
 from logstore.tools.inspection.writer_release import ToolRelease
 
+CONTROL_KEY_BYTES = 4
+
 
 @attrs.frozen(kw_only=True)
 class Voter(Message):

@@ -16,10 +16,15 @@ _WARM_BYTES = 8192
 
 
 class JavaError(Exception):
-    """Where Kafka's tool ends with an exception: its class and message."""
+    """
+    Where Kafka's tool ends with an exception: its class and message.
 
-    def __init__(self, java_class: str, message: str | None) -> None:
+    `begun` is what it has already printed of the line that it was at.
+    """
+
+    def __init__(self, java_class: str, message: str | None, begun: str = "") -> None:
         super().__init__(java_class if message is None else f"{java_class}: {message}")
+        self.begun = begun
 
 
 def corrupt_index(message: str) -> JavaError:

@@ -21,7 +21,7 @@ from logstore.segments.kafka.internal_topics.codec import MessageError
 from logstore.segments.kafka.record import CorruptRecordError, Record
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.tools.inspection.complaints import Complaints
-from logstore.tools.inspection.control_text import control_text
+from logstore.tools.inspection.control_text import CONTROL_KEY_BYTES, control_text
 from logstore.tools.inspection.java_indexes import JavaError
 from logstore.tools.inspection.java_log import java_batches
 from logstore.tools.inspection.java_text import java_text
@@ -92,6 +92,8 @@ class KafkaDump:
             for path in paths:
                 self._dump(java_path(path))
         except JavaError as error:
+            if error.begun:
+                self._print(error.begun)
             self._complain(f'Exception in thread "main" {error}')
             return 1
         for line in self._complaints.lines():
@@ -163,7 +165,7 @@ class KafkaDump:
         if not self._options.skips_record_metadata:
             line, prefix = f"| {record_text(batch, record)}{legacy_text}", " "
             if batch.is_control:
-                line += f" {control_text(record, self._options.release)}"
+                line += f" {self._control_text(record, begun=line)}"
         if not self._options.selection.has_payload or batch.is_control:
             return line
         key, payload = self._decoded(record)
@@ -174,6 +176,16 @@ class KafkaDump:
                 prefix = " "  # also where nothing stands in front
             line += f"{prefix}payload: {payload}"
         return line
+
+    def _control_text(self, record: Record, begun: str) -> str:
+        size = len(record.key or b"")
+        if size < CONTROL_KEY_BYTES:
+            said = (
+                "Invalid value size found for control record key. "
+                f"Must have at least {CONTROL_KEY_BYTES} bytes, but found only {size}"
+            )
+            raise JavaError("org.apache.kafka.common.InvalidRecordException", said, begun)
+        return control_text(record, self._options.release)
 
     def _decoded(self, record: Record) -> tuple[str | None, str | None]:
         decoder = self._options.selection.decoder

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import attrs
 
 from logstore.host import File, FileSystem
-from logstore.segments.kafka.record import CorruptRecordError, decode_records
+from logstore.segments.kafka.record import CorruptRecordError
 from logstore.tools.inspection.complaints import Complaints
 from logstore.tools.inspection.java_indexes import (
     JavaError,
@@ -19,7 +19,11 @@ from logstore.tools.inspection.java_indexes import (
     read_transaction_index,
 )
 from logstore.tools.inspection.java_log import java_batches
-from logstore.tools.inspection.kafka_lines import absolute_path, base_offset_of
+from logstore.tools.inspection.kafka_lines import (
+    absolute_path,
+    base_offset_of,
+    readable_records,
+)
 
 INT_MAX = 2**31 - 1
 
@@ -110,10 +114,9 @@ class KafkaIndexDump:
             self._complaints.offset_not_found(absolute, offset, found)
             return
         try:
-            records = decode_records(batch.data)
+            largest_ms = max((one.timestamp_ms for one in readable_records(batch)), default=-1)
         except CorruptRecordError as error:
             raise invalid_record(error) from error
-        largest_ms = max((record.timestamp_ms for record in records), default=-1)
         if largest_ms != timestamp_ms:
             self._complaints.time_mismatch(absolute, timestamp_ms, largest_ms)
         if previous_ms >= timestamp_ms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem, read_file
@@ -15,6 +15,7 @@ from logstore.segments.kafka.producer_snapshot import ProducerSnapshotEntry, rea
 from logstore.segments.kafka.record import CorruptRecordError, Record, decode_records
 from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, RecordBatch
 from logstore.tools.inspection.java_indexes import JavaError
+from logstore.tools.inspection.java_records import java_records
 from logstore.tools.inspection.java_text import java_text
 from logstore.tools.inspection.log_dump import codec_name, timestamp_type
 
@@ -57,7 +58,16 @@ def log_heading(name: str) -> str:
 
 
 def batch_line(batch: RecordBatch, position: int) -> str:
-    """Return a batch's line, or that of a message of before Kafka 0.11."""
+    """
+    Return a batch's line, or that of a message of before Kafka 0.11.
+
+    Raises:
+        JavaError: its magic or its codec is none, and the tool ends in the middle of the line.
+
+    """
+    if batch.magic < 0:
+        said, begun = f"Invalid magic used in LegacyRecord: {batch.magic}", batch.base_offset
+        raise JavaError("java.lang.IllegalArgumentException", said, f"offset: {begun}")
     horizon_ms = batch.delete_horizon_ms
     horizon = "OptionalLong.empty" if horizon_ms is None else f"OptionalLong[{horizon_ms}]"
     if batch.magic < MAGIC:
@@ -66,12 +76,15 @@ def batch_line(batch: RecordBatch, position: int) -> str:
         head = (
             f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} "
             f"count: {batch.record_count} baseSequence: {batch.base_sequence} "
-            f"lastSequence: {batch.last_sequence} producerId: {batch.producer_id} "
+            f"lastSequence: {_last_sequence(batch)} producerId: {batch.producer_id} "
             f"producerEpoch: {batch.producer_epoch} "
             f"partitionLeaderEpoch: {batch.leader_epoch} "
             f"isTransactional: {_JAVA_BOOLEANS[batch.is_transactional]} "
             f"isControl: {_JAVA_BOOLEANS[batch.is_control]} deleteHorizonMs: {horizon}"
         )
+    if batch.magic >= MAGIC and batch.codec > Codec.ZSTD:
+        said = f"Unknown compression type id: {batch.codec}"
+        raise JavaError("java.lang.IllegalArgumentException", said, head)
     is_valid = batch.size_bytes >= HEADER_BYTES or isinstance(batch, LegacyMessage)
     is_valid = is_valid and batch.computed_crc() == batch.crc
     return (
@@ -82,19 +95,36 @@ def batch_line(batch: RecordBatch, position: int) -> str:
     )
 
 
+def _last_sequence(batch: RecordBatch) -> int:
+    """Return it as Java works it out, of a damaged base sequence too."""
+    base = batch.base_sequence
+    return base + batch.last_offset_delta if base < -1 else batch.last_sequence
+
+
+def readable_records(batch: RecordBatch) -> Iterable[Record]:
+    """Return the records of a batch; of a damaged one those before a JavaError is raised."""
+    if batch.magic < MAGIC:
+        return decode_records(batch.data)
+    try:
+        return decode_records(batch.data)
+    except CorruptRecordError:
+        return java_records(batch)
+
+
 def decoded_records(batch: RecordBatch, *, is_old: bool) -> Iterator[tuple[Record, str]]:
     """
     Yield each record and what the tool says of it if it is a message of its own.
 
     Raises:
-        CorruptRecordError: the records cannot be read.
+        CorruptRecordError: the records of an old message cannot be read.
+        JavaError: those of a batch cannot, and the tool ends there.
 
     """
-    records = decode_records(batch.data)
     if not isinstance(batch, LegacyMessage):
-        for record in records:
+        for record in readable_records(batch):
             yield record, ""
         return
+    records = decode_records(batch.data)
     for record, message in zip(records, _messages_in(batch), strict=True):
         is_valid = _JAVA_BOOLEANS[message.computed_crc() == message.crc]
         brace = "}" if is_old else ""  # a slip of 3.9 that 4.0 mended

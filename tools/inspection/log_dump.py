@@ -37,7 +37,7 @@ class LogSelection:
     readable by a `decoder` if they are the broker's own.
     """
 
-    start_offset: int = 0
+    start_offset: int = -(2**63)
     end_offset: int = 2**63 - 1
     has_records: bool = False
     has_payload: bool = False

@@ -28,6 +28,7 @@ from logstore.segments.kafka.varint import (
     decode_varlong,
     encode_varint,
     encode_varlong,
+    wrapped_long,
 )
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -79,6 +80,7 @@ def find_records(batch: RecordBatch, body: bytes) -> list[RecordSpan]:
             if length < 0 or position + max(value_bytes, 0) >= end or end > len(body):
                 raise CorruptRecordError(f"record {len(spans)} runs out of its batch")
             timestamp_ms = batch.max_timestamp_ms if is_append_time else base_ms + time_delta
+            timestamp_ms = wrapped_long(timestamp_ms)
             spans.append(
                 RecordSpan(
                     base_offset + offset_delta, timestamp_ms, key, value_bytes >= 0, tail, end
@@ -116,7 +118,7 @@ def rebuilt_batch(
     base_ms = kept[0].timestamp_ms if delete_horizon_ms is None else delete_horizon_ms
     pieces: list[bytes] = []
     for span in kept:
-        delta = encode_varlong(span.timestamp_ms - base_ms)
+        delta = encode_varlong(wrapped_long(span.timestamp_ms - base_ms))
         tail = body[span.tail_start : span.end]
         pieces += (encode_varint(1 + len(delta) + len(tail)), b"\0", delta, tail)
     max_timestamp_ms = batch.max_timestamp_ms

@@ -13,6 +13,7 @@ _MASK = 0xFFFF_FFFF
 _TAIL_CHARACTERS = 12
 _TAIL_FACTOR: int = 31**_TAIL_CHARACTERS
 _PREFIXES_MAX = 4096
+_PREFIX_CHARACTERS_MAX = 256
 #: hashes of what stands before the last characters, times what those shift them by
 _prefixes: dict[str, int] = {}
 
@@ -56,6 +57,9 @@ def java_hash(text: str) -> int:
 
 
 def _keep_prefix(prefix: str) -> int:
+    """Hash what stands before the last characters; what is long would fill the memory."""
+    if len(prefix) > _PREFIX_CHARACTERS_MAX:
+        return _hash_units(prefix) * _TAIL_FACTOR & _MASK
     if len(_prefixes) >= _PREFIXES_MAX:
         _prefixes.clear()
     value = java_hash(prefix) * _TAIL_FACTOR & _MASK

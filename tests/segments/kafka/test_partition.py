@@ -270,6 +270,17 @@ def test_the_youngest_record_is_found(host: SimulatedHost) -> None:
     assert partition.offset_for_timestamp(NOW_MS + 1) == 1
 
 
+def test_the_youngest_record_may_have_been_deleted(host: SimulatedHost) -> None:
+    """As in Kafka: as long as its segment is there, it is the one that is named."""
+    partition = open_partition(host)
+    for delta in (5000, 0):
+        partition.append_produced(batch_of(timestamp_ms=NOW_MS + delta), NOW_MS)
+    partition.delete_records(1)
+    found = partition.find_max_timestamp()
+    assert found is not None
+    assert (found.offset, found.timestamp_ms) == (0, NOW_MS + 5000)
+
+
 # producers
 
 

@@ -257,6 +257,13 @@ def test_what_cannot_be_written() -> None:
         encode_batch([Record(5, 0)], last_offset=4)
 
 
+def test_times_that_are_far_apart_come_back() -> None:
+    """Their difference runs over, and the sum does again, as in Java: each is what it was."""
+    times = [1_700_000_000_000, -(2**63), 2**63 - 1, -5]
+    batch = encode_batch([Record(offset, time) for offset, time in enumerate(times)])
+    assert [record.timestamp_ms for record in decode_records(batch)] == times
+
+
 def test_check_structure() -> None:
     """Lengths that do not chain up to the end are found within the records looked at."""
     batch = encode_batch([Record(index, T, None, b"v" * 10) for index in range(40)])

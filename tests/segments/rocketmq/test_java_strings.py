@@ -42,6 +42,15 @@ def test_the_fast_hash_is_the_plain_one(text: str) -> None:
     assert java_length(text) == len(data) // 2
 
 
+def test_a_long_text_has_a_hash_too() -> None:
+    """As many characters as the properties of a message may have: no recursion runs out."""
+    text = "k" * 32_767
+    expected = 0
+    for character in text:
+        expected = (31 * expected + ord(character)) % 2**32
+    assert java_hash(text) % 2**32 == expected
+
+
 def test_many_different_prefixes_are_forgotten_again() -> None:
     """More strings than are kept give right hashes all the same."""
     texts = [f"{number:040d}" for number in range(10_000)]

@@ -29,6 +29,7 @@ from logstore.tools.inspection.verification.partition_check import (
 )
 from logstore.tools.inspection.verification.scans import Progress, Scans, scan_on_threads
 from logstore.tools.inspection.verification.segment_task import ScannedSegment
+from logstore.tools.inspection.verification.topic_ids import topic_id_findings
 from logstore.tools.inspection.verification.transactions import Coordinated
 
 _COORDINATORS = "__transaction_state"
@@ -150,6 +151,10 @@ class DirectoryCheck:
         segments = scans(self.fs, tasks, progress)
         for root, check, scanned in zip(self._roots, checks, segments, strict=True):
             yield from self._concluded(check, root, scanned)
+        if not self.is_partition:
+            live = {root: one.place.topic for root, one in zip(self._roots, checks, strict=True)
+                    if one.place.is_live}  # fmt: skip
+            yield from topic_id_findings(self.fs, self.directory, live)
 
     def _check(self, root: str) -> PartitionCheck:
         path = f"{self.directory}/{root}".rstrip("/")

@@ -11,7 +11,7 @@ from logstore.errors import CorruptFileError
 from logstore.host import FileSystem
 from logstore.segments.kafka.checkpoints import LEADER_EPOCHS
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
-from logstore.tools.inspection.verification.finding import Finding
+from logstore.tools.inspection.verification.finding import Finding, Severity
 from logstore.tools.inspection.verification.segment_scan import SegmentScan
 
 
@@ -60,6 +60,13 @@ def epoch_findings(
     yield from _order(entries, log)
     ends = [*(start for _, start in log.runs[1:]), log.end_offset]
     for (epoch, offset), end in zip(log.runs, ends, strict=False):
+        if _is_forgotten_deletion(epoch, offset, entries, log):
+            text = (
+                f"says nothing of the offsets before {entries[0][1]}: they were deleted, and a "
+                f"crash let the log start at {log.start_offset} again"
+            )
+            yield Finding("epochs", LEADER_EPOCHS, text, None, offset, Severity.NOTE)
+            continue
         reason = _wrong(epoch, offset, entries, log)
         if reason is None and not log.is_compacted:
             reason = _interrupted(epoch, (offset, end), entries)
@@ -77,6 +84,19 @@ def _order(entries: list[tuple[int, int]], log: EpochsOfLog) -> Iterator[Finding
             reason = f"epoch {epoch} starts at offset {start}, but the log ends at {log.end_offset}"
             yield Finding("epochs", LEADER_EPOCHS, reason, offset=start)
         last_start = max(last_start, start)
+
+
+def _is_forgotten_deletion(
+    epoch: int, offset: int, entries: list[tuple[int, int]], log: EpochsOfLog
+) -> bool:
+    """
+    Tell whether the first epoch begins late because what is before it was once deleted.
+
+    A deletion moves the epochs at once, the checkpoint of the log start a minute later.
+    """
+    if epoch < 0 or not log.start_offset <= offset or (epoch, offset) != log.runs[0]:
+        return False
+    return bool(entries) and entries[0][0] == epoch and offset < entries[0][1] <= log.end_offset
 
 
 def _wrong(epoch: int, offset: int, entries: list[tuple[int, int]], log: EpochsOfLog) -> str | None:

@@ -19,7 +19,7 @@ from logstore.host import FileSystem, read_file
 from logstore.segments.kafka.segment_files import INDEX, TIME_INDEX, offset_file_name
 from logstore.tools.inspection.times import iso_time
 from logstore.tools.inspection.verification.finding import Finding
-from logstore.tools.inspection.verification.segment_scan import SegmentScan
+from logstore.tools.inspection.verification.segment_scan import Landmark, SegmentScan
 from logstore.zero_tail import written_length
 
 _OFFSET_ENTRY = struct.Struct(">ii")
@@ -213,7 +213,7 @@ def _wrong_offsets(segment: SegmentIndexes) -> Iterator[Finding]:
             reason = f"offset {offset} leads to position {position}, where no good batch starts"
         elif holder is None:
             reason = f"offset {offset} is not in the log, which ends at {scan.next_offset}"
-        elif holder.last_offset != offset or holder.position < position:
+        elif not _leads_there(offset, position, holder):
             reason = (
                 f"offset {offset} leads to position {position}, where the batch of the offsets "
                 f"{target.base_offset} to {target.last_offset} is"
@@ -221,6 +221,18 @@ def _wrong_offsets(segment: SegmentIndexes) -> Iterator[Finding]:
         previous = (max(previous[0], offset), max(previous[1], position))
         if reason is not None and not scan.is_lost(offset, position):
             yield Finding("index-entry", index.name, reason, slot * _OFFSET_ENTRY.size, offset)
+
+
+def _leads_there(offset: int, position: int, holder: Landmark) -> bool:
+    """
+    Tell whether a broker made that entry for the batch that `holder` is.
+
+    Before 0.11 an entry had the first offset of what was appended; where that was compressed, the
+    message that stands there tells only its last one.
+    """
+    if holder.last_offset == offset:
+        return holder.position >= position
+    return holder.position == position and offset < holder.base_offset == holder.last_offset
 
 
 def _are_offsets_right(entries: Entries, start: int, scan: SegmentScan) -> bool:
@@ -286,6 +298,8 @@ def _wrong_times(segment: SegmentIndexes) -> Iterator[Finding]:
             reason = f"entry ({time_ms}, {offset}) does not come after ({last_ms}, {last_offset})"
         elif holder is None:
             reason = f"offset {offset} is not in the log, which ends at {scan.next_offset}"
+        elif _is_timeless(holder):
+            reason = None  # a message of magic 0: the broker indexed the time that it was sent with
         elif holder.max_timestamp_ms != time_ms:
             reason = (
                 f"says {_time(time_ms)} for offset {offset}, whose batch has "
@@ -299,6 +313,10 @@ def _wrong_times(segment: SegmentIndexes) -> Iterator[Finding]:
         last_ms, last_offset = max(last_ms, time_ms), max(last_offset, offset)
         if reason is not None and not scan.is_lost(offset):
             yield Finding("time-index-entry", index.name, reason, slot * _TIME_ENTRY.size, offset)
+
+
+def _is_timeless(holder: Landmark) -> bool:
+    return holder.max_timestamp_ms == -1 and holder.base_offset == holder.last_offset
 
 
 def _missed_times(segment: SegmentIndexes) -> Iterator[Finding]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _STEP_COUNT = 50_000
 _FAR = 2**63 - 1
+#: what an entry says of a message that is younger than the begin by more
+_SECONDS_MAX = 2**31 - 1
 _REMEDY = "logstore reindex makes the index anew"
 
 
@@ -251,7 +253,7 @@ class IndexCheck:
                 )
                 self._say("index-header", entry.file, 0, said, request.physical_offset)
         else:
-            seconds = max((stored_ms - header.begin_ms) // 1000, 0)
+            seconds = min(max((stored_ms - header.begin_ms) // 1000, 0), _SECONDS_MAX)
             if entry.seconds != seconds:
                 said = f"entry {entry.number} says {entry.seconds} seconds, the message {seconds}"
                 place = self._position(entry.number)

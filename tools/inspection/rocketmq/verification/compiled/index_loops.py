@@ -12,6 +12,8 @@ FILE, NUMBER, KEY_HASH, PHYSICAL_OFFSET, SECONDS = range(5)
 ENTRY_COLUMNS = 5
 #: the columns of what headers say, a row for each file
 BEGIN_MS, END_MS, BEGIN_OFFSET, NEXT_NUMBER = range(4)
+#: what an entry says of a message that is younger than the begin by more
+SECONDS_MAX = 2**31 - 1
 #: the columns of entries whose chains are not right
 ODD_ROW, ODD_PREVIOUS, ODD_EXPECTED = range(3)
 
@@ -81,7 +83,7 @@ def count_alike(
         if number == 1:
             if begin_ms != stored_ms or headers[file, BEGIN_OFFSET] != place:
                 return index
-        elif entries[row, SECONDS] != max((stored_ms - begin_ms) // 1000, 0):
+        elif entries[row, SECONDS] != min(max((stored_ms - begin_ms) // 1000, 0), SECONDS_MAX):
             return index
         if number == headers[file, NEXT_NUMBER] - 1 and headers[file, END_MS] != stored_ms:
             return index

@@ -1,0 +1,63 @@
+"""The id in each ``partition.metadata`` held against the cluster's metadata and its neighbours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from logstore.errors import CorruptFileError, LogStoreError
+from logstore.host import FileSystem
+from logstore.segments.kafka.kafka_uuid import uuid_to_text
+from logstore.segments.kafka.partition_metadata import FILE_NAME, PartitionMetadata
+from logstore.tools.inspection.verification.finding import Finding
+
+
+def topic_id_findings(
+    fs: FileSystem, directory: str, topics: Mapping[str, str]
+) -> Iterator[Finding]:
+    """
+    Yield which partitions have the id of another topic; `topics` is topic by partition directory.
+
+    What cannot be read is said where the partition is looked at. Without metadata of the cluster
+    the id counts that most partitions of the topic have.
+    """
+    ids: dict[str, bytes] = {}
+    for root in topics:
+        try:
+            found = PartitionMetadata.read(fs, f"{directory}/{root}")
+        except CorruptFileError:
+            continue
+        if found is not None:
+            ids[root] = found.topic_id
+    known = _ids_of_cluster(fs, directory)
+    for root, topic_id in ids.items():
+        expected, by = known.get(topics[root]), "the cluster's metadata"
+        if expected is None:
+            others = [one for other, one in ids.items() if topics[other] == topics[root]]
+            expected = Counter(others).most_common(1)[0][0]
+            by = "another partition of the topic"
+        if topic_id != expected:
+            text = (
+                f"says topic id {uuid_to_text(topic_id)}, {by} {uuid_to_text(expected)}: a broker "
+                "takes the partition for one of another topic"
+            )
+            yield Finding("topic-id", f"{root}/{FILE_NAME}", text)
+
+
+def _ids_of_cluster(fs: FileSystem, directory: str) -> dict[str, bytes]:
+    """Return the topics' ids by name; none where there is no metadata log that can be read."""
+    from logstore.segments.kafka.cluster_metadata.metadata_log import DIRECTORY, MetadataLog
+    from logstore.segments.kafka.cluster_metadata.release import parse_release
+
+    if not fs.exists(f"{directory}/{DIRECTORY}"):
+        return {}
+    import attrs
+
+    from logstore.os_host import system_host
+
+    host = attrs.evolve(system_host(), fs=fs)
+    try:
+        log = MetadataLog(host, directory, -1, release=parse_release("4.3"), is_writable=False)
+    except (LogStoreError, OSError):
+        return {}
+    return {topic.name: topic.topic_id for topic in log.image.topics_by_id.values()}
