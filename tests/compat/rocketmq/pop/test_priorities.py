@@ -29,7 +29,11 @@ def of_priorities(stage: PopStage) -> None:
 
 def first_chance(stage: PopStage, monkeypatch: pytest.MonkeyPatch, chance: int) -> None:
     """Let the next pops begin with the same chance."""
-    monkeypatch.setattr(stage.host.rng, "randrange", lambda *_: chance)
+
+    def same(*_: int) -> int:
+        return chance
+
+    monkeypatch.setattr(stage.host.rng, "randrange", same)
 
 
 @pytest.mark.parametrize(
