@@ -232,7 +232,7 @@ class Broker:
         """The fetchers' sessions; there are none before the first Fetch."""
         from logstore.compat.kafka.fetch_sessions import FetchSessions
 
-        return FetchSessions(self.host)
+        return FetchSessions(self.host, self.config.max_incremental_fetch_session_cache_slots)
 
     # topics
 

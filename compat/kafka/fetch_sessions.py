@@ -12,9 +12,16 @@ Incremental fetch sessions (KIP-227): a fetcher names its partitions once, then 
 (id of names, n)        from version 13 on, which has ids, error 106; and the other way round
 ======================  =================================================================
 
-Epochs count requests and wrap from 2^31-1 to 1. A full cache gives no session (id 0), which is
-always allowed: the client then sends full fetches. Incremental answers leave out what has not
-changed; partitions that had data are served last next time.
+Epochs count requests and wrap from 2^31-1 to 1. Incremental answers leave out what has not changed;
+partitions that had data are served last next time.
+
+Slots stand in eight shards, as in Kafka, which get new sessions in turn; so of
+``max.incremental.fetch.session.cache.slots`` only multiples of eight count. In a full shard a new
+session takes the place of the one that was idle longest, if that is more than two minutes; else of
+the smallest one that was still used two minutes after it began, if the new one has more partitions;
+else there is none (id 0), which is always allowed: the client then sends full fetches.
+
+Source: ``FetchSessionCacheShard``.
 """
 
 from __future__ import annotations
@@ -25,8 +32,11 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.host import Host
 
 SLOTS_MAX = 1000
+SHARD_COUNT = 8
 IDLE_MS_MAX = 120_000
 _EPOCH_MAX = 2**31 - 1
+#: how many ids a shard has
+_SHARD_IDS = 2**31 // SHARD_COUNT
 
 #: topic (UTF-8 name, or the 16 bytes of its id) and partition number
 PartitionKey = tuple[bytes, int]
@@ -60,7 +70,13 @@ class FetchSession:
     uses_ids: bool
     partitions: dict[PartitionKey, FetchPartition]
     next_epoch: int = 1
+    created_ms: float = 0.0
     last_used_ms: float = 0.0
+
+    @property
+    def may_yield(self) -> bool:
+        """Whether a larger one may take its place: it was still used long after it began."""
+        return self.last_used_ms - self.created_ms > IDLE_MS_MAX
 
     def rotate(self, key: PartitionKey) -> None:
         """Serve this partition, if it is still wanted, last next time: it had data now."""
@@ -74,8 +90,9 @@ class FetchSessions:
 
     def __init__(self, host: Host, slots_max: int = SLOTS_MAX) -> None:
         self._host = host
-        self._slots_max = slots_max
+        self._shard_slots_max = slots_max // SHARD_COUNT
         self._sessions: dict[int, FetchSession] = {}
+        self._next_shard = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -94,18 +111,17 @@ class FetchSessions:
         self._sessions.pop(session_id, None)
 
     def open(self, partitions: list[FetchPartition], *, uses_ids: bool) -> FetchSession | None:
-        """Make a session of a full fetch; None where the cache is full of sessions in use."""
+        """Make a session of a full fetch; None where there is no room for it."""
         now_ms = self._host.clock.monotonic_ms()
-        if len(self._sessions) >= self._slots_max:
-            oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
-            if now_ms - oldest.last_used_ms < IDLE_MS_MAX:
-                return None
-            self.close(oldest.session_id)
+        shard = self._next_shard
+        self._next_shard = (shard + 1) % SHARD_COUNT
+        if not self._make_room(shard, len(partitions), now_ms):
+            return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
-            session_id = self._host.rng.randrange(1, 2**31)
+            session_id = self._host.rng.randrange(_SHARD_IDS * shard, _SHARD_IDS * (shard + 1))
         session = FetchSession(
-            session_id, uses_ids, {wanted.key: wanted for wanted in partitions}, 1, now_ms
+            session_id, uses_ids, {wanted.key: wanted for wanted in partitions}, 1, now_ms, now_ms
         )
         self._sessions[session_id] = session
         return session
@@ -144,3 +160,25 @@ class FetchSessions:
         if not session.partitions:
             self.close(session_id)
         return session
+
+    def _make_room(self, shard: int, size: int, now_ms: float) -> bool:
+        """Tell whether a session of `size` partitions has a slot, once another has gone for it."""
+        if len(self._sessions) < self._shard_slots_max:
+            return True
+        present = [
+            session
+            for session_id, session in self._sessions.items()
+            if session_id // _SHARD_IDS == shard
+        ]
+        if len(present) < self._shard_slots_max:
+            return True
+        idlest = min(present, key=lambda session: session.last_used_ms, default=None)
+        if idlest is not None and now_ms - idlest.last_used_ms > IDLE_MS_MAX:
+            self.close(idlest.session_id)
+            return True
+        yielding = [session for session in present if session.may_yield]
+        smallest = min(yielding, key=lambda session: len(session.partitions), default=None)
+        if smallest is None or len(smallest.partitions) >= size:
+            return False
+        self.close(smallest.session_id)
+        return True

@@ -65,6 +65,8 @@ class Settings:
     has_retry_topic_v2: bool = _switch("enableRetryTopicV2", default=False)
     reads_retry_topic_v1: bool = _switch("retrieveMessageFromPopRetryTopicV1", default=True)
     pop_retry_percent: int = _whole("popFromRetryProbability", 20)
+    pop_priority_retry_percent: int = _whole("popFromRetryProbabilityForPriority", 0)
+    is_priority_ascending: bool = _switch("priorityOrderAsc", default=True)
     shows_retry_topics: bool = _switch("popResponseReturnActualRetryTopic", default=False)
     default_request_mode: str = _text("defaultMessageRequestMode", "PULL")
     default_pop_share_count: int = _whole("defaultPopShareQueueNum", -1)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.interop.grpc_wire import GrpcWire, timestamp
 
-TOPICS = ("normal", "fifo", "delay", "transaction")
+TOPICS = ("normal", "fifo", "delay", "transaction", "priority")
 GROUP = "wire_readers"
 ENDPOINTS = {"scheme": 1, "addresses": [{"host": "127.0.0.1", "port": 8081}]}
 _MASKED = re.compile(
@@ -98,6 +98,11 @@ class Session:
         send("sent together", made("normal"), made("normal"))
         for group in ("a", "b", "user-17", "\u00c4"):
             send(f"sent to {group}", made("fifo", message_type=2, message_group=group))
+        for priority in (0, 2, 9):
+            send(
+                f"sent with priority {priority}",
+                made("priority", message_type=6, priority=priority),
+            )
         send("sent for later", made("delay", message_type=3, delivery_timestamp=timestamp(3)))
 
     def _send_what_is_refused(self, producer: GrpcWire) -> None:
@@ -110,6 +115,9 @@ class Session:
             "large body": [made("normal", big)],
             "no group": [made("fifo")],
             "a group": [made("normal", message_group="g")],
+            "a priority": [made("normal", priority=1)],
+            "no priority": [made("priority")],
+            "priority as a property": [made("normal", properties={"_SYS_MSG_PRIORITY_": "1"})],
             "no topic": [made("none")],
             "tag with |": [made("normal", tag="a|b")],
             "blank tag": [made("normal", tag=" ")],
@@ -171,8 +179,21 @@ class Session:
         first = receive()
         self.note("received", _without_queue(first))
         self._put_off(consumer, about, receive, acknowledge, first)
+        self._receive_by_priority(producer, receive)
         self._receive_what_is_refused(consumer, about, receive, acknowledge)
         self._leave(producer, consumer, about, receive)
+
+    def _receive_by_priority(
+        self, producer: GrpcWire, receive: Callable[..., list[dict[str, Any]]]
+    ) -> None:
+        queue = {"topic": {"name": "priority"}, "id": -1}
+        receive(message_queue=queue, long_polling_timeout={"seconds": 5})  # the group begins here
+        for priority in (1, 3, 0, 2):
+            made = self.message("priority", b"%d" % priority, message_type=6, priority=priority)
+            producer.ask("SendMessage", {"messages": [made]})
+        for name in ("first", "second", "third", "fourth"):
+            found = receive(message_queue=queue, batch_size=1)
+            self.note(f"{name} by priority", _without_queue(found))
 
     def _receive_what_is_refused(
         self, consumer: GrpcWire, about: dict[str, Any],

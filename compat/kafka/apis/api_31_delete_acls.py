@@ -78,11 +78,11 @@ def _result(version: int, found: _Found) -> Any:
         )
     return kind(
         version=version,
-        error_message="",
+        error_message=None,
         matching_acls=[
             kind.DeleteAclsMatchingAcl(
                 version=version,
-                error_message="",
+                error_message=None,
                 resource_type=acl.resource_type,
                 resource_name=acl.resource_name,
                 pattern_type=acl.pattern_type,

@@ -4,6 +4,7 @@ AlterClientQuotas (49): versions 0-1.
 * limits of users, client ids and both are in force at once; those of addresses, and
   ``request_percentage``, are kept
 * an entity, limit or value that cannot be is 42, and why; the other entities change all the same
+* the answer names the client id of an entity before its user, as Java's map does
 * v1: flexible
 """
 
@@ -56,7 +57,7 @@ def handle(
     for result in results:
         entity = [
             entry_class.EntityData(entity_type=kind, entity_name=name)
-            for kind, name in result.pop("entity")
+            for kind, name in sorted(result.pop("entity"), key=lambda part: part[0] != "client-id")
         ]
         entries.append(entry_class(entity=entity, **result))
     return AlterClientQuotasResponse(version=request.API_VERSION, entries=entries)

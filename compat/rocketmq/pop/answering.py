@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.pop.pop_requests import PopRequest
     from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 #: chances are out of so many
 _CHANCES = 100
@@ -53,8 +54,15 @@ def _pop(
         revive_queue_of(broker, pop),
     )
     chance = broker.host.rng.randrange(_CHANCES)
-    comes_first = chance < broker.settings.pop_retry_percent
+    is_by_priority = _is_by_priority(broker, config, pop, chance)
+    settings = broker.settings
+    retry_percent = (
+        settings.pop_priority_retry_percent if is_by_priority else settings.pop_retry_percent
+    )
+    comes_first = chance < retry_percent
     retry_topic = pop_retry_topic(pop.topic, pop.group, is_v2=_reads_v2(broker, chance))
+    if is_by_priority:
+        chance = 0
     if comes_first and not pop.is_ordered:
         pops.pop_topic(retry_topic, chance)
     if pop.queue_id < 0:
@@ -76,6 +84,15 @@ def _pop(
     if pops.rest_count > 0 and (pops.count or answer is None):
         broker.popping.waits.wake_soon(pop.topic, pop.group, pop.queue_id)
     return answer
+
+
+def _is_by_priority(broker: Broker, config: TopicConfig, pop: PopRequest, chance: int) -> bool:
+    """Tell whether queues are taken in their order this time: so often as the group wants it."""
+    if pop.is_ordered or config.attributes.get("message.type") != "PRIORITY":
+        return False
+    group = broker.groups.find(pop.group)
+    factor = "" if group is None else group.attributes.get("priority.factor", "")
+    return chance < (int(factor) if factor.isascii() and factor.isdigit() else _CHANCES)
 
 
 def _reads_v2(broker: Broker, chance: int) -> bool:

@@ -76,10 +76,16 @@ class QueuePops:
     rest_count: int = 0
 
     def pop_topic(self, topic: str, start: int) -> None:
-        """Pop from each queue of a topic, beginning with one of them by chance; none, no queue."""
+        """
+        Pop from each queue of a topic, mostly from the last to the first, which are priorities.
+
+        `start` is how many are moved from the end to the front of that order, by chance, for
+        topics without priorities. A topic that is not there has no queue.
+        """
         config = self.broker.topics.get(topic)
         queue_count = 0 if config is None else config.read_queue_count
-        for number in range(queue_count):
+        numbers = range(queue_count)
+        for number in reversed(numbers) if self.broker.settings.is_priority_ascending else numbers:
             self.pop_queue(topic, (start + number) % queue_count)
 
     def pop_queue(self, topic: str, queue_id: int) -> None:

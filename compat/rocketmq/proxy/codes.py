@@ -62,6 +62,7 @@ class MessageType(IntEnum):
     FIFO = 2
     DELAY = 3
     TRANSACTION = 4
+    PRIORITY = 6
 
 
 class Permission(IntEnum):

@@ -14,6 +14,7 @@ from logstore.compat.rocketmq.proxy.sent_messages import (
     TRACE_CONTEXT,
     type_of,
 )
+from logstore.compat.rocketmq.sending.priorities import read_priority
 from logstore.segments.rocketmq.messages import properties as names
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def message_for_client(
     about.store_timestamp.FromMilliseconds(message.store_timestamp_ms)
     about.store_host = f"{message.store_host.host}:{message.store_host.port}"
     _add_delivery(about, known, now_ms)
+    priority = read_priority(known)
+    if priority >= 0:
+        about.priority = priority
     if SHARDING_KEY in known:
         about.message_group = known[SHARDING_KEY]
     if handle is not None:

@@ -17,7 +17,7 @@ from logstore.segments.rocketmq.messages import properties as names
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, TRANSACTION_PREPARED
 
-SHARDING_KEY, TRACE_CONTEXT = "__SHARDINGKEY", "TRACE_CONTEXT"
+SHARDING_KEY, TRACE_CONTEXT = names.SHARDING_KEY, "TRACE_CONTEXT"
 BORN_HOST, BORN_TIMESTAMP = "__BORNHOST", "BORN_TIMESTAMP"
 _RECONSUME_TIME = "RECONSUME_TIME"
 _PROPERTY_COUNT_MAX, _PROPERTIES_BYTES_MAX = 128, 16 * 1024
@@ -117,6 +117,8 @@ def _add_delivery(found: dict[str, str], about: Any, now_ms: int) -> None:
             text = f"the max delay time of message is too large, max is {_DELAY_MS_MAX}"
             raise ProxyError(Code.ILLEGAL_DELIVERY_TIME, text)
         found[names.TIMER_DELIVER_MS] = str(due_ms)
+    if about.HasField("priority"):
+        found[names.PRIORITY] = str(about.priority)
 
 
 def _add_origin(found: dict[str, str], about: Any, peer: str) -> None:
@@ -140,7 +142,9 @@ def type_of(properties: dict[str, str]) -> MessageType:
     timed = (names.DELAY, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS)
     if any(name in properties for name in timed):
         return MessageType.DELAY
-    return MessageType.FIFO if SHARDING_KEY in properties else MessageType.NORMAL
+    if SHARDING_KEY in properties:
+        return MessageType.FIFO
+    return MessageType.PRIORITY if names.PRIORITY in properties else MessageType.NORMAL
 
 
 def queue_of_group(message_group: str, queue_count: int) -> int:

@@ -153,7 +153,7 @@ class SendRun:
             return
         sent = self._broker.property_rewriter.rewrite(text)
         places = None
-        if sent.unique_key == unique_key and not sent.is_half:
+        if sent.unique_key == unique_key and not sent.needs_care:
             places = KeyPlaces.find(sent.text.encode(), unique_key, keys)
         kind = None if places is None else self._kind_of(topic, numbers, places, packed)
         if len(self._kinds) >= _KINDS_MAX:

@@ -101,7 +101,7 @@ def _send(
                 return _send_carefully(broker, channel, request, fields)
             return _put_batch(broker, channel, request, fields, topic, queue_id, route.sys_flag)
         sent = broker.property_rewriter.rewrite(fields.get("i", ""))
-        if sent.is_half:
+        if sent.needs_care:
             return _send_carefully(broker, channel, request, fields)
         draft = draft_message(
             topic=topic,
@@ -184,6 +184,8 @@ def _send_carefully(
         _check_key(sent.text)
     else:
         broker.topics.learn_route(config)
+    if sent.needs_care:
+        place, queue_id = _placed_by_priority(place, config, queue_id)
     sys_flag = read_int(fields, "f") | _filter_flag(place.config)
     if sent.is_half and not (reconsume_times > 0 and _delay_level(place.text) > 0):
         _check_transactions(broker)
@@ -401,6 +403,16 @@ def _place_of_half(place: _Place, unique_key: str) -> _Place:
         REAL_QUEUE_ID: str(place.queue_id),
     }
     return _Place(place.config, names.HALF_TOPIC, 0, _with(place.text, added))
+
+
+def _placed_by_priority(place: _Place, config: TopicConfig, queue_id: int) -> tuple[_Place, int]:
+    """Return where a message goes that may have a priority, and the queue its sender is told."""
+    from logstore.compat.rocketmq.sending.priorities import place_by_priority
+
+    chosen, text = place_by_priority(place.text, config.write_queue_count)
+    if chosen is None:
+        return attrs.evolve(place, text=text), queue_id
+    return attrs.evolve(place, queue_id=chosen), chosen
 
 
 def _check_key(text: str) -> None:

@@ -19,6 +19,7 @@ from logstore.segments.rocketmq.messages.properties import (
     HASH_MAP_CAPACITY_5,
     MESSAGE_REGION,
     POP_CHECK,
+    PRIORITY,
     TRACE_ON,
     TRANSACTION_PREPARED,
     UNIQUE_KEY,
@@ -42,6 +43,8 @@ class SentProperties:
     is_half: bool
     #: its sender wants to know that it is safe
     waits_for_flush: bool
+    #: it is such a half, or its queue may be another than the client says, for a priority
+    needs_care: bool
 
 
 @attrs.define
@@ -53,6 +56,7 @@ class _Plan:
     unique_key: int
     transaction: int
     wait: int
+    has_priority: bool
 
 
 @attrs.frozen
@@ -63,6 +67,7 @@ class _Shape:
     behind: str
     is_half: bool
     waits_for_flush: bool
+    needs_care: bool
 
 
 class PropertyRewriter:
@@ -92,7 +97,11 @@ class PropertyRewriter:
             if shape is not None:
                 key = text[start:end]
                 return SentProperties(
-                    shape.before + key + shape.behind, key, shape.is_half, shape.waits_for_flush
+                    shape.before + key + shape.behind,
+                    key,
+                    shape.is_half,
+                    shape.waits_for_flush,
+                    shape.needs_care,
                 )
             found = self._rewrite_by_plan(text)
             self._learn_shape(around, found, text[start:end])
@@ -109,6 +118,7 @@ class PropertyRewriter:
                 "\x02" + behind,
                 found.is_half,
                 found.waits_for_flush,
+                found.needs_care,
             )
 
     def _rewrite_by_plan(self, text: str) -> SentProperties:
@@ -123,11 +133,13 @@ class PropertyRewriter:
         unique_key = pieces[plan.unique_key][_UNIQUE_KEY_START:]
         pieces += self._added_pieces
         stored = "\x02".join([pieces[place] for place in plan.order]) + "\x02"
+        is_half = plan.transaction >= 0 and _is_true(pieces[plan.transaction])
         return SentProperties(
             stored,
             unique_key,
-            plan.transaction >= 0 and _is_true(pieces[plan.transaction]),
+            is_half,
             plan.wait < 0 or _is_true(pieces[plan.wait]),
+            is_half or plan.has_priority,
         )
 
     def _rewrite_slowly(self, text: str) -> SentProperties:
@@ -139,11 +151,13 @@ class PropertyRewriter:
             stored[UNIQUE_KEY] = self._make_unique_key()
         elif not self._added.keys() & sent.keys() and POP_CHECK not in sent:
             self._learn(names, tuple(stored))
+        is_half = stored.get(TRANSACTION_PREPARED, "").lower() == "true"
         return SentProperties(
             encode_properties(stored, capacity=HASH_MAP_CAPACITY_5).decode(),
             stored[UNIQUE_KEY],
-            stored.get(TRANSACTION_PREPARED, "").lower() == "true",
+            is_half,
             stored.get(WAIT, "true").lower() == "true",
+            is_half or PRIORITY in stored,
         )
 
     def _learn(self, names: tuple[str, ...], stored_names: tuple[str, ...]) -> None:
@@ -157,6 +171,7 @@ class PropertyRewriter:
             places[UNIQUE_KEY],
             places.get(TRANSACTION_PREPARED, -1),
             places.get(WAIT, -1),
+            PRIORITY in places,
         )
 
 

@@ -24,12 +24,15 @@ from logstore.segments.rocketmq.messages.message import decode_message, encode_m
 from logstore.segments.rocketmq.messages.message_id import offset_message_id
 from logstore.segments.rocketmq.messages.properties import (
     CHECK_IMMUNITY_TIME,
+    HASH_MAP_CAPACITY_5,
     PRODUCER_GROUP,
     REAL_QUEUE_ID,
     REAL_TOPIC,
     TRANSACTION_CHECK_TIMES,
     TRANSACTION_PREPARED_QUEUE_OFFSET,
     UNIQUE_KEY,
+    WAIT,
+    encode_properties,
 )
 
 if TYPE_CHECKING:
@@ -143,13 +146,21 @@ class TransactionChecks:
         return True
 
     def _body_for_producer(self, physical_offset: int) -> bytes | None:
-        """Return the half message as it will be once it is committed, for the producer to see."""
+        """
+        Return the half message as it will be once it is committed, for the producer to see.
+
+        It bears the mark that nobody waited for it: Java puts that one into a map that what it has
+        read shares with what it puts again, after it has written the latter.
+        """
         half = half_at(self._broker, physical_offset)
         if half is None:
             return None
-        topic = half.properties.get(REAL_TOPIC, half.topic)
-        queue_id = _number(half.properties.get(REAL_QUEUE_ID))
-        return encode_message(attrs.evolve(half, topic=topic, queue_id=queue_id))
+        properties = half.properties
+        topic = properties.get(REAL_TOPIC, half.topic)
+        queue_id = _number(properties.get(REAL_QUEUE_ID))
+        text = encode_properties({**properties, WAIT: "false"}, capacity=HASH_MAP_CAPACITY_5)
+        shown = attrs.evolve(half, topic=topic, queue_id=queue_id, properties_text=text)
+        return encode_message(shown)
 
     def _put_again(self, half: Message, properties: dict[str, str]) -> PutResult:
         result = self._broker.store.put_message(

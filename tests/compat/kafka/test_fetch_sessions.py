@@ -13,6 +13,7 @@ from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.fetch_sessions import (
     IDLE_MS_MAX,
+    SHARD_COUNT,
     SLOTS_MAX,
     FetchPartition,
     FetchSession,
@@ -38,6 +39,12 @@ def opened(sessions: FetchSessions, *indexes: int) -> FetchSession:
     session = sessions.open(wanted(*indexes or (0,)), uses_ids=False)
     assert session is not None
     return session
+
+
+def refused(sessions: FetchSessions, *indexes: int) -> bool:
+    """Tell whether no shard has room for a session of these partitions."""
+    made = [sessions.open(wanted(*indexes), uses_ids=False) for _ in range(SHARD_COUNT)]
+    return made == [None] * SHARD_COUNT
 
 
 class TestTable:
@@ -107,13 +114,13 @@ class TestTable:
         sessions.continued(session.session_id, 1, [], [KEYS[0]], uses_ids=False)
         assert len(sessions) == 0
 
-    def test_a_full_cache_gives_none_while_all_are_in_use(self) -> None:
+    def test_a_full_shard_gives_none_while_all_are_in_use(self) -> None:
         """Nobody is thrown out who came by within two minutes; after that the idlest goes."""
         host = SimulatedHost()
-        sessions = FetchSessions(host, slots_max=3)
-        first, second, third = (opened(sessions) for _ in range(3))
-        host.clock.advance(IDLE_MS_MAX - 1)
-        assert sessions.open(wanted(0), uses_ids=False) is None
+        sessions = FetchSessions(host, slots_max=3 * SHARD_COUNT)
+        first, second, third = [opened(sessions) for _ in range(3 * SHARD_COUNT)][::SHARD_COUNT]
+        host.clock.advance(IDLE_MS_MAX)
+        assert refused(sessions, 0)
         sessions.continued(first.session_id, 1, [], [], uses_ids=False)
         sessions.continued(third.session_id, 1, [], [], uses_ids=False)
         host.clock.advance(1)
@@ -122,7 +129,23 @@ class TestTable:
         assert found is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         for session in (first, third):
             assert sessions.continued(session.session_id, 2, [], [], uses_ids=False) is session
-        assert len(sessions) == 3
+        assert len(sessions) == 3 * SHARD_COUNT
+
+    def test_a_larger_session_takes_the_place_of_a_smaller_one_that_has_settled(self) -> None:
+        """It must have been used two minutes after it began, and have fewer partitions."""
+        host = SimulatedHost()
+        sessions = FetchSessions(host, slots_max=SHARD_COUNT)
+        everyone = [opened(sessions, 0, 1) for _ in range(SHARD_COUNT)]
+        host.clock.advance(IDLE_MS_MAX)
+        for session in everyone:
+            sessions.continued(session.session_id, 1, [], [], uses_ids=False)
+        assert refused(sessions, 0, 1, 2)  # it was used, but not late enough
+        host.clock.advance(1)
+        sessions.continued(everyone[0].session_id, 2, [], [], uses_ids=False)
+        assert refused(sessions, 0, 1)  # it is not larger
+        opened(sessions, 0, 1, 2)
+        found = sessions.continued(everyone[0].session_id, 3, [], [], uses_ids=False)
+        assert found is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
     def test_there_are_as_many_slots_as_in_kafka(self) -> None:
         """max.incremental.fetch.session.cache.slots is 1000 by default, and is kept."""
@@ -131,6 +154,14 @@ class TestTable:
         for _ in range(SLOTS_MAX):
             opened(sessions)
         assert sessions.open(wanted(0), uses_ids=False) is None
+
+    @pytest.mark.parametrize(("slots", "kept"), [(0, 0), (7, 0), (8, 8), (15, 8), (16, 16)])
+    def test_slots_count_in_eights(self, slots: int, kept: int) -> None:
+        """Each of eight shards has an eighth of them, rounded down."""
+        sessions = FetchSessions(SimulatedHost(), slots_max=slots)
+        for _ in range(30):
+            sessions.open(wanted(0), uses_ids=False)
+        assert len(sessions) == kept
 
 
 def ask(
@@ -221,6 +252,15 @@ def test_a_fetch_without_a_session_opens_none(broker: Broker) -> None:
     """(0, -1) is what clients without sessions send."""
     assert ask(Peer(broker), (0, FINAL), {0: 0}).message["session_id"] == 0
     assert len(broker.fetch_sessions) == 0
+
+
+@pytest.mark.parametrize(("slots", "has_one"), [(0, False), (8, True)])
+def test_the_broker_has_the_slots_of_its_settings(slots: int, has_one: bool) -> None:
+    """max.incremental.fetch.session.cache.slots=0 turns sessions off."""
+    broker = a_broker(max_incremental_fetch_session_cache_slots=slots)
+    broker.create_topic("t", 1)
+    answer = ask(Peer(broker), (0, INITIAL), {0: 0})
+    assert (answer.message["session_id"] > 0) is has_one
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,25 @@ def test_a_half_message_in_the_transient_store_pool_is_asked_about() -> None:
         stage.broker.store.commit_log.commit()
 
 
+def test_who_is_asked_sees_that_nobody_waited_for_it() -> None:
+    """It is shown WAIT=false; neither what is put again nor what is committed bears that."""
+    stage = Stage()
+    stage.begin()
+    for times in ("1", "2"):
+        (asked,) = stage.check()
+        shown = decode_message(asked.body).properties
+        assert (shown["WAIT"], shown["TRANSACTION_CHECK_TIMES"]) == ("false", times)
+        put_again = stage.peer.messages(HALF)[-1]
+        assert "WAIT" not in put_again.properties
+    stage.end(
+        COMMIT,
+        commitLogOffset=put_again.physical_offset,
+        tranStateTableOffset=put_again.queue_offset,
+    )
+    (message,) = stage.peer.messages(queue_id=2)
+    assert "WAIT" not in message.properties
+
+
 def test_a_rollback_makes_it_nothing() -> None:
     """Nothing comes to the topic, and the check does not ask."""
     stage = Stage()

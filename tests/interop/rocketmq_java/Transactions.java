@@ -32,7 +32,7 @@ final class Transactions {
             }
 
             public LocalTransactionState checkLocalTransaction(MessageExt message) {
-                asked.put(Lab.text(message), message.getTopic() + " " + message.getTags() + " " + message.getKeys());
+                asked.put(Lab.text(message), message.getTopic() + " " + message.getTags() + " " + message.getKeys() + " WAIT=" + message.getProperty("WAIT"));
                 return state(message.getProperty("asked"));
             }
         });

@@ -56,6 +56,20 @@ def found(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_the_answer_names_the_client_id_before_its_user(is_refused: bool) -> None:
+    """As Kafka does, in whatever order they are asked about."""
+    limits: dict[str, float | None] = {"nonsense" if is_refused else "producer_byte_rate": 1.0}
+    entities: list[Entity] = [{"user": "a", "client-id": "b"}, {"client-id": "b", "user": "a"}]
+    for entity in entities:
+        answer = Conversation().ask(
+            "AlterClientQuotas", 1, validate_only=True, entries=[altered(entity, **limits)]
+        )
+        (entry,) = answer["entries"]
+        assert (entry["error_code"] != 0) is is_refused
+        assert [one["entity_type"] for one in entry["entity"]] == ["client-id", "user"]
+
+
 def test_limits_are_kept_and_shown() -> None:
     """After a restart they are there as they were; a question finds those that it means."""
     talk = Conversation()

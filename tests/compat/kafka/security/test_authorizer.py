@@ -107,6 +107,9 @@ def test_rules_survive() -> None:
         for one in answer["filter_results"]
     ]
     assert found == [(0, ["t"]), (42, []), (0, ["t", "g"])]
+    first, refused, _ = answer["filter_results"]
+    assert (first["error_message"], first["matching_acls"][0]["error_message"]) == (None, None)
+    assert refused["error_message"]
     assert not describes(talk, "alice", "t")
     talk.restart(AUTHORIZER)
     assert talk.rules() == []

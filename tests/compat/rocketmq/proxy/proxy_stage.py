@@ -19,7 +19,7 @@ GROUP = "readers"
 
 class Stage:
     """
-    A proxy with a topic of each kind: ``normal``, ``fifo``, ``delay``, ``transaction``, ``mixed``.
+    A proxy with a topic of each kind, named like it: ``normal``, ``fifo`` and so on.
 
     Messages for later, and those that come again, need the wheel, which takes a while to make.
     """
@@ -29,7 +29,7 @@ class Stage:
         self.broker = a_broker(settings={**settings, **(wheel if has_wheel else {})})
         self.broker.start_housekeeping()
         self.proxy = Proxy(self.broker)
-        for kind in ("normal", "fifo", "delay", "transaction", "mixed"):
+        for kind in ("normal", "fifo", "delay", "transaction", "priority", "mixed"):
             attributes = {"message.type": kind.upper()}
             self.broker.topics.put(TopicConfig(kind, 4, 4, attributes=attributes))
 

@@ -43,6 +43,16 @@ def bodies(messages: list[dict[str, Any]]) -> list[str]:
     return [message["body"] for message in messages]
 
 
+def test_a_priority_is_told(consumer: Peer, producer: Peer) -> None:
+    """It is no property of the user's."""
+    assert consumer.receive("priority") == []
+    producer.send(producer.message("priority", kind=MessageType.PRIORITY, priority=3))
+    (message,) = consumer.receive("priority")
+    about = message["system_properties"]
+    assert (about["priority"], about["message_type"]) == (3, MessageType.PRIORITY)
+    assert message.get("user_properties", {}) == {}
+
+
 def test_a_message_is_received_as_it_was_sent(consumer: Peer, producer: Peer) -> None:
     """With digest, times, hosts, its queue, and what acknowledges it."""
     told = producer.send(

@@ -51,6 +51,17 @@ def test_queues_take_turns(peer: Peer) -> None:
     assert [message.queue_id for message in stored(peer, "normal")] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
+def test_a_priority_decides_about_the_queue(peer: Peer) -> None:
+    """And is stored with the message."""
+    told = peer.send(peer.message("priority", kind=MessageType.PRIORITY, priority=2))
+    assert told["status"]["code"] == Code.OK
+    (message,) = stored(peer, "priority")
+    assert (message.queue_id, message.properties["_SYS_MSG_PRIORITY_"]) == (2, "2")
+    assert peer.send(peer.message("normal", priority=2))["status"]["code"] == (
+        Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE
+    )
+
+
 def test_several_at_a_time(peer: Peer) -> None:
     """Go to one queue, and are answered as one."""
     told = peer.send(peer.message("normal", b"a"), peer.message("normal", b"b"))
