@@ -434,11 +434,11 @@ class Broker:
         producer_id, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
         return producer_id
 
-    def unsupported_api_versions(self, correlation_id: int) -> bytes:
-        """Return the v0 answer to an ApiVersions request of a version that is not known."""
+    def unsupported_api_versions(self, correlation_id: int) -> bytes | None:
+        """Return the v0 answer to an ApiVersions of an unknown version, if there is one."""
         from logstore.compat.kafka.apis.api_18_api_versions import unsupported
 
-        return unsupported(correlation_id)
+        return unsupported(self, correlation_id)
 
     # running
 

@@ -280,8 +280,11 @@ class KafkaConnection:
 
     def _refuse_version(self, key: int, version: int, correlation_id: int) -> None:
         """Answer an ApiVersions of another time in version 0; hang up on everything else."""
+        answer = None
         if key == API_VERSIONS:
-            self.output.append(self.broker.unsupported_api_versions(correlation_id))
+            answer = self.broker.unsupported_api_versions(correlation_id)
+        if answer is not None:
+            self.output.append(answer)
             return
         _log.info("closing the connection of %s: API %s v%s", self.client.host, key, version)
         self.is_closing = True

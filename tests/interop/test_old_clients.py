@@ -14,7 +14,7 @@ from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.legacy.message_set import encode_message_set
 from logstore.segments.kafka.record import Record, encode_batch
 from logstore.tools.dev.kafka_peer import KafkaPeer
-from tests.interop.conftest import start_real
+from tests.interop.conftest import RunTool, start_real
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.raw_wire import ask, request
@@ -168,6 +168,18 @@ def test_the_ranges_are_those_of_the_real_one(real_39: KafkaPeer, ours_39: OurBr
     assert {key: ours[key][1] for key in ours} == {key: theirs[key][1] for key in ours}
     old = (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20)
     assert [ours[key] for key in old] == [theirs[key] for key in old]
+
+
+@pytest.mark.parametrize("release", ["2.3", "3.8"])
+def test_a_client_of_today_finds_the_versions_of_an_older_broker(
+    tmp_path: Path, kafka_tool: RunTool, release: str
+) -> None:
+    """Its first question is of a version that the release did not have; it asks again."""
+    with OurBroker(tmp_path, arguments=("--emulate", release)) as broker:
+        where = ("TopicCommand", "--bootstrap-server", broker.bootstrap)
+        size = ("--partitions", "1", "--replication-factor", "1")  # before 2.4 there is no default
+        kafka_tool(*where, "--create", "--topic", "t", *size)
+        assert kafka_tool(*where, "--list").stdout.split() == ["t"]
 
 
 @pytest.mark.parametrize("release", ["0.8.2", "0.9.0"])

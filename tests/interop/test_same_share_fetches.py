@@ -45,6 +45,7 @@ SETTINGS = SHARE_SETTINGS | {
     "group.share.max.size": 10,
     "group.share.max.share.sessions": 10,
 }
+GROUP_RESOURCE, SET = 32, 0
 NOT_THERE = uuid.UUID(int=77).bytes
 NOTHING = {"min_bytes": 0, "max_bytes": 0, "max_records": 0, "max_wait_ms": 0, "is_renew_ack": 1}
 
@@ -94,6 +95,24 @@ class Heard:
         (topic,) = line.ask("Metadata", 12, **asked)["topics"]
         found: bytes = topic["topic_id"].bytes
         return found
+
+    def read_from_the_start(self) -> None:
+        """Let the group begin with the first record."""
+        line, name = Line(self.bootstrap), "share.auto.offset.reset"
+        resource = {"resource_type": GROUP_RESOURCE, "resource_name": self.asker[0]}
+        change = {"name": name, "config_operation": SET, "value": "earliest"}
+        line.ask(
+            "IncrementalAlterConfigs", 1,
+            resources=[resource | {"configs": [change]}], validate_only=False,
+        )  # fmt: skip
+        asked = [resource | {"configuration_keys": [name]}]
+
+        def is_known() -> bool:
+            answer = line.ask("DescribeConfigs", 1, resources=asked, include_synonyms=False)
+            ((entry,),) = (result["configs"] for result in answer["results"])
+            return bool(entry["value"] == "earliest")
+
+        eventually(is_known, what="the group's setting")
 
     def produce(self, *counts: int, partition: int = 0) -> None:
         """Append a batch for each number, of so many records."""
@@ -213,7 +232,20 @@ def limited(heard: Heard) -> None:
     heard.say(-1)
 
 
-SCENARIOS = (refused, acknowledged, limited)
+def opened(heard: Heard) -> None:
+    """A first fetch has what the first state to be read gives; which one that is nobody knows."""
+    heard.read_from_the_start()
+    for partition in (0, 1):
+        heard.produce(3, partition=partition)
+    first, second = heard.fetch(0, heard.wanted), heard.fetch(1)
+    heard.answers = [
+        [len(one.acquired_records) for one in topic.partitions if one.acquired_records]
+        for answer in (first, second)
+        for topic in answer.responses
+    ]
+
+
+SCENARIOS = (refused, acknowledged, limited, opened)
 
 
 @pytest.fixture(scope="module")

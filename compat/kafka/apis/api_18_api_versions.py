@@ -4,7 +4,8 @@ ApiVersions (18): versions 0-4. What every client asks first.
 * lists the registry, and so exactly what is dispatched; Produce from 0 on (KAFKA-18659); or what
   a release served that is emulated
 * the response header is always version 0, so that a client can read it before it knows anything
-* a version of the future is answered in version 0 with 35 and this API's own range (KIP-511)
+* a version of the future is answered in version 0 with 35 and this API's own range (KIP-511);
+  without the range where a release before 2.4 is emulated, and not at all before 0.10
 * v1: throttle time
 * v3: flexible; the client's software name and version, 42 if they are not well-formed; features
 * v4: features may have the minimum level 0; in v3, whose readers refuse that, those are left out
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _KEY = 18
 _FLEXIBLE_FROM = 3
 _FIRST_WITH_LEVEL_0 = 4
+#: the release that first told its own range with the refusal
+_FIRST_WITH_RANGE = (2, 4)
 _SOFTWARE = re.compile(rb"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 #: what a member of a share group needs: ShareGroupHeartbeat, ShareFetch, ShareAcknowledge
 _SHARE_APIS = frozenset({76, 78, 79})
@@ -55,11 +58,16 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     return [framed(request.correlation_id, body, has_tags=False)]
 
 
-def unsupported(correlation_id: int) -> bytes:
-    """Return the answer to a version that is not served: version 0, only this API's range."""
+def unsupported(broker: Broker, correlation_id: int) -> bytes | None:
+    """Return the answer to a version that is not served, in version 0; None where there is none."""
+    own_range = _ranges(broker).get(_KEY)
+    if own_range is None:
+        return None
+    emulation = broker.emulation
+    tells_range = emulation is None or emulation.release >= _FIRST_WITH_RANGE
     writer = Writer(is_flexible=False)
     writer.i16(ErrorCode.UNSUPPORTED_VERSION)
-    _write_ranges(writer, {_KEY: (APIS[_KEY].advertised_min, APIS[_KEY].version_max)})
+    _write_ranges(writer, {_KEY: own_range} if tells_range else {})
     return writer.frame(correlation_id)
 
 

@@ -121,7 +121,8 @@ class FaultyConnection(KafkaConnection):
 
         fault, code = struck.fault, ErrorCode[struck.fault.error]
         if struck.api.key == API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION:
-            return [self.broker.unsupported_api_versions(struck.request.correlation_id)]
+            refusal = self.broker.unsupported_api_versions(struck.request.correlation_id)
+            return None if refusal is None else [refusal]
         if struck.api.key in SERVED_ALL_THE_SAME:
             frame = b"".join(bytes(chunk) for chunk in answer if not isinstance(chunk, Extent))
             return spoilt(struck.api, struck.request, frame, code, fault.topic)

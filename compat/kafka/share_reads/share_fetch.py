@@ -4,7 +4,8 @@ One share fetch: reads where its share-partitions want to go on, acquires, or wa
 It waits while nothing can be acquired, or less than the minimal bytes are there. Woken it is by
 appends, and by records that somebody gave back or let time out. The bytes are shared out evenly
 among the partitions that can give something. A partition that cannot be opened is told with the
-answer, which it does not hasten.
+answer, which it does not hasten. What a fetch has to open first is given partition by partition: a
+real broker reads their states beside the fetch, and answers once the first has something.
 
 Source: ``SharePartitionManager.processShareFetch``, ``DelayedShareFetch``, ``ShareFetchUtils``,
 ``PartitionMaxBytesStrategy``.
@@ -77,15 +78,45 @@ class ShareFetch:
         """Fetch of these partitions, in this order, for a client whose end is the wait's end."""
         if not wanted or self._acquirer.record_count_max == 0 or self._wish.bytes_max <= 0:
             return []
+        fresh: list[SharePartition] = []
         for key in wanted:
+            was_open = self._open_partitions.get(self._group_id, key) is not None
             try:
-                self._partitions.append(self._open_partitions.opened(self._group_id, key))
+                partition = self._open_partitions.opened(self._group_id, key)
             except RefusedRequestError as error:
                 self._failed.append(FetchedPartition(key, error.code))
+                continue
+            self._partitions.append(partition)
+            if not was_open:
+                fresh.append(partition)
         if not self._partitions:
             return self._failed
-        found = self._look(is_over=self._wish.max_wait_ms <= 0)
+        found = self._look_early(fresh) if fresh else None
+        if found is None:
+            found = self._look(is_over=self._wish.max_wait_ms <= 0)
         return self._wait(connection) if found is None else found
+
+    def _look_early(self, fresh: Sequence[SharePartition]) -> list[FetchedPartition] | None:
+        """Look without those just opened, then with the first of them that has something."""
+        everything = self._partitions
+        first = next((at for at, some in enumerate(fresh) if self._has_something(some)), None)
+        behind = fresh if first is None else fresh[first + 1 :]
+        try:
+            for left_out in (set(fresh), set(behind)):
+                self._partitions = [some for some in everything if some not in left_out]
+                found = self._look(is_over=False)
+                if found is not None:
+                    return found
+        finally:
+            self._partitions = everything
+        return None
+
+    def _has_something(self, partition: SharePartition) -> bool:
+        offset = partition.next_fetch_offset()
+        if offset is None:
+            return False
+        read = self._read(partition, offset, 1, is_first=True)
+        return read.error is not None or (read.extent is not None and read.extent.size_bytes > 0)
 
     def _look(self, *, is_over: bool) -> list[FetchedPartition] | None:
         """Acquire if there is enough; what there is when the time is over. None: go on waiting."""

@@ -294,6 +294,28 @@ def test_clients_are_told_the_ranges_of_the_release() -> None:
     assert names == ["metadata.version"]
 
 
+@pytest.mark.parametrize(
+    ("release", "version", "told"),
+    [
+        ("4.0", 5, [(18, 0, 4)]), ("3.8", 4, [(18, 0, 3)]), ("2.4", 4, [(18, 0, 3)]),
+        ("2.3", 3, []), ("0.10.0", 1, []), ("0.9", 0, None),
+    ],
+)  # fmt: skip
+def test_who_asks_with_a_later_version_is_told_what_the_release_told(
+    release: str, version: int, told: list[tuple[int, int, int]] | None
+) -> None:
+    """Its own range of ApiVersions since 2.4, an error alone before, and nothing before 0.10."""
+    connection = an_old_broker(release).connect("127.0.0.1")
+    frame = struct.pack(">hhih", 18, version, 7, -1)
+    answer = joined(connection.feed(struct.pack(">i", len(frame)) + frame))
+    assert connection.is_closing == (told is None)
+    if told is None:
+        assert answer == b""
+        return
+    assert struct.unpack_from(">iihi", answer) == (len(answer) - 4, 7, 35, len(told))
+    assert list(struct.iter_unpack(">hhh", answer[14:])) == told
+
+
 def test_an_unknown_release_is_named() -> None:
     """With those that there are."""
     with pytest.raises(ConfigError, match=r"'7\.1': there are 0\.8\.0, .*3\.9"):

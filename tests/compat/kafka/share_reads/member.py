@@ -11,6 +11,7 @@ from logstore.compat.kafka.share_reads.messages import (
     ShareAcknowledgeResponse,
     ShareFetchResponse,
 )
+from logstore.compat.kafka.share_reads.share_sessions import PartitionKey
 from logstore.compat.kafka.share_state.persister import SharePartitionKey
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 from logstore.segments.kafka.internal_topics.schema import Message
@@ -139,6 +140,11 @@ class ShareStage:
         """Have the group coordinator begin a state."""
         key = SharePartitionKey(group_id, topic_id, index)
         assert self.broker.share_state.initialize(key, epoch, -1).error_code == 0
+
+    def open(self, *partitions: int, group_id: str = "g") -> None:
+        """Open share-partitions of "t", all without a number, as an earlier fetch would."""
+        for index in partitions or self.wanted[self.topic_id]:
+            self.broker.share_partitions.opened(group_id, PartitionKey(self.topic_id, index))
 
     def produce(self, count: int, index: int = 0, topic: str = "t") -> None:
         """Append a batch of so many records, as a request does."""

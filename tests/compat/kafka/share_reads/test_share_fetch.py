@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.share_reads.messages import ShareFetchResponse
 from logstore.segments.kafka.record import decode_records
 from tests.compat.kafka.share_reads.member import Member, ShareStage, got, partition_of
 from tests.compat.kafka.share_reads.share_requests import ACCEPT, REJECT, RELEASE, RENEW
@@ -71,6 +72,7 @@ def test_what_came_of_acknowledgements_is_told_by_partition() -> None:
     stage = ShareStage(partitions=2)
     stage.produce(2, 0)
     stage.produce(2, 1)
+    stage.open()
     member = stage.member()
     member.fetch(0, stage.wanted)
     nowhere = (bytes(15) + b"x", 0)
@@ -260,6 +262,7 @@ def test_a_limit_of_records_holds_for_all_partitions() -> None:
     for index in (0, 1):
         stage.produce(3, index)
         stage.produce(3, index)
+    stage.open()
     answer = stage.member().fetch(0, stage.wanted, max_records=4)
     counts = [len(found.acquired_records) for found in answer.responses[0].partitions]
     assert counts == [1, 0]
@@ -271,6 +274,7 @@ def test_bytes_are_shared_out() -> None:
     for index in (0, 1):
         stage.produce(1, index)
         stage.produce(1, index)
+    stage.open()
     size = stage.broker.topics["t"].partitions[0].size_bytes // 2
     member = stage.member()
     sizes = [
@@ -280,6 +284,49 @@ def test_bytes_are_shared_out() -> None:
     assert sizes == [size, size]
     assert got(member.fetch(1, max_bytes=1)) == "1-1"
     assert member.fetch(2, max_bytes=0).responses == ()
+
+
+# what a fetch has to open
+
+
+def _given(answer: ShareFetchResponse) -> list[int]:
+    return [
+        found.partition_index
+        for topic in answer.responses
+        for found in topic.partitions
+        if found.acquired_records
+    ]
+
+
+def test_what_a_fetch_opens_is_given_partition_by_partition() -> None:
+    """The first that has something is the whole answer; the next fetch has all the others."""
+    stage = ShareStage(partitions=4)
+    for index in (1, 2, 3):
+        stage.produce(2, index)
+    member = stage.member()
+    assert _given(member.fetch(0, stage.wanted)) == [1]
+    assert sorted(_given(member.fetch(1))) == [2, 3]
+
+
+def test_what_is_open_is_given_without_what_a_fetch_opens() -> None:
+    """It is looked at first, and nobody waits for the other states."""
+    stage = ShareStage(partitions=4)
+    for index in (1, 2, 3):
+        stage.produce(2, index)
+    stage.open(2, 3)
+    member = stage.member()
+    assert sorted(_given(member.fetch(0, stage.wanted))) == [2, 3]
+    assert _given(member.fetch(1)) == [1]
+
+
+def test_what_a_fetch_opens_is_given_together_if_less_is_too_little() -> None:
+    """The minimal bytes are then those of all that are open."""
+    stage = ShareStage(partitions=2)
+    for index in (0, 1):
+        stage.produce(2, index)
+    size = stage.broker.topics["t"].partitions[0].size_bytes
+    answer = stage.member().fetch(0, stage.wanted, min_bytes=size + 1, max_wait_ms=500)
+    assert _given(answer) == [0, 1]
 
 
 # waiting
