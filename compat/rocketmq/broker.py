@@ -48,6 +48,7 @@ from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
+    from logstore.compat.rocketmq.auth.access import Access
     from logstore.compat.rocketmq.pop.popping import Popping
     from logstore.compat.rocketmq.replication.follower import Follower
     from logstore.segments.rocketmq.upkeep.store_syncs import StoreSync
@@ -59,6 +60,13 @@ _TICK_INTERVAL_MS = 100
 _IDLE_MS_MAX = 120_000
 #: a check of half messages that was cut short goes on so soon
 _CHECK_PAUSE_MS = 10
+#: where one of these is set, a broker has users to know from its start on
+_ACCESS_KEYS = (
+    "authenticationEnabled",
+    "authorizationEnabled",
+    "initAuthenticationUser",
+    "innerClientAuthenticationCredentials",
+)
 #: subscriptions that came with pulls are the same again and again
 _SUBSCRIPTIONS_MAX = 4096
 
@@ -80,7 +88,8 @@ class Broker:
         self.handlers = handlers_of_role(self.settings)
         self.timers = Timers(host.clock)
         self.outbox = Outbox()
-        self.send_run = SendRun(self)
+        #: None where each request is looked at before it is served
+        self.send_run: SendRun | None = SendRun(self)
         self.offload: Offload = run_at_once
         self.idle_ms_max = _IDLE_MS_MAX
         #: set by whoever runs the timers as soon as they are due: what need not be done before an
@@ -97,6 +106,17 @@ class Broker:
         self._open_clients()
         self._open_services()
         self._apply_durability()
+        if any(config[name] for name in _ACCESS_KEYS):
+            self._guard()
+
+    def _guard(self) -> None:
+        """Look at each request before it is served, where the settings want it."""
+        access = self.access
+        if access.settings.authenticates or access.settings.authorizes:
+            from logstore.compat.rocketmq.auth.guard import guarded_handlers
+
+            self.handlers = guarded_handlers(access, self.handlers)
+            self.send_run = None
 
     def _open_tables(self) -> None:
         settings, store = self.settings, self.store
@@ -254,6 +274,15 @@ class Broker:
         module = importlib.import_module("logstore.compat.rocketmq.pop.popping")
         found: Popping = module.Popping(self)
         return found
+
+    @cached_property
+    def access(self) -> Access:
+        """Users and rules, which most brokers do without."""
+        from logstore.compat.rocketmq.auth.access import Access
+        from logstore.compat.rocketmq.auth.settings import AccessSettings
+
+        directory = f"{self.store.directory}/config"
+        return Access(self.host, directory, AccessSettings.of(self.config))
 
     @property
     def has_popped(self) -> bool:

@@ -43,6 +43,10 @@ _NOTHING = memoryview(b"")
 _LENGTH_BYTES = 4
 
 
+#: returns the fields of a request (and its body) with a signature
+Sign = Callable[[Mapping[str, str], bytes], Mapping[str, str]]
+
+
 class PeerGoneError(LogStoreError):
     """The peer hung up before it answered a request of ours."""
 
@@ -81,7 +85,16 @@ class Channel:
     `address` is ``ip:port`` (IPv6 in brackets), `host` and `port` its parts.
     """
 
-    __slots__ = ("_asked", "_connection", "_opaque", "address", "host", "port")
+    __slots__ = (
+        "_asked",
+        "_connection",
+        "_opaque",
+        "address",
+        "host",
+        "is_trusted",
+        "port",
+        "sign",
+    )
 
     def __init__(self, connection: RemotingConnection, host: str, port: int) -> None:
         self._connection = connection
@@ -91,6 +104,10 @@ class Channel:
         self.host = host
         self.port = port
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        #: whether its requests come from within, and are not looked at once more
+        self.is_trusted = False
+        #: adds to the fields of our requests who asks, where the peer wants to know
+        self.sign: Sign | None = None
 
     @property
     def is_open(self) -> bool:
@@ -99,9 +116,13 @@ class Channel:
 
     def tell(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"") -> None:
         """Send a one-way request; a peer that is gone is no error."""
+        fields = self._signed(fields, body)
         self._connection.say(
             [encode_request(code, self._next_opaque(), fields, body, is_oneway=True)]
         )
+
+    def _signed(self, fields: Mapping[str, str] | None, body: bytes) -> Mapping[str, str] | None:
+        return fields if self.sign is None else self.sign(fields or {}, body)
 
     def ask(
         self,
@@ -131,6 +152,7 @@ class Channel:
             )
 
         self._asked[opaque] = later, self._connection.service.timers.after(timeout_ms, give_up)
+        fields = self._signed(fields, body)
         self._connection.say([encode_request(code, opaque, fields, body)])
         return later
 
