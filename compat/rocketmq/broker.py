@@ -22,6 +22,7 @@ from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.pulling.held_pulls import SCAN_INTERVAL_MS, HeldPulls
 from logstore.compat.rocketmq.redelivery.delay_delivery import DelayDelivery
 from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
+from logstore.compat.rocketmq.remoting_tls import RemotingTls
 from logstore.compat.rocketmq.replication.master_service import MasterService
 from logstore.compat.rocketmq.roles import checked_role, handlers_of_role
 from logstore.compat.rocketmq.sending.group_commit import GroupCommit, Offload, run_at_once
@@ -144,6 +145,7 @@ class Broker:
         #: where each connection's messages are born
         self.born_hosts: dict[Channel, HostAddress] = {}
         self.make_connection: MakeConnection = RemotingConnection  # a test may want others
+        self.tls = RemotingTls.of(self.config.settings, self.connect_within)
 
     def _open_services(self) -> None:
         store = self.store
@@ -293,6 +295,13 @@ class Broker:
 
     def connect(self, peer_host: str, peer_port: int = 0) -> RemotingConnection:
         """Return the sans-IO side of a new connection."""
+        connection = self.connect_within(peer_host, peer_port)
+        if self.tls is not None:
+            self.tls.meet(connection)
+        return connection
+
+    def connect_within(self, peer_host: str, peer_port: int) -> RemotingConnection:
+        """Return the same for somebody of whom it is known that he speaks no TLS here."""
         connection = self.make_connection(self, peer_host, peer_port)
         try:
             address = HostAddress.of(peer_host, peer_port)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from logstore.compat.connection import Chunk, FrameBuffer, FrameError
-from logstore.compat.rocketmq.registry import Handlers
+from logstore.compat.rocketmq.registry import OTHERS, Handlers
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.rocketmq.wire.refusals import RefusedError
@@ -36,6 +36,8 @@ from logstore.compat.waiting import Later, Timer, Timers
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
+    from logstore.compat.connection import Connection
+    from logstore.compat.rocketmq.remoting_tls import RemotingTls
     from logstore.compat.rocketmq.sending.send_run import SendRun
 
 _log = logging.getLogger(__name__)
@@ -192,6 +194,9 @@ class RemotingConnection:
         self.is_closing = False
         self.is_waiting = False  # never: requests do not wait for each other
         self.on_output: Callable[[], None] | None = None
+        #: what a peer who speaks TLS goes on with, and who has been asked for it
+        self.heir: Connection | None = None
+        self.tls: RemotingTls | None = None
         self._frames = FrameBuffer(FRAME_BYTES_MAX - _LENGTH_BYTES)
         self._is_lost = False
         self._is_serving = False
@@ -205,7 +210,19 @@ class RemotingConnection:
         self._frames.received(count)
         self._attend(self._serve)
         if self.is_closing:
+            if self.tls is not None and not self._is_lost:
+                self._hand_over(self.tls)
             self._frames.clear()
+
+    def refuse_plain(self) -> None:
+        """Take no frame that comes as it is: they are all too large."""
+        self._frames.frame_bytes_max = -1
+
+    def _hand_over(self, tls: RemotingTls) -> None:
+        """Leave a peer who speaks TLS to a connection that does."""
+        self.heir = tls.heir(self.channel, self._frames.pending())
+        if self.heir is not None:
+            self.lost()
 
     def _attend(self, serve: Callable[[], None]) -> None:
         """Serve what one read brought: all that it gives goes out together."""
@@ -291,7 +308,8 @@ class RemotingConnection:
             self._handle(command)
 
     def _handle(self, request: Command) -> None:
-        handler = self.service.handlers.get(request.code)
+        handlers = self.service.handlers
+        handler = handlers.get(request.code) or handlers.get(OTHERS)
         if handler is None:
             self._refuse(
                 request,

@@ -44,6 +44,8 @@ class Handler:
 
 
 Handlers = dict[int, Handler]
+#: whom a table that has an entry of this key asks about all codes that it does not list
+OTHERS = -1
 
 
 def handlers_of(package: str, codes: Iterable[RequestCode]) -> Handlers:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from logstore.compat.rocketmq.auth.access_error import AccessError
 from logstore.compat.rocketmq.auth.asked import asked_by
 from logstore.compat.rocketmq.auth.signatures import ACCESS_KEY, SIGNATURE, signed_content
-from logstore.compat.rocketmq.registry import AnyHandler, Handler, Handlers
+from logstore.compat.rocketmq.registry import OTHERS, AnyHandler, Handler, Handlers
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 
@@ -24,21 +24,18 @@ if TYPE_CHECKING:
 
 
 class GuardedHandler(Handler):
-    """A handler, or none, that is asked once a request has passed."""
+    """A handler that is asked once a request has passed."""
 
     __slots__ = ("_access", "_inner")
 
-    def __init__(self, access: Access, code: RequestCode, inner: Handler | None) -> None:
-        super().__init__(code, "")
+    def __init__(self, access: Access, inner: Handler) -> None:
+        super().__init__(inner.code, "")
         self._access = access
         self._inner = inner
 
     def load(self) -> None:
         """Load the handler behind this one."""
         inner = self._inner
-        if inner is None:
-            self.handle = self._guarded(_not_supported)
-            return
         if inner.handle is None and inner.handle_raw is None:
             inner.load()
         if inner.handle_raw is not None:
@@ -59,9 +56,10 @@ class GuardedHandler(Handler):
 
 def guarded_handlers(access: Access, handlers: Handlers) -> Handlers:
     """Return `handlers` behind a guard; who is not known is not even told what is not served."""
-    return {
-        int(code): GuardedHandler(access, code, handlers.get(int(code))) for code in RequestCode
-    }
+    others = Handler(RequestCode.AUTH_GET_USER, "")
+    others.handle = _not_supported
+    table = {**handlers, OTHERS: others}
+    return {code: GuardedHandler(access, inner) for code, inner in table.items()}
 
 
 def check(access: Access, channel: Channel, request: Command) -> None:
