@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.broker_stats import SAMPLE_INTERVAL_MS, BrokerStats
@@ -14,7 +14,12 @@ from logstore.compat.rocketmq.clients.consumers import ConsumerGroup, Consumers
 from logstore.compat.rocketmq.clients.producers import Producers
 from logstore.compat.rocketmq.clients.queue_locks import QueueLocks
 from logstore.compat.rocketmq.clients.subscriptions import Subscription, subscription_to
-from logstore.compat.rocketmq.connection import Channel, MakeConnection, RemotingConnection
+from logstore.compat.rocketmq.connection import (
+    Channel,
+    MakeConnection,
+    RemotingConnection,
+    Sign,
+)
 from logstore.compat.rocketmq.follow_up import FollowUp
 from logstore.compat.rocketmq.groups.broker_groups import BrokerGroups
 from logstore.compat.rocketmq.groups.consumer_filters import register_filters
@@ -107,6 +112,8 @@ class Broker:
         self._open_clients()
         self._open_services()
         self._apply_durability()
+        #: by whom each request is looked at, None where nobody does
+        self.guarding: Access | None = None
         if any(config[name] for name in _ACCESS_KEYS):
             self._guard()
 
@@ -118,6 +125,7 @@ class Broker:
 
             self.handlers = guarded_handlers(access, self.handlers)
             self.send_run = None
+            self.guarding = access
 
     def _open_tables(self) -> None:
         settings, store = self.settings, self.store
@@ -285,6 +293,17 @@ class Broker:
 
         directory = f"{self.store.directory}/config"
         return Access(self.host, directory, AccessSettings.of(self.config))
+
+    @property
+    def sign(self) -> Sign | None:
+        """What signs requests to other servers, if the settings say as whom."""
+        if not self.config["innerClientAuthenticationCredentials"]:
+            return None
+        from logstore.compat.rocketmq.auth.settings import inner_client_of
+        from logstore.compat.rocketmq.auth.signatures import signed_fields
+
+        credentials = inner_client_of(self.config)
+        return None if credentials is None else partial(signed_fields, credentials)
 
     @property
     def has_popped(self) -> bool:

@@ -32,7 +32,9 @@ ACCESS: dict[str, object] = {
 SYSTEM_ERROR, PULL_NOT_FOUND = 1, 19
 CREATE_USER, UPDATE_USER, DELETE_USER, GET_USER, LIST_USER = range(3001, 3006)
 CREATE_ACL, UPDATE_ACL, DELETE_ACL, GET_ACL, LIST_ACL = range(3006, 3011)
-_SHOWN_BYTES_MAX = 600
+_SHOWN_BYTES_MAX = 4000
+#: how those errors of Java's begin that name neither classes nor lines
+_SAID = ("The super user", "An system error")
 User = tuple[str, str]
 Fields = Mapping[str, object]
 
@@ -67,14 +69,16 @@ class AccessSession:
         sent = dict(fields or {}) if user is None else signed(user, fields or {}, body)
         answer = ask(self._address, code, sent, body, timeout_seconds=20, version=513)
         who = "nobody" if user is None else user[0]
-        told = answer.remark
-        if answer.code in (SYSTEM_ERROR, PULL_NOT_FOUND) and told is not None:
+        told = answer.remark or ""
+        if answer.code in (SYSTEM_ERROR, PULL_NOT_FOUND) and not told.startswith(_SAID):
             told = "..."  # Java's names and lines; what it has made of a queue that is empty
         shown = answer.body[:_SHOWN_BYTES_MAX].decode(errors="replace") if shows_body else ""
         self.lines.append(f"{note or code} by {who}: {answer.code} {told!r} {shown}")
         return answer
 
-    def administrate(self, code: int, body: object = None, by: User = ROOT, **fields: object) -> None:
+    def administrate(
+        self, code: int, body: object = None, by: User = ROOT, **fields: object
+    ) -> None:
         """Ask for users or rules, or change them."""
         data = b"" if body is None else json.dumps(body).encode()
         self.ask(by, code, fields, data, shows_body=True)
@@ -84,6 +88,17 @@ class AccessSession:
         named = {"topic": "t-all", "queueId": "0", **fields}
         answer = ask(self._address, 30, named, timeout_seconds=20, version=513)
         self.lines.append(f"{note}: {answer.code} {answer.remark!r}")
+
+    def proxy_users(self) -> None:
+        """Make a topic, and who may write to it or read it."""
+        for name in ("orders", "secrets"):
+            self.ask(ROOT, 17, topic_fields(name))
+        for name, entries in (
+            ("writer", [rule("Topic:orders", ["Pub"])]),
+            ("reader", [rule("Topic:orders", ["Sub"]), rule("Group:readers", ["Sub"])]),
+        ):
+            self.administrate(CREATE_USER, {"password": "pw"}, username=name)
+            self.administrate(CREATE_ACL, acl(*entries), subject=f"User:{name}")
 
 
 def rule(
@@ -303,7 +318,8 @@ def requests_of_administrators() -> Iterator[tuple[int, dict[str, Any], bytes]]:
     yield 101, {"namespace": "n", "key": "k"}, b""
     yield 200052, {"consumerGroup": "g-1", "topic": "other", "queueId": 0, "maxMsgNums": 1}, b""
     yield 200050, {"consumerGroup": "other", "topic": "t-sub", "queueId": 0, "maxMsgNums": 1,
-                   "invisibleTime": 1000, "pollTime": 0, "bornTime": 0, "initMode": 0}, b""  # fmt: skip
+                   "invisibleTime": 1000, "pollTime": 0, "bornTime": 0,
+                   "initMode": 0}, b""  # fmt: skip
 
 
 def use_rights(session: AccessSession) -> None:

@@ -17,6 +17,7 @@ from logstore.compat.rocketmq.auth.administration import (
     require_acls,
     text_in,
     user_named,
+    whole,
 )
 from logstore.compat.rocketmq.auth.matching import is_address_or_network
 from logstore.compat.rocketmq.auth.resources import resource_of
@@ -90,9 +91,12 @@ class _Entry:
         names: list[object] = list(actions)  # pyright: ignore[reportUnknownArgumentType]
         known = [known_name(str(name), ACTIONS) for name in names]
         self._actions = tuple(name for name in known if name is not None)
-        self._resource = resource_of(text_in(content, "resource") or "")
-        ips: list[object] = content.get("sourceIps") or []
-        self._source_ips = tuple("" if ip is None else str(ip) for ip in ips)
+        self._resource = resource_of(whole(text_in(content, "resource") or ""))
+        ips: object = content.get("sourceIps") or []
+        if not isinstance(ips, list):
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, "the addresses of an entry are no list")
+        given: list[object] = list(ips)  # pyright: ignore[reportUnknownArgumentType]
+        self._source_ips = tuple("" if ip is None else str(ip) for ip in given)
         self._decision = known_name(text_in(content, "decision"), _DECISIONS)
 
     def checked(self) -> PolicyEntry:
@@ -146,7 +150,8 @@ def list_acls(access: Access, request: Command) -> Response:
     """Tell all rules of subjects and resources whose keys have a text in them."""
     require_acls(access)
     fields = request.ext_fields
-    wanted_subject, wanted_resource = _filter(fields, "subjectFilter"), _filter(fields, "resourceFilter")
+    wanted_subject = _filter(fields, "subjectFilter")
+    wanted_resource = _filter(fields, "resourceFilter")
     found: list[dict[str, Any]] = []
     for acl in access.table.sorted_acls():
         policies = [
@@ -182,4 +187,4 @@ def _user(access: Access, username: str) -> User | None:
 def _user_of(text: str | None) -> str | None:
     """Return the name of the user that a subject's key is of; None if it is no user's."""
     kind, _, name = (text or "").partition(":")
-    return name if kind.lower() == _USER.lower() else None
+    return whole(name) if kind.lower() == _USER.lower() else None

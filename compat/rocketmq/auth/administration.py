@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ def done(content: object = None) -> Response:
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def refusing() -> Generator[None]:
     """Answer NO_PERMISSION to what raises AccessError."""
     try:
         yield
@@ -88,6 +88,11 @@ def is_by_normal_user(access: Access, request: Command) -> bool:
 def is_blank(text: str | None) -> bool:
     """Tell whether there is nothing to read."""
     return text is None or not text.strip()
+
+
+def whole(text: str) -> str:
+    """Return a name that can be written down: of half characters that is a question mark."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def text_in(content: dict[str, Any], name: str) -> str | None:

@@ -34,9 +34,7 @@ def deciding(acl: Acl, asked: Asked, source_ip: str) -> PolicyEntry | None:
     return None
 
 
-def _fitting(
-    entries: Iterable[PolicyEntry], asked: Asked, source_ip: str
-) -> Iterable[_Fitting]:
+def _fitting(entries: Iterable[PolicyEntry], asked: Asked, source_ip: str) -> Iterable[_Fitting]:
     for entry in entries:
         resource = resource_of(entry.resource)
         if resource is None or not resource.covers(asked.resource):

@@ -20,6 +20,11 @@ _DEFAULT_CLASSES = {
 }
 _USERS = f"{_AUTH}.authentication.provider.LocalAuthenticationMetadataProvider"
 _ACLS = f"{_AUTH}.authorization.provider.LocalAuthorizationMetadataProvider"
+#: what a broker that keeps its users and rules itself has set
+LOCAL_PROVIDERS = {
+    "authenticationMetadataProvider": _USERS,
+    "authorizationMetadataProvider": _ACLS,
+}
 _STRATEGIES = {
     f"{_AUTH}.{kind}.strategy.{name}{kind.capitalize()}Strategy": name == "Stateful"
     for kind in ("authentication", "authorization")

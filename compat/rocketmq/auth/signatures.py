@@ -23,7 +23,7 @@ _VERSION_4_9_3 = 399
 
 def signature_of(content: bytes, password: str) -> str:
     """Return what somebody with that password signs `content` with, in base 64."""
-    return base64.b64encode(hmac.digest(password.encode(), content, "sha1")).decode()
+    return base64.b64encode(hmac.digest(_bytes(password), content, "sha1")).decode()
 
 
 def signed_content(request: Command) -> bytes:
@@ -36,7 +36,7 @@ def signed_content(request: Command) -> bytes:
 
 def is_same(expected: str, given: str) -> bool:
     """Tell whether two signatures are the same, in a time that tells nothing else."""
-    return hmac.compare_digest(expected.encode(), given.encode())
+    return hmac.compare_digest(_bytes(expected), _bytes(given))
 
 
 def signed_fields(
@@ -52,4 +52,9 @@ def signed_fields(
 
 def _content(fields: Mapping[str, str], body: bytes | memoryview) -> bytes:
     values = [fields[name] for name in sorted(fields) if name != SIGNATURE]
-    return "".join(values).encode() + body
+    return _bytes("".join(values)) + body
+
+
+def _bytes(text: str) -> bytes:
+    """Return UTF-8 as Java writes it: half a character becomes a question mark."""
+    return text.encode("utf-8", "replace")

@@ -18,6 +18,7 @@ from logstore.compat.rocketmq.auth.administration import (
     require_users,
     text_in,
     user_named,
+    whole,
 )
 from logstore.compat.rocketmq.wire.bodies import read_object
 from logstore.compat.rocketmq.wire.codes import ResponseCode
@@ -39,7 +40,7 @@ class _Described:
         if not username:
             raise invalid("The username is blank")
         content = read_object(request.body)
-        self.username = username
+        self.username = whole(username)
         self.password = text_in(content, "password")
         self.type = known_name(text_in(content, "userType"), (SUPER, NORMAL))
         self.status = known_name(text_in(content, "userStatus"), (ENABLED, DISABLED))

@@ -2,8 +2,8 @@
 The settings of a broker: all that ``--set`` and a ``broker.conf`` take, in one name space.
 
 Java spreads them over four classes and fills each with the names that it knows; those of the name
-server, of authentication and of TLS are known too. A name that none of them has is unknown: it is told,
-and has no effect.
+server, of authentication and of TLS are known too. A name that none of them has is unknown: it is
+told, and has no effect.
 """
 
 from __future__ import annotations

@@ -128,9 +128,7 @@ class Acl:
         found = {policy.policy_type: policy for policy in self.policies}
         for policy in policies:
             before = found.get(policy.policy_type)
-            found[policy.policy_type] = (
-                policy if before is None else before.updated(policy.entries)
-            )
+            found[policy.policy_type] = policy if before is None else before.updated(policy.entries)
         return Acl(self.subject, tuple(found.values()))
 
     def without(self, policy_type: str, resource: str) -> Acl:
@@ -184,11 +182,11 @@ class AccessTable(JsonTable):
 
     def sorted_users(self) -> list[User]:
         """Return all users in the order of their names' bytes."""
-        return [self.users[name] for name in sorted(self.users, key=str.encode)]
+        return [self.users[name] for name in sorted(self.users, key=_bytes)]
 
     def sorted_acls(self) -> list[Acl]:
         """Return all rules in the order of their subjects' bytes."""
-        return [self.acls[subject] for subject in sorted(self.acls, key=str.encode)]
+        return [self.acls[subject] for subject in sorted(self.acls, key=_bytes)]
 
     def take_json(self, content: dict[Any, Any]) -> None:
         """Replace the content by that of a file, or leave it. Raises JsonTypeError."""
@@ -196,3 +194,7 @@ class AccessTable(JsonTable):
         acls = [Acl.from_json(as_object(one)) for one in as_list(content.get("acls"))]
         self.users = {user.username: user for user in users}
         self.acls = {acl.subject: acl for acl in acls}
+
+
+def _bytes(key: str) -> bytes:
+    return key.encode("utf-8", "replace")
