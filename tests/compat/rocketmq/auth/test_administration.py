@@ -21,7 +21,7 @@ NO_PERMISSION, INVALID_PARAMETER, SYSTEM_ERROR = 16, 29, 1
 
 def listed(stage: Stage, code: RequestCode, **fields: object) -> object:
     """Return what an answer's body says, None where it has none."""
-    answer = stage.administrate(code, **fields)
+    answer = stage.ask(ROOT, code, fields)
     assert (answer.code, answer.remark) == (0, DONE)
     return json.loads(answer.body) if answer.body else None
 
@@ -140,7 +140,7 @@ def test_rules_are_joined_and_taken_apart() -> None:
     }  # fmt: skip
 
     def without(**fields: object) -> list[str]:
-        answer = stage.administrate(_C.AUTH_DELETE_ACL, subject="User:alice", **fields)
+        answer = stage.ask(ROOT, _C.AUTH_DELETE_ACL, {"subject": "User:alice", **fields})
         assert (answer.code, answer.remark) == (0, DONE)
         acl = stage.broker.access.table.acls.get("User:alice")
         policies = () if acl is None else acl.policies

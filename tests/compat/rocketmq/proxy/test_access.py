@@ -49,7 +49,7 @@ class Client(Peer):
 
 def a_stage(**settings: str) -> Stage:
     """Return a proxy with alice, who may write to ``normal`` and read it as ``readers``."""
-    stage = Stage(**{**ON, **settings})
+    stage = Stage(has_wheel=False, **{**ON, **settings})
     entries = (
         PolicyEntry("Topic:normal", ("Pub", "Sub"), "Allow"),
         PolicyEntry("Group:readers", ("Sub",), "Allow"),

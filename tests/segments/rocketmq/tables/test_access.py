@@ -79,7 +79,8 @@ def test_damage(text: str) -> None:
     table = a_table(host)
     with pytest.raises(CorruptFileError, match=r"auth\.json"):
         table.load()
-    assert table.users == table.acls == {}
+    assert table.users == {}
+    assert table.acls == {}
 
 
 def test_rules_are_joined_by_type_and_resource() -> None:
