@@ -33,7 +33,9 @@ _SEALED_BYTES = 256 * 1024
 OnHandshake = Callable[[ssl.SSLObject], None]
 
 
-def load_chain(context: ssl.SSLContext, pem: bytes, password: str | None) -> None:
+def load_chain(
+    context: ssl.SSLContext, pem: bytes, password: str | None, password_setting: str
+) -> None:
     """
     Load key and certificates, which the library takes from files only, from memory.
 
@@ -42,19 +44,19 @@ def load_chain(context: ssl.SSLContext, pem: bytes, password: str | None) -> Non
         ValueError: the key is encrypted, and there is no password.
 
     """
+
+    def no_password() -> str:
+        raise ValueError(f"the key is encrypted, and {password_setting} is not set")
+
     descriptor = os.memfd_create("logstore-key")
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(pem)
         path = f"/proc/self/fd/{descriptor}"
         # without a password the library would ask for one at the terminal
-        context.load_cert_chain(path, password=password if password is not None else _no_password)
+        context.load_cert_chain(path, password=password if password is not None else no_password)
     finally:
         os.close(descriptor)
-
-
-def _no_password() -> str:
-    raise ValueError("the key is encrypted, and its password is not set")
 
 
 class TlsServer:

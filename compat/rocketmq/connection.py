@@ -37,7 +37,7 @@ from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Connection
-    from logstore.compat.rocketmq.remoting_tls import RemotingTls
+    from logstore.compat.rocketmq.secure_ports import RemotingTls
     from logstore.compat.rocketmq.sending.send_run import SendRun
 
 _log = logging.getLogger(__name__)

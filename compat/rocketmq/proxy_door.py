@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.remoting_tls import ENFORCING, mode_of
+from logstore.compat.rocketmq.secure_ports import ENFORCING, mode_of
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:

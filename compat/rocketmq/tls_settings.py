@@ -49,7 +49,7 @@ def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
     chain = key_and_certificate(settings)
     try:
         password = config.text(_PASSWORD) or None
-        load_chain(context, f"{chain.key}\n{chain.certificate}\n".encode(), password)
+        load_chain(context, f"{chain.key}\n{chain.certificate}\n".encode(), password, _PASSWORD)
     except (ssl.SSLError, ValueError) as error:
         raise _refusal(config, _KEY, f"a private key with its certificate: {error}") from None
     if not config.boolean(_TEST_MODE):

@@ -49,7 +49,7 @@ def tls_context(settings: ListenerSettings, *, has_sasl: bool) -> ssl.SSLContext
     restrict_ciphers(context, settings)
     chain, password = _key_store(settings)
     try:
-        load_chain(context, chain, password)
+        load_chain(context, chain, password, "ssl.key.password")
     except (ssl.SSLError, ValueError) as error:
         is_file = settings.text("ssl.keystore.location") is not None
         key = "ssl.keystore.location" if is_file else "ssl.keystore.key"

@@ -11,7 +11,7 @@ from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.name_server.kv_config import KvConfig
 from logstore.compat.rocketmq.name_server.routes import RouteTable
 from logstore.compat.rocketmq.registry import handlers_of
-from logstore.compat.rocketmq.remoting_tls import RemotingTls
+from logstore.compat.rocketmq.secure_ports import RemotingTls
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
