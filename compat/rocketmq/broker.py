@@ -27,9 +27,9 @@ from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.pulling.held_pulls import SCAN_INTERVAL_MS, HeldPulls
 from logstore.compat.rocketmq.redelivery.delay_delivery import DelayDelivery
 from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
-from logstore.compat.rocketmq.secure_ports import RemotingTls
 from logstore.compat.rocketmq.replication.master_service import MasterService
 from logstore.compat.rocketmq.roles import checked_role, handlers_of_role
+from logstore.compat.rocketmq.secure_ports import RemotingTls
 from logstore.compat.rocketmq.sending.group_commit import GroupCommit, Offload, run_at_once
 from logstore.compat.rocketmq.sending.send_answers import SendAnswers
 from logstore.compat.rocketmq.sending.send_run import SendRun
