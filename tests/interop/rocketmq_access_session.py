@@ -145,7 +145,7 @@ def make_users(session: AccessSession) -> None:
 
 
 def make_rules(session: AccessSession) -> None:
-    """Rules of every form, and those that cannot be."""
+    """Rules of every form."""
     good = acl(
         rule("Topic:t-all", ["All"]),
         rule("Topic:t-pub", ["pub"]),
@@ -171,6 +171,17 @@ def make_rules(session: AccessSession) -> None:
                          subject="User:bob")  # fmt: skip
     session.administrate(CREATE_ACL, {"subject": "User:bob", **acl(rule("Group:b", ["Sub"]))},
                          subject="User:alice")  # fmt: skip
+    make_wrong_rules(session)
+    for subject in ("User:alice", "User:bob", "User:carol", "User:nobody", "Role:x", ""):
+        session.administrate(GET_ACL, subject=subject)
+    session.administrate(LIST_ACL)
+    session.administrate(LIST_ACL, subjectFilter="bob")
+    session.administrate(LIST_ACL, resourceFilter="Group")
+    session.administrate(LIST_ACL, resourceFilter="nothing")
+
+
+def make_wrong_rules(session: AccessSession) -> None:
+    """Rules that cannot be."""
     for wrong in (
         rule(None, ["Pub"]),
         rule("Strange:t", ["Pub"]),
@@ -189,12 +200,6 @@ def make_rules(session: AccessSession) -> None:
     session.administrate(CREATE_ACL, acl(rule("Topic:t", ["Pub"])), subject="User:nobody")
     session.administrate(CREATE_ACL, acl(rule("Topic:t", ["Pub"])), subject="Role:alice")
     session.administrate(CREATE_ACL, acl(rule("Topic:t", ["Pub"])))
-    for subject in ("User:alice", "User:bob", "User:carol", "User:nobody", "Role:x", ""):
-        session.administrate(GET_ACL, subject=subject)
-    session.administrate(LIST_ACL)
-    session.administrate(LIST_ACL, subjectFilter="bob")
-    session.administrate(LIST_ACL, resourceFilter="Group")
-    session.administrate(LIST_ACL, resourceFilter="nothing")
 
 
 def forge(session: AccessSession) -> None:
