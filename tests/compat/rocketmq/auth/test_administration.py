@@ -209,8 +209,8 @@ def test_rules_are_listed() -> None:
     stage.allow(ALICE, rule("Topic:u", "Pub"), rule("Group:g", "Sub"))
 
     def subjects(**fields: object) -> list[str]:
-        found = listed(stage, _C.AUTH_LIST_ACL, **fields)
-        return [acl["subject"] for acl in found or []]
+        found: list[dict[str, str]] = listed(stage, _C.AUTH_LIST_ACL, **fields) or []
+        return [acl["subject"] for acl in found]
 
     assert subjects() == ["User:alice", "User:bob"]
     assert subjects(subjectFilter="bo") == ["User:bob"]
