@@ -12,11 +12,11 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
-import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.remoting.exception.RemotingConnectException;
 
 /**
  * Users of the official Java client, by TLS and without: java Secured NAME_SERVER. Topic "orders" is
@@ -24,6 +24,9 @@ import org.apache.rocketmq.remoting.RPCHook;
  */
 public class Secured {
     static final long PATIENCE_SECONDS = 40;
+    static final int TIMEOUT_MS = 20_000;
+    /** A machine that is busy may take longer to connect than the client waits. */
+    static final int ATTEMPTS = 10;
     static int clients = 0;
 
     static RPCHook user(String name, String password) {
@@ -36,6 +39,7 @@ public class Secured {
         producer.setInstanceName("secured" + clients++);
         producer.setUseTLS(isTls);
         producer.setRetryTimesWhenSendFailed(0);
+        producer.setSendMsgTimeout(TIMEOUT_MS);
         producer.start();
         return producer;
     }
@@ -43,13 +47,30 @@ public class Secured {
     static void send(String nameServer, RPCHook hook, boolean isTls, String body) throws Exception {
         DefaultMQProducer producer = producer(nameServer, hook, isTls);
         try {
-            SendResult result = producer.send(new Message("orders", body.getBytes(StandardCharsets.UTF_8)));
-            System.out.printf("%s: %s%n", body, result.getSendStatus());
-        } catch (MQClientException error) {
-            MQBrokerException cause = (MQBrokerException) error.getCause();
-            System.out.printf("%s: %d %s%n", body, cause.getResponseCode(), cause.getErrorMessage());
+            System.out.printf("%s: %s%n", body, told(producer, body));
         } finally {
             producer.shutdown();
+        }
+    }
+
+    static String told(DefaultMQProducer producer, String body) throws Exception {
+        Message message = new Message("orders", body.getBytes(StandardCharsets.UTF_8));
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return producer.send(message).getSendStatus().toString();
+            } catch (MQClientException error) {
+                if (error.getCause() instanceof MQBrokerException) {
+                    MQBrokerException cause = (MQBrokerException) error.getCause();
+                    return cause.getResponseCode() + " " + cause.getErrorMessage();
+                }
+                if (attempt == ATTEMPTS) {
+                    throw error;
+                }
+            } catch (RemotingConnectException error) {
+                if (attempt == ATTEMPTS) {
+                    throw error;
+                }
+            }
         }
     }
 
