@@ -118,6 +118,10 @@ class FrameBuffer:
             self._buffer = self._own
             self._start = self._end = 0
 
+    def pending(self) -> bytes:
+        """Return what has arrived and is not taken yet."""
+        return bytes(self._buffer[self._start : self._end])
+
     def clear(self) -> None:
         """Forget what has arrived: nobody will take it any more."""
         self._start = self._end = 0

@@ -37,8 +37,10 @@ _OPTIONS = (
 class GrpcListener:
     """Gives a proxy the requests of its clients; to be used on one event loop."""
 
-    def __init__(self, proxy: Proxy) -> None:
+    def __init__(self, proxy: Proxy, key_and_chain: tuple[bytes, bytes] | None = None) -> None:
         self.proxy = proxy
+        #: what it shows (PEM) to clients, who must speak TLS then
+        self._key_and_chain = key_and_chain
         self._server: grpc.aio.Server | None = None
         self._telling: set[asyncio.Queue[Any]] = set()
 
@@ -54,12 +56,18 @@ class GrpcListener:
         server.add_generic_rpc_handlers((self._handlers(),))
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            found: int = server.add_insecure_port(address)
+            found = self._add_port(server, address)
         except RuntimeError as error:
             raise AddressError(f"{address} cannot be listened on; name another port") from error
         await server.start()
         self._server = server
         return found
+
+    def _add_port(self, server: grpc.aio.Server, address: str) -> int:
+        if self._key_and_chain is None:
+            return int(server.add_insecure_port(address))
+        credentials = grpc.ssl_server_credentials([self._key_and_chain])
+        return int(server.add_secure_port(address, credentials))
 
     async def stop(self) -> None:
         """Hang up on everybody."""
@@ -150,11 +158,15 @@ def _caller(context: Any) -> Caller:
     headers: dict[str, object] = dict(context.invocation_metadata() or ())
     host, _, port = unquote(context.peer()).partition(":")[2].rpartition(":")
     remaining = context.time_remaining()
+    access_key = headers.get("x-mq-authorization-ak")
     return Caller(
         str(headers.get(_CLIENT_ID, "")),
         host.strip("[]") or "127.0.0.1",
         int(port) if port.isdecimal() else 0,
         None if remaining is None else 1000 * remaining,
+        str(headers.get("authorization", "")),
+        str(headers.get("x-mq-date-time", "")),
+        None if access_key is None else str(access_key),
     )
 
 

@@ -113,11 +113,21 @@ class Peer:
             if self.descriptor < 0:
                 return
         if connection.is_closing and not connection.output:
-            self.hang_up()
+            self._hand_over()
         elif self._is_blocked:
             self._watch(_OUT)
         elif self._watched != _IN and not (connection.is_waiting or connection.is_closing):
             self._watch(_IN)
+
+    def _hand_over(self) -> None:
+        """Go on with whom a connection that ends leaves the peer to; hang up if that is nobody."""
+        heir: Connection | None = getattr(self._connection, "heir", None)
+        if heir is None:
+            self.hang_up()
+            return
+        self._connection = heir
+        heir.on_output = self._on_output
+        self.answer()
 
     def has_stirred(self) -> bool:
         """Tell whether bytes came or went since this was last asked."""

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from logstore.compat.bridge.in_thread import BridgeInThread
+    from logstore.compat.certificate_files import CertificateFiles
     from logstore.compat.kafka.broker import Broker
-    from logstore.compat.kafka.security.arrangement import Arrangement
+    from logstore.compat.kafka.security.arrangement import Arrangement as KafkaArrangement
+    from logstore.compat.rocketmq.auth.arrangement import Arrangement as RocketMQArrangement
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
     from logstore.testing.disk_faults import DiskFaults
     from logstore.testing.power_loss import PowerLoss
@@ -74,6 +76,10 @@ class TestBroker:
 
     Any other arrangement is a matter of Kafka's own `settings` (``listeners``, ``ssl.*`` ...), and
     several listeners have an address each in :attr:`listeners`.
+
+    RocketMQ's clients sign with a user's name and password as access key and secret key; with `tls`
+    both its ports, and the proxy's, speak TLS only. What users may do is asked with
+    ``authorizationEnabled``.
 
     It fails when told to::
 
@@ -123,10 +129,7 @@ class TestBroker:
         assert emulate is None or self.protocols == ("kafka",) == (layout,), (
             "for Kafka's own layout"
         )
-        self._arrangement: Arrangement | None = None
-        if users or mechanisms or tls:
-            assert self.protocols == ("kafka",) == (layout,), "for Kafka's own layout"
-            self._arrangement = _arrangement(users or {}, mechanisms, tls)
+        self._arrange(users or {}, mechanisms, tls)
         if host is None:
             host = Host(FaultyFileSystem(), RunningClock(), Random())
         self._host = host
@@ -136,6 +139,31 @@ class TestBroker:
         if isinstance(host.clock, ManualClock):
             host.clock.on_push = self._clock_pushed
         self._served: KafkaInThread | RocketMQInThread | BridgeInThread | None = None
+
+    def _arrange(
+        self, users: Mapping[str, str], mechanisms: Collection[str], has_tls: bool
+    ) -> None:
+        """Ready what secures the broker, if anything does."""
+        self._kafka_arrangement: KafkaArrangement | None = None
+        self._rocketmq_arrangement: RocketMQArrangement | None = None
+        if not (users or mechanisms or has_tls):
+            return
+        assert self.protocols == (self.layout,), "for either layout's own protocol"
+        if self.layout == "kafka":
+            from logstore.compat.kafka.security.arrangement import Arrangement
+
+            self._kafka_arrangement = Arrangement(users, mechanisms, has_tls=has_tls)
+        else:
+            from logstore.compat.rocketmq.auth.arrangement import Arrangement as Users
+
+            assert not mechanisms, "RocketMQ's clients sign; there is no other way"
+            self._rocketmq_arrangement = Users(users, has_tls=has_tls)
+
+    @property
+    def _certificates(self) -> CertificateFiles:
+        arranged = self._kafka_arrangement or self._rocketmq_arrangement
+        assert arranged is not None, "there are certificates only with tls=True"
+        return arranged
 
     @property
     def broker(self) -> Broker:
@@ -197,18 +225,17 @@ class TestBroker:
     @property
     def ca_file(self) -> str:
         """The file (PEM) of the certificate that clients of a broker with `tls` are to trust."""
-        assert self._arrangement is not None, "there are certificates only with tls=True"
-        return self._arrangement.ca_file()
+        return self._certificates.ca_file()
 
     def client_certificate(self, name: str) -> str:
         """
         Return a file (PEM) with key and certificate of a client, issued by the same authority.
 
         Its user is ``CN=<name>,O=logstore``, unless ``ssl.principal.mapping.rules`` make another of
-        it; ``ssl.client.auth`` says whether the broker asks for one.
+        it; ``ssl.client.auth``, or RocketMQ's ``tls.server.need.client.auth``, says whether the
+        broker asks for one.
         """
-        assert self._arrangement is not None, "there are certificates only with tls=True"
-        return self._arrangement.client_file(name)
+        return self._certificates.client_file(name)
 
     @property
     def name_server(self) -> str:
@@ -299,21 +326,25 @@ class TestBroker:
             )  # fmt: skip
         if self.layout == "kafka":
             return self._open_kafka()
-        return RocketMQInThread(
-            self._host, self.directory, self._settings, has_proxy=self._has_proxy
-        )
+        return self._open_rocketmq()
 
     def _open_kafka(self) -> KafkaInThread:
-        arranged, settings = self._arrangement, self._settings
+        arranged, settings = self._kafka_arrangement, self._settings
         if arranged is not None:
             settings = arranged.settings(settings)
         served = KafkaInThread(self._host, self.directory, settings, self._emulate)
         if arranged is not None:
-            try:
-                arranged.enter_users(served.broker)
-            except BaseException:
-                served.abandon()
-                raise
+            _enter(served, lambda: arranged.enter_users(served.broker))
+        return served
+
+    def _open_rocketmq(self) -> RocketMQInThread:
+        arranged, settings = self._rocketmq_arrangement, self._settings
+        if arranged is not None:
+            settings = arranged.settings(settings)
+        has_proxy = self._has_proxy
+        served = RocketMQInThread(self._host, self.directory, settings, has_proxy=has_proxy)
+        if arranged is not None:
+            _enter(served, lambda: arranged.enter_users(served.broker))
         return served
 
     def crash(self, loss: PowerLoss | None = None) -> None:
@@ -348,8 +379,9 @@ class TestBroker:
         """Stop cleanly; a temporary directory goes away. Fine if it does not run."""
         served, self._served = self._served, None
         self._ports_before = ()
-        if self._arrangement is not None:
-            self._arrangement.close()
+        for arranged in (self._kafka_arrangement, self._rocketmq_arrangement):
+            if arranged is not None:
+                arranged.close()
         try:
             if served is not None:
                 served.stop()
@@ -379,12 +411,12 @@ class TestBroker:
         self.stop()
 
 
-def _arrangement(
-    users: Mapping[str, str], mechanisms: Collection[str], has_tls: bool
-) -> Arrangement:
-    from logstore.compat.kafka.security.arrangement import Arrangement
-
-    return Arrangement(users, mechanisms, has_tls=has_tls)
+def _enter(served: KafkaInThread | RocketMQInThread, enter_users: Callable[[], None]) -> None:
+    try:
+        enter_users()
+    except BaseException:
+        served.abandon()
+        raise
 
 
 def _is_bridge(

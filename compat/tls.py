@@ -11,6 +11,7 @@ them to ``sendfile``. Plain connections are not touched by any of this.
 from __future__ import annotations
 
 import logging
+import os
 import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
@@ -30,6 +31,32 @@ _SEALED_BYTES = 256 * 1024
 
 #: learns of each peer whose handshake is done; a LogStoreError ends the connection
 OnHandshake = Callable[[ssl.SSLObject], None]
+
+
+def load_chain(
+    context: ssl.SSLContext, pem: bytes, password: str | None, password_setting: str
+) -> None:
+    """
+    Load key and certificates, which the library takes from files only, from memory.
+
+    Raises:
+        ssl.SSLError: that they are not.
+        ValueError: the key is encrypted, and there is no password.
+
+    """
+
+    def no_password() -> str:
+        raise ValueError(f"the key is encrypted, and {password_setting} is not set")
+
+    descriptor = os.memfd_create("logstore-key")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(pem)
+        path = f"/proc/self/fd/{descriptor}"
+        # without a password the library would ask for one at the terminal
+        context.load_cert_chain(path, password=password if password is not None else no_password)
+    finally:
+        os.close(descriptor)
 
 
 class TlsServer:

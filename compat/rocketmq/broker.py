@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.broker_stats import SAMPLE_INTERVAL_MS, BrokerStats
@@ -14,7 +14,12 @@ from logstore.compat.rocketmq.clients.consumers import ConsumerGroup, Consumers
 from logstore.compat.rocketmq.clients.producers import Producers
 from logstore.compat.rocketmq.clients.queue_locks import QueueLocks
 from logstore.compat.rocketmq.clients.subscriptions import Subscription, subscription_to
-from logstore.compat.rocketmq.connection import Channel, MakeConnection, RemotingConnection
+from logstore.compat.rocketmq.connection import (
+    Channel,
+    MakeConnection,
+    RemotingConnection,
+    Sign,
+)
 from logstore.compat.rocketmq.follow_up import FollowUp
 from logstore.compat.rocketmq.groups.broker_groups import BrokerGroups
 from logstore.compat.rocketmq.groups.consumer_filters import register_filters
@@ -24,6 +29,7 @@ from logstore.compat.rocketmq.redelivery.delay_delivery import DelayDelivery
 from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
 from logstore.compat.rocketmq.replication.master_service import MasterService
 from logstore.compat.rocketmq.roles import checked_role, handlers_of_role
+from logstore.compat.rocketmq.secure_ports import RemotingTls
 from logstore.compat.rocketmq.sending.group_commit import GroupCommit, Offload, run_at_once
 from logstore.compat.rocketmq.sending.send_answers import SendAnswers
 from logstore.compat.rocketmq.sending.send_run import SendRun
@@ -48,6 +54,7 @@ from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
+    from logstore.compat.rocketmq.auth.access import Access
     from logstore.compat.rocketmq.pop.popping import Popping
     from logstore.compat.rocketmq.replication.follower import Follower
     from logstore.segments.rocketmq.upkeep.store_syncs import StoreSync
@@ -59,6 +66,13 @@ _TICK_INTERVAL_MS = 100
 _IDLE_MS_MAX = 120_000
 #: a check of half messages that was cut short goes on so soon
 _CHECK_PAUSE_MS = 10
+#: where one of these is set, a broker has users to know from its start on
+_ACCESS_KEYS = (
+    "authenticationEnabled",
+    "authorizationEnabled",
+    "initAuthenticationUser",
+    "innerClientAuthenticationCredentials",
+)
 #: subscriptions that came with pulls are the same again and again
 _SUBSCRIPTIONS_MAX = 4096
 
@@ -80,7 +94,8 @@ class Broker:
         self.handlers = handlers_of_role(self.settings)
         self.timers = Timers(host.clock)
         self.outbox = Outbox()
-        self.send_run = SendRun(self)
+        #: None where each request is looked at before it is served
+        self.send_run: SendRun | None = SendRun(self)
         self.offload: Offload = run_at_once
         self.idle_ms_max = _IDLE_MS_MAX
         #: set by whoever runs the timers as soon as they are due: what need not be done before an
@@ -97,6 +112,20 @@ class Broker:
         self._open_clients()
         self._open_services()
         self._apply_durability()
+        #: by whom each request is looked at, None where nobody does
+        self.guarding: Access | None = None
+        if any(config[name] for name in _ACCESS_KEYS):
+            self._guard()
+
+    def _guard(self) -> None:
+        """Look at each request before it is served, where the settings want it."""
+        access = self.access
+        if access.settings.authenticates or access.settings.authorizes:
+            from logstore.compat.rocketmq.auth.guard import guarded_handlers
+
+            self.handlers = guarded_handlers(access, self.handlers)
+            self.send_run = None
+            self.guarding = access
 
     def _open_tables(self) -> None:
         settings, store = self.settings, self.store
@@ -124,6 +153,7 @@ class Broker:
         #: where each connection's messages are born
         self.born_hosts: dict[Channel, HostAddress] = {}
         self.make_connection: MakeConnection = RemotingConnection  # a test may want others
+        self.tls = RemotingTls.of(self.config.settings, self.connect_within)
 
     def _open_services(self) -> None:
         store = self.store
@@ -255,6 +285,26 @@ class Broker:
         found: Popping = module.Popping(self)
         return found
 
+    @cached_property
+    def access(self) -> Access:
+        """Users and rules, which most brokers do without."""
+        from logstore.compat.rocketmq.auth.access import Access
+        from logstore.compat.rocketmq.auth.settings import AccessSettings
+
+        directory = f"{self.store.directory}/config"
+        return Access(self.host, directory, AccessSettings.of(self.config))
+
+    @property
+    def sign(self) -> Sign | None:
+        """What signs requests to other servers, if the settings say as whom."""
+        if not self.config["innerClientAuthenticationCredentials"]:
+            return None
+        from logstore.compat.rocketmq.auth.settings import inner_client_of
+        from logstore.compat.rocketmq.auth.signatures import signed_fields
+
+        credentials = inner_client_of(self.config)
+        return None if credentials is None else partial(signed_fields, credentials)
+
     @property
     def has_popped(self) -> bool:
         """Tell whether there is anything of pop consumption."""
@@ -264,6 +314,13 @@ class Broker:
 
     def connect(self, peer_host: str, peer_port: int = 0) -> RemotingConnection:
         """Return the sans-IO side of a new connection."""
+        connection = self.connect_within(peer_host, peer_port)
+        if self.tls is not None:
+            self.tls.meet(connection)
+        return connection
+
+    def connect_within(self, peer_host: str, peer_port: int) -> RemotingConnection:
+        """Return the same for somebody of whom it is known that he speaks no TLS here."""
         connection = self.make_connection(self, peer_host, peer_port)
         try:
             address = HostAddress.of(peer_host, peer_port)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from logstore.compat.connection import Chunk, FrameBuffer, FrameError
-from logstore.compat.rocketmq.registry import Handlers
+from logstore.compat.rocketmq.registry import OTHERS, Handlers
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.rocketmq.wire.refusals import RefusedError
@@ -36,11 +36,17 @@ from logstore.compat.waiting import Later, Timer, Timers
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
+    from logstore.compat.connection import Connection
+    from logstore.compat.rocketmq.secure_ports import RemotingTls
     from logstore.compat.rocketmq.sending.send_run import SendRun
 
 _log = logging.getLogger(__name__)
 _NOTHING = memoryview(b"")
 _LENGTH_BYTES = 4
+
+
+#: returns the fields of a request (and its body) with a signature
+Sign = Callable[[Mapping[str, str], bytes], Mapping[str, str]]
 
 
 class PeerGoneError(LogStoreError):
@@ -81,7 +87,16 @@ class Channel:
     `address` is ``ip:port`` (IPv6 in brackets), `host` and `port` its parts.
     """
 
-    __slots__ = ("_asked", "_connection", "_opaque", "address", "host", "port")
+    __slots__ = (
+        "_asked",
+        "_connection",
+        "_opaque",
+        "address",
+        "host",
+        "is_trusted",
+        "port",
+        "sign",
+    )
 
     def __init__(self, connection: RemotingConnection, host: str, port: int) -> None:
         self._connection = connection
@@ -91,6 +106,10 @@ class Channel:
         self.host = host
         self.port = port
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        #: whether its requests come from within, and are not looked at once more
+        self.is_trusted = False
+        #: adds to the fields of our requests who asks, where the peer wants to know
+        self.sign: Sign | None = None
 
     @property
     def is_open(self) -> bool:
@@ -99,9 +118,13 @@ class Channel:
 
     def tell(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"") -> None:
         """Send a one-way request; a peer that is gone is no error."""
+        fields = self._signed(fields, body)
         self._connection.say(
             [encode_request(code, self._next_opaque(), fields, body, is_oneway=True)]
         )
+
+    def _signed(self, fields: Mapping[str, str] | None, body: bytes) -> Mapping[str, str] | None:
+        return fields if self.sign is None else self.sign(fields or {}, body)
 
     def ask(
         self,
@@ -131,6 +154,7 @@ class Channel:
             )
 
         self._asked[opaque] = later, self._connection.service.timers.after(timeout_ms, give_up)
+        fields = self._signed(fields, body)
         self._connection.say([encode_request(code, opaque, fields, body)])
         return later
 
@@ -170,6 +194,9 @@ class RemotingConnection:
         self.is_closing = False
         self.is_waiting = False  # never: requests do not wait for each other
         self.on_output: Callable[[], None] | None = None
+        #: what a peer who speaks TLS goes on with, and who has been asked for it
+        self.heir: Connection | None = None
+        self.tls: RemotingTls | None = None
         self._frames = FrameBuffer(FRAME_BYTES_MAX - _LENGTH_BYTES)
         self._is_lost = False
         self._is_serving = False
@@ -183,7 +210,19 @@ class RemotingConnection:
         self._frames.received(count)
         self._attend(self._serve)
         if self.is_closing:
+            if self.tls is not None and not self._is_lost:
+                self._hand_over(self.tls)
             self._frames.clear()
+
+    def refuse_plain(self) -> None:
+        """Take no frame that comes as it is: they are all too large."""
+        self._frames.frame_bytes_max = -1
+
+    def _hand_over(self, tls: RemotingTls) -> None:
+        """Leave a peer who speaks TLS to a connection that does."""
+        self.heir = tls.heir(self.channel, self._frames.pending())
+        if self.heir is not None:
+            self.lost()
 
     def _attend(self, serve: Callable[[], None]) -> None:
         """Serve what one read brought: all that it gives goes out together."""
@@ -269,7 +308,8 @@ class RemotingConnection:
             self._handle(command)
 
     def _handle(self, request: Command) -> None:
-        handler = self.service.handlers.get(request.code)
+        handlers = self.service.handlers
+        handler = handlers.get(request.code) or handlers.get(OTHERS)
         if handler is None:
             self._refuse(
                 request,

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from logstore.compat.rocketmq.secure_ports import ENFORCING, mode_of
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def proxy_door(broker: Broker, host: str, port: int, on_start: Callable[[int], N
 
     Raises:
         MissingProxyError: the extra ``grpc`` is not installed.
+        ConfigError: it is to speak TLS, and has no certificate.
 
     """
     try:
@@ -39,6 +41,11 @@ def proxy_door(broker: Broker, host: str, port: int, on_start: Callable[[int], N
     from logstore.compat.rocketmq.proxy.proxy import Proxy
     from logstore.compat.running import OpenDoor
 
+    settings, key_and_chain = broker.config.settings, None
+    if mode_of(settings) == ENFORCING:
+        from logstore.compat.rocketmq.tls_settings import plain_key_and_chain
+
+        key_and_chain = plain_key_and_chain(settings)
     proxy = Proxy(broker)
     proxy.host = host
 
@@ -46,4 +53,4 @@ def proxy_door(broker: Broker, host: str, port: int, on_start: Callable[[int], N
         proxy.port = port
         on_start(port)
 
-    return OpenDoor(GrpcListener(proxy), port, started)
+    return OpenDoor(GrpcListener(proxy, key_and_chain), port, started)

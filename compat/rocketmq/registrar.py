@@ -14,7 +14,7 @@ from typing import Protocol
 import attrs
 
 from logstore.compat.connection import Connection
-from logstore.compat.rocketmq.connection import Channel, RemotingConnection
+from logstore.compat.rocketmq.connection import Channel, RemotingConnection, Sign
 from logstore.compat.rocketmq.found_queues import queues_at, queues_in_table
 from logstore.compat.rocketmq.name_server.registration import (
     Registration,
@@ -148,8 +148,10 @@ class RemoteLink:
         reach: Reach,
         options: RegistrarOptions,
         on_master: OnMaster = _ignore,
+        sign: Sign | None = None,
     ) -> None:
         self._address = address
+        self._sign = sign
         self._on_master = on_master
         self._broker = broker
         self._reach = reach
@@ -198,6 +200,7 @@ class RemoteLink:
     def _connect(self, host: str, port: int) -> RemotingConnection:
         connection = RemotingConnection(self, host, port)
         self._channel = connection.channel
+        self._channel.sign = self._sign
         self._is_reaching = False
         # What is said before the driver has the connection goes out when it is asked first.
         self.timers.after(0, self._say_what_waits)

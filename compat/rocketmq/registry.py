@@ -44,6 +44,8 @@ class Handler:
 
 
 Handlers = dict[int, Handler]
+#: whom a table that has an entry of this key asks about all codes that it does not list
+OTHERS = -1
 
 
 def handlers_of(package: str, codes: Iterable[RequestCode]) -> Handlers:
@@ -123,6 +125,16 @@ HANDLERS = handlers_of(
         _C.QUERY_ASSIGNMENT,
         _C.SET_MESSAGE_REQUEST_MODE,
         _C.GET_ALL_MESSAGE_REQUEST_MODE,
+        _C.AUTH_CREATE_USER,
+        _C.AUTH_UPDATE_USER,
+        _C.AUTH_DELETE_USER,
+        _C.AUTH_GET_USER,
+        _C.AUTH_LIST_USER,
+        _C.AUTH_CREATE_ACL,
+        _C.AUTH_UPDATE_ACL,
+        _C.AUTH_DELETE_ACL,
+        _C.AUTH_GET_ACL,
+        _C.AUTH_LIST_ACL,
         _C.POP_MESSAGE,
         _C.ACK_MESSAGE,
         _C.PEEK_MESSAGE,

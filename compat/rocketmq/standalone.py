@@ -168,7 +168,15 @@ class Standalone:
             routes, clock = self.name_server.routes, self.broker.host.clock
             links.append(LocalLink(routes, self._face, clock, on_master))
         links += [
-            RemoteLink(address, self._face, self.broker.timers, reach, self._options, on_master)
+            RemoteLink(
+                address,
+                self._face,
+                self.broker.timers,
+                reach,
+                self._options,
+                on_master,
+                self.broker.sign,
+            )
             for address in self._remotes
         ]
         self.registrar.links = links

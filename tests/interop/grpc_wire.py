@@ -14,6 +14,7 @@ from logstore.compat.rocketmq.proxy.schema import MESSAGES
 
 _SERVICE = "/apache.rocketmq.v2.MessagingService"
 SECONDS_MAX = 30
+Headers = tuple[tuple[str, str], ...]
 
 
 def plain(message: Any) -> dict[str, Any]:
@@ -30,8 +31,10 @@ def _written(message: Any) -> bytes:
 class GrpcWire:
     """One client of the proxy at `address`."""
 
-    def __init__(self, address: str, client_id: str = "wire@1") -> None:
+    def __init__(self, address: str, client_id: str = "wire@1", headers: Headers = ()) -> None:
         self.client_id = client_id
+        #: what goes with every request, beside what always does
+        self.headers = headers
         self.channel = grpc.insecure_channel(address)
         self._commands: queue.Queue[Any] = queue.Queue()
         self._told: Any = None
@@ -42,6 +45,7 @@ class GrpcWire:
             ("x-mq-language", "PYTHON"),
             ("x-mq-protocol", "v2"),
             ("x-mq-client-version", "5.0.0"),
+            *self.headers,
         )
         return (*headers, ("x-mq-client-id", self.client_id)) if self.client_id else headers
 

@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,11 +32,21 @@ START_SECONDS_MAX = 120
 
 
 class RocketMQProxyPeer:
-    """One real proxy in cluster mode, for the brokers that `name_server` (host:port) knows."""
+    """
+    One real proxy in cluster mode, for the brokers that `name_server` (host:port) knows.
 
-    def __init__(self, name_server: str, directory: str | os.PathLike[str]) -> None:
+    `settings` are entries of ``rmq-proxy.json`` and win over ours.
+    """
+
+    def __init__(
+        self,
+        name_server: str,
+        directory: str | os.PathLike[str],
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
         self.directory = Path(directory).resolve()
         self._name_server = name_server
+        self._settings = dict(settings or {})
         ports = free_port(1)
         if ports is None:
             raise PeerUnavailable("no free ports between 12000 and 32000")
@@ -65,6 +76,7 @@ class RocketMQProxyPeer:
             "grpcServerPort": self.port,
             "remotingListenPort": self.port + 1,
             "namesrvAddr": self._name_server,
+            **self._settings,
         }
         (home / "conf" / "rmq-proxy.json").write_text(json.dumps(settings))
         atexit.register(self.stop)

@@ -11,17 +11,15 @@ the settings name get what they need of it, and whatever else is set wins.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from logstore.compat.certificate_files import CertificateFiles
 from logstore.compat.kafka.security.end_points import LISTENERS, end_points
 from logstore.compat.kafka.security.sasl.plain import PLAIN
 from logstore.compat.kafka.security.sasl.scram_mechanism import SCRAM_MECHANISMS
 
 if TYPE_CHECKING:
-    from logstore.compat.certificates import CertificateAuthority, KeyAndCertificate
     from logstore.compat.kafka.broker import Broker
 
 #: what users may log in by where nothing else is said
@@ -29,18 +27,16 @@ USUAL_MECHANISMS = (PLAIN, *SCRAM_MECHANISMS)
 _MODULES = "org.apache.kafka.common.security"
 
 
-class Arrangement:
+class Arrangement(CertificateFiles):
     """What is arranged stays the same over restarts; :meth:`close` removes the files."""
 
     def __init__(
         self, users: Mapping[str, str], mechanisms: Collection[str], *, has_tls: bool
     ) -> None:
+        super().__init__()
         self.users = dict(users)
         self.mechanisms = tuple(mechanisms) or (USUAL_MECHANISMS if users else ())
         self.has_tls = has_tls
-        self._files: tempfile.TemporaryDirectory[str] | None = None
-        self._authority: CertificateAuthority | None = None
-        self._server: KeyAndCertificate | None = None
 
     def settings(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return `given` with what makes them whole."""
@@ -73,26 +69,15 @@ class Arrangement:
         for key in ("ssl.keystore.location", "ssl.keystore.key"):
             if key in settings or prefix + key in settings:
                 return
-        if self._server is None:
-            self._server = self.authority.server()
         arranged = {
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.key": self._server.key,
-            "ssl.keystore.certificate.chain": self._server.certificate,
+            "ssl.keystore.key": self.server.key,
+            "ssl.keystore.certificate.chain": self.server.certificate,
             "ssl.truststore.type": "PEM",
             "ssl.truststore.certificates": self.authority.certificate,
         }
         for key, value in arranged.items():
             settings.setdefault(prefix + key, value)
-
-    @property
-    def authority(self) -> CertificateAuthority:
-        """Who issues certificates, made when somebody needs one. Raises MissingTlsError."""
-        if self._authority is None:
-            from logstore.compat.certificates import CertificateAuthority
-
-            self._authority = CertificateAuthority()
-        return self._authority
 
     def enter_users(self, broker: Broker) -> None:
         """Let the users log in by SCRAM, those who cannot by their password yet."""
@@ -107,30 +92,6 @@ class Arrangement:
         ]
         if fresh:
             broker.store.metadata.change_users([], fresh)
-
-    def ca_file(self) -> str:
-        """Return the file of the certificate that clients are to trust."""
-        return self._file("ca.pem", self.authority.certificate)
-
-    def client_file(self, name: str) -> str:
-        """Return a file with key and certificate of a client of that name."""
-        issued = self.authority.client(name)
-        return self._file(f"client-{name.encode().hex()}.pem", issued.key + issued.certificate)
-
-    def _file(self, name: str, text: str) -> str:
-        if self._files is None:
-            self._files = tempfile.TemporaryDirectory(prefix="logstore-tls-")
-        path = os.path.join(self._files.name, name)
-        if not os.path.exists(path):
-            with open(path, "w", encoding="ascii") as file:
-                file.write(text)
-        return path
-
-    def close(self) -> None:
-        """Remove the files."""
-        if self._files is not None:
-            self._files.cleanup()
-            self._files = None
 
 
 def _quoted(text: str) -> str:

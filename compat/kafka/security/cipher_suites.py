@@ -1,21 +1,16 @@
-"""
-``ssl.cipher.suites``: Java's names of cipher suites, as OpenSSL calls them.
-
-Those of TLS 1.3 cannot be chosen one by one here: any of them stands for all of its three.
-"""
+"""``ssl.cipher.suites``: which suites a listener offers."""
 
 from __future__ import annotations
 
-import re
 import ssl
 from typing import TYPE_CHECKING
+
+from logstore.compat.cipher_suites import offer_suites
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.security.listener_settings import ListenerSettings
 
 _KEY = "ssl.cipher.suites"
-_OF_1_3 = re.compile(r"TLS_(AES_(128|256)_(GCM|CCM|CCM_8)|CHACHA20_POLY1305)_SHA(256|384)")
-_OF_1_2 = re.compile(r"TLS_(?P<exchange>\w+?)_WITH_(?P<cipher>\w+)_(?P<hash>SHA\d*)")
 
 
 def restrict_ciphers(context: ssl.SSLContext, settings: ListenerSettings) -> None:
@@ -26,29 +21,7 @@ def restrict_ciphers(context: ssl.SSLContext, settings: ListenerSettings) -> Non
         ConfigError: none of them is known here.
 
     """
-    names = settings.names(_KEY)
-    if not names:
-        return
-    older = [openssl_name(name) for name in names if not _OF_1_3.fullmatch(name)]
-    if len(older) == len(names):
-        context.maximum_version = ssl.TLSVersion.TLSv1_2
-    elif not older:
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        return
     try:
-        context.set_ciphers(":".join(older))
+        offer_suites(context, settings.names(_KEY))
     except ssl.SSLError:
         raise settings.refusal(_KEY, "must name suites that OpenSSL knows") from None
-
-
-def openssl_name(name: str) -> str:
-    """Return OpenSSL's name of a suite before TLS 1.3; an unknown one as it is."""
-    match = _OF_1_2.fullmatch(name)
-    if match is None:
-        return name
-    cipher = re.sub(r"AES_(\d+)", r"AES\1", match["cipher"]).removesuffix("_CBC")
-    parts = [] if match["exchange"] == "RSA" else [match["exchange"]]
-    parts.append(cipher)
-    if "CHACHA20" not in cipher:
-        parts.append(match["hash"])
-    return "-".join(parts).replace("_", "-")

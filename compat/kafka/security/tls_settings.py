@@ -8,11 +8,11 @@ nothing else since version 9. Source: ``DefaultSslEngineFactory``, ``SslFactory`
 
 from __future__ import annotations
 
-import os
 import ssl
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.security.cipher_suites import restrict_ciphers
+from logstore.compat.tls import load_chain
 from logstore.segments.kafka.config_keys import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def tls_context(settings: ListenerSettings, *, has_sasl: bool) -> ssl.SSLContext
     restrict_ciphers(context, settings)
     chain, password = _key_store(settings)
     try:
-        _load_chain(context, chain, password)
+        load_chain(context, chain, password, "ssl.key.password")
     except (ssl.SSLError, ValueError) as error:
         is_file = settings.text("ssl.keystore.location") is not None
         key = "ssl.keystore.location" if is_file else "ssl.keystore.key"
@@ -161,20 +161,3 @@ def _pem_of_pkcs12(settings: ListenerSettings, family: str, data: bytes) -> byte
     certificates = [one for one in (found.cert, *found.additional_certs) if one is not None]
     pieces += [one.certificate.public_bytes(Encoding.PEM) for one in certificates]
     return b"".join(pieces)
-
-
-def _load_chain(context: ssl.SSLContext, pem: bytes, password: str | None) -> None:
-    """Load key and certificates, which the library takes from files only, from memory."""
-    descriptor = os.memfd_create("logstore-key")
-    try:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(pem)
-        path = f"/proc/self/fd/{descriptor}"
-        # without a password the library would ask for one at the terminal
-        context.load_cert_chain(path, password=password if password is not None else _no_password)
-    finally:
-        os.close(descriptor)
-
-
-def _no_password() -> str:
-    raise ValueError("the key is encrypted, and ssl.key.password is not set")

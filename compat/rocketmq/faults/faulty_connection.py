@@ -119,7 +119,8 @@ def _field(request: Command, names: tuple[str, ...]) -> str:
 
 def make_faulty(service: Broker | NameServer, faults: RequestFaults) -> None:
     """Let requests of connections to come meet `faults`, which learn what RocketMQ's are called."""
-    faults.know((_NAMES[code] for code in service.handlers), ResponseCode.__members__)
+    codes = [code for code in service.handlers if code in _NAMES]
+    faults.know((_NAMES[code] for code in codes), ResponseCode.__members__)
 
     def connection(
         service: RemotingService, peer_host: str, peer_port: int

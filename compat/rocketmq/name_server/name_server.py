@@ -11,6 +11,7 @@ from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.name_server.kv_config import KvConfig
 from logstore.compat.rocketmq.name_server.routes import RouteTable
 from logstore.compat.rocketmq.registry import handlers_of
+from logstore.compat.rocketmq.secure_ports import RemotingTls
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
@@ -66,6 +67,7 @@ class NameServer:
     Implements the service of :mod:`logstore.compat.server`.
 
     Raises, on opening:
+        ConfigError: it is to speak TLS only, and has no certificate.
         KvConfigError: the file of the key-value table is not what it should be.
     """
 
@@ -84,9 +86,17 @@ class NameServer:
         self.routes = RouteTable()
         self.started_ms = host.clock.monotonic_ms()
         self.make_connection: MakeConnection = RemotingConnection  # a test may want others
+        self.tls = RemotingTls.of(settings or {}, self._connect_within)
 
     def connect(self, peer_host: str, peer_port: int) -> RemotingConnection:
         """Return the sans-IO side of a new connection."""
+        connection = self._connect_within(peer_host, peer_port)
+        if self.tls is not None:
+            self.tls.meet(connection)
+        return connection
+
+    def _connect_within(self, peer_host: str, peer_port: int) -> RemotingConnection:
+        """Return the same, which speaks no TLS."""
         return self.make_connection(self, peer_host, peer_port)
 
     def requests_served(self) -> None:

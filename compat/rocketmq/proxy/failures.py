@@ -26,6 +26,10 @@ class ProxyError(LogStoreError):
         self.code = code
 
 
+class StreamEndedError(LogStoreError):
+    """A client has been told why nothing more is taken from it."""
+
+
 def status(code: Code, message: str | None = None) -> Any:
     """Return a status; without a text it says its own name."""
     return MESSAGES["Status"](code=int(code), message=code.name if message is None else message)

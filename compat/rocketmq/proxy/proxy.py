@@ -65,6 +65,10 @@ class Caller:
     port: int
     #: what is left of the time that the client waits; None for ever
     remaining_ms: float | None = None
+    #: by which he shows who he is
+    authorization: str = ""
+    date_time: str = ""
+    access_key: str | None = None
 
 
 class Proxy:
@@ -93,6 +97,13 @@ class Proxy:
         for client in self.clients.values():
             client.link.close()
         self.clients.clear()
+
+    def check(self, caller: Caller, message: Any) -> None:
+        """Raise ProxyError where there is access control, and who asks may not have that."""
+        if self.broker.guarding is not None:
+            from logstore.compat.rocketmq.proxy.access import check
+
+            check(self.broker.guarding, caller, message)
 
     # clients
 
@@ -144,6 +155,14 @@ class Proxy:
     def serve(self, name: str, caller: Caller, request: Any) -> Later[Any]:
         """Return the answer to come to a request; to a streaming one that is a list."""
         is_unary = name in UNARY
+        if self.broker.guarding is not None:
+            try:
+                self.check(caller, request)
+            except ProxyError as error:
+                told = _refused(name, status(error.code, str(error)), self)
+                later: Later[Any] = Later()
+                later.answer(told if is_unary else [told])
+                return later
         module = importlib.import_module(f"{_RPCS}.{(UNARY if is_unary else STREAMING)[name]}")
         refused = partial(module.refused if not is_unary else _refused, name)
         return begin(self._guarded(module.handle, refused, caller, request))

@@ -128,6 +128,7 @@ class MetadataSync:
     def _reached(self, host: str, port: int) -> RemotingConnection:
         connection = RemotingConnection(self, host, port)
         channel = self._channel = connection.channel
+        channel.sign = self._broker.sign
         self._is_reaching = False
         # What is said before the driver has the connection goes out when it is asked first.
         self.timers.after(0, lambda: self._ask(channel))

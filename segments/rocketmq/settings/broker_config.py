@@ -2,8 +2,8 @@
 The settings of a broker: all that ``--set`` and a ``broker.conf`` take, in one name space.
 
 Java spreads them over four classes and fills each with the names that it knows; those of the name
-server and of authentication are known too. A name that none of them has is unknown: it is told,
-and has no effect.
+server, of authentication and of TLS are known too. A name that none of them has is unknown: it is
+told, and has no effect.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from logstore.segments.rocketmq.settings.network_config_keys import (
     CLIENT_KEYS,
     NAME_SERVER_KEYS,
     SERVER_KEYS,
+    TLS_KEYS,
 )
 from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS, StoreConfig
 
@@ -28,7 +29,7 @@ PRINTED_KEYS: Mapping[str, ConfigKey] = {
 }
 #: Every setting that Java knows with type and default, by name.
 BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = {
-    **{key.name: key for keys in (NAME_SERVER_KEYS, AUTH_KEYS) for key in keys},
+    **{key.name: key for keys in (NAME_SERVER_KEYS, AUTH_KEYS, TLS_KEYS) for key in keys},
     **PRINTED_KEYS,
 }
 #: 4.x only: a broker of 5.x does not print them

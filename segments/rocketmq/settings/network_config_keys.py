@@ -1,12 +1,13 @@
 """
-Settings around a broker: network, name server, authentication (5.5.0).
+Settings around a broker: network, name server, authentication, TLS (5.5.0).
 
-Sources: ``NettyServerConfig``, ``NettyClientConfig``, ``NamesrvConfig``, ``AuthConfig``.
+Sources: ``NettyServerConfig``, ``NettyClientConfig``, ``NamesrvConfig``, ``AuthConfig``, and
+``TlsSystemConfig``, whose names are properties of the JVM.
 """
 
 from __future__ import annotations
 
-from logstore.segments.rocketmq.settings.java_config import ConfigType, keys_of
+from logstore.segments.rocketmq.settings.java_config import ConfigKey, ConfigType, keys_of
 
 SERVER_KEYS = (
     *keys_of(
@@ -169,6 +170,41 @@ AUTH_KEYS = (
             "authorizationMetadataProvider": None,
             "authorizationStrategy": None,
             "authorizationWhitelist": None,
+        },
+    ),
+)
+
+TLS_KEYS = (
+    ConfigKey(
+        "tls.server.mode",
+        ConfigType.CHOICE,
+        "permissive",
+        ("disabled", "permissive", "enforcing"),
+    ),
+    *keys_of(
+        ConfigType.BOOLEAN,
+        {
+            "tls.enable": False,
+            "tls.test.mode.enable": True,
+            "tls.server.authClient": False,
+            "tls.client.authServer": False,
+        },
+    ),
+    *keys_of(
+        ConfigType.TEXT,
+        {
+            "tls.config.file": "/etc/rocketmq/tls.properties",
+            "tls.server.need.client.auth": "none",
+            "tls.server.keyPath": None,
+            "tls.server.keyPassword": None,
+            "tls.server.certPath": None,
+            "tls.server.trustCertPath": None,
+            "tls.client.keyPath": None,
+            "tls.client.keyPassword": None,
+            "tls.client.certPath": None,
+            "tls.client.trustCertPath": None,
+            "tls.ciphers": None,
+            "tls.protocols": None,
         },
     ),
 )

@@ -277,3 +277,25 @@ class FakeSlave(FakeBroker):
     def ha_address(self) -> str:
         """Return where slaves connect."""
         return "192.0.2.2:10912"
+
+
+def test_what_a_broker_says_is_signed() -> None:
+    """Where it has credentials, every request to a name server bears them."""
+    setting = Setting()
+    signed: list[str] = []
+
+    def sign(fields: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        signed.append(f"{fields['brokerName']} {bool(body)}")
+        return {**fields, "AccessKey": "inner", "Signature": "x"}
+
+    link = RemoteLink(
+        *(("ns.example", 9876), setting.broker, setting.timers),
+        *(setting.network.reach, RegistrarOptions()),
+        sign=sign,
+    )
+    setting.registrar.links = [link]
+    setting.registrar.start()
+    setting.run()
+    assert link.is_registered
+    setting.registrar.stop()
+    assert signed == ["a True", "a False"]

@@ -11,6 +11,7 @@ from logstore.segments.rocketmq.index.index_file import IndexFile, IndexSizes
 from logstore.segments.rocketmq.index.index_keys import index_hashes
 from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
+from logstore.segments.rocketmq.tables.access import AccessTable
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilterTable
 from logstore.segments.rocketmq.tables.consumer_offsets import LightConsumerOffsetTable
 from logstore.segments.rocketmq.tables.delay_offsets import DelayOffsetTable
@@ -25,6 +26,7 @@ from tests.segments.rocketmq.golden_case import golden_cases
 DIRECTORY = "/store/config"
 PATH = f"{DIRECTORY}/file"
 KINDS: tuple[type[JsonTable], ...] = (
+    AccessTable,
     TopicTable,
     SubscriptionGroupTable,
     LightConsumerOffsetTable,
@@ -33,6 +35,10 @@ KINDS: tuple[type[JsonTable], ...] = (
 )
 TABLES = {kind.file_name: kind for kind in KINDS}
 TABLES["consumerOffset.json"] = LightConsumerOffsetTable
+#: a table that no real broker writes
+AUTH = b"""{"acls":[{"policies":[{"entries":[{"actions":["Pub","Sub"],"decision":"Allow",
+"resource":"Topic:t*","sourceIps":["10.0.0.0/8"]}],"policyType":"Custom"}],"subject":"User:a"}],
+"users":[{"password":"p","userStatus":"enable","userType":"Super","username":"a"}]}"""
 
 
 @cache
@@ -113,6 +119,7 @@ def test_fuzz_of_checkpoints() -> None:
 def test_fuzz_of_tables() -> None:
     """A damaged table is refused with an error that names it, or reads again as it was written."""
     files = [(name, data) for name, data in golden_files("config/*.json") if name in TABLES]
+    files += [("auth.json", AUTH)] * 5
     assert {name for name, _ in files} >= set(TABLES) - {"lmqConsumerOffset.json"}
     for seed, chance in rounds(parts=12):
         name, data = chance.choice(files)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.proxy.clients import Transaction
 from logstore.compat.rocketmq.proxy.codes import Code
-from logstore.compat.rocketmq.proxy.failures import ProxyError, status
+from logstore.compat.rocketmq.proxy.failures import ProxyError, StreamEndedError, status
 from logstore.compat.rocketmq.proxy.received_messages import message_for_client
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.rocketmq.wire.codes import RequestCode
@@ -29,8 +29,14 @@ def take(proxy: Proxy, caller: Caller, tell: Callable[[Any], None], command: Any
 
     Raises:
         ProxyError: its settings are none.
+        StreamEndedError: it may not ask for that, and has been told so.
 
     """
+    try:
+        proxy.check(caller, command)
+    except ProxyError as error:
+        tell(MESSAGES["TelemetryCommand"](status=status(error.code, str(error))))
+        raise StreamEndedError(str(error)) from error
     client = proxy.client(caller)
     if command.WhichOneof("command") != "settings":
         _log.info("%s: %s", client.client_id, command.WhichOneof("command"))

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from logstore.compat.certificates import KeyAndCertificate
-from logstore.compat.kafka.security.cipher_suites import openssl_name
+from logstore.compat.cipher_suites import openssl_name
 from logstore.compat.kafka.security.listener_settings import ListenerSettings
 from logstore.compat.kafka.security.tls_settings import tls_context
 from logstore.compat.tls import TlsServer

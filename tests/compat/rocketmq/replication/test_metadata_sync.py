@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from logstore.compat.rocketmq.auth.settings import LOCAL_PROVIDERS
 from logstore.compat.rocketmq.connection import RemotingConnection
 from logstore.compat.rocketmq.replication.slave_role import SlaveRole
 from logstore.compat.rocketmq.wire.codes import RequestCode
@@ -157,3 +158,21 @@ def test_consumers_go_on_at_a_slave() -> None:
         {"consumerGroup": "g", "topic": "orders", "queueId": 0},
     )
     assert (answer.fields or {})["offset"] == "3", answer
+
+
+@pytest.mark.parametrize("password", ["inner-pw", "wrong"])
+def test_a_master_that_asks_who_it_is(password: str) -> None:
+    """A slave signs as the inner client; what it is not told it does not take for empty."""
+    inner = {
+        **LOCAL_PROVIDERS,
+        "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"inner-pw"}',
+    }
+    own = {
+        key: value.replace("inner-pw", password) for key, value in inner.items() if "inner" in key
+    }
+    pair = Pair({**inner, "authenticationEnabled": "true", "authorizationEnabled": "true"}, own)
+    pair.master.store.topic_table.put(TopicConfig("made", 3, 2))
+    pair.connect()
+    is_known = pair.slave.store.topic_table.get("made") == TopicConfig("made", 3, 2)
+    assert is_known == (password == "inner-pw")  # noqa: S105 - it is no secret
+    assert pair.slave.store.topic_table.topics

@@ -1,0 +1,18 @@
+"""AUTH_CREATE_USER: an administrator makes a user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logstore.compat.rocketmq.auth.user_changes import create_user
+
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.broker import Broker
+    from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.wire.remoting import Command, Response
+
+
+def handle(broker: Broker, channel: Channel, request: Command) -> Response:
+    """Serve one request."""
+    del channel
+    return create_user(broker.access, request)

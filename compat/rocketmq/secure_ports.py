@@ -1,0 +1,95 @@
+"""
+TLS at the ports of a name server or broker: ``tls.server.mode``.
+
+A peer who speaks TLS begins with a byte that begins no frame. The connection that finds it ends,
+and leaves him to another one with TLS around it; so plain ones cost nothing, and nothing of TLS is
+loaded before somebody speaks it. That is what ``permissive`` does, Java's default as well.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from logstore.segments.rocketmq.settings.java_config import ConfigError
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Connection
+    from logstore.compat.rocketmq.connection import Channel, RemotingConnection
+    from logstore.compat.tls import TlsServer
+
+_log = logging.getLogger(__name__)
+#: the type of a TLS record with a handshake in it
+_HANDSHAKE = b"\x16"
+_MODE = "tls.server.mode"
+DISABLED, PERMISSIVE, ENFORCING = "disabled", "permissive", "enforcing"
+
+
+class RemotingTls:
+    """What all connections of one service share that may speak TLS, or must."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        connect: Callable[[str, int], RemotingConnection],
+        *,
+        is_enforced: bool,
+    ) -> None:
+        self._settings = settings
+        self._connect = connect
+        self._is_enforced = is_enforced
+        self._server: TlsServer | None = None
+        if is_enforced:
+            self._server = self._made()
+
+    @classmethod
+    def of(
+        cls, settings: Mapping[str, str], connect: Callable[[str, int], RemotingConnection]
+    ) -> RemotingTls | None:
+        """
+        Return what the settings say, None where nobody may speak TLS; `connect` makes connections.
+
+        Raises:
+            ConfigError: everybody must, and there is no certificate for it.
+
+        """
+        mode = mode_of(settings)
+        return None if mode == DISABLED else cls(settings, connect, is_enforced=mode == ENFORCING)
+
+    def meet(self, connection: RemotingConnection) -> None:
+        """Let the peer of a new connection speak TLS."""
+        connection.tls = self
+        if self._is_enforced:
+            connection.refuse_plain()
+
+    def heir(self, channel: Channel, data: bytes) -> Connection | None:
+        """Return who goes on with a peer whose first bytes are `data`, if he begins with TLS."""
+        if not data.startswith(_HANDSHAKE):
+            return None
+        try:
+            if self._server is None:
+                self._server = self._made()
+        except ConfigError as error:
+            _log.error("no TLS with %s: %s", channel.address, error)
+            return None
+        secure = self._server.wrap(self._connect(channel.host, channel.port))
+        while data:
+            target = secure.writable()
+            count = min(len(target), len(data))
+            target[:count] = data[:count]
+            secure.received(count)
+            data = data[count:]
+        return secure
+
+    def _made(self) -> TlsServer:
+        from logstore.compat.rocketmq.tls_settings import tls_context
+        from logstore.compat.tls import TlsServer
+
+        return TlsServer(tls_context(self._settings))
+
+
+def mode_of(settings: Mapping[str, str]) -> str:
+    """Return who speaks TLS; Java takes a mode that it does not know for permissive."""
+    mode = settings.get(_MODE, PERMISSIVE).strip().lower()
+    return mode if mode in (DISABLED, ENFORCING) else PERMISSIVE

@@ -1,0 +1,200 @@
+"""
+Who may do what: ``config/auth.json``, a file of our own.
+
+A real broker keeps the same in two RocksDB directories beside it, ``users`` and ``acls``, which are
+not read here. What stands in the file are the values that it tells its administrators: ``UserInfo``
+and ``AclInfo``, as in the answers to AUTH_LIST_USER and AUTH_LIST_ACL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from logstore.host import Host
+from logstore.segments.rocketmq.settings.release import Release
+from logstore.segments.rocketmq.tables.json_fields import as_list, as_object, as_text
+from logstore.segments.rocketmq.tables.json_table import JsonTable
+
+#: kinds of users: one may do everything, one what policies say
+SUPER, NORMAL = "Super", "Normal"
+ENABLED, DISABLED = "enable", "disable"
+#: what is looked at first, and what where nothing of it fits
+CUSTOM, DEFAULT = "Custom", "Default"
+ALLOW, DENY = "Allow", "Deny"
+
+
+@attrs.frozen
+class User:
+    """Somebody who signs with a password."""
+
+    username: str
+    password: str
+    user_type: str = NORMAL
+    user_status: str = ENABLED
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields by Java's names."""
+        return {
+            "password": self.password,
+            "userStatus": self.user_status,
+            "userType": self.user_type,
+            "username": self.username,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[Any, Any]) -> User:
+        """Return the user of these fields. Raises JsonTypeError."""
+        names = ("username", "password", "userType", "userStatus")
+        return cls(*(as_text(fields.get(name)) for name in names))
+
+
+@attrs.frozen
+class PolicyEntry:
+    """What may or may not be done with the resources of one key, like ``Topic:orders*``."""
+
+    resource: str
+    actions: tuple[str, ...]
+    decision: str
+    #: addresses and networks from which that holds; None is everywhere
+    source_ips: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields by Java's names."""
+        fields: dict[str, Any] = {
+            "actions": list(self.actions),
+            "decision": self.decision,
+            "resource": self.resource,
+        }
+        if self.source_ips is not None:
+            fields["sourceIps"] = list(self.source_ips)
+        return fields
+
+    @classmethod
+    def from_json(cls, fields: Mapping[Any, Any]) -> PolicyEntry:
+        """Return the entry of these fields. Raises JsonTypeError."""
+        ips = fields.get("sourceIps")
+        return cls(
+            as_text(fields.get("resource")),
+            tuple(as_text(action) for action in as_list(fields.get("actions"))),
+            as_text(fields.get("decision")),
+            None if ips is None else tuple(as_text(ip) for ip in as_list(ips)),
+        )
+
+
+@attrs.frozen
+class Policy:
+    """Entries of one type, of which no two have the same resource."""
+
+    policy_type: str
+    entries: tuple[PolicyEntry, ...]
+
+    def updated(self, entries: Iterable[PolicyEntry]) -> Policy:
+        """Return the policy with these entries, in the places of those of the same resource."""
+        found = {entry.resource: entry for entry in self.entries}
+        found.update({entry.resource: entry for entry in entries})
+        return Policy(self.policy_type, tuple(found.values()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields by Java's names."""
+        entries = [entry.to_json() for entry in self.entries]
+        return {"entries": entries, "policyType": self.policy_type}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[Any, Any]) -> Policy:
+        """Return the policy of these fields. Raises JsonTypeError."""
+        entries = as_list(fields.get("entries"))
+        return cls(
+            as_text(fields.get("policyType")),
+            tuple(PolicyEntry.from_json(as_object(entry)) for entry in entries),
+        )
+
+
+@attrs.frozen
+class Acl:
+    """All policies of one subject, like ``User:alice``."""
+
+    subject: str
+    policies: tuple[Policy, ...]
+
+    def policy(self, policy_type: str) -> Policy | None:
+        """Return the policy of that type, if there is one."""
+        return next((one for one in self.policies if one.policy_type == policy_type), None)
+
+    def updated(self, policies: Iterable[Policy]) -> Acl:
+        """Return the rules with these policies, joined with those of the same type."""
+        found = {policy.policy_type: policy for policy in self.policies}
+        for policy in policies:
+            before = found.get(policy.policy_type)
+            found[policy.policy_type] = policy if before is None else before.updated(policy.entries)
+        return Acl(self.subject, tuple(found.values()))
+
+    def without(self, policy_type: str, resource: str) -> Acl:
+        """Return the rules without that resource's entry; a policy without entries is gone."""
+        kept = [
+            attrs.evolve(
+                policy,
+                entries=tuple(
+                    entry
+                    for entry in policy.entries
+                    if policy.policy_type != policy_type or entry.resource != resource
+                ),
+            )
+            for policy in self.policies
+        ]
+        return Acl(self.subject, tuple(policy for policy in kept if policy.entries))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields by Java's names."""
+        return {
+            "policies": [policy.to_json() for policy in self.policies],
+            "subject": self.subject,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[Any, Any]) -> Acl:
+        """Return the rules of these fields. Raises JsonTypeError."""
+        policies = as_list(fields.get("policies"))
+        return cls(
+            as_text(fields.get("subject")),
+            tuple(Policy.from_json(as_object(policy)) for policy in policies),
+        )
+
+
+class AccessTable(JsonTable):
+    """Users by name, and their rules by subject."""
+
+    file_name = "auth.json"
+
+    def __init__(self, host: Host, directory: str, release: Release = Release.V5) -> None:
+        super().__init__(host, directory, release)
+        self.users: dict[str, User] = {}
+        self.acls: dict[str, Acl] = {}
+
+    def to_json(self) -> dict[Any, Any]:
+        """Return the content as the file has it: as a real broker's keys are sorted."""
+        return {
+            "acls": [acl.to_json() for acl in self.sorted_acls()],
+            "users": [user.to_json() for user in self.sorted_users()],
+        }
+
+    def sorted_users(self) -> list[User]:
+        """Return all users in the order of their names' bytes."""
+        return [self.users[name] for name in sorted(self.users, key=_bytes)]
+
+    def sorted_acls(self) -> list[Acl]:
+        """Return all rules in the order of their subjects' bytes."""
+        return [self.acls[subject] for subject in sorted(self.acls, key=_bytes)]
+
+    def take_json(self, content: dict[Any, Any]) -> None:
+        """Replace the content by that of a file, or leave it. Raises JsonTypeError."""
+        users = [User.from_json(as_object(one)) for one in as_list(content.get("users"))]
+        acls = [Acl.from_json(as_object(one)) for one in as_list(content.get("acls"))]
+        self.users = {user.username: user for user in users}
+        self.acls = {acl.subject: acl for acl in acls}
+
+
+def _bytes(key: str) -> bytes:
+    return key.encode("utf-8", "replace")
