@@ -65,8 +65,9 @@ class OtherGroups:
         from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
 
         return ConsumerGroups(
-            self._surroundings, self._cluster, self.consumer_groups, self._classic, self._refusal,
+            self._surroundings, self._cluster, self.consumer_groups, self._classic,
             lambda group_id: group_id in self.share_groups or group_id in self.streams_groups,
+            self._refusal,
         )  # fmt: skip
 
     @cached_property
@@ -76,8 +77,8 @@ class OtherGroups:
 
         assert self._share_cluster is not None, "a coordinator without share groups"
         return ShareGroups(
-            self._surroundings, self._share_cluster(), self.share_groups,
-            lambda group_id: group_id in self._classic or self.get(group_id) is not None,
+            self._surroundings, self._share_cluster(), self.share_groups, self._classic,
+            lambda group_id: self.get(group_id) is not None,
             self._refusal,
         )  # fmt: skip
 

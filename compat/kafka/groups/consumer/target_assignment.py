@@ -52,7 +52,7 @@ def new_target(
         for member_id in spec.member_ids
         if group.targets.get(member_id) != targets[member_id]
     ]
-    return NewTarget(targets, [*changes, records.target_epoch(group.group_id, epoch, now_ms)])
+    return NewTarget(targets, [*changes, records.KIND.assigned_in(group.group_id, epoch, now_ms)])
 
 
 def topic_ids_wanted(

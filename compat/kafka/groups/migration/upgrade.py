@@ -154,7 +154,7 @@ def _records(classic: Group, members: list[ConsumerMember], cluster: Cluster) ->
             records.target(group_id, member.member_id, target)
             for member, target in zip(members, targets, strict=True)
         ),
-        records.target_epoch(group_id, epoch, _TIMESTAMP_MS),
+        records.KIND.assigned_in(group_id, epoch, _TIMESTAMP_MS),
         *(records.current_assignment(group_id, member) for member in members),
     ]
 

@@ -85,7 +85,7 @@ def told(member: StreamsMember, beat: StreamsHeartbeat) -> StreamsMember:
 
 def may_assign(group: StreamsGroup, interval_ms: int, now_ms: int) -> bool:
     """Tell whether so much time has passed since the last target assignment."""
-    last_ms = group.assignment_timestamp_ms
+    last_ms = group.assigned_at_ms
     return last_ms == 0 or interval_ms == 0 or now_ms >= last_ms + interval_ms
 
 

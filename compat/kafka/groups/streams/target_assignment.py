@@ -66,4 +66,4 @@ def new_target(
         for name in members
         if group.targets.get(name) != targets[name]
     ]
-    return NewTarget(targets, [*changes, records.target_epoch(group.group_id, epoch, now_ms)])
+    return NewTarget(targets, [*changes, records.KIND.assigned_in(group.group_id, epoch, now_ms)])

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, bit_field
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.framing import RESPONSE_PREFIX
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import REFUSALS
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message

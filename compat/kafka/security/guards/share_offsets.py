@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.groups.share.broker_cluster import serves_share_groups
 from logstore.compat.kafka.groups.share.messages import (
     AlteredOffsetsPartition,

@@ -52,6 +52,16 @@ class ConsumerRehearsal(Rehearsal):
         """The group, which must exist."""
         return self.groups.consumers.groups[GROUP]
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """All that the group is, and that a restart must not change."""
+        group = self.consumer_group
+        assignor = self.groups.consumers.assignor_of(group)
+        return {
+            "state": group.state, "epoch": group.epoch, "assignment_epoch": group.assignment_epoch,
+            "assignor": assignor, "members": dict(group.members), "targets": dict(group.targets),
+        }  # fmt: skip
+
     def beat(self, member_id: str, epoch: int, /, **changes: Any) -> HeartbeatAnswer:
         """Send a heartbeat that says nothing but that the member lives."""
         beat = ConsumerHeartbeat(GROUP, member_id, epoch, "client", "/127.0.0.1")

@@ -91,7 +91,7 @@ def test_the_assignor_is_what_most_ask_for(assignor: str) -> None:
     stage = ConsumerRehearsal({"t": 3, "u": 3})
     consumers = [stage.consumer(name, "t", "u", server_assignor=assignor) for name in "AB"]
     stage.settle(*consumers)
-    assert stage.consumer_group.described("uniform").assignor == assignor
+    assert stage.groups.consumers.assignor_of(stage.consumer_group) == assignor
     assert (
         sorted(len(one.owned) for one in consumers)
         == {

@@ -336,7 +336,7 @@ def test_who_may_commit_and_fetch() -> None:
     producer = TransactionalProducer(1, 0)
     behind = stage.commit(("t", 1 - index), generation_id=epoch, producer=producer, **fields)
     assert behind == illegal
-    fetch_error = stage.groups.consumers.fetch_error
+    fetch_error = stage.groups.others.fetch_error
     assert fetch_error(GROUP, classic.member_id, epoch) is ErrorCode.ILLEGAL_GENERATION
     assert fetch_error(GROUP, classic.member_id, classic.generation) is ErrorCode.NONE
 

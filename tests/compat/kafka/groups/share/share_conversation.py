@@ -40,7 +40,7 @@ class ShareConversation(GroupConversation, ShareQuestions):
             for batch in partition.batches():
                 for record in decode_records(batch.data):
                     assert record.key is not None
-                    change = records.decoded(record.key, record.value)
+                    change = records.KIND.decoded(record.key, record.value)
                     if change is not None:
                         yield change
 

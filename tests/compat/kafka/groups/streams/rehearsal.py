@@ -85,6 +85,15 @@ class StreamsRehearsal(ConsumerRehearsal):
         """The group, which must exist."""
         return self.groups.streams.groups[GROUP]
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """All that the group is but its topology, and that a restart must not change."""
+        group = self.streams_group
+        return {
+            "state": group.state, "epoch": group.epoch, "assignment_epoch": group.assignment_epoch,
+            "members": dict(group.members), "targets": dict(group.targets),
+        }  # fmt: skip
+
     def live(self, member_id: str, epoch: int, /, **changes: Any) -> HeartbeatAnswer:
         """Send a heartbeat that says nothing but that the member lives."""
         beat = StreamsHeartbeat(GROUP, member_id, epoch, "client", "/127.0.0.1")
