@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -66,8 +66,8 @@ class ModernGroups(ABC, Generic[GroupT, MemberT]):
         """Return within what time members of a group must show a sign of life."""
 
     @abstractmethod
-    def _remove(self, group: GroupT, *gone: MemberT) -> None:
-        """Take members out; the others get what they had with their next heartbeats."""
+    def _epoch_with(self, group: GroupT, left: Mapping[str, MemberT]) -> list[GroupChange]:
+        """Return the records of a group's next epoch, in which only these members are left."""
 
     # coming and going
 
@@ -195,6 +195,15 @@ class ModernGroups(ABC, Generic[GroupT, MemberT]):
             self._timers.start(group_id, member_id, deadline, RETRY_MS, again)
 
     # what the steps are made of
+
+    def _remove(self, group: GroupT, *gone: MemberT) -> None:
+        """Take members out; the others get what they had with their next heartbeats."""
+        group_id, gone_ids = group.group_id, [member.member_id for member in gone]
+        left = {one: member for one, member in group.members.items() if one not in gone_ids}
+        dead = [record for one in gone_ids for record in self._kind.no_member(group_id, one)]
+        self.commit(group, [*dead, *self._epoch_with(group, left)])
+        for one in gone_ids:
+            self._timers.stop_all(group_id, one)
 
     def commit(self, group: GroupT, changes: Sequence[GroupChange]) -> None:
         """

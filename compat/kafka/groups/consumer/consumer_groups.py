@@ -7,7 +7,7 @@ Source: the consumer part of ``GroupMetadataManager``.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
@@ -241,25 +241,24 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
             self._expect_revocation(group.group_id, after)
 
     def _remove(self, group: ConsumerGroup, *gone: ConsumerMember) -> None:
-        members = dict(group.members)
-        changes: list[GroupChange] = []
-        for member in gone:
-            del members[member.member_id]
-            changes += records.KIND.no_member(group.group_id, member.member_id)
-        if self.classic_members.may_downgrade(members.values()):
+        gone_ids = {member.member_id for member in gone}
+        left = {one: member for one, member in group.members.items() if one not in gone_ids}
+        if self.classic_members.may_downgrade(left.values()):
             reason = "the group has become classic, as members have left"
-            self.classic_members.become_classic(group, members, reason)
-            return
-        wanted = {member.subscribed_topic_regex for member in members.values()}
+            self.classic_members.become_classic(group, left, reason)
+        else:
+            super()._remove(group, *gone)
+
+    def _epoch_with(
+        self, group: ConsumerGroup, left: Mapping[str, ConsumerMember]
+    ) -> list[GroupChange]:
+        wanted = {member.subscribed_topic_regex for member in left.values()}
         kept = {regex: one for regex, one in group.regexes.items() if regex in wanted}
-        changes += [
-            records.no_regex(group.group_id, one) for one in group.regexes if one not in kept
+        hashed = metadata_hash(shapes_of(self._cluster, names_wanted(left.values(), kept)))
+        return [
+            *(records.no_regex(group.group_id, one) for one in group.regexes if one not in kept),
+            records.group_epoch(group.group_id, group.epoch + 1, hashed),
         ]
-        hashed = metadata_hash(shapes_of(self._cluster, names_wanted(members.values(), kept)))
-        changes.append(records.group_epoch(group.group_id, group.epoch + 1, hashed))
-        self.commit(group, changes)
-        for member in gone:
-            self._timers.stop_all(group.group_id, member.member_id)
 
 
 def _named(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:

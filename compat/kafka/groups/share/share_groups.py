@@ -6,7 +6,7 @@ Source: the share part of ``GroupMetadataManager`` and ``GroupCoordinatorService
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.cluster import metadata_hash, shapes_of
@@ -139,17 +139,9 @@ class ShareGroups(ModernGroups[ShareGroup, ShareMember]):
     def _session_timeout_ms(self, group_id: str) -> int:
         return self._cluster.share_settings_of(group_id).session_timeout_ms
 
-    def _remove(self, group: ShareGroup, *gone: ShareMember) -> None:
-        left = dict(group.members)
-        changes: list[GroupChange] = []
-        for member in gone:
-            del left[member.member_id]
-            changes += records.KIND.no_member(group.group_id, member.member_id)
+    def _epoch_with(self, group: ShareGroup, left: Mapping[str, ShareMember]) -> list[GroupChange]:
         hashed = metadata_hash(shapes_of(self._cluster, names_wanted(left)))
-        changes.append(records.group_epoch(group.group_id, group.epoch + 1, hashed))
-        self.commit(group, changes)
-        for member in gone:
-            self._timers.stop_all(group.group_id, member.member_id)
+        return [records.group_epoch(group.group_id, group.epoch + 1, hashed)]
 
 
 def check_heartbeat(beat: ShareHeartbeat) -> None:

@@ -7,7 +7,7 @@ Source: the streams part of ``GroupMetadataManager``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -15,6 +15,7 @@ from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.consumer.cluster import Cluster
 from logstore.compat.kafka.groups.consumer.member_timers import Deadline
 from logstore.compat.kafka.groups.group import Group
+from logstore.compat.kafka.groups.group_records import GroupChange
 from logstore.compat.kafka.groups.modern_group import JOINING, LEAVING
 from logstore.compat.kafka.groups.modern_groups import RETRY_MS, ModernGroups
 from logstore.compat.kafka.groups.streams import records
@@ -245,16 +246,15 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         ):  # fmt: skip
             self._expect_revocation(group_id, after)
 
-    def _remove(self, group: StreamsGroup, *gone: StreamsMember) -> None:
-        group_id = group.group_id
-        changes = [one for it in gone for one in records.KIND.no_member(group_id, it.member_id)]
+    def _epoch_with(
+        self, group: StreamsGroup, left: Mapping[str, StreamsMember]
+    ) -> list[GroupChange]:
+        del left
         epoch = records.group_epoch(
-            group_id, group.epoch + 1, group.metadata_hash, group.validated_topology_epoch,
+            group.group_id, group.epoch + 1, group.metadata_hash, group.validated_topology_epoch,
             group.assignment_configs,
         )  # fmt: skip
-        self.commit(group, [*changes, epoch])
-        for member in gone:
-            self._timers.stop_all(group_id, member.member_id)
+        return [epoch]
 
 
 def _statuses(outcome: Outcome, shutdown_member_id: str | None) -> tuple[Status, ...]:
