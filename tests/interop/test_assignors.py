@@ -17,7 +17,7 @@ from logstore.compat.kafka.groups.consumer.assignors.spec import (
     MemberSpec,
 )
 from logstore.compat.kafka.groups.consumer.target_assignment import ASSIGNORS
-from logstore.compat.kafka.groups.modern_group import Target
+from logstore.compat.kafka.groups.modern.group import Target
 from logstore.compat.kafka.groups.share.simple_assignor import assign_simply
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.tools.dev.kafka_peer import VERSION_4, java

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.declared_messages import answered, read_request
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupDescribeRequest,
@@ -21,13 +20,14 @@ from logstore.compat.kafka.groups.consumer.messages import (
     DescribedGroup,
     DescribedMember,
 )
-from logstore.compat.kafka.groups.describing import (
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_consumer_groups
+from logstore.compat.kafka.groups.modern.describing import (
     described_assignment,
     described_groups,
     operations_for,
     refuse_unserved,
 )
-from logstore.compat.kafka.groups.modern_group import NO_TARGET, Target
+from logstore.compat.kafka.groups.modern.group import NO_TARGET, Target
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.declared_messages import answered, read_request
-from logstore.compat.kafka.groups.consumer.hash_order import names_in_order
-from logstore.compat.kafka.groups.describing import (
+from logstore.compat.kafka.groups.modern.describing import (
     described_assignment,
     described_groups,
     operations_for,
     refuse_unserved,
 )
+from logstore.compat.kafka.groups.modern.hash_order import names_in_order
 from logstore.compat.kafka.groups.share.broker_cluster import serves_share_groups
 from logstore.compat.kafka.groups.share.group import ASSIGNOR
 from logstore.compat.kafka.groups.share.member import ShareMember

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.features import STREAMS_VERSION
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_groups
-from logstore.compat.kafka.groups.consumer.hash_order import (
-    members_in_order,
-    members_in_timeline_order,
-)
-from logstore.compat.kafka.groups.describing import (
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_groups
+from logstore.compat.kafka.groups.modern.describing import (
     described_groups,
     operations_for,
     refuse_unserved,
+)
+from logstore.compat.kafka.groups.modern.hash_order import (
+    members_in_order,
+    members_in_timeline_order,
 )
 from logstore.compat.kafka.groups.streams.member import StreamsMember
 from logstore.compat.kafka.groups.streams.messages import (

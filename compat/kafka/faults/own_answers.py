@@ -13,7 +13,7 @@ from logstore.compat.kafka.share_reads import messages as of_reads
 from logstore.compat.kafka.share_state import messages as of_state
 
 if TYPE_CHECKING:
-    from logstore.compat.kafka.groups.messages import DescribeGroupsRequest
+    from logstore.compat.kafka.groups.modern.messages import DescribeGroupsRequest
     from logstore.compat.kafka.registry import RawRequest
     from logstore.segments.kafka.internal_topics.schema import Message
 

@@ -22,9 +22,9 @@ from logstore.compat.kafka.groups.offsets_log import (
 from logstore.compat.kafka.groups.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from logstore.compat.kafka.groups.consumer.cluster import Cluster
     from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
     from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
+    from logstore.compat.kafka.groups.modern.cluster import Cluster
     from logstore.compat.kafka.groups.share.cluster import ShareCluster
     from logstore.compat.kafka.groups.share.group import ShareGroup
     from logstore.compat.kafka.groups.share.share_groups import ShareGroups
@@ -95,7 +95,7 @@ class OtherGroups:
 
     @cached_property
     def _cluster(self) -> Cluster:
-        from logstore.compat.kafka.groups.consumer.cluster import MemoryCluster
+        from logstore.compat.kafka.groups.modern.cluster import MemoryCluster
 
         return self._given_cluster or MemoryCluster()
 

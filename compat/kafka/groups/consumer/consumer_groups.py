@@ -14,7 +14,6 @@ import attrs
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.consumer import records
-from logstore.compat.kafka.groups.consumer.cluster import Cluster, metadata_hash, shapes_of
 from logstore.compat.kafka.groups.consumer.exchange import ConsumerHeartbeat, HeartbeatAnswer
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
 from logstore.compat.kafka.groups.consumer.group_settings import GroupSettings
@@ -25,16 +24,17 @@ from logstore.compat.kafka.groups.consumer.heartbeat import (
     told,
 )
 from logstore.compat.kafka.groups.consumer.member import LEAVING_FOR_A_WHILE, ConsumerMember
-from logstore.compat.kafka.groups.consumer.member_timers import Deadline
 from logstore.compat.kafka.groups.consumer.membership import member_of, static_member
 from logstore.compat.kafka.groups.consumer.request_check import check_heartbeat
 from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Left, MemberIdentity
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.group_records import GroupChange
 from logstore.compat.kafka.groups.migration.classic_members import ClassicMembers
 from logstore.compat.kafka.groups.migration.upgrade import upgraded
-from logstore.compat.kafka.groups.modern_group import JOINING, LEAVING
-from logstore.compat.kafka.groups.modern_groups import ModernGroups
+from logstore.compat.kafka.groups.modern.cluster import Cluster, metadata_hash, shapes_of
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING
+from logstore.compat.kafka.groups.modern.member_timers import Deadline
+from logstore.compat.kafka.groups.modern.modern_groups import ModernGroups
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.schema import NO_ID

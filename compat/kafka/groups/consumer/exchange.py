@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.modern_group import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.group import Target, TopicIdPartition
 
 #: a timeout that a heartbeat does not tell
 UNTOLD_MS = -1

@@ -10,14 +10,11 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import (
-    LEAVING,
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.group import (
     NO_TARGET,
     Applier,
     ModernGroup,
@@ -25,6 +22,9 @@ from logstore.compat.kafka.groups.modern_group import (
     TopicIdPartition,
     partitions_in,
 )
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
+from logstore.compat.kafka.groups.modern.member import LEAVING, MemberState
+from logstore.compat.kafka.groups.modern.records import GroupChange
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember, Target]):

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.states import MemberState
-from logstore.compat.kafka.groups.modern_group import ModernMember, TopicIdPartition
+from logstore.compat.kafka.groups.modern.group import TopicIdPartition
+from logstore.compat.kafka.groups.modern.member import MemberState, ModernMember
 from logstore.segments.kafka.internal_topics.consumer_group import ClassicMemberMetadata
 
 #: the epoch of a static member that will come back, and has its place kept

@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping
 import attrs
 
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember, HeldPartitions
-from logstore.compat.kafka.groups.group_records import (
+from logstore.compat.kafka.groups.modern.group import Target
+from logstore.compat.kafka.groups.modern.records import (
     GroupChange,
     GroupKind,
     of_group,
     of_member,
 )
-from logstore.compat.kafka.groups.modern_group import Target
 from logstore.segments.kafka.internal_topics.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,

@@ -29,17 +29,13 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
 from logstore.compat.kafka.groups.consumer.exchange import UNTOLD_MS
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.consumer.heartbeat import HeartbeatStep
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
-from logstore.compat.kafka.groups.consumer.member_timers import Deadline, MemberTimers
 from logstore.compat.kafka.groups.consumer.membership import Newcomer, replacing, static_member
-from logstore.compat.kafka.groups.consumer.states import MemberState
 from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Join, Joined, Sync, Synced
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.group_records import GroupChange, encoded
 from logstore.compat.kafka.groups.migration.downgrade import downgraded, may_downgrade
 from logstore.compat.kafka.groups.migration.embedded_protocol import (
     assignment_for,
@@ -48,6 +44,10 @@ from logstore.compat.kafka.groups.migration.embedded_protocol import (
 )
 from logstore.compat.kafka.groups.migration.policy import MigrationPolicy
 from logstore.compat.kafka.groups.migration.upgrade import classic_metadata
+from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.member import MemberState
+from logstore.compat.kafka.groups.modern.member_timers import Deadline, MemberTimers
+from logstore.compat.kafka.groups.modern.records import GroupChange, encoded
 from logstore.compat.kafka.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError

@@ -6,7 +6,7 @@ import uuid
 from typing import NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.modern_group import Target
+from logstore.compat.kafka.groups.modern.group import Target
 
 
 class ShareHeartbeat(NamedTuple):

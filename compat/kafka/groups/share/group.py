@@ -8,17 +8,16 @@ from typing import Any
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape
-from logstore.compat.kafka.groups.consumer.states import MemberState
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import (
-    LEAVING,
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.group import (
     NO_TARGET,
     Applier,
     ModernGroup,
     Target,
     partitions_in,
 )
+from logstore.compat.kafka.groups.modern.member import LEAVING, MemberState
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
 from logstore.compat.kafka.groups.share.member import ShareMember
 from logstore.compat.kafka.groups.share.state_partitions import StatePartitions

@@ -20,16 +20,16 @@ from typing import NamedTuple
 import attrs
 
 from logstore.compat.kafka.groups.consumer.assignors.spec import GroupSpec, MemberSpec
-from logstore.compat.kafka.groups.consumer.cluster import (
+from logstore.compat.kafka.groups.modern.cluster import (
     Cluster,
     TopicShape,
     metadata_hash,
     shapes_of,
 )
-from logstore.compat.kafka.groups.consumer.hash_order import names_in_order
-from logstore.compat.kafka.groups.consumer.states import MemberState
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import JOINING, NO_TARGET, Target
+from logstore.compat.kafka.groups.modern.group import NO_TARGET, Target
+from logstore.compat.kafka.groups.modern.hash_order import names_in_order
+from logstore.compat.kafka.groups.modern.member import JOINING, MemberState
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
 from logstore.compat.kafka.groups.share.exchange import ShareHeartbeat
 from logstore.compat.kafka.groups.share.group import ShareGroup, names_wanted

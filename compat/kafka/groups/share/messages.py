@@ -12,7 +12,7 @@ from typing import Annotated
 import attrs
 
 from logstore.compat.kafka.authorized_operations import NOT_ASKED
-from logstore.compat.kafka.groups.messages import (
+from logstore.compat.kafka.groups.modern.messages import (
     DescribedAssignment,
     DescribedGroupHead,
     DescribeGroupsRequest,

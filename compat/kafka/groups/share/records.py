@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from uuid import UUID
 
-from logstore.compat.kafka.groups.consumer.hash_order import numbers_in_order, topics_in_order
-from logstore.compat.kafka.groups.group_records import (
+from logstore.compat.kafka.groups.modern.group import Target
+from logstore.compat.kafka.groups.modern.hash_order import numbers_in_order, topics_in_order
+from logstore.compat.kafka.groups.modern.records import (
     GroupChange,
     GroupKind,
     of_group,
     of_member,
 )
-from logstore.compat.kafka.groups.modern_group import Target
 from logstore.compat.kafka.groups.share.member import ShareMember
 from logstore.compat.kafka.groups.share.state_partitions import (
     PartitionsByTopic,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import metadata_hash, shapes_of
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import JOINING, LEAVING
-from logstore.compat.kafka.groups.modern_groups import ModernGroups
+from logstore.compat.kafka.groups.modern.cluster import metadata_hash, shapes_of
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING
+from logstore.compat.kafka.groups.modern.modern_groups import ModernGroups
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
 from logstore.compat.kafka.groups.share.cluster import ShareCluster
 from logstore.compat.kafka.groups.share.exchange import ShareHeartbeat, ShareHeartbeatAnswer

@@ -8,14 +8,15 @@ from typing import Any
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import (
+from logstore.compat.kafka.groups.modern.cluster import (
     Cluster,
     TopicShape,
     metadata_hash,
     shapes_of,
 )
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import LEAVING, ModernGroup
+from logstore.compat.kafka.groups.modern.group import ModernGroup
+from logstore.compat.kafka.groups.modern.member import LEAVING
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.offset_table import TopicPartition
 from logstore.compat.kafka.groups.offsets_log import GroupRecordError
 from logstore.compat.kafka.groups.streams import records

@@ -19,8 +19,8 @@ from typing import Any
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
-from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.streams import records
 from logstore.compat.kafka.groups.streams.exchange import UNTOLD_MS, Status, StreamsHeartbeat
 from logstore.compat.kafka.groups.streams.group import StreamsGroup

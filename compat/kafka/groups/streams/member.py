@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from logstore.compat.kafka.groups.modern_group import GroupMember
+from logstore.compat.kafka.groups.modern.member import GroupMember
 from logstore.compat.kafka.groups.streams.states import MemberState
 from logstore.compat.kafka.groups.streams.tasks import HeldTasks
 from logstore.segments.kafka.internal_topics.streams_group import Endpoint

@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from logstore.compat.kafka.authorized_operations import NOT_ASKED
-from logstore.compat.kafka.groups.messages import DescribedGroupHead, DescribeGroupsRequest
+from logstore.compat.kafka.groups.modern.messages import DescribedGroupHead, DescribeGroupsRequest
 from logstore.segments.kafka.internal_topics.schema import Int8, Int16, Int32, Int64, Message
 from logstore.segments.kafka.internal_topics.streams_group import (
     Endpoint,

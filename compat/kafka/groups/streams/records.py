@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from logstore.compat.kafka.groups.group_records import (
+from logstore.compat.kafka.groups.modern.records import (
     GroupChange,
     GroupKind,
     of_group,

@@ -12,12 +12,12 @@ from functools import partial
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.commit import Commit
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
-from logstore.compat.kafka.groups.consumer.member_timers import Deadline
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import JOINING, LEAVING
-from logstore.compat.kafka.groups.modern_groups import RETRY_MS, ModernGroups
+from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING
+from logstore.compat.kafka.groups.modern.member_timers import Deadline
+from logstore.compat.kafka.groups.modern.modern_groups import RETRY_MS, ModernGroups
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.streams import records
 from logstore.compat.kafka.groups.streams.creation_errors import CreationErrors
 from logstore.compat.kafka.groups.streams.endpoints import endpoints_of

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.hash_order import (
+from logstore.compat.kafka.groups.modern.hash_order import (
     members_in_order,
     members_in_timeline_order,
 )
-from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.streams import records
 from logstore.compat.kafka.groups.streams.assignors.spec import (
     GroupSpec,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from logstore.compat.kafka.authorized_operations import NOT_ASKED
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -14,6 +13,7 @@ from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatResponse,
     DescribedGroup,
 )
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_consumer_groups
 from logstore.compat.kafka.security.guards.own_messages import DescribeGuard, HeartbeatGuard
 
 

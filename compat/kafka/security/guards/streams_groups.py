@@ -16,7 +16,7 @@ import attrs
 from logstore.compat.kafka.apis.api_88_streams_group_heartbeat import flaw_of_names, serve
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.features import STREAMS_VERSION
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_groups
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_groups
 from logstore.compat.kafka.groups.streams.messages import (
     DescribedGroup,
     DescribedSubtopology,

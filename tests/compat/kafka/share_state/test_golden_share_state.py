@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape, metadata_hash
-from logstore.compat.kafka.groups.group_records import encoded
+from logstore.compat.kafka.groups.modern.cluster import TopicShape, metadata_hash
+from logstore.compat.kafka.groups.modern.records import encoded
 from logstore.compat.kafka.groups.share import records as group_records
 from logstore.compat.kafka.groups.share.group import ShareGroup
 from logstore.compat.kafka.share_state import records

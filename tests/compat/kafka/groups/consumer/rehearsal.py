@@ -10,12 +10,13 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.config import GroupConfig
-from logstore.compat.kafka.groups.consumer.cluster import MemoryCluster, TopicShape
 from logstore.compat.kafka.groups.consumer.exchange import ConsumerHeartbeat, HeartbeatAnswer
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 from logstore.compat.kafka.groups.memory_offsets_log import MemoryOffsetsLog
-from logstore.compat.kafka.groups.modern_group import JOINING, TopicIdPartition
+from logstore.compat.kafka.groups.modern.cluster import MemoryCluster, TopicShape
+from logstore.compat.kafka.groups.modern.group import TopicIdPartition
+from logstore.compat.kafka.groups.modern.member import JOINING
 from tests.compat.kafka.groups.rehearsal import GROUP, Rehearsal
 
 SESSION_MS = 45_000

@@ -11,8 +11,9 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
-from logstore.compat.kafka.groups.group_records import encoded
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
+from logstore.compat.kafka.groups.modern.member import MemberState
+from logstore.compat.kafka.groups.modern.records import encoded
 from logstore.compat.kafka.groups.offsets_log import GroupRecord, GroupRecordError
 from logstore.segments.kafka.internal_topics.consumer_group import EpochTopicPartitions
 from tests.compat.kafka.groups.consumer.rehearsal import (

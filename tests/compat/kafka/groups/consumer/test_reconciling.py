@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
+from logstore.compat.kafka.groups.modern.member import MemberState
 from tests.compat.kafka.groups.consumer.rehearsal import (
     REBALANCE_MS,
     SESSION_MS,

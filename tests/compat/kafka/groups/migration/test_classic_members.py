@@ -9,10 +9,11 @@ import pytest
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.records import member_metadata
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
 from logstore.compat.kafka.groups.exchange import GroupProtocol, Synced
-from logstore.compat.kafka.groups.group_records import GroupChange
 from logstore.compat.kafka.groups.migration.policy import MigrationPolicy
+from logstore.compat.kafka.groups.modern.member import MemberState
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.offsets_log import TransactionalProducer
 from logstore.segments.kafka.internal_topics.codec import decode_version
 from logstore.segments.kafka.internal_topics.consumer_group import ClassicMemberMetadata

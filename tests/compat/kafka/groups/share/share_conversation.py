@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 
-from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
 from logstore.compat.kafka.groups.share.group import ShareGroup
 from logstore.compat.kafka.groups.share.messages import ShareGroupHeartbeatResponse

@@ -9,7 +9,7 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.memory_offsets_log import MemoryOffsetsLog
-from logstore.compat.kafka.groups.modern_group import JOINING
+from logstore.compat.kafka.groups.modern.member import JOINING
 from logstore.compat.kafka.groups.streams.exchange import HeartbeatAnswer, StreamsHeartbeat
 from logstore.compat.kafka.groups.streams.group import StreamsGroup
 from logstore.compat.kafka.groups.streams.states import StatusCode

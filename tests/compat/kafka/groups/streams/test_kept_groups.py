@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.group_records import encoded
+from logstore.compat.kafka.groups.modern.records import encoded
 from logstore.compat.kafka.groups.offsets_log import GroupRecord, GroupRecordError
 from logstore.compat.kafka.groups.streams import records
 from logstore.compat.kafka.groups.streams.tasks import HeldTasks

@@ -12,22 +12,15 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any, Generic, Self, TypeVar
-
-import attrs
+from typing import Any, Generic, TypeVar
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.states import MemberState
 from logstore.compat.kafka.groups.exchange import ListedGroup
-from logstore.compat.kafka.groups.group_records import GroupChange, GroupKind, encoded
+from logstore.compat.kafka.groups.modern.member import GroupMember
+from logstore.compat.kafka.groups.modern.records import GroupChange, GroupKind, encoded
 from logstore.compat.kafka.groups.offsets_log import GroupRecord
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.consumer_group import TopicPartition
-
-#: the epoch of those who join or come back
-JOINING = 0
-#: the epoch of those who leave for good
-LEAVING = -1
 
 #: a topic's id and the number of one of its partitions
 TopicIdPartition = tuple[uuid.UUID, int]
@@ -40,50 +33,6 @@ FIRST_EPOCH = 1
 
 #: takes in the key and the value of a record
 Applier = Callable[[Any, Any], None]
-
-
-@attrs.frozen
-class GroupMember:
-    """A member as it is after the records that were applied; a change is a new one."""
-
-    member_id: str
-    member_epoch: int = JOINING
-    previous_member_epoch: int = -1
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    #: within which it must give back what others shall have
-    rebalance_timeout_ms: int = -1
-
-    @property
-    def is_giving_back(self) -> bool:
-        """Tell whether it was told to give something back and has not done so."""
-        return False
-
-    @property
-    def stale_epoch_error(self) -> ErrorCode:
-        """What it is told if it speaks of offsets in another epoch than its own."""
-        return ErrorCode.STALE_MEMBER_EPOCH
-
-    def in_epoch(self, epoch: int) -> Self:
-        """Return it in another epoch, the one before noted."""
-        return attrs.evolve(self, member_epoch=epoch, previous_member_epoch=self.member_epoch)
-
-
-@attrs.frozen
-class ModernMember(GroupMember):
-    """
-    A member that is given partitions of topics.
-
-    Source: ``ModernGroupMember``.
-    """
-
-    state: MemberState = MemberState.STABLE
-    subscribed_topic_names: frozenset[str] = frozenset()
-
-    def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Tell whether it has come as far as the target assignment."""
-        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
 
 MemberT = TypeVar("MemberT", bound=GroupMember)

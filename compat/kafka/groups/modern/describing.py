@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, NOT_ASKED, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.messages import (
+from logstore.compat.kafka.groups.modern.messages import (
     DescribedAssignment,
     DescribedGroupHead,
     DescribedPartitions,

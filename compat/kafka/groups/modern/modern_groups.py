@@ -15,10 +15,11 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.member_timers import Deadline, MemberTimers
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.group_records import GroupChange, GroupKind, encoded
-from logstore.compat.kafka.groups.modern_group import GroupMember, ModernGroup
+from logstore.compat.kafka.groups.modern.group import ModernGroup
+from logstore.compat.kafka.groups.modern.member import GroupMember
+from logstore.compat.kafka.groups.modern.member_timers import Deadline, MemberTimers
+from logstore.compat.kafka.groups.modern.records import GroupChange, GroupKind, encoded
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
