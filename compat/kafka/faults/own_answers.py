@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 #: code and message of a failure, as the fields of an answer
 Error = Mapping[str, Any]
-_NO_MEMBER: Mapping[str, Any] = {
-    "member_id": None, "member_epoch": 0, "heartbeat_interval_ms": 0, "assignment": None,
-}  # fmt: skip
 
 
 def _whole(response: type[Any], **rest: Any) -> Callable[[RawRequest, Error], Message]:
@@ -84,12 +81,12 @@ def _changes(asked_as: type[Any]) -> Callable[[RawRequest, Error], Message]:
 
 #: who fails a request of an API, by its key
 OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
-    68: _whole(of_consumers.ConsumerGroupHeartbeatResponse, **_NO_MEMBER),
+    68: _whole(of_consumers.ConsumerGroupHeartbeatResponse),
     69: _described(
         of_consumers.ConsumerGroupDescribeRequest, of_consumers.ConsumerGroupDescribeResponse,
         of_consumers.DescribedGroup,
     ),
-    76: _whole(of_shares.ShareGroupHeartbeatResponse, **_NO_MEMBER),
+    76: _whole(of_shares.ShareGroupHeartbeatResponse),
     77: _described(
         of_shares.ShareGroupDescribeRequest, of_shares.ShareGroupDescribeResponse,
         of_shares.DescribedGroup,

@@ -23,17 +23,17 @@ class HeartbeatAssignment(Message):
 
 @attrs.frozen(kw_only=True)
 class HeartbeatResponse(Message):
-    """Where a member stands that is given partitions."""
+    """Where a member stands that is given partitions; the defaults are those of nobody."""
 
     FLEXIBLE_FROM = 0
 
     throttle_time_ms: Int32 = 0
     error_code: Int16
-    error_message: str | None
-    member_id: str | None
-    member_epoch: Int32
-    heartbeat_interval_ms: Int32
-    assignment: HeartbeatAssignment | None
+    error_message: str | None = None
+    member_id: str | None = None
+    member_epoch: Int32 = 0
+    heartbeat_interval_ms: Int32 = 0
+    assignment: HeartbeatAssignment | None = None
 
 
 @attrs.frozen(kw_only=True)
