@@ -59,9 +59,13 @@ class ConsumerRehearsal(Rehearsal):
         group = self.consumer_group
         assignor = self.groups.consumers.assignor_of(group)
         return {
-            "state": group.state, "epoch": group.epoch, "assignment_epoch": group.assignment_epoch,
-            "assignor": assignor, "members": dict(group.members), "targets": dict(group.targets),
-        }  # fmt: skip
+            "state": group.state,
+            "epoch": group.epoch,
+            "assignment_epoch": group.assignment_epoch,
+            "assignor": assignor,
+            "members": list(group.members.values()),
+            "targets": dict(group.targets),
+        }
 
     def beat(self, member_id: str, epoch: int, /, **changes: Any) -> HeartbeatAnswer:
         """Send a heartbeat that says nothing but that the member lives."""

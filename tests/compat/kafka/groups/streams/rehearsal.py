@@ -90,9 +90,12 @@ class StreamsRehearsal(ConsumerRehearsal):
         """All that the group is but its topology, and that a restart must not change."""
         group = self.streams_group
         return {
-            "state": group.state, "epoch": group.epoch, "assignment_epoch": group.assignment_epoch,
-            "members": dict(group.members), "targets": dict(group.targets),
-        }  # fmt: skip
+            "state": group.state,
+            "epoch": group.epoch,
+            "assignment_epoch": group.assignment_epoch,
+            "members": list(group.members.values()),
+            "targets": dict(group.targets),
+        }
 
     def live(self, member_id: str, epoch: int, /, **changes: Any) -> HeartbeatAnswer:
         """Send a heartbeat that says nothing but that the member lives."""
