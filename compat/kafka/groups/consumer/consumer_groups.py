@@ -23,7 +23,7 @@ from logstore.compat.kafka.groups.consumer.heartbeat import (
     Outcome,
     told,
 )
-from logstore.compat.kafka.groups.consumer.member import LEAVING_FOR_A_WHILE, ConsumerMember
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.membership import member_of, static_member
 from logstore.compat.kafka.groups.consumer.request_check import check_heartbeat
 from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Left, MemberIdentity
@@ -31,7 +31,7 @@ from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.migration.classic_members import ClassicMembers
 from logstore.compat.kafka.groups.migration.upgrade import upgraded
 from logstore.compat.kafka.groups.modern.cluster import Cluster, metadata_hash, shapes_of
-from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING, LEAVING_FOR_A_WHILE
 from logstore.compat.kafka.groups.modern.member_timers import Deadline
 from logstore.compat.kafka.groups.modern.modern_groups import ModernGroups
 from logstore.compat.kafka.groups.modern.records import GroupChange

@@ -12,9 +12,6 @@ from logstore.compat.kafka.groups.modern.group import TopicIdPartition
 from logstore.compat.kafka.groups.modern.member import MemberState, ModernMember
 from logstore.segments.kafka.internal_topics.consumer_group import ClassicMemberMetadata
 
-#: the epoch of a static member that will come back, and has its place kept
-LEAVING_FOR_A_WHILE = -2
-
 #: partitions by topic id, each with the epoch in which it was given
 HeldPartitions = Mapping[uuid.UUID, Mapping[int, int]]
 

@@ -25,8 +25,8 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
 from logstore.compat.kafka.groups.consumer.exchange import ConsumerHeartbeat
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
-from logstore.compat.kafka.groups.consumer.member import LEAVING_FOR_A_WHILE, ConsumerMember
-from logstore.compat.kafka.groups.modern.member import JOINING
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING_FOR_A_WHILE
 from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.refused_request import RefusedRequestError
 

@@ -13,11 +13,11 @@ import attrs
 
 from logstore.compat.kafka.groups.consumer import records
 from logstore.compat.kafka.groups.consumer.assignors.range_assignor import assign_ranges
-from logstore.compat.kafka.groups.consumer.assignors.spec import Assignor, GroupSpec, MemberSpec
 from logstore.compat.kafka.groups.consumer.assignors.uniform_assignor import assign_uniformly
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
+from logstore.compat.kafka.groups.modern.assignor_spec import Assignor, GroupSpec, MemberSpec
 from logstore.compat.kafka.groups.modern.cluster import Cluster, shapes_of
 from logstore.compat.kafka.groups.modern.group import NO_TARGET, Target
 from logstore.compat.kafka.groups.modern.records import GroupChange

@@ -9,6 +9,7 @@ where               what
 ``modern_groups``   the groups of a kind: loaded, written, and members removed whose time is up
 ``records``         what they are made of in ``__consumer_offsets``
 ``cluster``         the topics and settings that they look at
+``assignor_spec``   what those are asked who assign partitions
 ``describing``      how administrators see them
 ==================  ===============================================================================
 

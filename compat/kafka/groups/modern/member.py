@@ -13,6 +13,8 @@ from logstore.compat.kafka.error_codes import ErrorCode
 JOINING = 0
 #: the epoch of those who leave for good
 LEAVING = -1
+#: the epoch of a static member that will come back, and has its place kept
+LEAVING_FOR_A_WHILE = -2
 
 
 class MemberState(IntEnum):

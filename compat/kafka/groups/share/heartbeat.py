@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.assignors.spec import GroupSpec, MemberSpec
+from logstore.compat.kafka.groups.modern.assignor_spec import GroupSpec, MemberSpec
 from logstore.compat.kafka.groups.modern.cluster import (
     Cluster,
     TopicShape,

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from logstore.compat.kafka.groups.consumer.assignors.spec import Assignment, GroupSpec
+from logstore.compat.kafka.groups.modern.assignor_spec import Assignment, GroupSpec
 from logstore.compat.kafka.groups.modern.group import Target, TopicIdPartition
 from logstore.compat.kafka.groups.modern.hash_order import (
     HashTable,

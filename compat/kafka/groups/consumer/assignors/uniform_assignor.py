@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 
 from logstore.compat.kafka.groups.consumer.assignors.balanced_topics import assign_unlike_members
-from logstore.compat.kafka.groups.consumer.assignors.spec import Assignment, GroupSpec
+from logstore.compat.kafka.groups.modern.assignor_spec import Assignment, GroupSpec
 from logstore.compat.kafka.groups.modern.group import Target, TopicIdPartition
 from logstore.compat.kafka.groups.modern.hash_order import (
     partitions_in_order,
