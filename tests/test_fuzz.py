@@ -240,7 +240,7 @@ def read_share_state(data: bytes) -> object:
 
 def read_share_group(data: bytes) -> object:
     """Read a record, and let a group take it in."""
-    change = share_groups.decoded(*cut_in_two(data))
+    change = share_groups.KIND.decoded(*cut_in_two(data))
     if change is not None:
         ShareGroup("readers", lambda: 0).apply(change)
     return change

@@ -16,8 +16,8 @@ import attrs
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.committed_offsets import CommittedOffsets
 from logstore.compat.kafka.groups.config import GroupConfig
-from logstore.compat.kafka.groups.consumer.broker_cluster import BrokerCluster
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+from logstore.compat.kafka.groups.modern.broker_cluster import BrokerCluster
 from logstore.compat.kafka.groups.offset_table import OffsetTable, TopicPartition
 from logstore.compat.kafka.groups.offsets_log import (
     CommittedOffset,

@@ -313,8 +313,8 @@ class Broker:
         return self._groups
 
     def _open_groups(self) -> GroupCoordinator:
-        from logstore.compat.kafka.groups.consumer.broker_cluster import BrokerCluster
         from logstore.compat.kafka.groups.coordinator import GroupCoordinator
+        from logstore.compat.kafka.groups.modern.broker_cluster import BrokerCluster
         from logstore.compat.kafka.groups.topic import GroupsTopic
 
         cluster = BrokerCluster(self.store, self.dynamic_config)

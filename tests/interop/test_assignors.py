@@ -11,13 +11,13 @@ from pathlib import Path
 import attrs
 import pytest
 
-from logstore.compat.kafka.groups.consumer.assignors.spec import (
+from logstore.compat.kafka.groups.consumer.target_assignment import ASSIGNORS
+from logstore.compat.kafka.groups.modern.assignor_spec import (
     Assignment,
     GroupSpec,
     MemberSpec,
 )
-from logstore.compat.kafka.groups.consumer.target_assignment import ASSIGNORS
-from logstore.compat.kafka.groups.modern_group import Target
+from logstore.compat.kafka.groups.modern.group import Target
 from logstore.compat.kafka.groups.share.simple_assignor import assign_simply
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.tools.dev.kafka_peer import VERSION_4, java

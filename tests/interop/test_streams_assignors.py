@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.groups.streams.assignors.spec import (
     Assignment,
     GroupSpec,

@@ -18,16 +18,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
 from logstore.compat.kafka.groups.consumer.exchange import ConsumerHeartbeat, HeartbeatAnswer
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    HeartbeatAssignment,
-    answered,
-    read_request,
 )
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_consumer_groups
+from logstore.compat.kafka.groups.modern.messages import HeartbeatAssignment
 from logstore.segments.kafka.internal_topics.consumer_group import TopicPartition
 
 if TYPE_CHECKING:

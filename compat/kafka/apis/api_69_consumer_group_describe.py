@@ -12,22 +12,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, NOT_ASKED, bit_field
-from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
-from logstore.compat.kafka.groups.consumer.described_assignment import described_assignment
-from logstore.compat.kafka.groups.consumer.exchange import (
-    DescribedConsumerGroup,
-    DescribedConsumerMember,
-)
+from logstore.compat.kafka.declared_messages import answered, read_request
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
     DescribedMember,
-    answered,
-    read_request,
 )
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_consumer_groups
+from logstore.compat.kafka.groups.modern.describing import (
+    described_assignment,
+    described_groups,
+    operations_for,
+    refuse_unserved,
+)
+from logstore.compat.kafka.groups.modern.group import NO_TARGET, Target
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
@@ -36,46 +36,35 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.registry import RawRequest
 
 _CLASSIC, _CONSUMER = 0, 1
-_OPERATIONS = bit_field(GROUP_OPERATIONS)
 
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Return groups as they stand."""
     del client
     asked = read_request(ConsumerGroupDescribeRequest, request)
-    has_operations = bool(asked.include_authorized_operations)
-    groups = tuple(
-        _group(broker, _described(broker, group_id), has_operations=has_operations)
-        for group_id in asked.group_ids
-    )
+
+    def describe(group_id: str) -> DescribedGroup:
+        if not serves_consumer_groups(broker):
+            refuse_unserved()
+        group = broker.groups.consumers.described(group_id)
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=group.state.value,
+            group_epoch=group.epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor_name=broker.groups.consumers.assignor_of(group),
+            members=tuple(
+                _member(broker, member, group.targets.get(member.member_id, NO_TARGET))
+                for member in group.members.values()
+            ),
+            authorized_operations=operations_for(asked),
+        )
+
+    groups = described_groups(asked, DescribedGroup, describe)
     return answered(ConsumerGroupDescribeResponse(groups=groups), request)
 
 
-def _described(broker: Broker, group_id: str) -> DescribedConsumerGroup:
-    if not serves_consumer_groups(broker):
-        return DescribedConsumerGroup(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    return broker.groups.consumers.describe(group_id)
-
-
-def _group(
-    broker: Broker, group: DescribedConsumerGroup, *, has_operations: bool
-) -> DescribedGroup:
-    is_there = group.error_code is ErrorCode.NONE
-    return DescribedGroup(
-        error_code=group.error_code,
-        error_message=group.error_message,
-        group_id=group.group_id,
-        group_state=group.state.value if is_there else "",
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        assignor_name=group.assignor,
-        members=tuple(_member(broker, one) for one in group.members),
-        authorized_operations=_OPERATIONS if has_operations and is_there else NOT_ASKED,
-    )
-
-
-def _member(broker: Broker, described: DescribedConsumerMember) -> DescribedMember:
-    member = described.member
+def _member(broker: Broker, member: ConsumerMember, target: Target) -> DescribedMember:
     return DescribedMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -86,6 +75,6 @@ def _member(broker: Broker, described: DescribedConsumerMember) -> DescribedMemb
         subscribed_topic_names=tuple(sorted(member.subscribed_topic_names)),
         subscribed_topic_regex=member.subscribed_topic_regex,
         assignment=described_assignment(broker, member.has()),
-        target_assignment=described_assignment(broker, described.target),
+        target_assignment=described_assignment(broker, target),
         member_type=_CLASSIC if member.is_classic else _CONSUMER,
     )

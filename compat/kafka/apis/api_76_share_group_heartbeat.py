@@ -15,12 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.messages import (
-    HeartbeatAssignment,
-    answered,
-    read_request,
-)
+from logstore.compat.kafka.groups.modern.messages import HeartbeatAssignment
 from logstore.compat.kafka.groups.share.broker_cluster import serves_share_groups
 from logstore.compat.kafka.groups.share.exchange import ShareHeartbeat, ShareHeartbeatAnswer
 from logstore.compat.kafka.groups.share.messages import (

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.declared_messages import read_request
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.messages import read_request
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.share_reads.acknowledging import Acknowledged, acknowledge, anything
 from logstore.compat.kafka.share_reads.acquisition import Acquirer

@@ -17,8 +17,8 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.share_reads.acknowledging import Acknowledged, acknowledge, anything
 from logstore.compat.kafka.share_reads.fetch_reply import MOVED, leader_of

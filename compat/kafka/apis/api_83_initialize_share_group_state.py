@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.share_state.messages import (
     InitializeShareGroupStateRequest,
     StateToBegin,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
 from logstore.compat.kafka.share_state.messages import (
     PartitionState,
     ReadShareGroupStateRequest,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.share_state.messages import StateToWrite, WriteShareGroupStateRequest
 from logstore.compat.kafka.share_state.partition_answers import change_each
 from logstore.compat.kafka.share_state.persister import Outcome, SharePartitionKey

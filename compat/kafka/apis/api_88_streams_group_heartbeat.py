@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.features import STREAMS_VERSION
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_groups
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_groups
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.groups.streams.exchange import (
     EndpointPartitions,
     HeartbeatAnswer,

@@ -13,16 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, NOT_ASKED, bit_field
-from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.features import STREAMS_VERSION
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_groups
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
-from logstore.compat.kafka.groups.streams.exchange import (
-    DescribedStreamsGroup,
-    DescribedStreamsMember,
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_groups
+from logstore.compat.kafka.groups.modern.describing import (
+    described_groups,
+    operations_for,
+    refuse_unserved,
 )
+from logstore.compat.kafka.groups.modern.hash_order import (
+    members_in_order,
+    members_in_timeline_order,
+)
+from logstore.compat.kafka.groups.streams.member import StreamsMember
 from logstore.compat.kafka.groups.streams.messages import (
     DescribedAssignment,
     DescribedGroup,
@@ -52,42 +55,33 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
     from logstore.compat.kafka.registry import RawRequest
 
-_OPERATIONS = bit_field(GROUP_OPERATIONS)
-
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Return groups as they stand."""
     del client
     asked = read_request(StreamsGroupDescribeRequest, request)
-    has_operations = bool(asked.include_authorized_operations)
-    groups = tuple(
-        _group(_described(broker, group_id), has_operations=has_operations)
-        for group_id in asked.group_ids
-    )
-    return answered(StreamsGroupDescribeResponse(groups=groups), request)
 
-
-def _described(broker: Broker, group_id: str) -> DescribedStreamsGroup:
-    if not serves_groups(broker, "streams", STREAMS_VERSION):
-        return DescribedStreamsGroup(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    return broker.groups.streams.describe(group_id)
-
-
-def _group(group: DescribedStreamsGroup, *, has_operations: bool) -> DescribedGroup:
-    if group.error_code is not ErrorCode.NONE:
+    def describe(group_id: str) -> DescribedGroup:
+        if not serves_groups(broker, "streams", STREAMS_VERSION):
+            refuse_unserved()
+        group = broker.groups.streams.described(group_id)
+        configured = group.configured
+        topology = configured if configured and configured.is_ready else group.topology
         return DescribedGroup(
-            error_code=group.error_code, error_message=group.error_message, group_id=group.group_id
+            group_id=group_id,
+            group_state=group.state.value,
+            group_epoch=group.epoch,
+            assignment_epoch=group.assignment_epoch,
+            topology=None if topology is None else _topology(topology),
+            members=tuple(
+                _member(group.members[one], group.target_of(one))
+                for one in members_in_timeline_order(group.members)
+            ),
+            authorized_operations=operations_for(asked),
         )
-    return DescribedGroup(
-        error_code=ErrorCode.NONE,
-        group_id=group.group_id,
-        group_state=group.state.value,
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        topology=None if group.topology is None else _topology(group.topology),
-        members=tuple(_member(one) for one in group.members),
-        authorized_operations=_OPERATIONS if has_operations else NOT_ASKED,
-    )
+
+    groups = described_groups(asked, DescribedGroup, describe)
+    return answered(StreamsGroupDescribeResponse(groups=groups), request)
 
 
 def _topology(topology: StreamsTopology | ConfiguredTopology) -> DescribedTopology:
@@ -135,8 +129,7 @@ def _by_name(topics: Iterable[StreamsTopic]) -> tuple[StreamsTopic, ...]:
     return tuple(sorted(topics, key=lambda topic: topic.name))
 
 
-def _member(described: DescribedStreamsMember) -> DescribedMember:
-    member = described.member
+def _member(member: StreamsMember, target: TargetTasks) -> DescribedMember:
     return DescribedMember(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
@@ -152,7 +145,7 @@ def _member(described: DescribedStreamsMember) -> DescribedMember:
             for key in members_in_order(member.client_tags)
         ),
         assignment=_assignment(member.assigned),
-        target_assignment=_assignment(described.target),
+        target_assignment=_assignment(target),
     )
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
 from logstore.compat.kafka.groups.share.broker_cluster import serves_share_groups
 from logstore.compat.kafka.groups.share.exchange import TopicAltered
 from logstore.compat.kafka.groups.share.messages import (

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from logstore.compat.kafka.connection import API_VERSIONS
+from logstore.compat.kafka.declared_messages import answered
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.messages import decoded, library_class
 from logstore.compat.kafka.framing import framed
-from logstore.compat.kafka.groups.consumer.messages import answered
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk

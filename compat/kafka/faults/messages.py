@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.connection import message_class
-from logstore.compat.kafka.groups.consumer.messages import (
-    ConsumerGroupHeartbeatRequest,
-    read_request,
-)
+from logstore.compat.kafka.declared_messages import read_request
+from logstore.compat.kafka.groups.consumer.messages import ConsumerGroupHeartbeatRequest
 from logstore.compat.kafka.groups.share.messages import ShareGroupHeartbeatRequest
 from logstore.compat.kafka.registry import Api, RawRequest
 from logstore.compat.kafka.share_reads.messages import ShareAcknowledgeRequest, ShareFetchRequest

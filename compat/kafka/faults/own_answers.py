@@ -5,59 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.kafka.declared_messages import read_request
 from logstore.compat.kafka.groups.consumer import messages as of_consumers
-from logstore.compat.kafka.groups.consumer.messages import read_request
 from logstore.compat.kafka.groups.share import messages as of_shares
 from logstore.compat.kafka.groups.streams import messages as of_streams
 from logstore.compat.kafka.share_reads import messages as of_reads
 from logstore.compat.kafka.share_state import messages as of_state
 
 if TYPE_CHECKING:
+    from logstore.compat.kafka.groups.modern.messages import DescribeGroupsRequest
     from logstore.compat.kafka.registry import RawRequest
     from logstore.segments.kafka.internal_topics.schema import Message
 
 #: code and message of a failure, as the fields of an answer
 Error = Mapping[str, Any]
-_NO_MEMBER: Mapping[str, Any] = {
-    "member_id": None, "member_epoch": 0, "heartbeat_interval_ms": 0, "assignment": None,
-}  # fmt: skip
-_NO_GROUP: Mapping[str, Any] = {
-    "group_state": "", "group_epoch": 0, "assignment_epoch": 0, "assignor_name": "", "members": (),
-}  # fmt: skip
 
 
-def _consumer_heartbeat(request: RawRequest, error: Error) -> Message:
-    del request
-    return of_consumers.ConsumerGroupHeartbeatResponse(**error, **_NO_MEMBER)
+def _whole(response: type[Any], **rest: Any) -> Callable[[RawRequest, Error], Message]:
+    """Return who answers a request that fails as a whole."""
+
+    def failed(request: RawRequest, error: Error) -> Message:
+        del request
+        answer: Message = response(**error, **rest)
+        return answer
+
+    return failed
 
 
-def _consumer_describe(request: RawRequest, error: Error) -> Message:
-    group_ids = read_request(of_consumers.ConsumerGroupDescribeRequest, request).group_ids
-    kind = of_consumers.DescribedGroup
-    groups = tuple(kind(group_id=group_id, **error, **_NO_GROUP) for group_id in group_ids)
-    return of_consumers.ConsumerGroupDescribeResponse(groups=groups)
+def _described(
+    asked_as: type[DescribeGroupsRequest], response: type[Any], group: type[Any]
+) -> Callable[[RawRequest, Error], Message]:
+    """Return who answers a request about groups: each has the error."""
 
+    def failed(request: RawRequest, error: Error) -> Message:
+        group_ids = read_request(asked_as, request).group_ids
+        groups = tuple(group(group_id=group_id, **error) for group_id in group_ids)
+        answer: Message = response(groups=groups)
+        return answer
 
-def _share_heartbeat(request: RawRequest, error: Error) -> Message:
-    del request
-    return of_shares.ShareGroupHeartbeatResponse(**error, **_NO_MEMBER)
-
-
-def _share_describe(request: RawRequest, error: Error) -> Message:
-    group_ids = read_request(of_shares.ShareGroupDescribeRequest, request).group_ids
-    kind = of_shares.DescribedGroup
-    groups = tuple(kind(group_id=group_id, **error, **_NO_GROUP) for group_id in group_ids)
-    return of_shares.ShareGroupDescribeResponse(groups=groups)
-
-
-def _share_fetch(request: RawRequest, error: Error) -> Message:
-    del request
-    return of_reads.ShareFetchResponse(**error)
-
-
-def _share_acknowledge(request: RawRequest, error: Error) -> Message:
-    del request
-    return of_reads.ShareAcknowledgeResponse(**error)
+    return failed
 
 
 def _describe_offsets(request: RawRequest, error: Error) -> Message:
@@ -65,16 +51,6 @@ def _describe_offsets(request: RawRequest, error: Error) -> Message:
     kind = of_shares.DescribedOffsetsGroup
     groups = tuple(kind(group_id=one.group_id, topics=(), **error) for one in asked.groups)
     return of_shares.DescribeShareGroupOffsetsResponse(groups=groups)
-
-
-def _alter_offsets(request: RawRequest, error: Error) -> Message:
-    del request
-    return of_shares.AlterShareGroupOffsetsResponse(responses=(), **error)
-
-
-def _delete_offsets(request: RawRequest, error: Error) -> Message:
-    del request
-    return of_shares.DeleteShareGroupOffsetsResponse(responses=(), **error)
 
 
 def _states(
@@ -104,25 +80,19 @@ def _changes(asked_as: type[Any]) -> Callable[[RawRequest, Error], Message]:
 
 
 #: who fails a request of an API, by its key
-def _streams_heartbeat(request: RawRequest, error: Error) -> Message:
-    del request
-    return of_streams.StreamsGroupHeartbeatResponse(**error)
-
-
-def _streams_describe(request: RawRequest, error: Error) -> Message:
-    group_ids = read_request(of_streams.StreamsGroupDescribeRequest, request).group_ids
-    kind = of_streams.DescribedGroup
-    groups = tuple(kind(group_id=group_id, **error) for group_id in group_ids)
-    return of_streams.StreamsGroupDescribeResponse(groups=groups)
-
-
 OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
-    68: _consumer_heartbeat,
-    69: _consumer_describe,
-    76: _share_heartbeat,
-    77: _share_describe,
-    78: _share_fetch,
-    79: _share_acknowledge,
+    68: _whole(of_consumers.ConsumerGroupHeartbeatResponse),
+    69: _described(
+        of_consumers.ConsumerGroupDescribeRequest, of_consumers.ConsumerGroupDescribeResponse,
+        of_consumers.DescribedGroup,
+    ),
+    76: _whole(of_shares.ShareGroupHeartbeatResponse),
+    77: _described(
+        of_shares.ShareGroupDescribeRequest, of_shares.ShareGroupDescribeResponse,
+        of_shares.DescribedGroup,
+    ),
+    78: _whole(of_reads.ShareFetchResponse),
+    79: _whole(of_reads.ShareAcknowledgeResponse),
     83: _changes(of_state.InitializeShareGroupStateRequest),
     84: _states(
         of_state.ReadShareGroupStateRequest, of_state.ReadShareGroupStateResponse,
@@ -134,9 +104,12 @@ OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
         of_state.ReadShareGroupStateSummaryRequest, of_state.ReadShareGroupStateSummaryResponse,
         of_state.TopicSummary, of_state.PartitionSummary,
     ),
-    88: _streams_heartbeat,
-    89: _streams_describe,
+    88: _whole(of_streams.StreamsGroupHeartbeatResponse),
+    89: _described(
+        of_streams.StreamsGroupDescribeRequest, of_streams.StreamsGroupDescribeResponse,
+        of_streams.DescribedGroup,
+    ),
     90: _describe_offsets,
-    91: _alter_offsets,
-    92: _delete_offsets,
+    91: _whole(of_shares.AlterShareGroupOffsetsResponse, responses=()),
+    92: _whole(of_shares.DeleteShareGroupOffsetsResponse, responses=()),
 }  # fmt: skip

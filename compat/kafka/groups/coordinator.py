@@ -43,8 +43,8 @@ from logstore.host import Host
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.configs.settings import BrokerSettings
-    from logstore.compat.kafka.groups.consumer.cluster import Cluster
     from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
+    from logstore.compat.kafka.groups.modern.cluster import Cluster
     from logstore.compat.kafka.groups.other_groups import OtherGroup
     from logstore.compat.kafka.groups.share.cluster import ShareCluster
     from logstore.compat.kafka.groups.share.share_groups import ShareGroups

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection
+from enum import Enum
 from functools import partial
 from typing import TypeVar
 
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
-from logstore.compat.kafka.groups.share.states import ShareGroupState
 from logstore.compat.kafka.groups.states import GroupState
-from logstore.compat.kafka.groups.streams.states import StreamsGroupState
 from logstore.compat.waiting import Later
 
 #: The generation of those who are in none.
@@ -146,13 +144,14 @@ class ListedGroup:
 
     group_id: str
     protocol_type: str
-    state: GroupState | ConsumerGroupState | ShareGroupState | StreamsGroupState
+    #: one of the states of its kind of group
+    state: Enum
     #: "classic", "consumer", "share" or "streams"
     group_type: str
 
     def is_among(self, states: Collection[str], types: Collection[str]) -> bool:
         """Tell whether it is in one of these states and of these types; none of them means any."""
-        name = self.state.value
+        name: str = self.state.value
         has_state = not states or _FILTER_WORDS.get(name, name.lower()) in states
         return has_state and (not types or self.group_type in types)
 

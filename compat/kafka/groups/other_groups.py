@@ -22,9 +22,9 @@ from logstore.compat.kafka.groups.offsets_log import (
 from logstore.compat.kafka.groups.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from logstore.compat.kafka.groups.consumer.cluster import Cluster
     from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
     from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
+    from logstore.compat.kafka.groups.modern.cluster import Cluster
     from logstore.compat.kafka.groups.share.cluster import ShareCluster
     from logstore.compat.kafka.groups.share.group import ShareGroup
     from logstore.compat.kafka.groups.share.share_groups import ShareGroups
@@ -65,8 +65,9 @@ class OtherGroups:
         from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
 
         return ConsumerGroups(
-            self._surroundings, self._cluster, self.consumer_groups, self._classic, self._refusal,
+            self._surroundings, self._cluster, self.consumer_groups, self._classic,
             lambda group_id: group_id in self.share_groups or group_id in self.streams_groups,
+            self._refusal,
         )  # fmt: skip
 
     @cached_property
@@ -76,8 +77,8 @@ class OtherGroups:
 
         assert self._share_cluster is not None, "a coordinator without share groups"
         return ShareGroups(
-            self._surroundings, self._share_cluster(), self.share_groups,
-            lambda group_id: group_id in self._classic or self.get(group_id) is not None,
+            self._surroundings, self._share_cluster(), self.share_groups, self._classic,
+            lambda group_id: self.get(group_id) is not None,
             self._refusal,
         )  # fmt: skip
 
@@ -94,7 +95,7 @@ class OtherGroups:
 
     @cached_property
     def _cluster(self) -> Cluster:
-        from logstore.compat.kafka.groups.consumer.cluster import MemoryCluster
+        from logstore.compat.kafka.groups.modern.cluster import MemoryCluster
 
         return self._given_cluster or MemoryCluster()
 

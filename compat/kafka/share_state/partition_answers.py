@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from logstore.compat.kafka.groups.consumer.hash_order import numbers_in_order, topics_in_order
+from logstore.compat.kafka.groups.modern.hash_order import numbers_in_order, topics_in_order
 from logstore.compat.kafka.share_state.messages import (
     PartitionOutcome,
     StateOutcomeResponse,

@@ -48,8 +48,8 @@ class PackedTexts:
 
 
 @attrs.frozen(eq=False, slots=False)
-class MessageBatch:
-    """Records of one partition, and what they are as messages."""
+class RecordsOfPartition:
+    """Records of one partition on their way to a queue."""
 
     topic: str
     queue_id: int
@@ -72,6 +72,11 @@ class MessageBatch:
     def positions(self) -> NDArray[np.int64]:
         """Where the batch of each stands in its file."""
         return batch_positions(self.columns)
+
+
+@attrs.frozen(eq=False, slots=False)
+class MessageBatch(RecordsOfPartition):
+    """Records that were never messages, and what they are as messages."""
 
     @cached_property
     def texts(self) -> PackedTexts:

@@ -11,13 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.spark.convert import restored_kernel
-from logstore.compat.spark.convert.message_packing import batch_positions
-from logstore.segments.kafka.columns import RecordColumns, to_arrow
+from logstore.compat.spark.convert.message_packing import RecordsOfPartition, message_version
+from logstore.segments.kafka.columns import to_arrow
 from logstore.segments.rocketmq.messages.host_address import HostAddress
-from logstore.segments.rocketmq.messages.message_layout import (
-    TOPIC_LENGTH_V1_MAX,
-    MessageVersion,
-)
 
 #: all of a message but both hosts, body, topic with its length, and properties
 _FIXED_BYTES = 48 + 8 + 16 + 2
@@ -34,53 +30,26 @@ _NUMBERS = (
 
 
 @attrs.frozen(eq=False, slots=False)
-class RestoredBatch:
+class RestoredBatch(RecordsOfPartition):
     """
-    Records of one partition, for each of which `table` has a row of kept fields, in order.
+    Records for each of which `table` has a row of kept fields, in order.
 
     Works as :class:`~logstore.compat.spark.convert.message_packing.MessageBatch` does.
     """
 
-    topic: str
-    queue_id: int
-    columns: RecordColumns
     table: Any
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """The offsets of the records."""
-        return self.columns.offset
-
-    @property
-    def timestamps_ms(self) -> NDArray[np.int64]:
-        """Their times."""
-        return self.columns.timestamp_ms
-
-    @property
-    def positions(self) -> NDArray[np.int64]:
-        """Where the batch of each stands in its file."""
-        return batch_positions(self.columns)
 
     @property
     def rests(self) -> dict[int, bytes]:
         """What no message holds of the records, by row: nothing, as they were messages."""
         return {}
 
-    @property
-    def version(self) -> MessageVersion:
-        """The kind of record that the topic's length asks for."""
-        is_long = len(self.topic) > TOPIC_LENGTH_V1_MAX
-        return MessageVersion.V2 if is_long else MessageVersion.V1
-
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """How many bytes each message has."""
         _, host_sizes = self._hosts
         born, store = self._numbers[7], self._numbers[8]
-        fixed = _FIXED_BYTES + self.version.topic_length_bytes + len(self.topic)
+        fixed = _FIXED_BYTES + message_version(self.topic).topic_length_bytes + len(self.topic)
         sizes: NDArray[np.int64] = (
             fixed
             + host_sizes[born]
@@ -110,10 +79,10 @@ class RestoredBatch:
         restored_kernel.pack_restored(
             first,
             last,
-            int.from_bytes(self.version.magic, "big"),
+            int.from_bytes(message_version(self.topic).magic, "big"),
             self.queue_id,
             np.frombuffer(self.topic.encode(), dtype=np.uint8),
-            self.version.topic_length_bytes,
+            message_version(self.topic).topic_length_bytes,
             self._numbers,
             hosts,
             host_sizes,

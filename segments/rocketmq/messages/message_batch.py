@@ -29,6 +29,7 @@ from logstore.segments.rocketmq.messages.batch_columns import (
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
 from logstore.segments.rocketmq.messages.equal_rows import pack_rows
 from logstore.segments.rocketmq.messages.message_draft import (
+    CommitLogDraft,
     MessageDraft,
     MessageEntry,
     draft_message,
@@ -139,14 +140,12 @@ def _items(data: bytes) -> Iterator[tuple[int, int, int, int]]:
         position = end
 
 
-class MessageBatchDraft:
+class MessageBatchDraft(CommitLogDraft):
     """
     All messages of a client's batch, to become one record each, appended in one piece.
 
-    A draft of the core's log, as :class:`MessageDraft` is one of a single message; use
-    :func:`draft_batch` to make one. `model` is a message that has all that they share.
-    `size_bytes` is that of all records. After :meth:`stamped`, `physical_offsets` has where each
-    record starts.
+    Use :func:`draft_batch` to make one. `model` is a message that has all that they share. After
+    :meth:`stamped`, `physical_offsets` has where each record starts.
     """
 
     __slots__ = (
@@ -200,21 +199,6 @@ class MessageBatchDraft:
         else:
             self.size_bytes = sum(columns.sizes)
             self.properties_size_bytes = max(map(len, columns.texts), default=2) - 2 + crc_bytes
-
-    @property
-    def offset_count(self) -> int:
-        """How many bytes of the commit log the records take."""
-        return self.size_bytes
-
-    @property
-    def max_timestamp_ms(self) -> int:
-        """When they are stored, as :meth:`stamp` said."""
-        return self.store_timestamp_ms
-
-    @property
-    def next_offset(self) -> int:
-        """The physical offset behind the last record, once it is stamped."""
-        return self.physical_offset + self.size_bytes
 
     @property
     def body_size_bytes(self) -> int:

@@ -79,13 +79,42 @@ def blank_entry(physical_offset: int, size_bytes: int) -> MessageEntry:
     return MessageEntry(physical_offset, size_bytes, BLANK.pack(size_bytes, BLANK_MAGIC))
 
 
-class MessageDraft:
+class CommitLogDraft:
+    """
+    What is to be appended to a commit log in one piece: a draft of the core's log.
+
+    `size_bytes` is that of all its records. Where the first one stands, and when they are stored,
+    is set when they are stamped.
+    """
+
+    __slots__ = ()
+
+    size_bytes: int
+    physical_offset: int
+    store_timestamp_ms: int
+
+    @property
+    def offset_count(self) -> int:
+        """How many bytes of the commit log the records take."""
+        return self.size_bytes
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """When they are stored."""
+        return self.store_timestamp_ms
+
+    @property
+    def next_offset(self) -> int:
+        """The physical offset behind the last record, once they are stamped."""
+        return self.physical_offset + self.size_bytes
+
+
+class MessageDraft(CommitLogDraft):
     """
     One message that lacks its queue offset, physical offset and store time.
 
-    A draft of the core's log; use :func:`draft_message` to make one. `size_bytes` is that of the
-    whole record. `properties_size_bytes` counts the property CRC too; what exceeds
-    `PROPERTIES_SIZE_BYTES_MAX` cannot be stamped.
+    Use :func:`draft_message` to make one. `properties_size_bytes` counts the property CRC too; what
+    exceeds `PROPERTIES_SIZE_BYTES_MAX` cannot be stamped.
     """
 
     __slots__ = (
@@ -159,21 +188,6 @@ class MessageDraft:
 
     #: how many messages, and thus queue offsets, it covers
     message_count = 1
-
-    @property
-    def offset_count(self) -> int:
-        """How many bytes of the commit log the record takes."""
-        return self.size_bytes
-
-    @property
-    def max_timestamp_ms(self) -> int:
-        """When it is stored, as :meth:`stamp` said."""
-        return self.store_timestamp_ms
-
-    @property
-    def next_offset(self) -> int:
-        """The physical offset behind the record, once it is stamped."""
-        return self.physical_offset + self.size_bytes
 
     @property
     def body_size_bytes(self) -> int:

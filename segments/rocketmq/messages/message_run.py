@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
 from logstore.segments.rocketmq.messages.message_draft import (
+    CommitLogDraft,
     MessageDraft,
     MessageEntry,
     draft_message,
@@ -144,14 +145,13 @@ class MessageKind:
 StoredMessage = tuple[MessageKind, int, int, int, bytes]
 
 
-class MessageRun:
+class MessageRun(CommitLogDraft):
     """
-    Plain messages of any queues, appended in one piece: a draft of the core's log.
+    Plain messages of any queues.
 
-    `size_bytes` is that of all records, `record_bytes_max` that of the largest; `queue_keys` are
-    the queues that they go to. Once it is stamped,
-    `stored` says where each message stands, and `next_queue_offsets` where each queue goes on. The
-    bodies are views of what the sender owns and are let go of then.
+    `record_bytes_max` is the size of the largest record; `queue_keys` are the queues that they go
+    to. Once it is stamped, `stored` says where each message stands, and `next_queue_offsets` where
+    each queue goes on. The bodies are views of what the sender owns and are let go of then.
     """
 
     __slots__ = (
@@ -204,23 +204,6 @@ class MessageRun:
     def drafts(self) -> list[MessageDraft]:
         """Return the messages one by one, to be put one by one; only before they are stamped."""
         return [kind.draft(body, own, born_ms) for kind, body, own, born_ms in self._messages]
-
-    # as a draft of the core's log
-
-    @property
-    def offset_count(self) -> int:
-        """How many bytes of the commit log the records take."""
-        return self.size_bytes
-
-    @property
-    def max_timestamp_ms(self) -> int:
-        """When they are stored, as :meth:`stamp` said."""
-        return self.store_timestamp_ms
-
-    @property
-    def next_offset(self) -> int:
-        """The physical offset behind the last record, once they are stamped."""
-        return self.physical_offset + self.size_bytes
 
     def stamp(self, queue_offsets: Mapping[tuple[str, int], int], store_timestamp_ms: int) -> None:
         """Say where every queue goes on, and when all are stored."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_consumer_groups
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_consumer_groups
 from logstore.compat.kafka.registry import APIS, Api
 from logstore.segments.kafka.cluster_metadata.release import parse_release
 from logstore.segments.kafka.store import KafkaStore, StoreOptions

@@ -1,29 +1,20 @@
 """
-All consumer groups of a coordinator: what is asked of them, and what must happen in time.
-
-What a request changes is on disk before it holds; a request that the disk refuses changes nothing.
+All consumer groups of a coordinator: what is asked of them.
 
 Source: the consumer part of ``GroupMetadataManager``.
 """
 
 from __future__ import annotations
 
-import logging
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.consumer import records
-from logstore.compat.kafka.groups.consumer.cluster import Cluster, metadata_hash, shapes_of
-from logstore.compat.kafka.groups.consumer.exchange import (
-    ConsumerHeartbeat,
-    DescribedConsumerGroup,
-    HeartbeatAnswer,
-)
+from logstore.compat.kafka.groups.consumer.exchange import ConsumerHeartbeat, HeartbeatAnswer
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
 from logstore.compat.kafka.groups.consumer.group_settings import GroupSettings
 from logstore.compat.kafka.groups.consumer.heartbeat import (
@@ -32,38 +23,29 @@ from logstore.compat.kafka.groups.consumer.heartbeat import (
     Outcome,
     told,
 )
-from logstore.compat.kafka.groups.consumer.member import LEAVING_FOR_A_WHILE, ConsumerMember
-from logstore.compat.kafka.groups.consumer.member_timers import Deadline, MemberTimers
-from logstore.compat.kafka.groups.consumer.membership import (
-    member_of,
-    static_member,
-    unknown_member,
-)
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember
+from logstore.compat.kafka.groups.consumer.membership import member_of, static_member
 from logstore.compat.kafka.groups.consumer.request_check import check_heartbeat
-from logstore.compat.kafka.groups.consumer.states import MemberState
 from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Left, MemberIdentity
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.group_records import GroupChange, encoded
 from logstore.compat.kafka.groups.migration.classic_members import ClassicMembers
 from logstore.compat.kafka.groups.migration.upgrade import upgraded
-from logstore.compat.kafka.groups.modern_group import JOINING, LEAVING
+from logstore.compat.kafka.groups.modern.cluster import Cluster, metadata_hash, shapes_of
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING, LEAVING_FOR_A_WHILE
+from logstore.compat.kafka.groups.modern.member_timers import Deadline
+from logstore.compat.kafka.groups.modern.modern_groups import ModernGroups
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.schema import NO_ID
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 
-_LOG = logging.getLogger(__name__)
-#: after which time something is tried again that the disk has refused
-_RETRY_MS = 500
 
-
-class ConsumerGroups:
+class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
     """
     Owns the consumer groups of one coordinator.
 
-    `classic` are the coordinator's other groups: one becomes a consumer group as soon as somebody
-    joins it as such, if it may. `refusal` tells what every request is refused with, `is_taken`
-    whether a group of yet another kind has an id.
+    A classic group becomes a consumer group as soon as somebody joins it as such, if it may.
     """
 
     def __init__(
@@ -72,62 +54,19 @@ class ConsumerGroups:
         cluster: Cluster,
         groups: dict[str, ConsumerGroup],
         classic: dict[str, Group],
-        refusal: Callable[[], ErrorCode],
         is_taken: Callable[[str], bool],
+        refusal: Callable[[], ErrorCode],
     ) -> None:
-        self.groups = groups
-        self._surroundings = surroundings
+        super().__init__(records.KIND, surroundings, groups, classic, is_taken, refusal)
         self._cluster = cluster
-        self._classic = classic
-        self._refusal = refusal
-        self._is_taken = is_taken
-        self._timers = MemberTimers(surroundings)
         #: answers those in the groups who speak the classic protocol
         self.classic_members = ClassicMembers(self, surroundings, cluster, classic, self._timers)
-
-    # coming and going
-
-    def replay(self, key: bytes, value: bytes | None) -> None:
-        """
-        Take over a record of the log, if it is about a consumer group.
-
-        Raises:
-            GroupRecordError: it cannot be read.
-
-        """
-        record = records.decoded(key, value)
-        if record is None:
-            return
-        group_id: str = getattr(record.key, "group_id")  # noqa: B009 - every key of ours has one
-        group = self.groups.get(group_id)
-        if group is None:
-            if record.value is None:
-                return
-            group = self.groups[group_id] = ConsumerGroup(group_id)
-            # Offsets alone make the group of a simple consumer; it has no record of its own.
-            self._classic.pop(group_id, None)
-        group.apply(record)
-        if record.record_type == records.EPOCH and record.value is None:
-            del self.groups[group_id]
-
-    def start_timers(self) -> None:
-        """Expect a sign of life of every member from now on; called once after loading."""
-        for group in self.groups.values():
-            for member in group.members.values():
-                self.expect_life(group, member)
-                if member.state is MemberState.UNREVOKED_PARTITIONS:
-                    self._expect_revocation(group, member)
-
-    def close(self) -> None:
-        """Give all groups up."""
-        self._timers.close()
-        self.groups.clear()
 
     # what members ask
 
     def heartbeat(self, beat: ConsumerHeartbeat) -> HeartbeatAnswer:
         """Note that a member lives, joins or leaves; tell it what it may read."""
-        refusal = self._refusal()
+        refusal = self.refusal()
         if refusal is not ErrorCode.NONE:
             return HeartbeatAnswer(refusal)
         try:
@@ -180,12 +119,8 @@ class ConsumerGroups:
         if group is not None:
             return group, []
         classic = self._classic.get(group_id)
-        is_taken = self._is_taken(group_id)
-        if is_taken or beat.member_epoch != JOINING:
-            is_there = classic is not None or is_taken
-            what = "is not a consumer group" if is_there else "not found"
-            name = "Group" if is_there else "Consumer group"
-            raise RefusedRequestError(ErrorCode.GROUP_ID_NOT_FOUND, f"{name} {group_id} {what}.")
+        if beat.member_epoch != JOINING or self._is_taken(group_id):
+            raise self._not_joined(group_id)
         if classic is None or classic.is_empty:
             return ConsumerGroup(group_id), []
         upgrade = upgraded(classic, self._cluster, self._surroundings.config)
@@ -195,17 +130,12 @@ class ConsumerGroups:
         """Refuse who is not in a group that has all the members it may have (81)."""
         size_max = self._surroundings.config.consumer_group_max_size
         if len(group.members) >= size_max and member_id not in group.members:
-            raise RefusedRequestError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {size_max} members.",
-            )
+            raise self._full(size_max)
 
     def _leave(self, beat: ConsumerHeartbeat) -> HeartbeatAnswer:
         group = self.group(beat.group_id)
         if beat.instance_id is None:
-            member = group.members.get(beat.member_id)
-            if member is None:
-                raise unknown_member(group, beat.member_id)
+            member = group.member(beat.member_id)
         else:
             member = static_member(group, beat.instance_id, beat.member_id)
         if beat.member_epoch == LEAVING_FOR_A_WHILE:
@@ -216,7 +146,7 @@ class ConsumerGroups:
             )
             self.commit(group, [records.current_assignment(group.group_id, away)])
         else:
-            self._remove(group, [member])
+            self._remove(group, member)
         return HeartbeatAnswer(
             ErrorCode.NONE, member_id=member.member_id, member_epoch=beat.member_epoch
         )
@@ -236,7 +166,7 @@ class ConsumerGroups:
                 left.append(Left(identity, ErrorCode.NONE))
         try:
             if gone:
-                self._remove(group, gone.values())
+                self._remove(group, *gone.values())
         except RefusedRequestError as refused:
             return [attrs.evolve(one, error_code=one.error_code or refused.code) for one in left]
         return left
@@ -264,117 +194,34 @@ class ConsumerGroups:
             return ErrorCode.ILLEGAL_GENERATION
         return error
 
-    def fetch_error(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Return NONE if these may ask for a group's offsets, else what to tell them."""
-        group = self.groups.get(group_id)
-        return ErrorCode.NONE if group is None else group.fetch_error(member_id, member_epoch)
-
-    # administration
-
-    def group(self, group_id: str) -> ConsumerGroup:
-        """
-        Return a group.
-
-        Raises:
-            RefusedRequestError: 69, it is not there or of another kind.
-
-        """
-        group = self.groups.get(group_id)
-        if group is not None:
-            return group
-        is_other = group_id in self._classic or self._is_taken(group_id)
-        text = (
-            f"Group {group_id} is not a consumer group."
-            if is_other
-            else (f"Group {group_id} not found.")
-        )
-        raise RefusedRequestError(ErrorCode.GROUP_ID_NOT_FOUND, text)
-
-    def describe(self, group_id: str) -> DescribedConsumerGroup:
-        """Return a group as it stands."""
-        refusal = self._refusal()
-        if refusal is ErrorCode.NONE and not group_id:
-            refusal = ErrorCode.INVALID_GROUP_ID
-        if refusal is not ErrorCode.NONE:
-            return DescribedConsumerGroup(group_id, refusal)
-        try:
-            return self.group(group_id).described(self._surroundings.config.consumer_assignors[0])
-        except RefusedRequestError as refused:
-            return DescribedConsumerGroup(group_id, refused.code, refused.message)
-
-    def forget(self, group_id: str) -> None:
-        """Take note that an empty group was removed from the log."""
-        group = self.groups.pop(group_id)
-        assert group.is_empty, f"{group_id} has members"
-
-    # what must happen in time
-
-    def expect_life(
-        self, group: ConsumerGroup, member: ConsumerMember, timeout_ms: int | None = None
-    ) -> None:
-        """Expect a sign of life of a member within a time, or else within that of the group."""
-        if timeout_ms is None:
-            timeout_ms = self._settings(group.group_id).session_timeout_ms
-        self._timers.start(
-            group.group_id, member.member_id, Deadline.SESSION, timeout_ms,
-            partial(self.lapse, group.group_id, member.member_id, None, "its session has ended"),
-        )  # fmt: skip
-
-    def _expect_revocation(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        self._timers.start(
-            group.group_id, member.member_id, Deadline.REBALANCE, member.rebalance_timeout_ms,
-            partial(
-                self.lapse, group.group_id, member.member_id, member.member_epoch,
-                "it has not given its partitions back in time",
-            ),
-        )  # fmt: skip
-
-    def lapse(self, group_id: str, member_id: str, epoch: int | None, reason: str) -> None:
-        """Remove a member whose time is up; if `epoch` is given, only one that is still in it."""
-        group = self.groups.get(group_id)
-        member = None if group is None else group.members.get(member_id)
-        if group is None or member is None or epoch not in (None, member.member_epoch):
-            return
-        _LOG.info("group %s: %s is removed: %s", group_id, member_id, reason)
-        try:
-            self._remove(group, [member])
-        except RefusedRequestError:  # logged where it was refused; perhaps the disk recovers
-            again = partial(self.lapse, group_id, member_id, epoch, reason)
-            deadline = Deadline.SESSION if epoch is None else Deadline.REBALANCE
-            self._timers.start(group_id, member_id, deadline, _RETRY_MS, again)
-
     # what the steps are made of
 
     def circumstances(self) -> Circumstances:
         """Return what somebody who speaks meets now."""
         return Circumstances(
             self._cluster,
-            self._surroundings.config.consumer_assignors[0],
+            self._default_assignor,
             self._surroundings.now_ms(),
         )
+
+    def _new(self, group_id: str) -> ConsumerGroup:
+        return ConsumerGroup(group_id)
+
+    def _session_timeout_ms(self, group_id: str) -> int:
+        return self._settings(group_id).session_timeout_ms
 
     def _settings(self, group_id: str) -> GroupSettings:
         return GroupSettings.of(
             self._surroundings.config, self._cluster.settings_of_group(group_id)
         )
 
-    def commit(self, group: ConsumerGroup, changes: Sequence[GroupChange]) -> None:
-        """Write records and let them hold; a group that is new takes a classic one's place."""
-        if not changes:
-            return
-        group_id = group.group_id
-        classic = self._classic.get(group_id)
-        before = [] if classic is None else classic.tombstones()
-        written = [*before, *map(encoded, changes)]
-        error = self._surroundings.write(group_id, written)
-        if error is not ErrorCode.NONE:
-            raise RefusedRequestError(error)
-        if classic is not None:
-            del self._classic[group_id]
-            classic.rebalance.die(ErrorCode.REBALANCE_IN_PROGRESS)
-        self.groups[group_id] = group
-        for record in changes:
-            group.apply(record)
+    def assignor_of(self, group: ConsumerGroup) -> str:
+        """Return the assignor that most members of a group ask for, or else the first there is."""
+        return group.assignor_of(group.members.values()) or self._default_assignor
+
+    @property
+    def _default_assignor(self) -> str:
+        return self._surroundings.config.consumer_assignors[0]
 
     def note(self, group: ConsumerGroup, outcome: Outcome) -> None:
         """Remember what was looked at, and expect what must come next."""
@@ -385,35 +232,33 @@ class ConsumerGroups:
         if after.is_classic:
             self.classic_members.expect_life(group, [after])
             return
-        self.expect_life(group, after)
+        self.expect_life(group.group_id, after.member_id)
         for deadline in (Deadline.JOIN, Deadline.SYNC):
             self._timers.stop(group.group_id, after.member_id, deadline)
-        if after.state is not MemberState.UNREVOKED_PARTITIONS:
+        if not after.is_giving_back:
             self._timers.stop(group.group_id, after.member_id, Deadline.REBALANCE)
         elif after != before:
-            self._expect_revocation(group, after)
+            self._expect_revocation(group.group_id, after)
 
-    def _remove(self, group: ConsumerGroup, gone: Iterable[ConsumerMember]) -> None:
-        """Take members out; the others get what they had with their next heartbeats."""
-        members = dict(group.members)
-        changes: list[GroupChange] = []
-        for member in gone:
-            del members[member.member_id]
-            changes += records.no_member(group.group_id, member.member_id)
-        if self.classic_members.may_downgrade(members.values()):
+    def _remove(self, group: ConsumerGroup, *gone: ConsumerMember) -> None:
+        gone_ids = {member.member_id for member in gone}
+        left = {one: member for one, member in group.members.items() if one not in gone_ids}
+        if self.classic_members.may_downgrade(left.values()):
             reason = "the group has become classic, as members have left"
-            self.classic_members.become_classic(group, members, reason)
-            return
-        wanted = {member.subscribed_topic_regex for member in members.values()}
+            self.classic_members.become_classic(group, left, reason)
+        else:
+            super()._remove(group, *gone)
+
+    def _epoch_with(
+        self, group: ConsumerGroup, left: Mapping[str, ConsumerMember]
+    ) -> list[GroupChange]:
+        wanted = {member.subscribed_topic_regex for member in left.values()}
         kept = {regex: one for regex, one in group.regexes.items() if regex in wanted}
-        changes += [
-            records.no_regex(group.group_id, one) for one in group.regexes if one not in kept
+        hashed = metadata_hash(shapes_of(self._cluster, names_wanted(left.values(), kept)))
+        return [
+            *(records.no_regex(group.group_id, one) for one in group.regexes if one not in kept),
+            records.group_epoch(group.group_id, group.epoch + 1, hashed),
         ]
-        hashed = metadata_hash(shapes_of(self._cluster, names_wanted(members.values(), kept)))
-        changes.append(records.group_epoch(group.group_id, group.epoch + 1, hashed))
-        self.commit(group, changes)
-        for member in gone:
-            self._timers.stop_all(group.group_id, member.member_id)
 
 
 def _named(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
@@ -424,7 +269,4 @@ def _named(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
         if member_id == NO_MEMBER_ID and current is not None:
             return current
         return static_member(group, instance_id, member_id)
-    member = group.members.get(member_id)
-    if member is None:
-        raise unknown_member(group, member_id)
-    return member
+    return group.member(member_id)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.member import ConsumerMember
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
-from logstore.compat.kafka.groups.modern_group import NO_TARGET, Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.group import Target, TopicIdPartition
 
 #: a timeout that a heartbeat does not tell
 UNTOLD_MS = -1
@@ -54,25 +52,3 @@ class HeartbeatAnswer:
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
     assignment: Target | None = None
-
-
-@attrs.frozen
-class DescribedConsumerMember:
-    """A member as administrators see it: what it has, and what it shall have."""
-
-    member: ConsumerMember
-    target: Target = NO_TARGET
-
-
-@attrs.frozen
-class DescribedConsumerGroup:
-    """A group as administrators see it."""
-
-    group_id: str
-    error_code: ErrorCode
-    error_message: str | None = None
-    state: ConsumerGroupState = ConsumerGroupState.DEAD
-    epoch: int = 0
-    assignment_epoch: int = 0
-    assignor: str = ""
-    members: tuple[DescribedConsumerMember, ...] = ()

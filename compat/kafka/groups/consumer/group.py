@@ -3,55 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
-from logstore.compat.kafka.groups.consumer.exchange import (
-    DescribedConsumerGroup,
-    DescribedConsumerMember,
-)
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
-from logstore.compat.kafka.groups.exchange import ListedGroup
-from logstore.compat.kafka.groups.group_records import encoded
-from logstore.compat.kafka.groups.modern_group import (
-    LEAVING,
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.group import (
     NO_TARGET,
+    Applier,
     ModernGroup,
     Target,
     TopicIdPartition,
+    partitions_in,
 )
-from logstore.compat.kafka.groups.offsets_log import GroupRecord
-from logstore.compat.kafka.groups.subscription import CONSUMER_PROTOCOL_TYPE
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
+from logstore.compat.kafka.groups.modern.member import LEAVING, MemberState
+from logstore.compat.kafka.groups.modern.records import GroupChange
 
 
-class ConsumerGroup(ModernGroup[ConsumerMember]):
+class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
     """
-    The state of a consumer group; only :meth:`apply` changes it.
+    A group whose members read partitions that nobody else has meanwhile.
 
-    Source: ``ConsumerGroup`` and ``GroupMetadataManager.replay``.
+    Source: ``ConsumerGroup``.
     """
-
-    #: how clients call this kind of group
-    group_type = "consumer"
 
     def __init__(self, group_id: str) -> None:
-        appliers: dict[int, Callable[[Any, Any], None]] = {
-            records.EPOCH: self._apply_epoch,
+        appliers: dict[int, Applier] = {
             records.PARTITION_METADATA: self._apply_partition_metadata,
-            records.MEMBER: self._apply_member,
-            records.TARGET_EPOCH: self._apply_target_epoch,
-            records.TARGET: self._apply_target,
-            records.CURRENT: self._apply_current,
             records.REGEX: self._apply_regex,
         }
-        super().__init__(group_id, appliers)
+        super().__init__(records.KIND, group_id, appliers)
+        #: the topics that were looked at last, to see whether they have changed; not in the log
+        self.seen_shapes: Mapping[str, TopicShape] | None = None
         #: patterns and the topics that they mean
         self.regexes: dict[str, ResolvedRegex] = {}
         #: a release before 4.1 has left its view of the topics in the log
@@ -63,16 +53,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         self._subscribed_names: frozenset[str] | None = None
 
     # what it is
-
-    @property
-    def is_idle(self) -> bool:
-        """Tell whether nobody is in it or about to be."""
-        return self.is_empty
-
-    @property
-    def is_of_consumers(self) -> bool:
-        """Tell whether the broker can read what the members want: it can."""
-        return True
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -130,21 +110,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Tell whether a member reads the topic."""
         return topic in self.subscribed_topic_names
 
-    def retention_starts_ms(self, commit_timestamp_ms: int) -> int:
-        """Return from when on the retention time of a committed offset counts: its commit."""
-        return commit_timestamp_ms
-
-    def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Return NONE if these may ask for offsets, else what to tell; who says nothing may."""
-        if member_id is None and member_epoch < 0:
-            return ErrorCode.NONE
-        member = self.members.get(member_id or "")
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if member.member_epoch == member_epoch:
-            return ErrorCode.NONE
-        return _stale(member)
-
     def commit_error(
         self,
         member_id: str,
@@ -169,36 +134,18 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         if member_epoch == member.member_epoch:
             return ErrorCode.NONE
         if member_epoch > member.member_epoch:
-            return _stale(member)
+            return member.stale_epoch_error
         given = [member.epoch_of(partition) for partition in partitions]
         is_known = all(epoch is not None and epoch <= member_epoch for epoch in given)
-        return ErrorCode.NONE if is_known else _stale(member)
-
-    def listed(self) -> ListedGroup:
-        """Return the group's line in a list."""
-        return ListedGroup(self.group_id, CONSUMER_PROTOCOL_TYPE, self.state, self.group_type)
-
-    def described(self, default_assignor: str) -> DescribedConsumerGroup:
-        """Return the group as administrators see it."""
-        return DescribedConsumerGroup(
-            group_id=self.group_id,
-            error_code=ErrorCode.NONE,
-            state=self.state,
-            epoch=self.epoch,
-            assignment_epoch=self.assignment_epoch,
-            assignor=self.assignor_of(self.members.values()) or default_assignor,
-            members=tuple(
-                DescribedConsumerMember(member, self.targets.get(member.member_id, NO_TARGET))
-                for member in self.members.values()
-            ),
-        )
-
-    def tombstones(self) -> list[GroupRecord]:
-        """Return what takes the group out of the log."""
-        dead = records.no_group(self.group_id, list(self.members), list(self.regexes))
-        return [encoded(record) for record in dead]
+        return ErrorCode.NONE if is_known else member.stale_epoch_error
 
     # what its records change
+
+    def _dead(self) -> list[GroupChange]:
+        return records.no_group(self.group_id, list(self.members), list(self.regexes))
+
+    def _target_in(self, value: Any) -> Target:
+        return partitions_in(value.topic_partitions)
 
     def _apply_partition_metadata(self, key: Any, value: Any) -> None:
         del key
@@ -296,7 +243,3 @@ def names_wanted(
         if resolved is not None:
             names |= resolved.topics
     return frozenset(names)
-
-
-def _stale(member: ConsumerMember) -> ErrorCode:
-    return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH

@@ -20,12 +20,6 @@ from typing import Any
 import attrs
 
 from logstore.compat.kafka.groups.consumer import records
-from logstore.compat.kafka.groups.consumer.cluster import (
-    Cluster,
-    TopicShape,
-    metadata_hash,
-    shapes_of,
-)
 from logstore.compat.kafka.groups.consumer.exchange import UNTOLD_MS, ConsumerHeartbeat
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
@@ -34,8 +28,14 @@ from logstore.compat.kafka.groups.consumer.reconciliation import Reconciliation
 from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
 from logstore.compat.kafka.groups.consumer.regexes import check_regex, resolved
 from logstore.compat.kafka.groups.consumer.target_assignment import new_target, topic_ids_wanted
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.cluster import (
+    Cluster,
+    TopicShape,
+    metadata_hash,
+    shapes_of,
+)
+from logstore.compat.kafka.groups.modern.group import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.records import GroupChange
 
 
 @attrs.frozen

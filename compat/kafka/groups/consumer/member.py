@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from logstore.compat.kafka.groups.modern_group import ModernMember, TopicIdPartition
+from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.modern.group import TopicIdPartition
+from logstore.compat.kafka.groups.modern.member import MemberState, ModernMember
 from logstore.segments.kafka.internal_topics.consumer_group import ClassicMemberMetadata
-
-#: the epoch of a static member that will come back, and has its place kept
-LEAVING_FOR_A_WHILE = -2
 
 #: partitions by topic id, each with the epoch in which it was given
 HeldPartitions = Mapping[uuid.UUID, Mapping[int, int]]
@@ -27,7 +26,6 @@ class ConsumerMember(ModernMember):
     """
 
     instance_id: str | None = None
-    rebalance_timeout_ms: int = -1
     #: empty for none
     subscribed_topic_regex: str = ""
     server_assignor: str | None = None
@@ -39,6 +37,16 @@ class ConsumerMember(ModernMember):
     def is_classic(self) -> bool:
         """Tell whether it speaks the classic protocol."""
         return self.classic is not None
+
+    @property
+    def is_giving_back(self) -> bool:
+        """Tell whether it was told to give partitions back and has not done so."""
+        return self.state is MemberState.UNREVOKED_PARTITIONS
+
+    @property
+    def stale_epoch_error(self) -> ErrorCode:
+        """What it is told in another epoch than its own: in the classic protocol, a generation."""
+        return ErrorCode.ILLEGAL_GENERATION if self.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
     def held(self) -> Iterator[TopicIdPartition]:
         """Yield every partition that nobody else may have: also what it has to give back."""

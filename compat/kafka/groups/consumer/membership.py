@@ -25,9 +25,9 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
 from logstore.compat.kafka.groups.consumer.exchange import ConsumerHeartbeat
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
-from logstore.compat.kafka.groups.consumer.member import LEAVING_FOR_A_WHILE, ConsumerMember
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import JOINING
+from logstore.compat.kafka.groups.consumer.member import ConsumerMember
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING_FOR_A_WHILE
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 
@@ -51,12 +51,10 @@ def member_of(group: ConsumerGroup, beat: ConsumerHeartbeat) -> Newcomer:
     is_joining = beat.member_epoch == JOINING
     if beat.instance_id is not None:
         return _static_member(group, beat) if not is_joining else _static_newcomer(group, beat)
-    member = group.members.get(beat.member_id)
-    if member is None:
-        if not is_joining:
-            raise unknown_member(group, beat.member_id)
+    if is_joining and beat.member_id not in group.members:
         return Newcomer(ConsumerMember(beat.member_id))
-    _check_epoch(member, beat)
+    member = group.member(beat.member_id)
+    _check_epoch(group, member, beat)
     return Newcomer(member)
 
 
@@ -84,7 +82,7 @@ def replacing(group: ConsumerGroup, before: ConsumerMember, member_id: str) -> N
         member,
         before,
         (
-            *records.no_member(group_id, before.member_id),
+            *records.KIND.no_member(group_id, before.member_id),
             records.member_metadata(group_id, member),
             records.target(group_id, member_id, group.target_of(before)),
             records.current_assignment(group_id, member),
@@ -94,7 +92,7 @@ def replacing(group: ConsumerGroup, before: ConsumerMember, member_id: str) -> N
 
 def _static_member(group: ConsumerGroup, beat: ConsumerHeartbeat) -> Newcomer:
     member = static_member(group, beat.instance_id, beat.member_id)
-    _check_epoch(member, beat)
+    _check_epoch(group, member, beat)
     return Newcomer(member)
 
 
@@ -120,29 +118,13 @@ def static_member(group: ConsumerGroup, instance_id: str | None, member_id: str)
     return member
 
 
-def unknown_member(group: ConsumerGroup, member_id: str) -> RefusedRequestError:
-    """Return what someone is told who is no member."""
-    return RefusedRequestError(
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        f"Member {member_id} is not a member of group {group.group_id}.",
-    )
-
-
-def _check_epoch(member: ConsumerMember, beat: ConsumerHeartbeat) -> None:
+def _check_epoch(group: ConsumerGroup, member: ConsumerMember, beat: ConsumerHeartbeat) -> None:
     epoch = beat.member_epoch
     if epoch in (JOINING, member.member_epoch):
         return
-    if epoch == member.previous_member_epoch < member.member_epoch and _has_only_its_own(
-        member, beat
-    ):
-        return
-    which = "greater" if epoch > member.member_epoch else "smaller"
-    raise RefusedRequestError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {which} member epoch ({epoch}) than the one known by "
-        f"the group coordinator ({member.member_epoch}). The member must abandon all its "
-        "partitions and rejoin.",
-    )
+    is_behind = epoch == member.previous_member_epoch < member.member_epoch
+    if not (is_behind and _has_only_its_own(member, beat)):
+        raise group.fenced(member, epoch)
 
 
 def _has_only_its_own(member: ConsumerMember, beat: ConsumerHeartbeat) -> bool:

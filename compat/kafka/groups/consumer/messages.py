@@ -6,24 +6,19 @@ The library that has the other messages does not know these. Source: ``ConsumerG
 
 from __future__ import annotations
 
-import uuid
-from typing import Annotated, TypeVar, cast
+from typing import Annotated
 
 import attrs
 
-from logstore.compat.connection import Chunk
 from logstore.compat.kafka.authorized_operations import NOT_ASKED
-from logstore.compat.kafka.framing import MalformedRequestError, framed
-from logstore.compat.kafka.registry import RawRequest
-from logstore.segments.kafka.internal_topics.codec import (
-    MessageError,
-    decode_message,
-    encode_message,
+from logstore.compat.kafka.groups.modern.messages import (
+    DescribedAssignment,
+    DescribedGroupHead,
+    DescribeGroupsRequest,
+    HeartbeatResponse,
 )
 from logstore.segments.kafka.internal_topics.consumer_group import TopicPartition
-from logstore.segments.kafka.internal_topics.schema import Held, Int8, Int16, Int32, Message
-
-MessageT = TypeVar("MessageT", bound=Message)
+from logstore.segments.kafka.internal_topics.schema import Held, Int8, Int32, Message
 
 
 @attrs.frozen(kw_only=True)
@@ -46,53 +41,17 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 
 @attrs.frozen(kw_only=True)
-class HeartbeatAssignment(Message):
-    """What a member may read."""
-
-    topic_partitions: tuple[TopicPartition, ...]
-
-
-@attrs.frozen(kw_only=True)
-class ConsumerGroupHeartbeatResponse(Message):
+class ConsumerGroupHeartbeatResponse(HeartbeatResponse):
     """Where a member stands."""
 
     VERSIONS = range(2)
-    FLEXIBLE_FROM = 0
-
-    throttle_time_ms: Int32 = 0
-    error_code: Int16
-    error_message: str | None
-    member_id: str | None
-    member_epoch: Int32
-    heartbeat_interval_ms: Int32
-    assignment: HeartbeatAssignment | None
 
 
 @attrs.frozen(kw_only=True)
-class ConsumerGroupDescribeRequest(Message):
+class ConsumerGroupDescribeRequest(DescribeGroupsRequest):
     """Which groups to describe."""
 
     VERSIONS = range(2)
-    FLEXIBLE_FROM = 0
-
-    group_ids: tuple[str, ...]
-    include_authorized_operations: Int8
-
-
-@attrs.frozen(kw_only=True)
-class DescribedPartitions(Message):
-    """Partitions of one topic."""
-
-    topic_id: uuid.UUID
-    topic_name: str
-    partitions: tuple[Int32, ...]
-
-
-@attrs.frozen(kw_only=True)
-class DescribedAssignment(Message):
-    """What a member has, or shall have."""
-
-    topic_partitions: tuple[DescribedPartitions, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -113,17 +72,11 @@ class DescribedMember(Message):
 
 
 @attrs.frozen(kw_only=True)
-class DescribedGroup(Message):
+class DescribedGroup(DescribedGroupHead):
     """A group with its members."""
 
-    error_code: Int16
-    error_message: str | None
-    group_id: str
-    group_state: str
-    group_epoch: Int32
-    assignment_epoch: Int32
-    assignor_name: str
-    members: tuple[DescribedMember, ...]
+    assignor_name: str = ""
+    members: tuple[DescribedMember, ...] = ()
     authorized_operations: Int32 = NOT_ASKED
 
 
@@ -136,34 +89,3 @@ class ConsumerGroupDescribeResponse(Message):
 
     throttle_time_ms: Int32 = 0
     groups: tuple[DescribedGroup, ...]
-
-
-def read_request(kind: type[MessageT], request: RawRequest) -> MessageT:
-    """
-    Return a request as a message.
-
-    Raises:
-        MalformedRequestError: it cannot be read.
-
-    """
-    try:
-        found = decode_message(kind, bytes(request.data), request.version, request.position)
-        _check_text(attrs.astuple(found))
-    except (MessageError, UnicodeEncodeError) as error:
-        raise MalformedRequestError(f"{kind.__name__}: {error}") from error
-    return found
-
-
-def _check_text(value: object) -> None:
-    """Refuse text that is no UTF-8: it has come as lone surrogates, which nobody could read."""
-    if isinstance(value, str):
-        value.encode()
-    elif isinstance(value, tuple):
-        for part in cast("tuple[object, ...]", value):
-            _check_text(part)
-
-
-def answered(message: Message, request: RawRequest) -> list[Chunk]:
-    """Return the frame that answers a request."""
-    body = encode_message(message, request.version)
-    return [framed(request.correlation_id, body, has_tags=request.is_flexible)]

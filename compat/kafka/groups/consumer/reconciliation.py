@@ -25,8 +25,8 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember, HeldPartitions
-from logstore.compat.kafka.groups.consumer.states import MemberState
-from logstore.compat.kafka.groups.modern_group import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.group import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.member import MemberState
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 _Held = dict[uuid.UUID, dict[int, int]]

@@ -11,15 +11,14 @@ from collections.abc import Collection, Mapping
 
 import attrs
 
-from logstore.compat.kafka.groups import group_records
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember, HeldPartitions
-from logstore.compat.kafka.groups.group_records import (
+from logstore.compat.kafka.groups.modern.group import Target
+from logstore.compat.kafka.groups.modern.records import (
     GroupChange,
-    RecordKinds,
+    GroupKind,
     of_group,
     of_member,
 )
-from logstore.compat.kafka.groups.modern_group import Target
 from logstore.segments.kafka.internal_topics.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -29,28 +28,24 @@ from logstore.segments.kafka.internal_topics.consumer_group import (
     ConsumerGroupRegularExpressionValue,
     EpochTopicPartitions,
     GroupKey,
-    GroupMemberKey,
     GroupTargetAssignmentMemberValue,
-    GroupTargetAssignmentMetadataValue,
     TopicPartition,
 )
 
-EPOCH = 3
 PARTITION_METADATA = 4
-MEMBER = 5
-TARGET_EPOCH = 6
-TARGET = 7
-CURRENT = 8
 REGEX = 16
-_KINDS: RecordKinds = {
-    EPOCH: (GroupKey, ConsumerGroupMetadataValue),
-    PARTITION_METADATA: (GroupKey, ConsumerGroupPartitionMetadataValue),
-    MEMBER: (GroupMemberKey, ConsumerGroupMemberMetadataValue),
-    TARGET_EPOCH: (GroupKey, GroupTargetAssignmentMetadataValue),
-    TARGET: (GroupMemberKey, GroupTargetAssignmentMemberValue),
-    CURRENT: (GroupMemberKey, ConsumerGroupCurrentMemberAssignmentValue),
-    REGEX: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
-}
+KIND = GroupKind(
+    "consumer",
+    epoch=(3, ConsumerGroupMetadataValue),
+    member=(5, ConsumerGroupMemberMetadataValue),
+    target_epoch=6,
+    target=(7, GroupTargetAssignmentMemberValue),
+    current=(8, ConsumerGroupCurrentMemberAssignmentValue),
+    own={
+        PARTITION_METADATA: (GroupKey, ConsumerGroupPartitionMetadataValue),
+        REGEX: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+    },
+)
 
 
 @attrs.frozen
@@ -62,29 +57,10 @@ class ResolvedRegex:
     timestamp_ms: int
 
 
-def decoded(key: bytes, value: bytes | None) -> GroupChange | None:
-    """
-    Return what a record of the log says about a consumer group, None if it is of another kind.
-
-    Raises:
-        GroupRecordError: it is of that kind and cannot be read.
-
-    """
-    return group_records.decoded(_KINDS, key, value)
-
-
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupChange:
     """Return the record of a group's epoch."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return of_group(EPOCH, group_id, value)
-
-
-def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> GroupChange:
-    """Return the record of the epoch in which the target assignment was made, and when."""
-    value = GroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
-    )
-    return of_group(TARGET_EPOCH, group_id, value)
+    return of_group(KIND.epoch, group_id, value)
 
 
 def target(group_id: str, member_id: str, partitions: Target) -> GroupChange:
@@ -95,7 +71,7 @@ def target(group_id: str, member_id: str, partitions: Target) -> GroupChange:
             for topic_id, indexes in partitions.items()
         )
     )
-    return of_member(TARGET, group_id, member_id, value)
+    return of_member(KIND.target, group_id, member_id, value)
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> GroupChange:
@@ -111,7 +87,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> GroupChange:
         server_assignor=member.server_assignor,
         classic_member_metadata=member.classic,
     )
-    return of_member(MEMBER, group_id, member.member_id, value)
+    return of_member(KIND.member, group_id, member.member_id, value)
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> GroupChange:
@@ -123,7 +99,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> GroupChange:
         assigned_partitions=_held(member.assigned),
         partitions_pending_revocation=_held(member.pending_revocation),
     )
-    return of_member(CURRENT, group_id, member.member_id, value)
+    return of_member(KIND.current, group_id, member.member_id, value)
 
 
 def resolved_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> GroupChange:
@@ -147,23 +123,15 @@ def no_partition_metadata(group_id: str) -> GroupChange:
     return of_group(PARTITION_METADATA, group_id)
 
 
-def no_member(group_id: str, member_id: str) -> list[GroupChange]:
-    """Return the tombstones of a member."""
-    return [of_member(kind, group_id, member_id) for kind in (CURRENT, TARGET, MEMBER)]
-
-
 def no_group(
     group_id: str, member_ids: Collection[str], regexes: Collection[str]
 ) -> list[GroupChange]:
     """Return the tombstones of a group and of all that is in it."""
     return [
-        *(of_member(CURRENT, group_id, member_id) for member_id in member_ids),
-        *(of_member(TARGET, group_id, member_id) for member_id in member_ids),
-        of_group(TARGET_EPOCH, group_id),
-        *(of_member(MEMBER, group_id, member_id) for member_id in member_ids),
+        *KIND.no_members(group_id, member_ids),
         *(no_regex(group_id, regex) for regex in regexes),
         no_partition_metadata(group_id),
-        of_group(EPOCH, group_id),
+        of_group(KIND.epoch, group_id),
     ]
 
 

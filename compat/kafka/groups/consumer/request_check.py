@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.exchange import UNTOLD_MS, ConsumerHeartbeat
-from logstore.compat.kafka.groups.consumer.member import LEAVING_FOR_A_WHILE
-from logstore.compat.kafka.groups.modern_group import JOINING, LEAVING
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING, LEAVING_FOR_A_WHILE
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 

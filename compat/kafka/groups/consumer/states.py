@@ -1,8 +1,8 @@
-"""The states of a consumer group and of its members."""
+"""The states of a consumer group."""
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
+from enum import Enum
 
 
 class ConsumerGroupState(Enum):
@@ -22,28 +22,3 @@ class ConsumerGroupState(Enum):
     STABLE = "Stable"
     #: not there
     DEAD = "Dead"
-
-
-class MemberState(IntEnum):
-    """
-    Where a member stands, by the number that its record has.
-
-    Source: ``MemberState``.
-    """
-
-    #: it has what it shall have
-    STABLE = 0
-    #: it was told to give partitions back and has not done so
-    UNREVOKED_PARTITIONS = 1
-    #: others still have partitions that it shall have
-    UNRELEASED_PARTITIONS = 2
-    #: a newer broker has written something else
-    UNKNOWN = 127
-
-    @classmethod
-    def of(cls, number: int) -> MemberState:
-        """Return the state of that number, UNKNOWN for one that is not known here."""
-        try:
-            return cls(number)
-        except ValueError:
-            return cls.UNKNOWN

@@ -13,14 +13,14 @@ import attrs
 
 from logstore.compat.kafka.groups.consumer import records
 from logstore.compat.kafka.groups.consumer.assignors.range_assignor import assign_ranges
-from logstore.compat.kafka.groups.consumer.assignors.spec import Assignor, GroupSpec, MemberSpec
 from logstore.compat.kafka.groups.consumer.assignors.uniform_assignor import assign_uniformly
-from logstore.compat.kafka.groups.consumer.cluster import Cluster, shapes_of
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import NO_TARGET, Target
+from logstore.compat.kafka.groups.modern.assignor_spec import Assignor, GroupSpec, MemberSpec
+from logstore.compat.kafka.groups.modern.cluster import Cluster, shapes_of
+from logstore.compat.kafka.groups.modern.group import NO_TARGET, Target
+from logstore.compat.kafka.groups.modern.records import GroupChange
 
 ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniformly, "range": assign_ranges}
 
@@ -52,7 +52,7 @@ def new_target(
         for member_id in spec.member_ids
         if group.targets.get(member_id) != targets[member_id]
     ]
-    return NewTarget(targets, [*changes, records.target_epoch(group.group_id, epoch, now_ms)])
+    return NewTarget(targets, [*changes, records.KIND.assigned_in(group.group_id, epoch, now_ms)])
 
 
 def topic_ids_wanted(

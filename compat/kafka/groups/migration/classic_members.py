@@ -29,22 +29,13 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
 from logstore.compat.kafka.groups.consumer.exchange import UNTOLD_MS
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.consumer.heartbeat import HeartbeatStep
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
-from logstore.compat.kafka.groups.consumer.member_timers import Deadline, MemberTimers
-from logstore.compat.kafka.groups.consumer.membership import (
-    Newcomer,
-    replacing,
-    static_member,
-    unknown_member,
-)
-from logstore.compat.kafka.groups.consumer.states import MemberState
+from logstore.compat.kafka.groups.consumer.membership import Newcomer, replacing, static_member
 from logstore.compat.kafka.groups.exchange import NO_MEMBER_ID, Join, Joined, Sync, Synced
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.group_records import GroupChange, encoded
 from logstore.compat.kafka.groups.migration.downgrade import downgraded, may_downgrade
 from logstore.compat.kafka.groups.migration.embedded_protocol import (
     assignment_for,
@@ -53,6 +44,10 @@ from logstore.compat.kafka.groups.migration.embedded_protocol import (
 )
 from logstore.compat.kafka.groups.migration.policy import MigrationPolicy
 from logstore.compat.kafka.groups.migration.upgrade import classic_metadata
+from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.member import MemberState
+from logstore.compat.kafka.groups.modern.member_timers import Deadline, MemberTimers
+from logstore.compat.kafka.groups.modern.records import GroupChange, encoded
 from logstore.compat.kafka.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
@@ -222,7 +217,9 @@ class ClassicMembers:
         """Expect a sign of life of members within the time that they have told themselves."""
         for member in members:
             if member.classic is not None:
-                self._consumers.expect_life(group, member, member.classic.session_timeout_ms)
+                self._consumers.expect_life(
+                    group.group_id, member.member_id, member.classic.session_timeout_ms
+                )
 
     def _expect_join(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         if not self._timers.is_running(group.group_id, member.member_id, Deadline.JOIN):
@@ -256,10 +253,8 @@ def _speaking(
     """
     if instance_id is not None:
         member = static_member(group, instance_id, member_id)
-    elif member_id in group.members:
-        member = group.members[member_id]
     else:
-        raise unknown_member(group, member_id)
+        member = group.member(member_id)
     if member.classic is None:
         raise RefusedRequestError(ErrorCode.UNKNOWN_MEMBER_ID)
     if generation_id != member.member_epoch:

@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterable
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.config import GroupConfig
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.exchange import GroupProtocol
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.member import Member
 from logstore.compat.kafka.groups.migration.embedded_protocol import assignment_for
+from logstore.compat.kafka.groups.modern.cluster import Cluster
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.kafka.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from logstore.compat.kafka.groups.surroundings import Surroundings

@@ -13,8 +13,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
-from logstore.compat.kafka.groups.modern_group import TopicIdPartition
+from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.group import TopicIdPartition
 from logstore.segments.kafka.internal_topics.codec import (
     MessageError,
     decode_message,

@@ -17,19 +17,19 @@ import attrs
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.consumer import records
-from logstore.compat.kafka.groups.consumer.cluster import Cluster, metadata_hash, shapes_of
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup, names_wanted
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.exchange import GroupProtocol
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.group_records import GroupChange
 from logstore.compat.kafka.groups.member import Member
 from logstore.compat.kafka.groups.migration.embedded_protocol import (
     assignment_in,
     known_partitions,
     subscription_in,
 )
-from logstore.compat.kafka.groups.modern_group import TopicIdPartition
+from logstore.compat.kafka.groups.modern.cluster import Cluster, metadata_hash, shapes_of
+from logstore.compat.kafka.groups.modern.group import TopicIdPartition
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.codec import MessageError
 from logstore.segments.kafka.internal_topics.consumer_group import (
@@ -154,7 +154,7 @@ def _records(classic: Group, members: list[ConsumerMember], cluster: Cluster) ->
             records.target(group_id, member.member_id, target)
             for member, target in zip(members, targets, strict=True)
         ),
-        records.target_epoch(group_id, epoch, _TIMESTAMP_MS),
+        records.KIND.assigned_in(group_id, epoch, _TIMESTAMP_MS),
         *(records.current_assignment(group_id, member) for member in members),
     ]
 

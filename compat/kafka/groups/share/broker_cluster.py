@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.features import SHARE_VERSION
-from logstore.compat.kafka.groups.consumer.broker_cluster import BrokerCluster
+from logstore.compat.kafka.groups.modern.broker_cluster import BrokerCluster
 from logstore.compat.kafka.groups.share.settings import ShareGroupSettings
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
+from logstore.compat.kafka.groups.modern.cluster import Cluster
 from logstore.compat.kafka.groups.share.settings import ShareGroupSettings
 from logstore.compat.kafka.share_state.persister import Persister
 

@@ -6,9 +6,7 @@ import uuid
 from typing import NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.modern_group import Target
-from logstore.compat.kafka.groups.share.member import ShareMember
-from logstore.compat.kafka.groups.share.states import ShareGroupState
+from logstore.compat.kafka.groups.modern.group import Target
 
 
 class ShareHeartbeat(NamedTuple):
@@ -21,19 +19,6 @@ class ShareHeartbeat(NamedTuple):
     client_host: str
     rack_id: str | None = None
     subscribed_topic_names: frozenset[str] | None = None
-
-
-class DescribedShareGroup(NamedTuple):
-    """A group as administrators see it."""
-
-    group_id: str
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
-    state: ShareGroupState = ShareGroupState.DEAD
-    epoch: int = 0
-    assignment_epoch: int = 0
-    assignor: str = ""
-    members: tuple[ShareMember, ...] = ()
 
 
 class ShareHeartbeatAnswer(NamedTuple):

@@ -8,47 +8,37 @@ from typing import Any
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.states import MemberState
-from logstore.compat.kafka.groups.exchange import ListedGroup
-from logstore.compat.kafka.groups.group_records import encoded
-from logstore.compat.kafka.groups.modern_group import (
-    LEAVING,
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.group import (
     NO_TARGET,
+    Applier,
     ModernGroup,
     Target,
+    partitions_in,
 )
-from logstore.compat.kafka.groups.offsets_log import GroupRecord
+from logstore.compat.kafka.groups.modern.member import LEAVING, MemberState
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
-from logstore.compat.kafka.groups.share.exchange import DescribedShareGroup
 from logstore.compat.kafka.groups.share.member import ShareMember
 from logstore.compat.kafka.groups.share.state_partitions import StatePartitions
 from logstore.compat.kafka.groups.share.states import ShareGroupState
 
-PROTOCOL_TYPE = "share"
 ASSIGNOR = "simple"
 
 
-class ShareGroup(ModernGroup[ShareMember]):
+class ShareGroup(ModernGroup[ShareMember, Target]):
     """
-    The state of a share group; only :meth:`apply` changes it.
+    A group whose members read the same partitions; what it has read is kept record by record.
 
     `wall_ms` is the clock by which an unfinished beginning of states is waited for.
-    Source: ``ShareGroup`` and ``GroupMetadataManager.replay``.
+    Source: ``ShareGroup``.
     """
 
-    #: how clients call this kind of group
-    group_type = "share"
-
     def __init__(self, group_id: str, wall_ms: Callable[[], int]) -> None:
-        appliers: dict[int, Callable[[Any, Any], None]] = {
-            records.MEMBER: self._apply_member,
-            records.EPOCH: self._apply_epoch,
-            records.TARGET_EPOCH: self._apply_target_epoch,
-            records.TARGET: self._apply_target,
-            records.CURRENT: self._apply_current,
-            records.STATE_PARTITIONS: self._apply_state_partitions,
-        }
-        super().__init__(group_id, appliers)
+        appliers: dict[int, Applier] = {records.STATE_PARTITIONS: self._apply_state_partitions}
+        super().__init__(records.KIND, group_id, appliers)
+        #: the topics that were looked at last, to see whether they have changed; not in the log
+        self.seen_shapes: Mapping[str, TopicShape] | None = None
         #: None until a first record tells
         self.state_partitions: StatePartitions | None = None
         self._wall_ms = wall_ms
@@ -87,26 +77,13 @@ class ShareGroup(ModernGroup[ShareMember]):
             for topic_id, one in self.state_partitions.initialized.items()
         )
 
-    def listed(self) -> ListedGroup:
-        """Return the group's line in a list."""
-        return ListedGroup(self.group_id, PROTOCOL_TYPE, self.state, self.group_type)
-
-    def described(self) -> DescribedShareGroup:
-        """Return the group as administrators see it."""
-        return DescribedShareGroup(
-            self.group_id,
-            state=self.state,
-            epoch=self.epoch,
-            assignment_epoch=self.assignment_epoch,
-            assignor=ASSIGNOR,
-            members=tuple(self.members.values()),
-        )
-
-    def tombstones(self) -> list[GroupRecord]:
-        """Return what takes the group out of the log."""
-        return [encoded(record) for record in records.no_group(self.group_id, list(self.members))]
-
     # what its records change
+
+    def _dead(self) -> list[GroupChange]:
+        return records.no_group(self.group_id, list(self.members))
+
+    def _target_in(self, value: Any) -> Target:
+        return partitions_in(value.topic_partitions)
 
     def _apply_member(self, key: Any, value: Any) -> None:
         if value is None:
@@ -128,10 +105,7 @@ class ShareGroup(ModernGroup[ShareMember]):
                 member_epoch=value.member_epoch,
                 previous_member_epoch=value.previous_member_epoch,
                 state=MemberState.of(value.state),
-                assigned={
-                    entry.topic_id: frozenset(entry.partitions)
-                    for entry in value.assigned_partitions
-                },
+                assigned=partitions_in(value.assigned_partitions),
             )
         elif key.member_id in self.members:
             self.members[key.member_id] = attrs.evolve(

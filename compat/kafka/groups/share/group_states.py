@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape
-from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
 from logstore.compat.kafka.groups.share.cluster import ShareCluster
 from logstore.compat.kafka.groups.share.group import ShareGroup

@@ -19,25 +19,23 @@ from typing import NamedTuple
 
 import attrs
 
-from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.assignors.spec import GroupSpec, MemberSpec
-from logstore.compat.kafka.groups.consumer.cluster import (
+from logstore.compat.kafka.groups.modern.assignor_spec import GroupSpec, MemberSpec
+from logstore.compat.kafka.groups.modern.cluster import (
     Cluster,
     TopicShape,
     metadata_hash,
     shapes_of,
 )
-from logstore.compat.kafka.groups.consumer.hash_order import names_in_order
-from logstore.compat.kafka.groups.consumer.states import MemberState
-from logstore.compat.kafka.groups.group_records import GroupChange
-from logstore.compat.kafka.groups.modern_group import JOINING, NO_TARGET, Target
+from logstore.compat.kafka.groups.modern.group import NO_TARGET, Target
+from logstore.compat.kafka.groups.modern.hash_order import names_in_order
+from logstore.compat.kafka.groups.modern.member import JOINING, MemberState
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
 from logstore.compat.kafka.groups.share.exchange import ShareHeartbeat
 from logstore.compat.kafka.groups.share.group import ShareGroup, names_wanted
 from logstore.compat.kafka.groups.share.member import ShareMember
 from logstore.compat.kafka.groups.share.simple_assignor import assign_simply
 from logstore.compat.kafka.groups.share.state_partitions import StatePartitions
-from logstore.compat.kafka.refused_request import RefusedRequestError
 
 
 class Outcome(NamedTuple):
@@ -60,30 +58,16 @@ def member_of(group: ShareGroup, beat: ShareHeartbeat) -> ShareMember:
         RefusedRequestError: 25 or 110, with the reason.
 
     """
-    member, epoch = group.members.get(beat.member_id), beat.member_epoch
+    epoch = beat.member_epoch
     if epoch == JOINING:
-        return ShareMember(beat.member_id) if member is None else member
-    if member is None:
-        raise unknown_member(group, beat.member_id)
-    if epoch in (member.member_epoch, member.previous_member_epoch):
+        return group.members.get(beat.member_id) or ShareMember(beat.member_id)
+    member = group.member(beat.member_id)
+    last = member.previous_member_epoch
+    if epoch in (member.member_epoch, last):
         return member
-    known, last = member.member_epoch, member.previous_member_epoch
-    which, but = "greater", ""
-    if epoch < known:
-        which, but = "smaller", f", and it does not match the previous member epoch ({last})"
-    raise RefusedRequestError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The share group member has a {which} member epoch ({epoch}) than the one known by the "
-        f"group coordinator ({known}){but}. The member must abandon all its partitions and rejoin.",
-    )
-
-
-def unknown_member(group: ShareGroup, member_id: str) -> RefusedRequestError:
-    """Return what someone is told who is no member."""
-    return RefusedRequestError(
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        f"Member {member_id} is not a member of group {group.group_id}.",
-    )
+    is_behind = epoch < member.member_epoch
+    but = f", and it does not match the previous member epoch ({last})" if is_behind else ""
+    raise group.fenced(member, epoch, but)
 
 
 def told(member: ShareMember, beat: ShareHeartbeat) -> ShareMember:
@@ -159,7 +143,7 @@ class HeartbeatStep:
             target = found.get(one, NO_TARGET)
             if group.targets.get(one) != target:
                 self._records.append(records.target(group.group_id, one, target))
-        self._records.append(records.target_epoch(group.group_id, epoch, self._now_ms))
+        self._records.append(records.KIND.assigned_in(group.group_id, epoch, self._now_ms))
         return epoch, found.get(member_id, NO_TARGET)
 
     def _spec(

@@ -6,7 +6,8 @@ import uuid
 
 import attrs
 
-from logstore.compat.kafka.groups.modern_group import ModernMember, Target
+from logstore.compat.kafka.groups.modern.group import Target
+from logstore.compat.kafka.groups.modern.member import ModernMember
 
 
 @attrs.frozen

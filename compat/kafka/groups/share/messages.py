@@ -12,15 +12,13 @@ from typing import Annotated
 import attrs
 
 from logstore.compat.kafka.authorized_operations import NOT_ASKED
-from logstore.compat.kafka.groups.consumer.messages import DescribedAssignment, HeartbeatAssignment
-from logstore.segments.kafka.internal_topics.schema import (
-    Held,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Message,
+from logstore.compat.kafka.groups.modern.messages import (
+    DescribedAssignment,
+    DescribedGroupHead,
+    DescribeGroupsRequest,
+    HeartbeatResponse,
 )
+from logstore.segments.kafka.internal_topics.schema import Held, Int16, Int32, Int64, Message
 
 
 @attrs.frozen(kw_only=True)
@@ -38,30 +36,17 @@ class ShareGroupHeartbeatRequest(Message):
 
 
 @attrs.frozen(kw_only=True)
-class ShareGroupHeartbeatResponse(Message):
+class ShareGroupHeartbeatResponse(HeartbeatResponse):
     """Where a member stands."""
 
     VERSIONS = range(1, 2)
-    FLEXIBLE_FROM = 0
-
-    throttle_time_ms: Int32 = 0
-    error_code: Int16
-    error_message: str | None
-    member_id: str | None
-    member_epoch: Int32
-    heartbeat_interval_ms: Int32
-    assignment: HeartbeatAssignment | None
 
 
 @attrs.frozen(kw_only=True)
-class ShareGroupDescribeRequest(Message):
+class ShareGroupDescribeRequest(DescribeGroupsRequest):
     """Which groups to describe."""
 
     VERSIONS = range(1, 2)
-    FLEXIBLE_FROM = 0
-
-    group_ids: tuple[str, ...]
-    include_authorized_operations: Int8
 
 
 @attrs.frozen(kw_only=True)
@@ -78,17 +63,11 @@ class DescribedMember(Message):
 
 
 @attrs.frozen(kw_only=True)
-class DescribedGroup(Message):
+class DescribedGroup(DescribedGroupHead):
     """A group with its members."""
 
-    error_code: Int16
-    error_message: str | None
-    group_id: str
-    group_state: str
-    group_epoch: Int32
-    assignment_epoch: Int32
-    assignor_name: str
-    members: tuple[DescribedMember, ...]
+    assignor_name: str = ""
+    members: tuple[DescribedMember, ...] = ()
     authorized_operations: Int32 = NOT_ASKED
 
 

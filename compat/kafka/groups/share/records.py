@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from uuid import UUID
 
-from logstore.compat.kafka.groups import group_records
-from logstore.compat.kafka.groups.consumer.hash_order import numbers_in_order, topics_in_order
-from logstore.compat.kafka.groups.group_records import (
+from logstore.compat.kafka.groups.modern.group import Target
+from logstore.compat.kafka.groups.modern.hash_order import numbers_in_order, topics_in_order
+from logstore.compat.kafka.groups.modern.records import (
     GroupChange,
-    RecordKinds,
+    GroupKind,
     of_group,
     of_member,
 )
-from logstore.compat.kafka.groups.modern_group import Target
 from logstore.compat.kafka.groups.share.member import ShareMember
 from logstore.compat.kafka.groups.share.state_partitions import (
     PartitionsByTopic,
@@ -26,9 +25,7 @@ from logstore.compat.kafka.groups.share.state_partitions import (
 )
 from logstore.segments.kafka.internal_topics.consumer_group import (
     GroupKey,
-    GroupMemberKey,
     GroupTargetAssignmentMemberValue,
-    GroupTargetAssignmentMetadataValue,
     TopicPartition,
 )
 from logstore.segments.kafka.internal_topics.share_group import (
@@ -40,31 +37,16 @@ from logstore.segments.kafka.internal_topics.share_group import (
     TopicPartitionsInfo,
 )
 
-MEMBER = 10
-EPOCH = 11
-TARGET_EPOCH = 12
-TARGET = 13
-CURRENT = 14
 STATE_PARTITIONS = 15
-_KINDS: RecordKinds = {
-    MEMBER: (GroupMemberKey, ShareGroupMemberMetadataValue),
-    EPOCH: (GroupKey, ShareGroupMetadataValue),
-    TARGET_EPOCH: (GroupKey, GroupTargetAssignmentMetadataValue),
-    TARGET: (GroupMemberKey, GroupTargetAssignmentMemberValue),
-    CURRENT: (GroupMemberKey, ShareGroupCurrentMemberAssignmentValue),
-    STATE_PARTITIONS: (GroupKey, ShareGroupStatePartitionMetadataValue),
-}
-
-
-def decoded(key: bytes, value: bytes | None) -> GroupChange | None:
-    """
-    Return what a record of the log says about a share group, None if it is of another kind.
-
-    Raises:
-        GroupRecordError: it is of that kind and cannot be read.
-
-    """
-    return group_records.decoded(_KINDS, key, value)
+KIND = GroupKind(
+    "share",
+    epoch=(11, ShareGroupMetadataValue),
+    member=(10, ShareGroupMemberMetadataValue),
+    target_epoch=12,
+    target=(13, GroupTargetAssignmentMemberValue),
+    current=(14, ShareGroupCurrentMemberAssignmentValue),
+    own={STATE_PARTITIONS: (GroupKey, ShareGroupStatePartitionMetadataValue)},
+)
 
 
 def member_metadata(group_id: str, member: ShareMember) -> GroupChange:
@@ -75,27 +57,19 @@ def member_metadata(group_id: str, member: ShareMember) -> GroupChange:
         client_host=member.client_host,
         subscribed_topic_names=tuple(sorted(member.subscribed_topic_names)),
     )
-    return of_member(MEMBER, group_id, member.member_id, value)
+    return of_member(KIND.member, group_id, member.member_id, value)
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupChange:
     """Return the record of a group's epoch."""
     value = ShareGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return of_group(EPOCH, group_id, value)
-
-
-def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> GroupChange:
-    """Return the record of the epoch in which the target assignment was made, and when."""
-    value = GroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
-    )
-    return of_group(TARGET_EPOCH, group_id, value)
+    return of_group(KIND.epoch, group_id, value)
 
 
 def target(group_id: str, member_id: str, partitions: Target) -> GroupChange:
     """Return the record of what a member shall have."""
     value = GroupTargetAssignmentMemberValue(topic_partitions=topic_partitions(partitions))
-    return of_member(TARGET, group_id, member_id, value)
+    return of_member(KIND.target, group_id, member_id, value)
 
 
 def current_assignment(group_id: str, member: ShareMember) -> GroupChange:
@@ -106,7 +80,7 @@ def current_assignment(group_id: str, member: ShareMember) -> GroupChange:
         state=member.state,
         assigned_partitions=topic_partitions(member.assigned),
     )
-    return of_member(CURRENT, group_id, member.member_id, value)
+    return of_member(KIND.current, group_id, member.member_id, value)
 
 
 def state_partitions(
@@ -124,20 +98,12 @@ def state_partitions(
     return of_group(STATE_PARTITIONS, group_id, value)
 
 
-def no_member(group_id: str, member_id: str) -> list[GroupChange]:
-    """Return the tombstones of a member."""
-    return [of_member(kind, group_id, member_id) for kind in (CURRENT, TARGET, MEMBER)]
-
-
 def no_group(group_id: str, member_ids: Collection[str] = ()) -> list[GroupChange]:
     """Return the tombstones of a group and of all that is in it."""
     return [
-        *(of_member(CURRENT, group_id, member_id) for member_id in member_ids),
-        *(of_member(TARGET, group_id, member_id) for member_id in member_ids),
-        of_group(TARGET_EPOCH, group_id),
-        *(of_member(MEMBER, group_id, member_id) for member_id in member_ids),
+        *KIND.no_members(group_id, member_ids),
         of_group(STATE_PARTITIONS, group_id),
-        of_group(EPOCH, group_id),
+        of_group(KIND.epoch, group_id),
     ]
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape
-from logstore.compat.kafka.groups.consumer.hash_order import numbers_in_order, topics_in_order
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.hash_order import numbers_in_order, topics_in_order
 from logstore.compat.kafka.groups.share.cluster import ShareCluster
 from logstore.compat.kafka.groups.share.exchange import (
     PartitionAltered,

@@ -18,14 +18,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from logstore.compat.kafka.groups.consumer.assignors.spec import Assignment, GroupSpec
-from logstore.compat.kafka.groups.consumer.hash_order import (
+from logstore.compat.kafka.groups.modern.assignor_spec import Assignment, GroupSpec
+from logstore.compat.kafka.groups.modern.group import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.hash_order import (
     HashTable,
     partition_hash,
     partitions_in_order,
     topics_in_order,
 )
-from logstore.compat.kafka.groups.modern_group import Target, TopicIdPartition
 
 KeyT = TypeVar("KeyT")
 

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
 
 
 class TopicPartitions(NamedTuple):

@@ -7,14 +7,11 @@ from collections.abc import Mapping
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.streams.member import StreamsMember
-from logstore.compat.kafka.groups.streams.states import StatusCode, StreamsGroupState
-from logstore.compat.kafka.groups.streams.tasks import NO_TASKS, HeldTasks, TargetTasks
+from logstore.compat.kafka.groups.streams.states import StatusCode
+from logstore.compat.kafka.groups.streams.tasks import HeldTasks, TargetTasks
 from logstore.compat.kafka.groups.streams.topics.configured_topology import (
-    ConfiguredTopology,
     InternalTopic,
 )
-from logstore.compat.kafka.groups.streams.topology import StreamsTopology
 from logstore.segments.kafka.internal_topics.streams_group import (
     Endpoint,
     KeyValue,
@@ -91,25 +88,3 @@ class HeartbeatAnswer:
     endpoints: tuple[EndpointPartitions, ...] | None = None
     #: topics that the application needs and that are not there
     missing: Mapping[str, InternalTopic] = attrs.field(factory=dict[str, InternalTopic])
-
-
-@attrs.frozen
-class DescribedStreamsMember:
-    """A member as administrators see it: what it has, and what it shall have."""
-
-    member: StreamsMember
-    target: TargetTasks = NO_TASKS
-
-
-@attrs.frozen
-class DescribedStreamsGroup:
-    """A group as administrators see it; the topology with partition counts once it can run."""
-
-    group_id: str
-    error_code: ErrorCode
-    error_message: str | None = None
-    state: StreamsGroupState = StreamsGroupState.DEAD
-    epoch: int = 0
-    assignment_epoch: int = 0
-    topology: StreamsTopology | ConfiguredTopology | None = None
-    members: tuple[DescribedStreamsMember, ...] = ()

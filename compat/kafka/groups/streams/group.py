@@ -2,95 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import (
+from logstore.compat.kafka.groups.modern.cluster import (
     Cluster,
     TopicShape,
     metadata_hash,
     shapes_of,
 )
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_timeline_order
-from logstore.compat.kafka.groups.exchange import ListedGroup
-from logstore.compat.kafka.groups.group_records import GroupChange, encoded
-from logstore.compat.kafka.groups.modern_group import LEAVING
+from logstore.compat.kafka.groups.modern.group import ModernGroup
+from logstore.compat.kafka.groups.modern.member import LEAVING
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.offset_table import TopicPartition
-from logstore.compat.kafka.groups.offsets_log import GroupRecord
+from logstore.compat.kafka.groups.offsets_log import GroupRecordError
 from logstore.compat.kafka.groups.streams import records
-from logstore.compat.kafka.groups.streams.exchange import (
-    DescribedStreamsGroup,
-    DescribedStreamsMember,
-)
 from logstore.compat.kafka.groups.streams.member import StreamsMember
 from logstore.compat.kafka.groups.streams.states import MemberState, StreamsGroupState
 from logstore.compat.kafka.groups.streams.task_owners import TaskOwners
 from logstore.compat.kafka.groups.streams.tasks import NO_TASKS, NONE_HELD, TargetTasks
 from logstore.compat.kafka.groups.streams.topics.configured_topology import ConfiguredTopology
 from logstore.compat.kafka.groups.streams.topology import StreamsTopology
-
-STREAMS_PROTOCOL_TYPE = "streams"
-#: that of a group in which nobody does anything yet; it has no record
-_FIRST_EPOCH = 1
+from logstore.compat.kafka.refused_request import RefusedRequestError
 
 
-class StreamsGroup:
+class StreamsGroup(ModernGroup[StreamsMember, TargetTasks]):
     """
-    The state of a streams group; only :meth:`apply` changes what is on disk.
+    A group of the members of one application, who share its tasks.
 
-    Source: ``StreamsGroup`` and ``GroupMetadataManager.replay``.
+    Source: ``StreamsGroup``.
     """
-
-    #: how clients call this kind of group
-    group_type = "streams"
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = _FIRST_EPOCH
-        self.metadata_hash = 0
+        super().__init__(records.KIND, group_id, {records.TOPOLOGY: self._apply_topology})
         #: that of the topology that could run with the topics of the time; -1 if none could
         self.validated_topology_epoch = 0
         #: what the assignor was last told
         self.assignment_configs: Mapping[str, str] = {}
-        self.assignment_epoch = _FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
         self.topology: StreamsTopology | None = None
-        self.members: dict[str, StreamsMember] = {}
-        self.targets: dict[str, TargetTasks] = {}
         self.owners = TaskOwners()
         # What follows is not on disk, as in Kafka: the next coordinator finds it out anew.
         self.configured: ConfiguredTopology | None = None
         self.shutdown_member_id: str | None = None
         self.endpoint_epoch = 0
         self._hashed: tuple[Mapping[str, TopicShape], int] = ({}, 0)
-        self._appliers: dict[int, Callable[[Any, Any], None]] = {
-            records.EPOCH: self._apply_epoch,
-            records.MEMBER: self._apply_member,
-            records.TARGET_EPOCH: self._apply_target_epoch,
-            records.TARGET: self._apply_target,
-            records.CURRENT: self._apply_current,
-            records.TOPOLOGY: self._apply_topology,
-        }
 
     # what it is
-
-    @property
-    def is_empty(self) -> bool:
-        """Tell whether it has no members."""
-        return not self.members
-
-    @property
-    def is_idle(self) -> bool:
-        """Tell whether nobody is in it or about to be."""
-        return self.is_empty
-
-    @property
-    def is_of_consumers(self) -> bool:
-        """Tell whether the broker knows what the members read: it does."""
-        return True
 
     @property
     def state(self) -> StreamsGroupState:
@@ -114,10 +74,6 @@ class StreamsGroup:
         """Tell whether a member reads the topic."""
         return bool(self.members) and self.topology is not None and topic in self.topology.reader_of
 
-    def retention_starts_ms(self, commit_timestamp_ms: int) -> int:
-        """Return from when on the retention time of a committed offset counts: its commit."""
-        return commit_timestamp_ms
-
     def seen(
         self, topology: StreamsTopology, cluster: Cluster
     ) -> tuple[Mapping[str, TopicShape], int]:
@@ -126,16 +82,6 @@ class StreamsGroup:
         if shapes != self._hashed[0]:
             self._hashed = (shapes, metadata_hash(shapes))
         return self._hashed
-
-    def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Return NONE if these may ask for offsets, else what to tell; who says nothing may."""
-        if member_id is None and member_epoch < 0:
-            return ErrorCode.NONE
-        member = self.members.get(member_id or "")
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        is_current = member.member_epoch == member_epoch
-        return ErrorCode.NONE if is_current else ErrorCode.STALE_MEMBER_EPOCH
 
     def commit_error(
         self, member_id: str, member_epoch: int, partitions: Iterable[TopicPartition],
@@ -167,59 +113,27 @@ class StreamsGroup:
                 return ErrorCode.STALE_MEMBER_EPOCH
         return ErrorCode.NONE
 
-    def listed(self) -> ListedGroup:
-        """Return the group's line in a list."""
-        return ListedGroup(self.group_id, STREAMS_PROTOCOL_TYPE, self.state, self.group_type)
-
-    def described(self) -> DescribedStreamsGroup:
-        """Return the group as administrators see it."""
-        configured = self.configured
-        return DescribedStreamsGroup(
-            group_id=self.group_id,
-            error_code=ErrorCode.NONE,
-            state=self.state,
-            epoch=self.epoch,
-            assignment_epoch=self.assignment_epoch,
-            topology=configured if configured and configured.is_ready else self.topology,
-            members=tuple(
-                DescribedStreamsMember(self.members[one], self.target_of(one))
-                for one in members_in_timeline_order(self.members)
-            ),
-        )
-
-    def tombstones(self) -> list[GroupRecord]:
-        """Return what takes the group out of the log."""
-        return [encoded(record) for record in records.no_group(self.group_id, list(self.members))]
-
     # what its records change
 
-    def apply(self, record: GroupChange) -> None:
-        """Take in the next record."""
-        self._appliers[record.record_type](record.key, record.value)
+    def _dead(self) -> list[GroupChange]:
+        return records.no_group(self.group_id, list(self.members))
+
+    def _target_in(self, value: Any) -> TargetTasks:
+        return records.target_in(value)
 
     def _apply_epoch(self, key: Any, value: Any) -> None:
-        del key
+        super()._apply_epoch(key, value)
         if value is not None:
-            self.epoch = value.epoch
-            self.metadata_hash = value.metadata_hash
             self.validated_topology_epoch = value.validated_topology_epoch
             pairs = value.last_assignment_configs or ()
             self.assignment_configs = {pair.key: pair.value for pair in pairs}
 
     def _apply_topology(self, key: Any, value: Any) -> None:
         del key
-        self.topology = None if value is None else StreamsTopology.of(value)
-
-    def _apply_target_epoch(self, key: Any, value: Any) -> None:
-        del key
-        self.assignment_epoch = -1 if value is None else value.assignment_epoch
-        self.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp
-
-    def _apply_target(self, key: Any, value: Any) -> None:
-        if value is None:
-            self.targets.pop(key.member_id, None)
-        else:
-            self.targets[key.member_id] = records.target_in(value)
+        try:
+            self.topology = None if value is None else StreamsTopology.of(value)
+        except RefusedRequestError as error:
+            raise GroupRecordError(f"the topology of group {self.group_id} cannot be") from error
 
     def _apply_member(self, key: Any, value: Any) -> None:
         before = self.members.get(key.member_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
+from logstore.compat.kafka.groups.modern.cluster import Cluster
 
 
 @attrs.frozen

@@ -19,8 +19,8 @@ from typing import Any
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
-from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.streams import records
 from logstore.compat.kafka.groups.streams.exchange import UNTOLD_MS, Status, StreamsHeartbeat
 from logstore.compat.kafka.groups.streams.group import StreamsGroup
@@ -85,7 +85,7 @@ def told(member: StreamsMember, beat: StreamsHeartbeat) -> StreamsMember:
 
 def may_assign(group: StreamsGroup, interval_ms: int, now_ms: int) -> bool:
     """Tell whether so much time has passed since the last target assignment."""
-    last_ms = group.assignment_timestamp_ms
+    last_ms = group.assigned_at_ms
     return last_ms == 0 or interval_ms == 0 or now_ms >= last_ms + interval_ms
 
 

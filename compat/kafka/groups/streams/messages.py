@@ -9,6 +9,7 @@ from __future__ import annotations
 import attrs
 
 from logstore.compat.kafka.authorized_operations import NOT_ASKED
+from logstore.compat.kafka.groups.modern.messages import DescribedGroupHead, DescribeGroupsRequest
 from logstore.segments.kafka.internal_topics.schema import Int8, Int16, Int32, Int64, Message
 from logstore.segments.kafka.internal_topics.streams_group import (
     Endpoint,
@@ -109,13 +110,8 @@ class StreamsGroupHeartbeatResponse(Message):
 
 
 @attrs.frozen(kw_only=True)
-class StreamsGroupDescribeRequest(Message):
+class StreamsGroupDescribeRequest(DescribeGroupsRequest):
     """Which groups to describe."""
-
-    FLEXIBLE_FROM = 0
-
-    group_ids: tuple[str, ...]
-    include_authorized_operations: Int8
 
 
 @attrs.frozen(kw_only=True)
@@ -168,15 +164,9 @@ class DescribedMember(Message):
 
 
 @attrs.frozen(kw_only=True)
-class DescribedGroup(Message):
+class DescribedGroup(DescribedGroupHead):
     """A group with its members."""
 
-    error_code: Int16
-    error_message: str | None = None
-    group_id: str
-    group_state: str = ""
-    group_epoch: Int32 = 0
-    assignment_epoch: Int32 = 0
     topology: DescribedTopology | None = None
     members: tuple[DescribedMember, ...] = ()
     authorized_operations: Int32 = NOT_ASKED

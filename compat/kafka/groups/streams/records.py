@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from logstore.compat.kafka.groups import group_records
-from logstore.compat.kafka.groups.group_records import (
+from logstore.compat.kafka.groups.modern.records import (
     GroupChange,
-    RecordKinds,
+    GroupKind,
     of_group,
     of_member,
 )
@@ -19,8 +18,6 @@ from logstore.compat.kafka.groups.streams.member import StreamsMember
 from logstore.compat.kafka.groups.streams.tasks import EpochTasks, HeldTasks, TargetTasks, Tasks
 from logstore.segments.kafka.internal_topics.consumer_group import (
     GroupKey,
-    GroupMemberKey,
-    GroupTargetAssignmentMetadataValue,
 )
 from logstore.segments.kafka.internal_topics.streams_group import (
     EpochTaskIds,
@@ -33,31 +30,16 @@ from logstore.segments.kafka.internal_topics.streams_group import (
     TaskIds,
 )
 
-EPOCH = 17
-MEMBER = 19
-TARGET_EPOCH = 20
-TARGET = 21
-CURRENT = 22
 TOPOLOGY = 23
-_KINDS: RecordKinds = {
-    EPOCH: (GroupKey, StreamsGroupMetadataValue),
-    MEMBER: (GroupMemberKey, StreamsGroupMemberMetadataValue),
-    TARGET_EPOCH: (GroupKey, GroupTargetAssignmentMetadataValue),
-    TARGET: (GroupMemberKey, StreamsGroupTargetAssignmentMemberValue),
-    CURRENT: (GroupMemberKey, StreamsGroupCurrentMemberAssignmentValue),
-    TOPOLOGY: (GroupKey, StreamsGroupTopologyValue),
-}
-
-
-def decoded(key: bytes, value: bytes | None) -> GroupChange | None:
-    """
-    Return what a record of the log says about a streams group, None if it is of another kind.
-
-    Raises:
-        GroupRecordError: it is of that kind and cannot be read.
-
-    """
-    return group_records.decoded(_KINDS, key, value)
+KIND = GroupKind(
+    "streams",
+    epoch=(17, StreamsGroupMetadataValue),
+    member=(19, StreamsGroupMemberMetadataValue),
+    target_epoch=20,
+    target=(21, StreamsGroupTargetAssignmentMemberValue),
+    current=(22, StreamsGroupCurrentMemberAssignmentValue),
+    own={TOPOLOGY: (GroupKey, StreamsGroupTopologyValue)},
+)
 
 
 def group_epoch(
@@ -74,20 +56,12 @@ def group_epoch(
         validated_topology_epoch=validated_topology_epoch,
         last_assignment_configs=_pairs(assignment_configs),
     )
-    return of_group(EPOCH, group_id, value)
+    return of_group(KIND.epoch, group_id, value)
 
 
 def topology(group_id: str, value: StreamsGroupTopologyValue) -> GroupChange:
     """Return the record of what the application does."""
     return of_group(TOPOLOGY, group_id, value)
-
-
-def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> GroupChange:
-    """Return the record of the epoch in which the target assignment was made, and when."""
-    value = GroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
-    )
-    return of_group(TARGET_EPOCH, group_id, value)
 
 
 def target(group_id: str, member_id: str, tasks: TargetTasks) -> GroupChange:
@@ -97,7 +71,7 @@ def target(group_id: str, member_id: str, tasks: TargetTasks) -> GroupChange:
         standby_tasks=_task_ids(tasks.standby),
         warmup_tasks=_task_ids(tasks.warmup),
     )
-    return of_member(TARGET, group_id, member_id, value)
+    return of_member(KIND.target, group_id, member_id, value)
 
 
 def member_metadata(group_id: str, member: StreamsMember) -> GroupChange:
@@ -113,7 +87,7 @@ def member_metadata(group_id: str, member: StreamsMember) -> GroupChange:
         user_endpoint=member.user_endpoint,
         client_tags=_pairs(member.client_tags),
     )
-    return of_member(MEMBER, group_id, member.member_id, value)
+    return of_member(KIND.member, group_id, member.member_id, value)
 
 
 def current_assignment(group_id: str, member: StreamsMember) -> GroupChange:
@@ -130,22 +104,14 @@ def current_assignment(group_id: str, member: StreamsMember) -> GroupChange:
         standby_tasks_pending_revocation=_copies(pending.standby),
         warmup_tasks_pending_revocation=_copies(pending.warmup),
     )
-    return of_member(CURRENT, group_id, member.member_id, value)
-
-
-def no_member(group_id: str, member_id: str) -> list[GroupChange]:
-    """Return the tombstones of a member."""
-    return [of_member(kind, group_id, member_id) for kind in (CURRENT, TARGET, MEMBER)]
+    return of_member(KIND.current, group_id, member.member_id, value)
 
 
 def no_group(group_id: str, member_ids: Collection[str]) -> list[GroupChange]:
     """Return the tombstones of a group and of all that is in it."""
     return [
-        *(of_member(CURRENT, group_id, member_id) for member_id in member_ids),
-        *(of_member(TARGET, group_id, member_id) for member_id in member_ids),
-        of_group(TARGET_EPOCH, group_id),
-        *(of_member(MEMBER, group_id, member_id) for member_id in member_ids),
-        of_group(EPOCH, group_id),
+        *KIND.no_members(group_id, member_ids),
+        of_group(KIND.epoch, group_id),
         of_group(TOPOLOGY, group_id),
     ]
 

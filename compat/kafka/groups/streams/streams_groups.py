@@ -1,30 +1,27 @@
 """
 All streams groups of a coordinator: what is asked of them, and what must happen in time.
 
-What a request changes is on disk before it holds; a request that the disk refuses changes nothing.
-
 Source: the streams part of ``GroupMetadataManager``.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.commit import Commit
-from logstore.compat.kafka.groups.consumer.cluster import Cluster
-from logstore.compat.kafka.groups.consumer.member_timers import Deadline, MemberTimers
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.group_records import GroupChange, encoded
-from logstore.compat.kafka.groups.modern_group import JOINING, LEAVING
-from logstore.compat.kafka.groups.offsets_log import GroupRecordError
+from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING
+from logstore.compat.kafka.groups.modern.member_timers import Deadline
+from logstore.compat.kafka.groups.modern.modern_groups import RETRY_MS, ModernGroups
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.streams import records
 from logstore.compat.kafka.groups.streams.creation_errors import CreationErrors
 from logstore.compat.kafka.groups.streams.endpoints import endpoints_of
 from logstore.compat.kafka.groups.streams.exchange import (
-    DescribedStreamsGroup,
     EndpointPartitions,
     HeartbeatAnswer,
     Status,
@@ -40,25 +37,21 @@ from logstore.compat.kafka.groups.streams.heartbeat import (
 )
 from logstore.compat.kafka.groups.streams.member import StreamsMember
 from logstore.compat.kafka.groups.streams.request_check import check_heartbeat
-from logstore.compat.kafka.groups.streams.states import MemberState, StatusCode
+from logstore.compat.kafka.groups.streams.states import StatusCode
 from logstore.compat.kafka.groups.streams.target_assignment import new_target
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 _LOG = logging.getLogger(__name__)
-#: after which time something is tried again that the disk has refused
-_RETRY_MS = 500
 #: whom the whole group's timer is about
 _EVERYBODY = ""
 
 
-class StreamsGroups:
+class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
     """
     Owns the streams groups of one coordinator.
 
-    `classic` are the coordinator's classic groups, of which an empty one becomes a streams group
-    as soon as somebody joins it as such; `is_taken` tells whether a group of yet another kind has
-    an id. `refusal` tells what every request is refused with.
+    An empty classic group becomes a streams group as soon as somebody joins it as such.
     """
 
     def __init__(
@@ -70,56 +63,10 @@ class StreamsGroups:
         is_taken: Callable[[str], bool],
         refusal: Callable[[], ErrorCode],
     ) -> None:
-        self.groups = groups
+        super().__init__(records.KIND, surroundings, groups, classic, is_taken, refusal)
+        self._cluster = cluster
         #: why internal topics could not be made
         self.creation_errors = CreationErrors()
-        self._surroundings = surroundings
-        self._cluster = cluster
-        self._classic = classic
-        self._is_taken = is_taken
-        self._refusal = refusal
-        self._timers = MemberTimers(surroundings)
-
-    # coming and going
-
-    def replay(self, key: bytes, value: bytes | None) -> None:
-        """
-        Take over a record of the log, if it is about a streams group.
-
-        Raises:
-            GroupRecordError: it cannot be read.
-
-        """
-        record = records.decoded(key, value)
-        if record is None:
-            return
-        group_id: str = getattr(record.key, "group_id")  # noqa: B009 - every key of ours has one
-        group = self.groups.get(group_id)
-        if group is None:
-            if record.value is None:
-                return
-            group = self.groups[group_id] = StreamsGroup(group_id)
-            # Offsets alone make the group of a simple consumer; it has no record of its own.
-            self._classic.pop(group_id, None)
-        try:
-            group.apply(record)
-        except RefusedRequestError as error:
-            raise GroupRecordError(f"the topology of group {group_id} cannot be") from error
-        if record.record_type == records.EPOCH and record.value is None:
-            del self.groups[group_id]
-
-    def start_timers(self) -> None:
-        """Expect a sign of life of every member from now on; called once after loading."""
-        for group in self.groups.values():
-            for member in group.members.values():
-                self._expect_life(group.group_id, member.member_id)
-                if member.state is MemberState.UNREVOKED_TASKS:
-                    self._expect_revocation(group.group_id, member)
-
-    def close(self) -> None:
-        """Give all groups up."""
-        self._timers.close()
-        self.groups.clear()
 
     # what members ask
 
@@ -127,7 +74,7 @@ class StreamsGroups:
         """Note that a member lives, joins or leaves; tell it what it shall run."""
         try:
             check_heartbeat(beat)
-            refusal = self._refusal()
+            refusal = self.refusal()
             if refusal is not ErrorCode.NONE:
                 return HeartbeatAnswer(refusal)
             return self._leave(beat) if beat.member_epoch == LEAVING else self._beat(beat)
@@ -158,7 +105,7 @@ class StreamsGroups:
         endpoints = None
         if endpoint_epoch != beat.endpoint_epoch:
             endpoints = self._endpoints(group, outcome)
-        self._commit(group.group_id, outcome.records)
+        self.commit(group if is_known else self._new(group.group_id), outcome.records)
         if is_known:
             group.configured, group.endpoint_epoch = outcome.configured, endpoint_epoch
             if beat.shuts_down_application and group.shutdown_member_id is None:
@@ -193,38 +140,27 @@ class StreamsGroups:
         is_joining = beat.member_epoch == JOINING
         if group is None:
             classic = self._classic.get(group_id)
-            if self._is_taken(group_id) or (
-                classic is not None and not (is_joining and classic.is_empty)
-            ):
-                raise _not_found(f"Group {group_id} is not a streams group.")
-            if not is_joining:
-                raise _not_found(f"Streams group {group_id} not found.")
-            group = StreamsGroup(group_id)
+            may_replace = classic is None or classic.is_empty
+            if not is_joining or not may_replace or self._is_taken(group_id):
+                raise self._not_joined(group_id)
+            group = self._new(group_id)
         size_max = self._cluster.integer("group.streams.max.size")
         if is_joining and len(group.members) >= size_max:
-            raise RefusedRequestError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The streams group has reached its maximum capacity of {size_max} members.",
-            )
+            raise self._full(size_max)
         return group
 
     def _member_for(self, group: StreamsGroup, beat: StreamsHeartbeat) -> StreamsMember:
-        member = group.members.get(beat.member_id)
         if beat.member_epoch == JOINING:
-            return StreamsMember(beat.member_id) if member is None else member
-        if member is None:
-            raise _unknown_member(group, beat.member_id)
-        _check_epoch(member, beat)
+            return group.members.get(beat.member_id) or StreamsMember(beat.member_id)
+        member = group.member(beat.member_id)
+        _check_epoch(group, member, beat)
         return member
 
     def _leave(self, beat: StreamsHeartbeat) -> HeartbeatAnswer:
         group = self.group(beat.group_id)
         if beat.shuts_down_application and group.shutdown_member_id is None:
             group.shutdown_member_id = beat.member_id
-        member = group.members.get(beat.member_id)
-        if member is None:
-            raise _unknown_member(group, beat.member_id)
-        self._remove(group, member)
+        self._remove(group, group.member(beat.member_id))
         return HeartbeatAnswer(
             ErrorCode.NONE, member_id=beat.member_id, member_epoch=beat.member_epoch
         )
@@ -250,39 +186,7 @@ class StreamsGroups:
             return ErrorCode.ILLEGAL_GENERATION
         return error
 
-    def fetch_error(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Return NONE if these may ask for a group's offsets, else what to tell them."""
-        group = self.groups.get(group_id)
-        return ErrorCode.NONE if group is None else group.fetch_error(member_id, member_epoch)
-
     # administration
-
-    def group(self, group_id: str) -> StreamsGroup:
-        """
-        Return a group.
-
-        Raises:
-            RefusedRequestError: 69, it is not there or of another kind.
-
-        """
-        group = self.groups.get(group_id)
-        if group is None:
-            is_other = group_id in self._classic or self._is_taken(group_id)
-            what = "is not a streams group" if is_other else "not found"
-            raise _not_found(f"Group {group_id} {what}.")
-        return group
-
-    def describe(self, group_id: str) -> DescribedStreamsGroup:
-        """Return a group as it stands."""
-        refusal = self._refusal()
-        if refusal is ErrorCode.NONE and not group_id:
-            refusal = ErrorCode.INVALID_GROUP_ID
-        if refusal is not ErrorCode.NONE:
-            return DescribedStreamsGroup(group_id, refusal)
-        try:
-            return self.group(group_id).described()
-        except RefusedRequestError as refused:
-            return DescribedStreamsGroup(group_id, refused.code, refused.message)
 
     def settings(self, group_id: str) -> StreamsSettings:
         """Return the settings that hold for a group."""
@@ -290,39 +194,10 @@ class StreamsGroups:
 
     def forget(self, group_id: str) -> None:
         """Take note that an empty group was removed from the log."""
-        group = self.groups.pop(group_id)
-        assert group.is_empty, f"{group_id} has members"
+        super().forget(group_id)
         self._timers.stop_all(group_id, _EVERYBODY)
 
     # what must happen in time
-
-    def _expect_life(self, group_id: str, member_id: str) -> None:
-        timeout_ms = self.settings(group_id).session_timeout_ms
-        lapse = partial(self._lapse, group_id, member_id, None, "its session has ended")
-        self._timers.start(group_id, member_id, Deadline.SESSION, timeout_ms, lapse)
-
-    def _expect_revocation(self, group_id: str, member: StreamsMember) -> None:
-        self._timers.start(
-            group_id, member.member_id, Deadline.REBALANCE, member.rebalance_timeout_ms,
-            partial(
-                self._lapse, group_id, member.member_id, member.member_epoch,
-                "it has not given its tasks back in time",
-            ),
-        )  # fmt: skip
-
-    def _lapse(self, group_id: str, member_id: str, epoch: int | None, reason: str) -> None:
-        """Remove a member whose time is up; if `epoch` is given, only one that is still in it."""
-        group = self.groups.get(group_id)
-        member = None if group is None else group.members.get(member_id)
-        if group is None or member is None or epoch not in (None, member.member_epoch):
-            return
-        _LOG.info("group %s: %s is removed: %s", group_id, member_id, reason)
-        try:
-            self._remove(group, member)
-        except RefusedRequestError:  # logged where it was refused; perhaps the disk recovers
-            again = partial(self._lapse, group_id, member_id, epoch, reason)
-            deadline = Deadline.SESSION if epoch is None else Deadline.REBALANCE
-            self._timers.start(group_id, member_id, deadline, _RETRY_MS, again)
 
     def _is_waiting(self, group_id: str) -> bool:
         return self._timers.is_running(group_id, _EVERYBODY, Deadline.INITIAL_REBALANCE)
@@ -348,47 +223,38 @@ class StreamsGroups:
             group, group.epoch, None, group.configured, group.assignment_configs, now_ms
         )
         try:
-            self._commit(group_id, made.records)
+            self.commit(group, made.records)
         except RefusedRequestError:  # logged where it was refused; perhaps the disk recovers
-            self._wait_for_members(group_id, _RETRY_MS)
+            self._wait_for_members(group_id, RETRY_MS)
 
     # what the steps are made of
 
-    def _commit(self, group_id: str, changes: Sequence[GroupChange]) -> None:
-        """Write records and let them hold; a group that is new takes a classic one's place."""
-        if not changes:
-            return
-        classic = self._classic.get(group_id)
-        before = [] if classic is None else classic.tombstones()
-        error = self._surroundings.write(group_id, [*before, *map(encoded, changes)])
-        if error is not ErrorCode.NONE:
-            raise RefusedRequestError(error)
-        if classic is not None:
-            del self._classic[group_id]
-            classic.rebalance.die(ErrorCode.REBALANCE_IN_PROGRESS)
-        group = self.groups.setdefault(group_id, StreamsGroup(group_id))
-        for record in changes:
-            group.apply(record)
+    def _new(self, group_id: str) -> StreamsGroup:
+        return StreamsGroup(group_id)
+
+    def _session_timeout_ms(self, group_id: str) -> int:
+        return self.settings(group_id).session_timeout_ms
 
     def _note(self, group_id: str, outcome: Outcome) -> None:
         """Expect what must come next."""
         before, after = outcome.before, outcome.after
-        self._expect_life(group_id, after.member_id)
-        if after.state is not MemberState.UNREVOKED_TASKS:
+        self.expect_life(group_id, after.member_id)
+        if not after.is_giving_back:
             self._timers.stop(group_id, after.member_id, Deadline.REBALANCE)
         elif (after.member_epoch, after.assigned, after.pending_revocation) != (
             before.member_epoch, before.assigned, before.pending_revocation,
         ):  # fmt: skip
             self._expect_revocation(group_id, after)
 
-    def _remove(self, group: StreamsGroup, member: StreamsMember) -> None:
-        """Take a member out; the others get what it had with their next heartbeats."""
-        change = records.group_epoch(
+    def _epoch_with(
+        self, group: StreamsGroup, left: Mapping[str, StreamsMember]
+    ) -> list[GroupChange]:
+        del left
+        epoch = records.group_epoch(
             group.group_id, group.epoch + 1, group.metadata_hash, group.validated_topology_epoch,
             group.assignment_configs,
         )  # fmt: skip
-        self._commit(group.group_id, [*records.no_member(group.group_id, member.member_id), change])
-        self._timers.stop_all(group.group_id, member.member_id)
+        return [epoch]
 
 
 def _statuses(outcome: Outcome, shutdown_member_id: str | None) -> tuple[Status, ...]:
@@ -406,7 +272,7 @@ def _statuses(outcome: Outcome, shutdown_member_id: str | None) -> tuple[Status,
     return tuple(found)
 
 
-def _check_epoch(member: StreamsMember, beat: StreamsHeartbeat) -> None:
+def _check_epoch(group: StreamsGroup, member: StreamsMember, beat: StreamsHeartbeat) -> None:
     epoch = beat.member_epoch
     if epoch == member.member_epoch:
         return
@@ -414,21 +280,4 @@ def _check_epoch(member: StreamsMember, beat: StreamsHeartbeat) -> None:
     is_behind = epoch == member.previous_member_epoch < member.member_epoch
     if is_behind and owned is not None and owned.are_all_in(member.assigned):
         return  # the answer with the new epoch may have been lost
-    which = "greater" if epoch > member.member_epoch else "smaller"
-    raise RefusedRequestError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {which} member epoch ({epoch}) than the one known by the "
-        f"group coordinator ({member.member_epoch}). The member must abandon all its partitions "
-        "and rejoin.",
-    )
-
-
-def _not_found(message: str) -> RefusedRequestError:
-    return RefusedRequestError(ErrorCode.GROUP_ID_NOT_FOUND, message)
-
-
-def _unknown_member(group: StreamsGroup, member_id: str) -> RefusedRequestError:
-    return RefusedRequestError(
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        f"Member {member_id} is not a member of group {group.group_id}.",
-    )
+    raise group.fenced(member, epoch)

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.hash_order import (
+from logstore.compat.kafka.groups.modern.hash_order import (
     members_in_order,
     members_in_timeline_order,
 )
-from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.streams import records
 from logstore.compat.kafka.groups.streams.assignors.spec import (
     GroupSpec,
@@ -66,4 +66,4 @@ def new_target(
         for name in members
         if group.targets.get(name) != targets[name]
     ]
-    return NewTarget(targets, [*changes, records.target_epoch(group.group_id, epoch, now_ms)])
+    return NewTarget(targets, [*changes, records.KIND.assigned_in(group.group_id, epoch, now_ms)])

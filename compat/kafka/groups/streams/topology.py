@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.streams_group import (
     StreamsGroupTopologyValue,

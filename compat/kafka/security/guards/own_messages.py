@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, bit_field
-from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.framing import RESPONSE_PREFIX
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import REFUSALS
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.groups.modern.messages import DescribedGroupHead
     from logstore.compat.kafka.registry import Api, RawRequest
     from logstore.compat.kafka.security.authorizer import Authorizer
     from logstore.compat.waiting import Later
@@ -37,7 +37,7 @@ class HeartbeatGuard:
     """To read the group, and to describe each of the `topics` that a heartbeat names."""
 
     request_class: type[Message]
-    refused: Callable[[ErrorCode], Message]
+    response_class: Callable[..., Message]
     topics: Callable[[Any], Iterable[str]]
     #: tells whether there are groups of the kind at all; if not the handler says so
     is_served: Callable[[Broker], bool]
@@ -49,9 +49,9 @@ class HeartbeatGuard:
         asked: Any = read_request(self.request_class, raw)
         if self.is_served(broker):
             if not authorizer.allows(client, Operation.READ, _GROUP, asked.group_id):
-                return answered(self.refused(REFUSALS[_GROUP][0]), raw)
+                return answered(self.response_class(error_code=REFUSALS[_GROUP][0]), raw)
             if not _may_describe(authorizer, client, self.topics(asked)):
-                return answered(self.refused(REFUSALS[_TOPIC][0]), raw)
+                return answered(self.response_class(error_code=REFUSALS[_TOPIC][0]), raw)
         assert api.handle_raw is not None
         return api.handle_raw(broker, client, raw)
 
@@ -62,7 +62,7 @@ class DescribeGuard:
 
     request_class: type[Message]
     response_class: Callable[..., Message]
-    refused: Callable[[str, ErrorCode, str | None], Any]
+    group_class: type[DescribedGroupHead]
     topics: Callable[[Any], Iterable[str]]
     #: what is said where topics are not to be seen
     unseen: str
@@ -83,12 +83,16 @@ class DescribeGuard:
         less = attrs.evolve(asked, group_ids=tuple(allowed))
         kind: Any = self.response_class
         served = served_less(api, broker, client, raw, less, kind)
-        groups = [self.refused(one, REFUSALS[_GROUP][0], None)
+        groups = [self.group_class(group_id=one, error_code=REFUSALS[_GROUP][0])
                   for one in asked.group_ids if one not in allowed]  # fmt: skip
         for group in served.groups:
             if not _may_describe(authorizer, client, self.topics(group)):
-                code = REFUSALS[_TOPIC][0]
-                groups.append(self.refused(group.group_id, code, self.unseen))
+                refused = self.group_class(
+                    group_id=group.group_id,
+                    error_code=REFUSALS[_TOPIC][0],
+                    error_message=self.unseen,
+                )
+                groups.append(refused)
             elif asked.include_authorized_operations and not group.error_code:
                 field = _operations(authorizer, client, group.group_id)
                 groups.append(attrs.evolve(group, authorized_operations=field))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.groups.share.broker_cluster import serves_share_groups
 from logstore.compat.kafka.groups.share.messages import (
     AlteredOffsetsPartition,
@@ -32,7 +32,7 @@ from logstore.compat.kafka.security.guarded_request import REFUSALS
 from logstore.compat.kafka.security.guards.own_messages import served_less
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
@@ -132,25 +132,34 @@ def _refused(group_id: str) -> DescribedOffsetsGroup:
     )
 
 
-def alter_share_group_offsets(
-    authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
-) -> list[Chunk] | Later[list[Chunk]] | None:
-    """To read the group, and each topic."""
-    if not serves_share_groups(broker):
-        assert api.handle_raw is not None
-        return api.handle_raw(broker, client, raw)
-    asked = read_request(AlterShareGroupOffsetsRequest, raw)
-    kind = AlterShareGroupOffsetsResponse
-    if not authorizer.allows(client, _READ, _GROUP, asked.group_id):
-        refusal = kind(error_code=_NO_GROUP, error_message=_NO_GROUP_TEXT, responses=())
-        return answered(refusal, raw)
-    allowed, refused = _parted(authorizer, client, _READ, asked.topics)
-    less = attrs.evolve(asked, topics=tuple(allowed))
-    served: AlterShareGroupOffsetsResponse = served_less(api, broker, client, raw, less, kind)
-    if not served.error_code:
-        topics = tuple(_unaltered(broker, topic) for topic in refused)
-        served = attrs.evolve(served, responses=topics + served.responses)
-    return answered(served, raw)
+@attrs.frozen
+class _ChangeGuard:
+    """To do the `operation` with the group, and to read each topic; others are left `unchanged`."""
+
+    request_class: type[AlterShareGroupOffsetsRequest | DeleteShareGroupOffsetsRequest]
+    response_class: type[AlterShareGroupOffsetsResponse | DeleteShareGroupOffsetsResponse]
+    operation: Operation
+    unchanged: Callable[[Broker, Any], Any]
+
+    def __call__(
+        self, authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
+    ) -> list[Chunk] | Later[list[Chunk]] | None:
+        """Change what may be changed, and refuse the rest."""
+        if not serves_share_groups(broker):
+            assert api.handle_raw is not None
+            return api.handle_raw(broker, client, raw)
+        asked: Any = read_request(self.request_class, raw)
+        kind = self.response_class
+        if not authorizer.allows(client, self.operation, _GROUP, asked.group_id):
+            refusal = kind(error_code=_NO_GROUP, error_message=_NO_GROUP_TEXT, responses=())
+            return answered(refusal, raw)
+        allowed, refused = _parted(authorizer, client, _READ, asked.topics)
+        less = attrs.evolve(asked, topics=tuple(allowed))
+        served = served_less(api, broker, client, raw, less, kind)
+        if not served.error_code:
+            topics = tuple(self.unchanged(broker, topic) for topic in refused)
+            served = attrs.evolve(served, responses=topics + served.responses)
+        return answered(served, raw)
 
 
 def _unaltered(broker: Broker, topic: AlterOffsetsTopic) -> AlteredOffsetsTopic:
@@ -170,30 +179,19 @@ def _unaltered(broker: Broker, topic: AlterOffsetsTopic) -> AlteredOffsetsTopic:
     )
 
 
-def delete_share_group_offsets(
-    authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
-) -> list[Chunk] | Later[list[Chunk]] | None:
-    """To delete the group, and to read each topic."""
-    if not serves_share_groups(broker):
-        assert api.handle_raw is not None
-        return api.handle_raw(broker, client, raw)
-    asked = read_request(DeleteShareGroupOffsetsRequest, raw)
-    kind = DeleteShareGroupOffsetsResponse
-    if not authorizer.allows(client, _DELETE, _GROUP, asked.group_id):
-        refusal = kind(error_code=_NO_GROUP, error_message=_NO_GROUP_TEXT, responses=())
-        return answered(refusal, raw)
-    allowed, refused = _parted(authorizer, client, _READ, asked.topics)
-    less = attrs.evolve(asked, topics=tuple(allowed))
-    served: DeleteShareGroupOffsetsResponse = served_less(api, broker, client, raw, less, kind)
-    if not served.error_code:
-        topics = tuple(
-            DeletedOffsetsTopic(
-                topic_name=topic.topic_name,
-                topic_id=_NO_ID,
-                error_code=_NO_TOPIC,
-                error_message=_NO_TOPIC_TEXT,
-            )
-            for topic in refused
-        )
-        served = attrs.evolve(served, responses=topics + served.responses)
-    return answered(served, raw)
+def _undeleted(broker: Broker, topic: DeleteOffsetsTopic) -> DeletedOffsetsTopic:
+    del broker
+    return DeletedOffsetsTopic(
+        topic_name=topic.topic_name,
+        topic_id=_NO_ID,
+        error_code=_NO_TOPIC,
+        error_message=_NO_TOPIC_TEXT,
+    )
+
+
+alter_share_group_offsets = _ChangeGuard(
+    AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, _READ, _unaltered
+)
+delete_share_group_offsets = _ChangeGuard(
+    DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse, _DELETE, _undeleted
+)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.apis.api_78_share_fetch import serve as serve_fetch
 from logstore.compat.kafka.apis.api_79_share_acknowledge import serve as serve_acknowledge
-from logstore.compat.kafka.groups.consumer.messages import answered, read_request
+from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.groups.share.broker_cluster import serves_share_groups
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import REFUSALS

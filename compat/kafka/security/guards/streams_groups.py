@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.kafka.apis.api_88_streams_group_heartbeat import flaw_of_names, serve
-from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.features import STREAMS_VERSION
-from logstore.compat.kafka.groups.consumer.broker_cluster import serves_groups
+from logstore.compat.kafka.groups.modern.broker_cluster import serves_groups
 from logstore.compat.kafka.groups.streams.messages import (
     DescribedGroup,
     DescribedSubtopology,
@@ -53,10 +52,6 @@ def _may_create(authorizer: Authorizer, client: Client, topic: str) -> bool:
     ) or authorizer.allows(client, create, ResourceType.TOPIC, topic)
 
 
-def _refused_heartbeat(code: ErrorCode) -> StreamsGroupHeartbeatResponse:
-    return StreamsGroupHeartbeatResponse(error_code=code)
-
-
 def _told(asked: StreamsGroupHeartbeatRequest) -> Iterable[str]:
     if asked.topology is None or flaw_of_names(asked.topology) is not None:
         return ()  # a flaw is the handler's to tell
@@ -71,10 +66,6 @@ def _named(subtopologies: Iterable[Subtopology | DescribedSubtopology]) -> Itera
         yield from (topic.name for topic in one.state_changelog_topics)
 
 
-def _refused_group(group_id: str, code: ErrorCode, message: str | None) -> DescribedGroup:
-    return DescribedGroup(error_code=code, error_message=message, group_id=group_id)
-
-
 def _described(group: DescribedGroup) -> Iterable[str]:
     return () if group.topology is None else _named(group.topology.subtopologies or ())
 
@@ -83,11 +74,13 @@ def _is_served(broker: Broker) -> bool:
     return serves_groups(broker, "streams", STREAMS_VERSION)
 
 
-_heartbeat = HeartbeatGuard(StreamsGroupHeartbeatRequest, _refused_heartbeat, _told, _is_served)
+_heartbeat = HeartbeatGuard(
+    StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, _told, _is_served
+)
 streams_group_describe = DescribeGuard(
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
-    _refused_group,
+    DescribedGroup,
     _described,
     "The described group uses topics that the client is not authorized to describe.",
     _is_served,

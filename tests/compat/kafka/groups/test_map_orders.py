@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logstore.compat.kafka.groups.consumer.hash_order import (
+from logstore.compat.kafka.groups.modern.hash_order import (
     members_in_sized_order,
     members_in_timeline_order,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape, metadata_hash
-from logstore.compat.kafka.groups.group_records import encoded
+from logstore.compat.kafka.groups.modern.cluster import TopicShape, metadata_hash
+from logstore.compat.kafka.groups.modern.records import encoded
 from logstore.compat.kafka.groups.share import records as group_records
 from logstore.compat.kafka.groups.share.group import ShareGroup
 from logstore.compat.kafka.share_state import records
@@ -83,7 +83,7 @@ def test_groups_are_written_as_the_real_broker_writes_them() -> None:
     """Each record is read and written alike, and together they make the group it left."""
     group, kinds = ShareGroup("readers", lambda: 0), set[int]()
     for key, value in stored("__consumer_offsets"):
-        change = group_records.decoded(key, value)
+        change = group_records.KIND.decoded(key, value)
         if change is None:
             continue
         assert encoded(change) == (key, value)
@@ -98,7 +98,9 @@ def test_groups_are_written_as_the_real_broker_writes_them() -> None:
     shapes = {"work": TopicShape("work", topic_id, 2)}
     hashes = {
         change.value.metadata_hash
-        for change in (group_records.decoded(*record) for record in stored("__consumer_offsets"))
+        for change in (
+            group_records.KIND.decoded(*record) for record in stored("__consumer_offsets")
+        )
         if change is not None and isinstance(change.value, ShareGroupMetadataValue)
     }
     assert hashes == {0, metadata_hash(shapes)}

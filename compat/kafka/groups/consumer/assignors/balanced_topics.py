@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterable
 
 from logstore.compat.kafka.groups.consumer.assignors.member_levels import MemberLevels
-from logstore.compat.kafka.groups.consumer.assignors.spec import Assignment, GroupSpec
+from logstore.compat.kafka.groups.modern.assignor_spec import Assignment, GroupSpec
 
 _ROUNDS_MAX = 16
 _NOBODY = -1

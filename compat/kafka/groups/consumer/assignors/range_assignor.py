@@ -12,7 +12,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 
-from logstore.compat.kafka.groups.consumer.assignors.spec import Assignment, GroupSpec
+from logstore.compat.kafka.groups.modern.assignor_spec import Assignment, GroupSpec
 
 
 def assign_ranges(group: GroupSpec) -> Assignment:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import uuid
 
 from logstore.compat.kafka.groups.consumer.assignors.balanced_topics import assign_unlike_members
-from logstore.compat.kafka.groups.consumer.assignors.spec import Assignment, GroupSpec
-from logstore.compat.kafka.groups.consumer.hash_order import (
+from logstore.compat.kafka.groups.modern.assignor_spec import Assignment, GroupSpec
+from logstore.compat.kafka.groups.modern.group import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.hash_order import (
     partitions_in_order,
     topic_set_in_order,
     topics_in_order,
 )
-from logstore.compat.kafka.groups.modern_group import Target, TopicIdPartition
 
 _MutableTarget = dict[uuid.UUID, set[int]]
 

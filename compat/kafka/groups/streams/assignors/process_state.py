@@ -6,7 +6,7 @@ Source: ``ProcessState``.
 
 from __future__ import annotations
 
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.groups.streams.assignors.java_queue import JavaQueue
 from logstore.compat.kafka.groups.streams.tasks import TaskId
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_sized_order
+from logstore.compat.kafka.groups.modern.hash_order import members_in_sized_order
 from logstore.compat.kafka.groups.streams.assignors.java_queue import JavaQueue
 from logstore.compat.kafka.groups.streams.assignors.process_state import ProcessState
 from logstore.compat.kafka.groups.streams.assignors.spec import Assignment, GroupSpec

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.groups.streams.states import StatusCode
 from logstore.compat.kafka.groups.streams.topics.configuration_error import (
     TopicConfigurationError,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.groups.streams.states import StatusCode
 from logstore.compat.kafka.groups.streams.topics.configuration_error import (
     TopicConfigurationError,

@@ -10,12 +10,13 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.config import GroupConfig
-from logstore.compat.kafka.groups.consumer.cluster import MemoryCluster, TopicShape
 from logstore.compat.kafka.groups.consumer.exchange import ConsumerHeartbeat, HeartbeatAnswer
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.coordinator import GroupCoordinator
 from logstore.compat.kafka.groups.memory_offsets_log import MemoryOffsetsLog
-from logstore.compat.kafka.groups.modern_group import JOINING, TopicIdPartition
+from logstore.compat.kafka.groups.modern.cluster import MemoryCluster, TopicShape
+from logstore.compat.kafka.groups.modern.group import TopicIdPartition
+from logstore.compat.kafka.groups.modern.member import JOINING
 from tests.compat.kafka.groups.rehearsal import GROUP, Rehearsal
 
 SESSION_MS = 45_000
@@ -51,6 +52,20 @@ class ConsumerRehearsal(Rehearsal):
     def consumer_group(self) -> ConsumerGroup:
         """The group, which must exist."""
         return self.groups.consumers.groups[GROUP]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All that the group is, and that a restart must not change."""
+        group = self.consumer_group
+        assignor = self.groups.consumers.assignor_of(group)
+        return {
+            "state": group.state,
+            "epoch": group.epoch,
+            "assignment_epoch": group.assignment_epoch,
+            "assignor": assignor,
+            "members": list(group.members.values()),
+            "targets": dict(group.targets),
+        }
 
     def beat(self, member_id: str, epoch: int, /, **changes: Any) -> HeartbeatAnswer:
         """Send a heartbeat that says nothing but that the member lives."""

@@ -8,6 +8,7 @@ import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
+from logstore.compat.kafka.refused_request import RefusedRequestError
 from tests.compat.kafka.groups.consumer.rehearsal import (
     INTERVAL_MS,
     REBALANCE_MS,
@@ -209,4 +210,6 @@ def test_a_coordinator_that_has_closed() -> None:
     stage.groups.close()
     assert consumer.beat().error_code is ErrorCode.NOT_COORDINATOR
     stage.wait(10 * SESSION_MS)
-    assert stage.groups.consumers.describe(GROUP).error_code is ErrorCode.NOT_COORDINATOR
+    with pytest.raises(RefusedRequestError) as refused:
+        stage.groups.consumers.described(GROUP)
+    assert refused.value.code is ErrorCode.NOT_COORDINATOR

@@ -11,8 +11,9 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer import records
 from logstore.compat.kafka.groups.consumer.group import ConsumerGroup
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
-from logstore.compat.kafka.groups.group_records import encoded
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
+from logstore.compat.kafka.groups.modern.member import MemberState
+from logstore.compat.kafka.groups.modern.records import encoded
 from logstore.compat.kafka.groups.offsets_log import GroupRecord, GroupRecordError
 from logstore.segments.kafka.internal_topics.consumer_group import EpochTopicPartitions
 from tests.compat.kafka.groups.consumer.rehearsal import (
@@ -51,9 +52,9 @@ def test_a_group_goes_on_after_a_restart() -> None:
     stage = ConsumerRehearsal({"t": 6})
     first, second = stage.consumer("A", "t"), stage.consumer("B", "t", instance_id="i")
     first.beat()
-    before = attrs.asdict(stage.consumer_group.described("uniform"))
+    before = stage.content
     stage.restart()
-    assert attrs.asdict(stage.consumer_group.described("uniform")) == before
+    assert stage.content == before
     stage.settle(first, second)
     assert first.has("t") | second.has("t") == set(range(6))
     assert stage.consumer_group.static_member("i") is not None
@@ -97,18 +98,19 @@ def test_a_member_may_be_read_in_any_order() -> None:
     stage.settle(first, second)
     first.beat(subscribed_topic_names=frozenset({"t", "u"}))
     stage.settle(first, second)
-    described = stage.consumer_group.described("uniform")
+    before = stage.content
     last = dict(stage.log.records)
     order = sorted(last, key=lambda key: max(
         number for number, (one, _) in enumerate(stage.log.records) if one == key
     ))  # fmt: skip
     stage.log.records = [(key, last[key]) for key in order]
     stage.restart()
-    found = stage.consumer_group.described("uniform")
-    assert {one.member.member_id: one for one in found.members} == {
-        one.member.member_id: one for one in described.members
+    found = stage.content
+    assert {one.member_id: one for one in found["members"]} == {
+        one.member_id: one for one in before["members"]
     }
-    assert found.state is ConsumerGroupState.STABLE
+    assert found["targets"] == before["targets"]
+    assert stage.consumer_group.state is ConsumerGroupState.STABLE
 
 
 def test_records_of_older_releases() -> None:
@@ -164,5 +166,5 @@ def test_a_partition_has_one_owner() -> None:
         group.apply(records.current_assignment(GROUP, ConsumerMember(name, assigned=held)))
     group.apply(records.current_assignment(GROUP, ConsumerMember("A")))
     assert group.owner_of(partition) == "B"
-    group.apply(records.no_member(GROUP, "B")[0])
+    group.apply(records.KIND.no_member(GROUP, "B")[0])
     assert group.owner_of(partition) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape, metadata_hash
+from logstore.compat.kafka.groups.modern.cluster import TopicShape, metadata_hash
 
 ID = uuid.UUID("01234567-89ab-cdef-fedc-ba9876543210")
 

@@ -94,8 +94,8 @@ def test_who_may_ask(member_id: str | None, epoch: int, code: ErrorCode) -> None
     """Who says that it is a member must be one, in its epoch."""
     stage = ConsumerRehearsal({"t": 1})
     stage.consumer("A", "t")
-    assert stage.groups.consumers.fetch_error(GROUP, member_id, epoch) is code
-    assert stage.groups.consumers.fetch_error("other", member_id, epoch) is ErrorCode.NONE
+    assert stage.groups.others.fetch_error(GROUP, member_id, epoch) is code
+    assert stage.groups.others.fetch_error("other", member_id, epoch) is ErrorCode.NONE
 
 
 def test_offsets_survive_a_restart_and_a_change_of_kind() -> None:

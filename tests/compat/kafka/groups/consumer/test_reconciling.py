@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
+from logstore.compat.kafka.groups.modern.member import MemberState
 from tests.compat.kafka.groups.consumer.rehearsal import (
     REBALANCE_MS,
     SESSION_MS,
@@ -91,7 +92,7 @@ def test_the_assignor_is_what_most_ask_for(assignor: str) -> None:
     stage = ConsumerRehearsal({"t": 3, "u": 3})
     consumers = [stage.consumer(name, "t", "u", server_assignor=assignor) for name in "AB"]
     stage.settle(*consumers)
-    assert stage.consumer_group.described("uniform").assignor == assignor
+    assert stage.groups.consumers.assignor_of(stage.consumer_group) == assignor
     assert (
         sorted(len(one.owned) for one in consumers)
         == {

@@ -9,10 +9,11 @@ import pytest
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.records import member_metadata
-from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState, MemberState
+from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
 from logstore.compat.kafka.groups.exchange import GroupProtocol, Synced
-from logstore.compat.kafka.groups.group_records import GroupChange
 from logstore.compat.kafka.groups.migration.policy import MigrationPolicy
+from logstore.compat.kafka.groups.modern.member import MemberState
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.offsets_log import TransactionalProducer
 from logstore.segments.kafka.internal_topics.codec import decode_version
 from logstore.segments.kafka.internal_topics.consumer_group import ClassicMemberMetadata
@@ -336,7 +337,7 @@ def test_who_may_commit_and_fetch() -> None:
     producer = TransactionalProducer(1, 0)
     behind = stage.commit(("t", 1 - index), generation_id=epoch, producer=producer, **fields)
     assert behind == illegal
-    fetch_error = stage.groups.consumers.fetch_error
+    fetch_error = stage.groups.others.fetch_error
     assert fetch_error(GROUP, classic.member_id, epoch) is ErrorCode.ILLEGAL_GENERATION
     assert fetch_error(GROUP, classic.member_id, classic.generation) is ErrorCode.NONE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 
-from logstore.compat.kafka.groups.group_records import GroupChange
+from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
 from logstore.compat.kafka.groups.share.group import ShareGroup
 from logstore.compat.kafka.groups.share.messages import ShareGroupHeartbeatResponse
@@ -40,7 +40,7 @@ class ShareConversation(GroupConversation, ShareQuestions):
             for batch in partition.batches():
                 for record in decode_records(batch.data):
                     assert record.key is not None
-                    change = records.decoded(record.key, record.value)
+                    change = records.KIND.decoded(record.key, record.value)
                     if change is not None:
                         yield change
 

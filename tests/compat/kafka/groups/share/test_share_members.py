@@ -193,7 +193,12 @@ def test_a_member_that_leaves_or_lapses_is_gone() -> None:
         assert conversation.group().members == {}
         *_, current, target, member, epoch = conversation.changes()
         kinds = [one.record_type for one in (current, target, member, epoch)]
-        assert kinds == [records.CURRENT, records.TARGET, records.MEMBER, records.EPOCH]
+        assert kinds == [
+            records.KIND.current,
+            records.KIND.target,
+            records.KIND.member,
+            records.KIND.epoch,
+        ]
         assert [one.value for one in (current, target, member)] == [None, None, None]
         (described,) = conversation.describe_share("g")
         assert (described.group_state, described.group_epoch, described.members) == ("Empty", 4, ())

@@ -171,7 +171,7 @@ def test_a_group_is_deleted_with_its_states() -> None:
     *_, deleting, target, states, epoch = conversation.changes()
     assert deleting.value is not None
     assert [one.record_type for one in (target, states, epoch)] == [
-        records.TARGET_EPOCH, records.STATE_PARTITIONS, records.EPOCH,
+        records.KIND.target_epoch, records.STATE_PARTITIONS, records.KIND.epoch,
     ]  # fmt: skip
     assert conversation.describe_share("g")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert starts(conversation, "g", {"t": (0,)}) == {"t": {0: (-1, -1)}}

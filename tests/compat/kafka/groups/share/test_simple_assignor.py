@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from logstore.compat.kafka.groups.consumer.assignors.spec import Assignment, GroupSpec, MemberSpec
-from logstore.compat.kafka.groups.modern_group import Target
+from logstore.compat.kafka.groups.modern.assignor_spec import Assignment, GroupSpec, MemberSpec
+from logstore.compat.kafka.groups.modern.group import Target
 from logstore.compat.kafka.groups.share.simple_assignor import assign_simply
 
 T, U = uuid.UUID(int=1), uuid.UUID(int=2)

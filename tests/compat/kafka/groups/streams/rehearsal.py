@@ -9,7 +9,7 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.memory_offsets_log import MemoryOffsetsLog
-from logstore.compat.kafka.groups.modern_group import JOINING
+from logstore.compat.kafka.groups.modern.member import JOINING
 from logstore.compat.kafka.groups.streams.exchange import HeartbeatAnswer, StreamsHeartbeat
 from logstore.compat.kafka.groups.streams.group import StreamsGroup
 from logstore.compat.kafka.groups.streams.states import StatusCode
@@ -84,6 +84,18 @@ class StreamsRehearsal(ConsumerRehearsal):
     def streams_group(self) -> StreamsGroup:
         """The group, which must exist."""
         return self.groups.streams.groups[GROUP]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All that the group is but its topology, and that a restart must not change."""
+        group = self.streams_group
+        return {
+            "state": group.state,
+            "epoch": group.epoch,
+            "assignment_epoch": group.assignment_epoch,
+            "members": list(group.members.values()),
+            "targets": dict(group.targets),
+        }
 
     def live(self, member_id: str, epoch: int, /, **changes: Any) -> HeartbeatAnswer:
         """Send a heartbeat that says nothing but that the member lives."""

@@ -8,6 +8,7 @@ import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.streams.states import StatusCode, StreamsGroupState
+from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.streams_group import KeyValue
 from tests.compat.kafka.groups.rehearsal import GROUP, answer_to
 from tests.compat.kafka.groups.streams.rehearsal import (
@@ -285,8 +286,8 @@ def test_groups_of_other_kinds_are_told_apart() -> None:
         answer = stage.beat("A", epoch, **full)
         assert answer.error_code is ErrorCode.GROUP_ID_NOT_FOUND
         assert answer.error_message == f"Group {GROUP} is not a consumer group."
-    described = stage.groups.consumers.describe(GROUP)
-    assert described.error_message == f"Group {GROUP} is not a consumer group."
+    with pytest.raises(RefusedRequestError, match=f"^Group {GROUP} is not a consumer group.$"):
+        stage.groups.consumers.described(GROUP)
 
 
 def test_topologies_are_not_updated() -> None:

@@ -121,8 +121,8 @@ def test_a_member_that_gives_back_twice_counts_epochs_as_kafka_does() -> None:
     """The target has changed while it gave back: it is one epoch on, and gives back more."""
     held = HeldTasks({"0": {0: 1, 1: 1}})
     member = StreamsMember(
-        "m", 2, 1, MemberState.UNREVOKED_TASKS, process_id="p", assigned=held,
-        pending_revocation=HeldTasks({"0": {2: 1}}),
+        "m", 2, previous_member_epoch=1, state=MemberState.UNREVOKED_TASKS, process_id="p",
+        assigned=held, pending_revocation=HeldTasks({"0": {2: 1}}),
     )  # fmt: skip
     has = TargetTasks({"0": frozenset({0, 1})})
     step = Reconciliation(TargetTasks({"0": frozenset({0})}), 9, has, TaskOwners())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
 from logstore.compat.kafka.groups.streams.states import StatusCode, StreamsGroupState
 from logstore.compat.kafka.groups.streams.topics.configured_topology import (
     ConfiguredTopology,

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import attrs
 
-from logstore.compat.kafka.groups.consumer.hash_order import members_in_order
-from logstore.compat.kafka.groups.modern_group import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.group import Target, TopicIdPartition
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 
 #: what each member shall have, by member id; one that is missing shall have nothing
 Assignment: TypeAlias = dict[str, Target]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.features import GROUP_VERSION
-from logstore.compat.kafka.groups.consumer.cluster import TopicShape
+from logstore.compat.kafka.groups.modern.cluster import TopicShape
 from logstore.segments.kafka.cluster_metadata.image import ResourceType
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BrokerCluster:
-    """Implements :class:`logstore.compat.kafka.groups.consumer.cluster.Cluster`."""
+    """Implements :class:`logstore.compat.kafka.groups.modern.cluster.Cluster`."""
 
     def __init__(self, store: KafkaStore, config: DynamicConfig) -> None:
         self._store = store
