@@ -19,8 +19,11 @@ from tests.interop.clients import CLIENTS, Client, settings
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.tool_session import Done, ToolSession
+from tests.interop.turns import rank
 
 VERSION = "4"
+#: Of tests that do not say it themselves. Machines may be busy: it ends what hangs, no more.
+TEST_SECONDS_MAX = 400
 # Both brokers get these: samples carry old timestamps, and groups need not wait for company.
 SETTINGS: dict[str, object] = {
     "log.retention.ms": -1,
@@ -29,6 +32,12 @@ SETTINGS: dict[str, object] = {
     "offsets.topic.num.partitions": 2,
     "auto.create.topics.enable": "true",
     "num.partitions": 1,
+    # Members of the new kinds of group learn of each other by heartbeats, by themselves every 5 s.
+    **{
+        f"group.{kind}.{which}heartbeat.interval.ms": 500
+        for kind in ("consumer", "share", "streams")
+        for which in ("", "min.")
+    },
 }
 
 
@@ -109,8 +118,13 @@ def broker(request: pytest.FixtureRequest) -> Broker:
     return found
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not to run over the foreign layout."""
+    """Leave out what is not to run over the foreign layout, and put what takes long first."""
+    items.sort(key=lambda item: rank(item.path))
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS_MAX))
     left_out = [item for item in items if is_foreign(item) and not is_for_either_layout(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -189,7 +203,7 @@ def run_alone(version: str, name: str, *args: str, stdin: str) -> Done:
     flags = class_archive(version).flags(may_write=False)
     command = java(version, name, *args, jvm=f"{TOOL_JVM} {flags}")
     done = subprocess.run(
-        command, text=True, capture_output=True, input=stdin, timeout=90, check=False
+        command, text=True, capture_output=True, input=stdin, timeout=240, check=False
     )
     return Done(done.returncode, done.stdout, done.stderr)
 

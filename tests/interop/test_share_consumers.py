@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.tools.dev.kafka_peer import VERSION_4, java
 from tests.interop.conftest import SETTINGS, start_real
+from tests.interop.java_programs import kafka_program
 from tests.interop.our_broker import OurBroker
 
 pytestmark = pytest.mark.interop
@@ -31,7 +31,7 @@ SCENARIOS = (
 def seen(bootstrap: str) -> dict[str, str]:
     """Return by scenario what Java's consumers print."""
     done = subprocess.run(
-        java(VERSION_4, str(CONSUMERS), bootstrap, "share-"),
+        kafka_program(CONSUMERS, bootstrap, "share-"),
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -31,7 +31,8 @@ public class GrpcScenarios {
 
     public static void main(String[] args) throws Exception {
         configuration = ClientConfiguration.newBuilder()
-            .setEndpoints(args[0]).enableSsl(false).build();
+            .setEndpoints(args[0]).enableSsl(false)
+            .setRequestTimeout(Duration.ofSeconds(30)).build();  // 3 by itself: machines may be busy
         Producer producer = PROVIDER.newProducerBuilder()
             .setClientConfiguration(configuration).setTopics("normal", "fifo").build();
         sendAndReceive(producer);
