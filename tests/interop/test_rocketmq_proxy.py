@@ -30,7 +30,7 @@ SCENARIOS = {"sent", "received", "in order", "later", "transactions", "pushed", 
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Return where the real proxy is found; its broker has a topic of each kind."""
     directory = tmp_path_factory.mktemp("real")
-    with RocketMQPeer("5", directory / "broker", SETTINGS | CALM) as broker:
+    with RocketMQPeer("5", directory / "broker", {**SETTINGS, **CALM}) as broker:
         where = ("-n", broker.bootstrap, "-c", "DefaultCluster")
         words = ("updateTopic", *where, "-r", "4", "-w", "4", "-t")
         topics = [(*words, topic, "-a", f"+message.type={topic.upper()}") for topic in TOPICS]
