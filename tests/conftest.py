@@ -43,6 +43,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     if str(config.getoption("markexpr")).startswith("interop"):
         from tests.interop.turns import Turns
 
+        config.option.loadscopereorder = False  # files of many tests need not take long
         return Turns(config, log)
     return None
 

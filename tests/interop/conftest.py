@@ -32,12 +32,12 @@ SETTINGS: dict[str, object] = {
     "offsets.topic.num.partitions": 2,
     "auto.create.topics.enable": "true",
     "num.partitions": 1,
-    # Members of the new kinds of group learn of each other by heartbeats, by themselves every 5 s.
-    **{
-        f"group.{kind}.{which}heartbeat.interval.ms": 500
-        for kind in ("consumer", "share", "streams")
-        for which in ("", "min.")
-    },
+}
+#: Members of the new kinds of group learn of each other by heartbeats, by themselves every 5 s.
+QUICK_HEARTBEATS: dict[str, object] = {
+    f"group.{kind}.{which}heartbeat.interval.ms": 500
+    for kind in ("consumer", "share", "streams")
+    for which in ("", "min.")
 }
 
 
@@ -85,7 +85,7 @@ def start_real(
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaPeer]:
     """One real Kafka for all tests of the session."""
-    peer = start_real(tmp_path_factory.mktemp("real"))
+    peer = start_real(tmp_path_factory.mktemp("real"), settings=QUICK_HEARTBEATS)
     yield peer
     peer.stop()
 
@@ -93,7 +93,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaPeer]:
 @pytest.fixture(scope="session")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     """One `logstore serve` for all tests of the session."""
-    broker = OurBroker(tmp_path_factory.mktemp("ours"), SETTINGS).start()
+    broker = OurBroker(tmp_path_factory.mktemp("ours"), SETTINGS | QUICK_HEARTBEATS).start()
     yield broker
     broker.stop()
 
@@ -102,7 +102,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     """One `logstore serve` of Kafka's protocol over RocketMQ's layout, for all tests."""
     over = ("--protocol", "kafka", "--layout", "rocketmq")
-    broker = OurBroker(tmp_path_factory.mktemp("foreign"), SETTINGS, arguments=over).start()
+    settings = SETTINGS | QUICK_HEARTBEATS
+    broker = OurBroker(tmp_path_factory.mktemp("foreign"), settings, arguments=over).start()
     yield broker
     broker.stop()
 

@@ -11,7 +11,7 @@ import pytest
 from logstore.compat import TestBroker
 from logstore.tools.dev.kafka_peer import VERSION_4, fetch_streams
 from logstore.tools.dev.maven import PeerUnavailable
-from tests.interop.conftest import missing, start_real
+from tests.interop.conftest import QUICK_HEARTBEATS, missing, start_real
 from tests.interop.java_programs import kafka_program
 
 pytestmark = pytest.mark.interop
@@ -50,9 +50,9 @@ def test_a_word_count(guarantee: str, standbys: int, tmp_path: Path) -> None:
     The broker makes the internal topics, with the same settings as a real one, and describes the
     group in the same words.
     """
-    with TestBroker() as ours:
+    with TestBroker(settings=QUICK_HEARTBEATS) as ours:
         mine = told(ours.bootstrap, guarantee, standbys, tmp_path / "ours")
-    real = start_real(tmp_path / "kafka")
+    real = start_real(tmp_path / "kafka", settings=QUICK_HEARTBEATS)
     try:
         others = told(real.bootstrap, guarantee, standbys, tmp_path / "theirs")
     finally:
