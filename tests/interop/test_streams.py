@@ -50,7 +50,8 @@ def test_a_word_count(guarantee: str, standbys: int, tmp_path: Path) -> None:
     The broker makes the internal topics, with the same settings as a real one, and describes the
     group in the same words.
     """
-    with TestBroker(settings=QUICK_HEARTBEATS) as ours:
+    quick = {name: str(value) for name, value in QUICK_HEARTBEATS.items()}
+    with TestBroker(settings=quick) as ours:
         mine = told(ours.bootstrap, guarantee, standbys, tmp_path / "ours")
     real = start_real(tmp_path / "kafka", settings=QUICK_HEARTBEATS)
     try:
