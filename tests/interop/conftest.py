@@ -195,7 +195,7 @@ def create_topic(topic_name: str) -> CreateTopic:
 IN_ONE_JVM = {
     "AclCommand", "BrokerApiVersionsCommand", "ClusterTool", "ConsumerGroupCommand",
     "DeleteRecordsCommand", "GetOffsetShell", "LogDirsCommand", "ShareGroupCommand",
-    "StreamsGroupCommand", "TopicCommand", "kafka.admin.ConfigCommand",
+    "StreamsGroupCommand", "TopicCommand", "TransactionsCommand", "kafka.admin.ConfigCommand",
 }  # fmt: skip
 
 

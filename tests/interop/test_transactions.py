@@ -312,7 +312,8 @@ def test_kafka_transactions_lists_and_describes(
     """The tool tells the states, the producer, and the partition of an open transaction."""
     topic = create_topic(broker.bootstrap)
     name = f"id-of-{topic}"
-    producer = librdkafka_producer(broker.bootstrap, name)
+    # It must not time out while the tools look at it.
+    producer = librdkafka_producer(broker.bootstrap, name, timeout_ms=600_000)
     producer.begin_transaction()
     producer.produce(topic, b"x", partition=0)
     producer.flush(TIMEOUT_SECONDS)
