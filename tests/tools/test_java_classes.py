@@ -102,7 +102,7 @@ def test_a_program_stands_behind_the_jars(
 ) -> None:
     """An archive of classes needs the jars to come first; the program is named as it is."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("shutil.which", lambda name: name)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr("shutil.which", str)
     directory = kafka_peer.compiled("9.9.9", [source], more="more.jar")
     command = kafka_peer.java("9.9.9", "Program", "argument", behind=directory)
     assert command[-4:] == ["-cp", f"{__file__}:{directory}", "Program", "argument"]

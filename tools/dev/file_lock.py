@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def held(path: Path) -> Generator[None]:
     """Wait until nobody else is between here and there; a process that dies lets go of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as lock:
