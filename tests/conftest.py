@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -33,6 +34,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return collection_path == _INTEROP or None
     if wanted.startswith("interop") and collection_path.match("test_*.py"):
         return b"mark.interop" not in collection_path.read_bytes() or None
+    return None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let interop tests take their own turns: xdist would have each process start all brokers."""
+    if str(config.getoption("markexpr")).startswith("interop"):
+        from tests.interop.turns import Turns
+
+        config.option.loadscopereorder = False  # files of many tests need not take long
+        return Turns(config, log)
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Iterator
+from functools import lru_cache
 
 import attrs
 
@@ -158,10 +159,11 @@ class DirectoryTree:
                     yield node
 
 
-def parts_of(path: str) -> list[str]:
+@lru_cache(4096)  # a power loss at every point asks for the same few paths a hundred thousand times
+def parts_of(path: str) -> tuple[str, ...]:
     """Split an absolute path into its names."""
     assert path.startswith("/") or not path, f"{path!r} is not absolute"
-    names = [name for name in path.split("/") if name]
+    names = tuple(name for name in path.split("/") if name)
     assert "." not in names, f"{path!r} is not normal"
     assert ".." not in names, f"{path!r} is not normal"
     return names

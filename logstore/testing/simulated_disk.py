@@ -215,7 +215,7 @@ class SimulatedDisk(SimulatedDrive):
 
 
 def reason_against(
-    replacement: Binding, source_parts: list[str], target_parts: list[str]
+    replacement: Binding, source_parts: tuple[str, ...], target_parts: tuple[str, ...]
 ) -> int | None:
     """Return the error with which Linux refuses a rename, None if it does not."""
     if target_parts[: len(source_parts)] == source_parts:

@@ -52,7 +52,7 @@ public final class ShareScenarios {
             topic = arguments[1] + name;
             group = "group-" + topic;
             admin.createTopics(List.of(new NewTopic(topic, 1, (short) 1))).all().get();
-            configure("share.auto.offset.reset", "earliest", "share.record.lock.duration.ms", "15000");
+            configure("share.auto.offset.reset", "earliest", "share.record.lock.duration.ms", "60000");
             scenarios.get(name).run();
         }
         System.exit(0);

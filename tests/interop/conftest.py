@@ -19,8 +19,11 @@ from tests.interop.clients import CLIENTS, Client, settings
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.tool_session import Done, ToolSession
+from tests.interop.turns import rank
 
 VERSION = "4"
+#: Of tests that do not say it themselves. Machines may be busy: it ends what hangs, no more.
+TEST_SECONDS_MAX = 400
 # Both brokers get these: samples carry old timestamps, and groups need not wait for company.
 SETTINGS: dict[str, object] = {
     "log.retention.ms": -1,
@@ -29,6 +32,12 @@ SETTINGS: dict[str, object] = {
     "offsets.topic.num.partitions": 2,
     "auto.create.topics.enable": "true",
     "num.partitions": 1,
+}
+#: Members of the new kinds of group learn of each other by heartbeats, by themselves every 5 s.
+QUICK_HEARTBEATS: dict[str, object] = {
+    f"group.{kind}.{which}heartbeat.interval.ms": 500
+    for kind in ("consumer", "share", "streams")
+    for which in ("", "min.")
 }
 
 
@@ -76,7 +85,7 @@ def start_real(
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaPeer]:
     """One real Kafka for all tests of the session."""
-    peer = start_real(tmp_path_factory.mktemp("real"))
+    peer = start_real(tmp_path_factory.mktemp("real"), settings=QUICK_HEARTBEATS)
     yield peer
     peer.stop()
 
@@ -84,7 +93,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaPeer]:
 @pytest.fixture(scope="session")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     """One `logstore serve` for all tests of the session."""
-    broker = OurBroker(tmp_path_factory.mktemp("ours"), SETTINGS).start()
+    broker = OurBroker(tmp_path_factory.mktemp("ours"), SETTINGS | QUICK_HEARTBEATS).start()
     yield broker
     broker.stop()
 
@@ -93,7 +102,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     """One `logstore serve` of Kafka's protocol over RocketMQ's layout, for all tests."""
     over = ("--protocol", "kafka", "--layout", "rocketmq")
-    broker = OurBroker(tmp_path_factory.mktemp("foreign"), SETTINGS, arguments=over).start()
+    settings = SETTINGS | QUICK_HEARTBEATS
+    broker = OurBroker(tmp_path_factory.mktemp("foreign"), settings, arguments=over).start()
     yield broker
     broker.stop()
 
@@ -109,8 +119,13 @@ def broker(request: pytest.FixtureRequest) -> Broker:
     return found
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not to run over the foreign layout."""
+    """Leave out what is not to run over the foreign layout, and put what takes long first."""
+    items.sort(key=lambda item: rank(item.path))
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS_MAX))
     left_out = [item for item in items if is_foreign(item) and not is_for_either_layout(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -180,7 +195,7 @@ def create_topic(topic_name: str) -> CreateTopic:
 IN_ONE_JVM = {
     "AclCommand", "BrokerApiVersionsCommand", "ClusterTool", "ConsumerGroupCommand",
     "DeleteRecordsCommand", "GetOffsetShell", "LogDirsCommand", "ShareGroupCommand",
-    "StreamsGroupCommand", "TopicCommand", "kafka.admin.ConfigCommand",
+    "StreamsGroupCommand", "TopicCommand", "TransactionsCommand", "kafka.admin.ConfigCommand",
 }  # fmt: skip
 
 
@@ -189,7 +204,7 @@ def run_alone(version: str, name: str, *args: str, stdin: str) -> Done:
     flags = class_archive(version).flags(may_write=False)
     command = java(version, name, *args, jvm=f"{TOOL_JVM} {flags}")
     done = subprocess.run(
-        command, text=True, capture_output=True, input=stdin, timeout=90, check=False
+        command, text=True, capture_output=True, input=stdin, timeout=240, check=False
     )
     return Done(done.returncode, done.stdout, done.stderr)
 

@@ -30,6 +30,8 @@ from rocketmq import (  # type: ignore[import-not-found] # from a directory of i
 PATIENCE_SECONDS = 40
 #: how long a proxy waits for messages, the least that it allows
 AWAIT_SECONDS = 5
+#: 3 by itself: machines may be busy
+REQUEST_SECONDS_MAX = 30
 
 
 def say(line: str) -> None:
@@ -216,7 +218,9 @@ def refused(producer: Any) -> None:
 
 def main(endpoints: str) -> None:
     """Run everything."""
-    configuration = ClientConfiguration(endpoints, Credentials())
+    configuration = ClientConfiguration(
+        endpoints, Credentials(), request_timeout=REQUEST_SECONDS_MAX
+    )
     producer = started(Producer(configuration, ("normal", "fifo", "delay")))
     send_and_receive(configuration, producer)
     push(configuration, producer)

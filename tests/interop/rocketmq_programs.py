@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +13,8 @@ from typing import Protocol
 import attrs
 
 from logstore.tools.dev.remoting_request import ask
-from logstore.tools.dev.rocketmq_jars import compiled, java
-from tests.interop.conftest import missing
+from tests.interop.foreign_packages import node_modules, python_package
+from tests.interop.java_programs import rocketmq_program
 
 HERE = Path(__file__).parent
 JAVA_SOURCES = sorted((HERE / "rocketmq_java").glob("*.java"))
@@ -86,24 +85,15 @@ def create_topic(broker: Broker, topic: str, queue_count: int) -> None:
 
 def java_client(broker: Broker, version: str, home: Path, *names: str) -> Sections:
     """Run the scenarios (all, where none is named) with the Java client of that release."""
-    command = java(
-        version,
-        "Scenarios",
-        *(broker.bootstrap, broker.broker_address, f"c{version}", *names),
-        classes=compiled(version, JAVA_SOURCES),
-        home=home / f"java-{version}",
-    )
+    words = (broker.bootstrap, broker.broker_address, f"c{version}", *names)
+    home = home / f"java-{version}"
+    command = rocketmq_program(JAVA_SOURCES, "Scenarios", *words, version=version, home=home)
     return run_program(command)
 
 
 def cpp_environment() -> dict[str, str]:
     """Return an environment in which the C++ client is there; fetched from PyPI once per user."""
-    directory = _cache(CPP_CLIENT)
-    if not (directory / "rocketmq").is_dir():
-        fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        _install([*command, "--target", str(fresh), CPP_CLIENT], fresh, directory)
-    return {**os.environ, "PYTHONPATH": str(directory)}
+    return {**os.environ, "PYTHONPATH": str(python_package(CPP_CLIENT, "--no-deps"))}
 
 
 def cpp_client(broker: Broker) -> Sections:
@@ -116,35 +106,12 @@ def cpp_client(broker: Broker) -> Sections:
 
 def ali_ons(broker: Broker) -> Sections:
     """Run the program of npm's ali-ons, which is installed once per user."""
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        missing("ali-ons needs node and npm, and they are not on the PATH")
-    directory = _cache(ALI_ONS)
-    if not (directory / "node_modules" / "ali-ons").is_dir():
-        fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
-        fresh.mkdir(parents=True)
-        command = ["npm", "install", "--prefix", str(fresh), "--no-audit", "--no-fund"]
-        _install([*command, ALI_ONS, "urllib@2"], fresh, directory)
+    modules = node_modules(ALI_ONS, "urllib@2")
     create_topic(broker, "ali_t", 2)
     return run_program(
         ["node", str(HERE / "ali_ons_round_trip.js"), broker.bootstrap, "ali_t"],
-        {"NODE_PATH": str(directory / "node_modules")},
+        {"NODE_PATH": str(modules)},
     )
-
-
-def _cache(name: str) -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "logstore" / "peers" / name
-
-
-def _install(command: list[str], fresh: Path, directory: Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        shutil.rmtree(fresh, ignore_errors=True)
-        missing(f"{command[0]} cannot install {directory.name}: {done.stderr[-500:]}")
-    try:
-        fresh.rename(directory)
-    except OSError:  # another test process was faster
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 @attrs.frozen
@@ -206,12 +173,8 @@ def admin_commands(broker: Broker) -> list[AdminCommand]:
 
 def admin_session(version: str, home: Path, *commands: Sequence[str]) -> Sections:
     """Run commands of mqadmin, one after the other in one JVM; return what each has printed."""
-    command = java(
-        version,
-        "AdminSession",
-        classes=compiled(version, JAVA_SOURCES),
-        home=home / f"mqadmin-{version}",
-    )
+    home = home / f"mqadmin-{version}"
+    command = rocketmq_program(JAVA_SOURCES, "AdminSession", version=version, home=home)
     return run_program(command, stdin="".join("\t".join(words) + "\n" for words in commands))
 
 

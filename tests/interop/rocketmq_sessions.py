@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from logstore.tools.dev.file_lock import held
 from logstore.tools.dev.maven import PeerUnavailable
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.conftest import missing
@@ -89,24 +89,20 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
 
-    def settle(which: str, *, is_patient: bool) -> bool:
-        """Have it recorded; tell whether it is, or whether another process is still at it."""
+    def settle(which: str, directory: Path) -> None:
+        """Have it recorded, unless it is; wait for a process that is at it."""
         file = shared / f"rocketmq-{which}.json"
-        with open(shared / f"rocketmq-{which}.lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | (0 if is_patient else fcntl.LOCK_NB))
-            except BlockingIOError:
-                return False
+        with held(shared / f"rocketmq-{which}.lock"):
             if not file.exists():
-                found = record(which, tmp_path_factory.mktemp(which))
+                found = record(which, directory)
                 file.write_text(json.dumps(found, ensure_ascii=False))
-        return True
 
     def transcript(which: str) -> Transcript:
-        if not settle(which, is_patient=False):
-            # Somebody is at this one: the other one will be wanted next.
-            settle("ours" if which == "real" else "real", is_patient=False)
-            settle(which, is_patient=True)
+        # Much of it is waiting, and the other one will be wanted next.
+        both = {which, "ours" if which == "real" else "real"}
+        directories = {one: tmp_path_factory.mktemp(one) for one in both}
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(settle, directories, directories.values()))
         loaded: Transcript = json.loads((shared / f"rocketmq-{which}.json").read_text())
         return loaded
 

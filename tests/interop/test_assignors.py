@@ -20,7 +20,7 @@ from logstore.compat.kafka.groups.modern.assignor_spec import (
 from logstore.compat.kafka.groups.modern.group import Target
 from logstore.compat.kafka.groups.share.simple_assignor import assign_simply
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
-from logstore.tools.dev.kafka_peer import VERSION_4, java
+from tests.interop.java_programs import kafka_program
 
 pytestmark = pytest.mark.interop
 
@@ -155,8 +155,8 @@ def test_the_same_members_get_the_same_partitions() -> None:
             answers.append(answer(assignment))
             group.take(assignment)
     done = subprocess.run(
-        java(VERSION_4, str(ASKED)), input="\n".join(questions) + "\n",
-        capture_output=True, text=True, timeout=120, check=False,
+        kafka_program(ASKED), input="\n".join(questions) + "\n",
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()

@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from logstore.compat.test_broker import TestBroker
-from logstore.tools.dev.rocketmq_jars import compiled, java
+from tests.interop.java_programs import rocketmq_program
 from tests.interop.rocketmq_programs import JAVA_SOURCES, cpp_environment, run_program
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 Layout = Literal["kafka", "rocketmq"]
 LAYOUTS: tuple[Layout, Layout] = ("kafka", "rocketmq")
@@ -90,7 +90,7 @@ def rocketmq(broker: TestBroker, *words: str) -> list[str]:
         env=cpp_environment(),
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -207,13 +207,8 @@ JAVA_SCENARIOS = ("produce", "tags", "transactions", "delay", "retry")
 def java_scenario(broker: TestBroker, version: str, scenario: str, home: Path) -> list[str]:
     """Run a scenario with the Java client of that release; return what it says."""
     address = f"127.0.0.1:{broker.rocketmq.advertised_port}"
-    command = java(
-        version,
-        "Scenarios",
-        *(broker.name_server, address, f"c{version}", scenario),
-        classes=compiled(version, JAVA_SOURCES),
-        home=home,
-    )
+    words = (broker.name_server, address, f"c{version}", scenario)
+    command = rocketmq_program(JAVA_SOURCES, "Scenarios", *words, version=version, home=home)
     return run_program(command).get(scenario, [])
 
 

@@ -46,6 +46,7 @@ def view(bootstrap: str) -> list[Stored]:
         | {
             "group.id": "nobody",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
             "isolation.level": "read_committed",
             "check.crcs": True,
         }
@@ -189,7 +190,7 @@ def cleaned_by_ours(
         broker.stop()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_both_cleaners_go_on_where_the_other_has_ended(tmp_path: Path, kafka_tool: RunTool) -> None:
     """By hand, then the real broker's, then ours in the background; the table stays the same."""
     peer = start_real(tmp_path / "peer", settings=BROKER_SETTINGS)

@@ -21,15 +21,15 @@ from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.store import StoreOptions as RocketMQOptions
 from logstore.tools.dev.kafka_peer import KafkaPeer
 from logstore.tools.dev.maven import PeerUnavailable
-from logstore.tools.dev.rocketmq_jars import compiled, java
 from tests.interop.clients import settings
 from tests.interop.conftest import missing
+from tests.interop.java_programs import rocketmq_program
 from tests.interop.rocketmq_programs import JAVA_SOURCES
 from tests.interop.rocketmq_sessions import start_real
 from tests.segments.kafka.golden_case import GOLDEN
 from tests.segments.rocketmq.golden_case import GoldenCase
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def convert(source: Path, target: Path, layout: str, *more: str) -> None:
@@ -73,8 +73,8 @@ def messages_of(case: GoldenCase) -> dict[tuple[str, int], list[Message]]:
 
 def pulled(bootstrap: str, topics: Iterable[str]) -> list[tuple[Any, ...]]:
     """Return (topic, queue, offset, born, bytes, CRC) of all that the Java client reads."""
-    command = java("5", "PullAll", bootstrap, *topics, classes=compiled("5", JAVA_SOURCES))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    command = rocketmq_program(JAVA_SOURCES, "PullAll", bootstrap, *topics)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = [line.split(" ") for line in done.stdout.splitlines()]
     return sorted((row[0], *map(int, row[1:])) for row in rows)

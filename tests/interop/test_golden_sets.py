@@ -68,7 +68,7 @@ def consumed(broker: OurBroker, topic: str, isolation: str) -> list[dict[str, An
     consumer = Consumer(
         settings(broker.bootstrap)
         | {"group.id": "reader", "isolation.level": isolation, "check.crcs": True}
-        | {"enable.partition.eof": True, "enable.auto.commit": False}
+        | {"enable.partition.eof": True, "enable.auto.commit": False, "fetch.wait.max.ms": 20}
     )
     partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
     starts: list[TopicPartition] = []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.interop.conftest import Broker
+from tests.interop.foreign_packages import node_modules
 
 pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
 
@@ -21,18 +21,7 @@ SCRIPT = Path(__file__).with_name("kafkajs_round_trip.js")
 @pytest.fixture(scope="session")
 def node_path() -> Path:
     """A node_modules directory with kafkajs in it, installed once per user."""
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        pytest.skip("kafkajs needs node and npm, and they are not on the PATH")
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    directory = Path(cache) / "logstore" / "peers" / KAFKAJS
-    modules = directory / "node_modules"
-    if not (modules / "kafkajs").is_dir():
-        directory.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--prefix", str(directory), "--no-audit", "--no-fund", KAFKAJS]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"npm cannot install {KAFKAJS}: {done.stderr[-500:]}")
-    return modules
+    return node_modules(KAFKAJS)
 
 
 def test_kafkajs(broker: Broker, topic_name: str, node_path: Path) -> None:
@@ -42,7 +31,7 @@ def test_kafkajs(broker: Broker, topic_name: str, node_path: Path) -> None:
         env={**os.environ, "NODE_PATH": str(node_path), "KAFKAJS_NO_PARTITIONER_WARNING": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -16,9 +16,9 @@ from cryptography.x509.oid import NameOID
 
 from logstore.compat.kafka.security.distinguished_name import subject_of
 from logstore.compat.kafka.security.principal_mapping import MappingError, mapped, parse_rules
-from logstore.tools.dev.kafka_peer import java
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.conftest import VERSION, missing
+from tests.interop.java_programs import kafka_program
 
 pytestmark = pytest.mark.interop
 
@@ -94,11 +94,11 @@ def test_names_are_javas(rules: str, tmp_path: Path) -> None:
         files.append(str(tmp_path / f"{number}.pem"))
         Path(files[-1]).write_bytes(one.public_bytes(Encoding.PEM))
     try:
-        command = java(VERSION, str(_PROGRAM), rules, *files)
+        command = kafka_program(_PROGRAM, rules, *files, version=VERSION)
     except PeerUnavailable as reason:
         missing(str(reason))
     command.insert(1, "-Dfile.encoding=UTF-8")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     expected = done.stdout.removesuffix("\n").split("\n")
     found = [subject_of(one.public_bytes(Encoding.DER)) for one in certificates]

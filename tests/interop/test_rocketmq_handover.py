@@ -10,14 +10,14 @@ import attrs
 import pytest
 
 from logstore.tools.dev.maven import PeerUnavailable
-from logstore.tools.dev.rocketmq_jars import compiled, java
 from logstore.tools.dev.rocketmq_peer import RocketMQPeer
 from tests.interop.conftest import missing
+from tests.interop.java_programs import rocketmq_program
 from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_programs import JAVA_SOURCES, create_topic
 from tests.interop.rocketmq_sessions import SETTINGS as REAL_SETTINGS
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 TOPIC = "handed-over"
 QUEUES = 3
@@ -43,14 +43,10 @@ def start(broker: Broker) -> None:
 
 def hand_over(broker: Broker, action: str, *words: object, stdin: str = "") -> str:
     """Run HandOver.java; return what it printed."""
-    command = java(
-        "5",
-        "HandOver",
-        *(broker.bootstrap, action, TOPIC, *map(str, words)),
-        classes=compiled("5", JAVA_SOURCES),
-    )
+    arguments = (broker.bootstrap, action, TOPIC, *map(str, words))
+    command = rocketmq_program(JAVA_SOURCES, "HandOver", *arguments)
     done = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, timeout=120, check=False
+        command, input=stdin, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

@@ -18,7 +18,7 @@ from tests.tools.test_serve_rocketmq import BOTH_FREE, ask, send
 SECONDS_MAX = 60
 RELEASES = ("5", "4")
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 
 def brokers_at(name_server: str) -> list[str]:

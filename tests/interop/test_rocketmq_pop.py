@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from logstore.tools.dev.rocketmq_jars import compiled, java
+from tests.interop.java_programs import rocketmq_program
 from tests.interop.rocketmq_programs import JAVA_SOURCES, Sections, run_program
 from tests.interop.rocketmq_sessions import started
 
@@ -21,22 +22,16 @@ def popped(which: str, directory: Path) -> Sections:
     directory.mkdir()
     broker = started(which, directory)
     try:
-        command = java(
-            "5",
-            "Popping",
-            broker.bootstrap,
-            broker.broker_address,
-            classes=compiled("5", SOURCES),
-            home=directory / "java",
-        )
-        return run_program(command)
+        words = (broker.bootstrap, broker.broker_address)
+        return run_program(rocketmq_program(SOURCES, "Popping", *words, home=directory / "java"))
     finally:
         broker.stop(kill=True)
 
 
 def test_popping(tmp_path: Path) -> None:
     """What is popped, comes again, is put off, is popped in order and pushed is the same."""
-    real, ours = popped("real", tmp_path / "real"), popped("ours", tmp_path / "ours")
+    with ThreadPoolExecutor(2) as pool:  # most of it is waiting
+        real, ours = pool.map(lambda which: popped(which, tmp_path / which), ("real", "ours"))
     assert set(real) == SCENARIOS, real.get("stderr")
     assert [line for lines in real.values() for line in lines if line.startswith("!!")] == []
     assert ours == real

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from logstore.compat import TestBroker
-from logstore.tools.dev.rocketmq_peer import RocketMQPeer
-from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer, client_jars
-from tests.interop.conftest import missing
-from tests.interop.rocketmq_programs import HERE, Sections, run_program
+from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
+from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer
+from tests.interop.foreign_packages import python_package
+from tests.interop.java_programs import grpc_program
+from tests.interop.rocketmq_programs import HERE, Sections, admin_session, run_program
 from tests.interop.rocketmq_proxy_session import TOPICS, Session
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
@@ -33,17 +30,12 @@ SCENARIOS = {"sent", "received", "in order", "later", "transactions", "pushed", 
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Return where the real proxy is found; its broker has a topic of each kind."""
     directory = tmp_path_factory.mktemp("real")
-    with RocketMQPeer("5", directory / "broker", SETTINGS) as broker:
-        for topic in TOPICS:
-            kind = f"+message.type={topic.upper()}"
-            broker.mqadmin(
-                "updateTopic", "-n", broker.bootstrap, "-c", "DefaultCluster", "-t", topic,
-                "-r", "4", "-w", "4", "-a", kind,
-            )  # fmt: skip
-        broker.mqadmin(
-            "updateSubGroup", "-n", broker.bootstrap, "-c", "DefaultCluster", "-g", "in_order",
-            "-o", "true",
-        )  # fmt: skip
+    with RocketMQPeer("5", directory / "broker", {**SETTINGS, **CALM}) as broker:
+        where = ("-n", broker.bootstrap, "-c", "DefaultCluster")
+        words = ("updateTopic", *where, "-r", "4", "-w", "4", "-t")
+        topics = [(*words, topic, "-a", f"+message.type={topic.upper()}") for topic in TOPICS]
+        in_order = ("updateSubGroup", *where, "-g", "in_order", "-o", "true")
+        admin_session("5", directory, *topics, in_order)
         with RocketMQProxyPeer(broker.bootstrap, directory / "proxy") as proxy:
             yield proxy.endpoints
 
@@ -80,33 +72,18 @@ def test_every_answer_is_the_same(real: str, ours: str) -> None:
     assert len(found) > 60
 
 
-def python_client() -> dict[str, str]:
-    """Return an environment in which the official client is; fetched from PyPI once per user."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    directory = home / "logstore" / "peers" / PYTHON_CLIENT
-    if not (directory / "rocketmq").is_dir():
-        fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(fresh)]
-        done = subprocess.run(
-            [*command, PYTHON_CLIENT], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            shutil.rmtree(fresh, ignore_errors=True)
-            missing(f"pip cannot install {PYTHON_CLIENT}: {done.stderr[-500:]}")
-        fresh.rename(directory)
-    return {**os.environ, "PYTHONPATH": str(directory)}
-
-
 def client_session(endpoints: str) -> Sections:
     """Run the program of the official client."""
     program = str(HERE / "rocketmq_grpc_client.py")
-    return run_program([sys.executable, program, endpoints], python_client())
+    return run_program(
+        [sys.executable, program, endpoints], {"PYTHONPATH": str(python_package(PYTHON_CLIENT))}
+    )
 
 
 def java_session(endpoints: str) -> Sections:
-    """Run the program of the official Java client, which Java compiles as it starts."""
+    """Run the program of the official Java client."""
     program = HERE / "rocketmq_java_grpc" / "GrpcScenarios.java"
-    return run_program(["java", "-Xmx256m", "-cp", client_jars(), str(program), endpoints])
+    return run_program(grpc_program(program, endpoints))
 
 
 def test_the_official_java_client(real: str, ours: str) -> None:

@@ -27,7 +27,7 @@ from tests.interop.rocketmq_wire import (
     send_fields,
 )
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 TOPIC = "replicated"
 QUEUES = 2

@@ -224,7 +224,7 @@ def test_kafkajs(stage: list[Secured], node_path: Path) -> None:
             env={**os.environ, "NODE_PATH": str(node_path)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
         found.append(done.stdout.splitlines())

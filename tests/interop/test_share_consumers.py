@@ -9,19 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from logstore.tools.dev.kafka_peer import VERSION_4, java
-from tests.interop.conftest import SETTINGS, start_real
+from tests.interop.conftest import QUICK_HEARTBEATS, SETTINGS, start_real
+from tests.interop.java_programs import kafka_program
 from tests.interop.our_broker import OurBroker
 
 pytestmark = pytest.mark.interop
 
 CONSUMERS = Path(__file__).with_name("ShareScenarios.java")
-SHARE_SETTINGS: dict[str, object] = SETTINGS | {
-    "group.share.min.record.lock.duration.ms": 1000,
-    "share.coordinator.state.topic.num.partitions": 2,
-    "share.coordinator.state.topic.replication.factor": 1,
-    "share.coordinator.state.topic.min.isr": 1,
-}
+SHARE_SETTINGS: dict[str, object] = (
+    SETTINGS
+    | QUICK_HEARTBEATS
+    | {
+        "group.share.min.record.lock.duration.ms": 1000,
+        "share.coordinator.state.topic.num.partitions": 2,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+    }
+)
 SCENARIOS = (
     "implicit", "explicit", "limit", "timeout", "renew", "closed", "mode", "committed", "deleted",
     "shared", "latest", "errors",
@@ -31,7 +35,7 @@ SCENARIOS = (
 def seen(bootstrap: str) -> dict[str, str]:
     """Return by scenario what Java's consumers print."""
     done = subprocess.run(
-        java(VERSION_4, str(CONSUMERS), bootstrap, "share-"),
+        kafka_program(CONSUMERS, bootstrap, "share-"),
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -22,7 +22,7 @@ def seen(program: Path, bootstrap: str) -> list[str]:
     """Return what the consumer prints."""
     done = subprocess.run(
         [str(program), bootstrap, "franz", "franz-group"],
-        capture_output=True, text=True, timeout=100, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.splitlines()

@@ -13,10 +13,11 @@ from confluent_kafka import Producer
 
 from logstore.compat.kafka.groups.share.messages import DescribedOffsetsGroup
 from logstore.compat.kafka.share_state.messages import PartitionState
-from logstore.tools.dev.kafka_peer import TOOL_JVM, VERSION_4, KafkaPeer, java
+from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.compat.kafka.groups.questioner import Line
 from tests.interop.conftest import SETTINGS, new_topic, start_real
 from tests.interop.eventually import eventually
+from tests.interop.java_programs import kafka_program
 from tests.interop.our_broker import OurBroker
 from tests.interop.share_wire import ShareWire
 from tests.interop.test_same_share_groups import topic_id, written
@@ -54,8 +55,8 @@ def reads_from_the_start(bootstrap: str) -> None:
 
 def consumed(bootstrap: str, count: int, kind: str) -> list[tuple[int, int, int]]:
     """Return (partition, offset, deliveries) of so many records that a Java member was given."""
-    command = java(VERSION_4, str(PROGRAM), bootstrap, GROUP, TOPIC, str(count), kind, jvm=TOOL_JVM)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    command = kafka_program(PROGRAM, bootstrap, GROUP, TOPIC, str(count), kind)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     return [(int(partition), int(offset), int(times)) for partition, offset, times in lines]

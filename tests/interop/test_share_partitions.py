@@ -35,7 +35,7 @@ from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.transaction_index import AbortedTransaction
 from logstore.testing.manual_clock import ManualClock
-from logstore.tools.dev.kafka_peer import VERSION_4, java
+from tests.interop.java_programs import kafka_program
 
 pytestmark = pytest.mark.interop
 
@@ -336,9 +336,9 @@ def test_the_same_lives() -> None:
         questions = [life.opening, *(asked for asked, _ in steps)]
         lives.append((life.has_transactions, questions, [answer for _, answer in steps]))
     done = subprocess.run(
-        java(VERSION_4, str(ASKED)),
+        kafka_program(ASKED),
         input="\n".join(asked for _, questions, _ in lives for asked in questions) + "\n",
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     told = iter(done.stdout.splitlines())

@@ -192,7 +192,7 @@ def listed(target: Path) -> tuple[int, str]:
         [sys.executable, "-m", "logstore.tools.cli", "ls", str(target)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     return done.returncode, done.stderr

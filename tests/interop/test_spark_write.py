@@ -17,7 +17,7 @@ from logstore.segments.kafka.store import KafkaStore
 from tests.interop.eventually import eventually
 from tests.interop.spark_cluster import Cluster
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from logstore.compat.kafka.share_state.persister import DeliveryState, StateBatch
 from logstore.compat.kafka.share_state.state_batches import combined
-from logstore.tools.dev.kafka_peer import VERSION_4, java
+from tests.interop.java_programs import kafka_program
 
 pytestmark = pytest.mark.interop
 
@@ -44,8 +44,8 @@ def test_the_same_batches_are_left() -> None:
         questions.append(f"{start}|{shown(known)}|{shown(changed)}")
         answers.append(shown(combined(known, changed, start)))
     done = subprocess.run(
-        java(VERSION_4, str(ASKED)), input="\n".join(questions) + "\n",
-        capture_output=True, text=True, timeout=120, check=False,
+        kafka_program(ASKED), input="\n".join(questions) + "\n",
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from logstore.compat import TestBroker
-from logstore.tools.dev.kafka_peer import VERSION_4, fetch_streams, java
+from logstore.tools.dev.kafka_peer import VERSION_4, fetch_streams
 from logstore.tools.dev.maven import PeerUnavailable
-from tests.interop.conftest import missing, start_real
+from tests.interop.conftest import QUICK_HEARTBEATS, missing, start_real
+from tests.interop.java_programs import kafka_program
 
 pytestmark = pytest.mark.interop
 
@@ -32,7 +33,7 @@ def told(bootstrap: str, guarantee: str, standbys: int, directory: Path) -> dict
     except PeerUnavailable as reason:
         missing(str(reason))
     words = (bootstrap, "app", guarantee, str(directory), str(standbys))
-    command = java(VERSION_4, str(PROGRAM), *words, classes=classes)
+    command = kafka_program(PROGRAM, *words, more=classes)
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return dict(line.split(": ", 1) for line in done.stdout.splitlines() if line)
@@ -49,9 +50,10 @@ def test_a_word_count(guarantee: str, standbys: int, tmp_path: Path) -> None:
     The broker makes the internal topics, with the same settings as a real one, and describes the
     group in the same words.
     """
-    with TestBroker() as ours:
+    quick = {name: str(value) for name, value in QUICK_HEARTBEATS.items()}
+    with TestBroker(settings=quick) as ours:
         mine = told(ours.bootstrap, guarantee, standbys, tmp_path / "ours")
-    real = start_real(tmp_path / "kafka")
+    real = start_real(tmp_path / "kafka", settings=QUICK_HEARTBEATS)
     try:
         others = told(real.bootstrap, guarantee, standbys, tmp_path / "theirs")
     finally:

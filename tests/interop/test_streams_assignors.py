@@ -20,7 +20,7 @@ from logstore.compat.kafka.groups.streams.assignors.spec import (
 )
 from logstore.compat.kafka.groups.streams.assignors.sticky import assign_stickily
 from logstore.compat.kafka.groups.streams.tasks import TargetTasks
-from logstore.tools.dev.kafka_peer import VERSION_4, java
+from tests.interop.java_programs import kafka_program
 
 pytestmark = pytest.mark.interop
 
@@ -114,8 +114,8 @@ def test_the_same_members_get_the_same_tasks() -> None:
             answers.append(answer(assignment))
             group.take(assignment)
     done = subprocess.run(
-        java(VERSION_4, str(ASKED)), input="\n".join(questions) + "\n",
-        capture_output=True, text=True, timeout=120, check=False,
+        kafka_program(ASKED), input="\n".join(questions) + "\n",
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()

@@ -20,11 +20,12 @@ from logstore.segments.kafka.remote import (
 )
 from logstore.segments.kafka.remote.metadata_records import encode_metadata
 from logstore.segments.kafka.remote.object_names import OBJECTS
-from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, java
+from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.interop import tiered
 from tests.interop.clients import CLIENTS, read_all
 from tests.interop.conftest import SETTINGS, Broker, new_topic, start_real
 from tests.interop.eventually import eventually
+from tests.interop.java_programs import kafka_program
 from tests.interop.our_broker import OurBroker
 from tests.interop.samples import Sample, numbered
 from tests.interop.test_files import fill, transplant
@@ -140,8 +141,8 @@ def test_kafkas_own_storage_reads_what_we_stored(tmp_path: Path) -> None:
         log = RemoteLog(storage, source.partition)
         for batch in log.batches():
             offsets += [f"record {record.offset}" for record in decode_records(batch.data)]
-    command = java(VERSION_4, str(READER), str(tmp_path), *values, classes=str(tiered.jar()))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    command = kafka_program(READER, str(tmp_path), *values, more=str(tiered.jar()))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert sorted(line for line in lines if line.startswith("record ")) == sorted(offsets)

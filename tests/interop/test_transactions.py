@@ -17,11 +17,12 @@ from aiokafka import AIOKafkaProducer
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from logstore.tools.dev.kafka_peer import TOOL_JVM, VERSION_4, KafkaPeer, class_archive, java
+from logstore.tools.dev.kafka_peer import KafkaPeer
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.clients import settings
 from tests.interop.conftest import Broker, CreateTopic, RunTool, missing, new_topic
 from tests.interop.eventually import eventually
+from tests.interop.java_programs import kafka_program
 from tests.interop.our_broker import OurBroker
 from tests.interop.test_metadata_log import our_broker, real_on
 
@@ -38,12 +39,11 @@ ALL = [f"{turn}-{n}" for turn, (_, count) in enumerate(PLAN) for n in range(coun
 
 def run_java(*arguments: str) -> str:
     """Run the Java producer; return what it printed."""
-    flags = class_archive(VERSION_4).flags(may_write=False)
     try:
-        command = java(VERSION_4, str(_JAVA), *arguments, jvm=f"{TOOL_JVM} {flags}")
+        command = kafka_program(_JAVA, *arguments)
     except PeerUnavailable as reason:
         missing(str(reason))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -55,6 +55,7 @@ def values(bootstrap: str, topic: str, level: str = "read_committed") -> list[st
         | {
             "group.id": "nobody", "auto.offset.reset": "earliest", "enable.auto.commit": False,
             "isolation.level": level, "enable.partition.eof": True, "check.crcs": True,
+            "fetch.wait.max.ms": 50,
         }
     )  # fmt: skip
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
@@ -311,7 +312,8 @@ def test_kafka_transactions_lists_and_describes(
     """The tool tells the states, the producer, and the partition of an open transaction."""
     topic = create_topic(broker.bootstrap)
     name = f"id-of-{topic}"
-    producer = librdkafka_producer(broker.bootstrap, name)
+    # It must not time out while the tools look at it.
+    producer = librdkafka_producer(broker.bootstrap, name, timeout_ms=600_000)
     producer.begin_transaction()
     producer.produce(topic, b"x", partition=0)
     producer.flush(TIMEOUT_SECONDS)

@@ -91,6 +91,7 @@ def consumed(peer: KafkaPeer, topic: str, isolation: str) -> list[int]:
             "group.id": isolation,
             "isolation.level": isolation,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
             "enable.auto.commit": False,
         }
     )

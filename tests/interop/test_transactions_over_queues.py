@@ -23,7 +23,7 @@ from tests.interop.test_transactions import (
     values,
 )
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 COUNT = 5
 
 

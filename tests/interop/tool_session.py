@@ -10,10 +10,11 @@ from typing import IO
 
 import attrs
 
-from logstore.tools.dev.kafka_peer import TOOL_JVM, class_archive, java
+from logstore.tools.dev.kafka_peer import java
+from tests.interop.java_programs import kafka_program
 
 _PROGRAM = Path(__file__).with_name("ToolSession.java")
-_RUN_SECONDS_MAX = 90
+_RUN_SECONDS_MAX = 240
 _NUMBER = struct.Struct(">i")
 
 
@@ -73,8 +74,7 @@ class ToolSession:
             process.communicate()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        flags = class_archive(self._version).flags(may_write=False)
-        command = java(self._version, str(_PROGRAM), jvm=f"{TOOL_JVM} {flags}")
+        command = kafka_program(_PROGRAM, version=self._version)
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self._process
 

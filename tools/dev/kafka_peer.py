@@ -26,12 +26,13 @@ import subprocess
 import time
 import uuid
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from logstore.tools.dev import java_classes
 from logstore.tools.dev.class_archive import ClassArchive
 from logstore.tools.dev.free_ports import free_port
 from logstore.tools.dev.maven import PeerToolError, PeerUnavailable, class_path
@@ -274,11 +275,13 @@ def java(
     jvm: str = TOOL_JVM,
     level: str = "WARN",
     classes: str = "",
+    behind: str | os.PathLike[str] = "",
 ) -> list[str]:
     """
     Return the command line that runs one main class with that Kafka's jars.
 
-    `classes` is more class path, put before the jars; `level` is the log level, on stderr.
+    `classes` is more class path, put before the jars, `behind` put behind them, where an archive of
+    classes stays good: then `main` is a class in there. `level` is the log level, on stderr.
     """
     if shutil.which("java") is None:
         raise PeerUnavailable(f"Kafka {version}: no `java` on the PATH; install a JDK, 17 or later")
@@ -293,9 +296,20 @@ def java(
     option = "-Dlog4j2.configurationFile=" if is_xml else "-Dlog4j.configuration=file:"
     return [
         *("java", *shlex.split(jvm), f"{option}{config}"),
-        *("-cp", f"{classes}:{path}" if classes else path),
-        *(_main_class(version, main), *args),
+        *("-cp", ":".join(str(one) for one in (classes, path, behind) if one)),
+        *(main if behind else _main_class(version, main), *args),
     ]
+
+
+def compiled(version: str, sources: Sequence[Path], more: str = "") -> Path:
+    """
+    Return the classes of these sources, compiled against that release once; see `java_classes`.
+
+    `more` is what they need of class path beyond the release's own.
+    """
+    version = VERSIONS.get(version, version)
+    path = f"{fetch(version)}:{more}" if more else fetch(version)
+    return java_classes.compiled(f"Kafka {version}", sources, path, _cache_directory(version))
 
 
 def class_archive(version: str) -> ClassArchive:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from logstore.errors import LogStoreError
+from logstore.tools.dev.file_lock import held
 
 
 class PeerUnavailable(LogStoreError):  # noqa: N818 - a state of the world, and the tests skip on it
@@ -29,12 +30,23 @@ def class_path(what: str, pom: Path, options: Sequence[str], cache: Path) -> str
     Raises :class:`PeerUnavailable` where Maven is missing or cannot reach the artifacts.
     """
     saved = cache / "classpath.txt"
-    if saved.exists() and all(os.path.exists(jar) for jar in saved.read_text().split(":")):
+    if _is_good(saved):
         return saved.read_text()
     if shutil.which("mvn") is None:
         raise PeerUnavailable(f"{what}: no `mvn` on the PATH; install Apache Maven")
-    saved.parent.mkdir(parents=True, exist_ok=True)
-    fresh = saved.with_name(f"classpath.{os.getpid()}.new")  # several test processes may be at it
+    with held(cache / "classpath.lock"):  # several test processes may be at it
+        if not _is_good(saved):
+            _ask(what, pom, options, saved)
+    return saved.read_text()
+
+
+def _is_good(saved: Path) -> bool:
+    """Tell whether the class path is known, and every jar of it on disk."""
+    return saved.exists() and all(os.path.exists(jar) for jar in saved.read_text().split(":"))
+
+
+def _ask(what: str, pom: Path, options: Sequence[str], saved: Path) -> None:
+    fresh = saved.with_name("classpath.new")
     print(f"fetching Apache {what} through Maven (once)", file=sys.stderr, flush=True)
     command = ["mvn", "-q", "-B", "-f", str(pom), *options, "dependency:build-classpath"]
     done = subprocess.run(
@@ -47,4 +59,3 @@ def class_path(what: str, pom: Path, options: Sequence[str], cache: Path) -> str
     if done.returncode:
         raise PeerUnavailable(f"{what}: Maven failed:\n{done.stdout[-2000:].strip()}")
     os.replace(fresh, saved)
-    return saved.read_text()

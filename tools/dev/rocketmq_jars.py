@@ -8,16 +8,15 @@ Java programs compiled against it. It needs Java 17 and, the first time, Maven o
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from logstore.tools.dev import java_classes
 from logstore.tools.dev.class_archive import ClassArchive
-from logstore.tools.dev.maven import PeerToolError, PeerUnavailable, class_path
+from logstore.tools.dev.maven import PeerUnavailable, class_path
 
 #: The newest 5.x whose artifacts are complete (5.5.1 lacks its servers), and the last 4.x.
 VERSION_5 = "5.5.0"
@@ -75,13 +74,15 @@ def java(
     jvm: str = TOOL_JVM,
     level: str = "OFF",
     classes: str | os.PathLike[str] = "",
+    behind: str | os.PathLike[str] = "",
     home: str | os.PathLike[str] | None = None,
 ) -> list[str]:
     """
     Return the command line that runs one main class with that RocketMQ's jars.
 
-    `classes` is more class path, put before the jars; `level` is the log level, on stderr. `home`
-    is what the process takes for RocketMQ's home and the user's, where it writes local offsets.
+    `classes` is more class path, put before the jars, `behind` put behind them, where an archive of
+    classes stays good. `level` is the log level, on stderr. `home` is what the process takes for
+    RocketMQ's home and the user's, where it writes local offsets.
     """
     if shutil.which("java") is None:
         raise PeerUnavailable(f"RocketMQ {version}: no `java` on the PATH; install a JDK, 17 or up")
@@ -97,7 +98,7 @@ def java(
         f"-Drmq.logback.configurationFile={conf}/rmq.xml",
         f"-Dlogback.configurationFile={conf}/logback_tools.xml",
         "-Drocketmq.client.logUseSlf4j=true",
-        *("-cp", f"{classes}:{path}" if classes else path, main, *args),
+        *("-cp", ":".join(str(one) for one in (classes, path, behind) if one), main, *args),
     ]
 
 
@@ -107,35 +108,10 @@ def class_archive(version: str) -> ClassArchive:
 
 
 def compiled(version: str, sources: Sequence[Path]) -> Path:
-    """
-    Return the directory of the classes of these sources, compiled against that release once.
-
-    Raises :class:`PeerUnavailable` without a compiler, :class:`PeerToolError` with what it said.
-    """
-    digest = hashlib.sha256()
-    for source in sources:
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    directory = peers_directory(version) / "classes" / digest.hexdigest()[:16]
-    if directory.exists():
-        return directory
-    if shutil.which("javac") is None:
-        raise PeerUnavailable(
-            f"RocketMQ {version}: no `javac` on the PATH; install a JDK, 17 or up"
-        )
-    fresh = directory.with_name(f"{directory.name}.{os.getpid()}.new")
-    fresh.mkdir(parents=True, exist_ok=True)
-    command = ["javac", "-nowarn", "-Xlint:none", "-d", str(fresh), "-cp", fetch(version)]
-    done = subprocess.run(
-        [*command, *map(str, sources)], text=True, capture_output=True, check=False
-    )
-    if done.returncode:
-        shutil.rmtree(fresh)
-        raise PeerToolError(f"javac with RocketMQ {version} ended badly:\n{done.stderr}")
-    try:
-        fresh.rename(directory)
-    except OSError:  # somebody else compiled the same meanwhile
-        shutil.rmtree(fresh)
-    return directory
+    """Return the classes of these sources, compiled against that release; see `java_classes`."""
+    version = VERSIONS.get(version, version)
+    what, cache = f"RocketMQ {version}", peers_directory(version)
+    return java_classes.compiled(what, sources, fetch(version), cache)
 
 
 def _write(path: Path, text: str) -> None:

@@ -39,11 +39,18 @@ BROKER_JVM = (
 )
 NAME_SERVER_JVM = "-Xmx128m -Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 #: Settings that tests give a broker. One of 5.x asks the clock without a pause until the first
-#: interval is over, by itself ten seconds (TransactionMetricsFlushService); the other one it waits
-#: between two comparisons of all 37 MB of the timer wheel, by itself one second.
+#: interval is over, by itself ten seconds (TransactionMetricsFlushService); another one it waits
+#: between two comparisons of all 37 MB of the timer wheel, by itself one second. And once a
+#: transaction has ended it asks the clock for good, from the moment when the last decision is
+#: older than the interval by which it gathers them (TransactionalOpBatchService): with an interval
+#: that never ends each is written at once, for it is larger than what may be gathered. And it
+#: refuses what a busy machine has let wait for a fifth of a second.
 CALM: Mapping[str, object] = {
     "transactionMetricFlushInterval": 100,
     "timerFlushIntervalMs": 10_000,
+    "transactionOpBatchInterval": 3_600_000,
+    "transactionOpMsgMaxSize": 1,
+    "brokerFastFailureEnable": "false",
 }
 START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from logstore.tools.dev.class_archive import ClassArchive
 from logstore.tools.dev.free_ports import free_port
 from logstore.tools.dev.maven import PeerUnavailable, class_path
 from logstore.tools.dev.rocketmq_jars import VERSION_5, java, peers_directory
@@ -51,6 +52,7 @@ class RocketMQProxyPeer:
         if ports is None:
             raise PeerUnavailable("no free ports between 12000 and 32000")
         self.port = ports
+        self._archive = ClassArchive(peers_directory(f"{VERSION_5}-proxy"), "proxy")
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -69,7 +71,8 @@ class RocketMQProxyPeer:
         home, log_path = self.directory / "home", self.directory / "proxy.log"
         command = java(
             "5", _MAIN, "-pm", "cluster", "-n", self._name_server,
-            jvm=_JVM, level="WARN", classes=_jars(), home=home,
+            jvm=f"{_JVM} {self._archive.flags(may_write=True)}", level="WARN", classes=_jars(),
+            home=home,
         )  # fmt: skip
         settings = {
             "rocketMQClusterName": "DefaultCluster",
@@ -94,6 +97,7 @@ class RocketMQProxyPeer:
             self.stop()
             text = log_path.read_text(errors="replace")[-3000:]
             raise PeerUnavailable(f"RocketMQ's proxy did not start; the end of its log:\n{text}")
+        self._archive.write(self._process.pid)
         return self
 
     def _is_up(self) -> bool:

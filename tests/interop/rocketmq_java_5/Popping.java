@@ -4,6 +4,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.consumer.AckCallback;
@@ -28,6 +31,8 @@ import org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfi
 /** Pop consumption with the official Java client, 5.x: java Popping NAME_SERVER BROKER */
 public class Popping {
     static final int TIMEOUT_MS = 20_000;
+    /** Longer than a busy machine needs for what must be done before it is over. */
+    static final int ORDERED_MS = 8_000;
 
     final Lab lab;
     final MQClientAPIExt client;
@@ -54,11 +59,17 @@ public class Popping {
         all.put("in order", Popping::inOrder);
         all.put("pushed", Popping::pushed);
         all.put("waiting", Popping::waiting);
-        for (Map.Entry<String, Scenarios.Scenario> one : all.entrySet()) {
-            Lab lab = new Lab(args[0], args[1], "pop", one.getKey().replace(' ', '_'));
-            Scenarios.run(one.getValue(), lab);
+        // All at once: each has its own topic and group, and waits for the clock most of the time.
+        ExecutorService pool = Executors.newFixedThreadPool(all.size());
+        Map<String, Future<Lab>> running = new TreeMap<>();
+        all.forEach((name, scenario) -> running.put(name, pool.submit(() -> {
+            Lab lab = new Lab(args[0], args[1], "pop", name.replace(' ', '_'));
+            Scenarios.run(scenario, lab);
+            return lab;
+        })));
+        for (Map.Entry<String, Future<Lab>> one : running.entrySet()) {
             System.out.println("== " + one.getKey());
-            lab.lines.forEach(System.out::println);
+            one.getValue().get().lines.forEach(System.out::println);
         }
         System.out.flush();
         Runtime.getRuntime().halt(0);
@@ -217,7 +228,7 @@ public class Popping {
         List<MessageExt> first = one.pop(one.ordered(2, 0));
         one.pop(one.ordered(2, 0));
         lab.say("ack: %s", one.ack(handleOf(first.get(1))).getStatus());
-        Thread.sleep(3_100);
+        Thread.sleep(ORDERED_MS + 100);
         List<MessageExt> again = one.pop(one.ordered(2, 0));
         lab.say("old: %s", one.ack(handleOf(first.get(0))).getStatus());
         lab.say("ack: %s", one.ack(handleOf(again.get(0))).getStatus());
@@ -232,7 +243,7 @@ public class Popping {
     }
 
     PopMessageRequestHeader ordered(int count, long pollMs) {
-        PopMessageRequestHeader header = header(-1, count, 3000, pollMs);
+        PopMessageRequestHeader header = header(-1, count, ORDERED_MS, pollMs);
         header.setOrder(true);
         return header;
     }

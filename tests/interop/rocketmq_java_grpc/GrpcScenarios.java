@@ -5,6 +5,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.rocketmq.client.apis.ClientConfiguration;
 import org.apache.rocketmq.client.apis.ClientException;
@@ -31,9 +32,10 @@ public class GrpcScenarios {
 
     public static void main(String[] args) throws Exception {
         configuration = ClientConfiguration.newBuilder()
-            .setEndpoints(args[0]).enableSsl(false).build();
-        Producer producer = PROVIDER.newProducerBuilder()
-            .setClientConfiguration(configuration).setTopics("normal", "fifo").build();
+            .setEndpoints(args[0]).enableSsl(false)
+            .setRequestTimeout(Duration.ofSeconds(30)).build();  // 3 by itself: machines may be busy
+        Producer producer = started(() -> PROVIDER.newProducerBuilder()
+            .setClientConfiguration(configuration).setTopics("normal", "fifo").build());
         sendAndReceive(producer);
         inOrder(producer);
         transactions();
@@ -68,7 +70,7 @@ public class GrpcScenarios {
         consumerOf("fifo", "in_order", "*").close();
         List<String> seen = Collections.synchronizedList(new ArrayList<>());
         Map<String, Boolean> failed = new ConcurrentHashMap<>();
-        PushConsumer consumer = PROVIDER.newPushConsumerBuilder()
+        PushConsumer consumer = started(() -> PROVIDER.newPushConsumerBuilder()
             .setClientConfiguration(configuration)
             .setConsumerGroup("in_order")
             .setSubscriptionExpressions(Map.of("fifo", tags("*")))
@@ -77,7 +79,7 @@ public class GrpcScenarios {
                 seen.add(shown(view) + (fails ? " failed" : ""));
                 return fails ? ConsumeResult.FAILURE : ConsumeResult.SUCCESS;
             })
-            .build();
+            .build());
         for (int number = 0; number < 4; number++) {
             String text = String.valueOf(number);
             producer.send(message("fifo", text, "t").setMessageGroup("java").build());
@@ -92,11 +94,11 @@ public class GrpcScenarios {
 
     private static void transactions() throws Exception {
         System.out.println("== transactions");
-        Producer producer = PROVIDER.newProducerBuilder()
+        Producer producer = started(() -> PROVIDER.newProducerBuilder()
             .setClientConfiguration(configuration)
             .setTopics("transaction")
             .setTransactionChecker(view -> TransactionResolution.COMMIT)
-            .build();
+            .build());
         SimpleConsumer consumer = consumerOf("transaction", "java_transactions", "*");
         for (String text : List.of("rolled back", "committed")) {
             Transaction transaction = producer.beginTransaction();
@@ -125,15 +127,26 @@ public class GrpcScenarios {
         }
     }
 
+    /** A client that came up: on a busy machine its settings may be too late for it at first. */
+    private static <T> T started(Callable<T> build) throws Exception {
+        for (int left = 4; ; left--) {
+            try {
+                return build.call();
+            } catch (IllegalStateException busy) {
+                if (left == 0) throw busy;
+            }
+        }
+    }
+
     /** A consumer of a new group, that has seen what was there before. */
     private static SimpleConsumer consumerOf(String topic, String group, String tags)
-        throws ClientException {
-        SimpleConsumer consumer = PROVIDER.newSimpleConsumerBuilder()
+        throws Exception {
+        SimpleConsumer consumer = started(() -> PROVIDER.newSimpleConsumerBuilder()
             .setClientConfiguration(configuration)
             .setConsumerGroup(group)
             .setAwaitDuration(WAIT)
             .setSubscriptionExpressions(Map.of(topic, tags(tags)))
-            .build();
+            .build());
         for (MessageView view : consumer.receive(32, INVISIBLE)) {
             consumer.ack(view);
         }
