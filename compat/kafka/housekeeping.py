@@ -34,7 +34,8 @@ class Housekeeping:
         """Have it done from now on."""
         config, store = self._broker.config, self._store
         # Not aside: a recovery point that is written late could be that of a topic since deleted.
-        self._every(config.log_flush_offset_checkpoint_interval_ms, store.write_checkpoints)
+        self._every(config.log_flush_offset_checkpoint_interval_ms, store.write_recovery_points)
+        self._every(config.log_flush_start_offset_checkpoint_interval_ms, store.write_log_starts)
         self._every(
             config.replica_high_watermark_checkpoint_interval_ms,
             self._aside(store.high_watermark_checkpointing),

@@ -75,7 +75,8 @@ class KafkaStore:
         self.log_defaults = dict(self.options.log_defaults)
         self.topics_by_name: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
-        self._checkpointed: set[str] = set()
+        #: of which topics each file of offsets may tell
+        self._checkpointed: dict[str, set[str]] = {}
         #: by file: the offsets that are known to stand in it, durably
         self._kept_offsets: dict[str, dict[tuple[str, int], int]] = {}
         self._data_directory = DataDirectory(
@@ -154,7 +155,8 @@ class KafkaStore:
             raise
         for topic in topics:
             self._enter(topic)
-        self._checkpointed = self._loader.checkpointed_topics
+        for name in (checkpoints.RECOVERY_POINT, checkpoints.LOG_START):
+            self._checkpointed[name] = set(self._loader.checkpointed_topics)
         is_as_checkpointed = self.was_clean and not self._loader.made_anew
         if self.options.is_writable and not is_as_checkpointed and self.topics_by_name:
             # A log may end below its old recovery point now. What is appended there is not durable,
@@ -191,7 +193,7 @@ class KafkaStore:
 
         """
         assert name not in self.topics_by_name, f"topic {name} exists"
-        if name in self._checkpointed:
+        if any(name in topics for topics in self._checkpointed.values()):
             # A deleted topic of that name: after a crash the new one would start where it did.
             self.write_checkpoints()
         topic = Topic(name, random_uuid(self.host.rng), dict(settings or {}))
@@ -268,29 +270,33 @@ class KafkaStore:
     # housekeeping
 
     def write_checkpoints(self) -> None:
-        """Write recovery points and log starts, as Kafka does every minute and at a clean stop."""
-        partitions = self.partitions()
-        self._keep_offsets(
-            checkpoints.RECOVERY_POINT,
-            {(p.topic, p.index): p.log.recovery_point for p in partitions},
-        )
-        self._keep_offsets(
-            checkpoints.LOG_START,
-            {
-                (p.topic, p.index): p.start_offset
-                for p in partitions
-                if p.start_offset > p.log.start_offset
-            },
-        )
-        self._checkpointed = set(self.topics_by_name)
+        """Write recovery points and log starts, as Kafka does at a clean stop."""
+        self.write_recovery_points()
+        self.write_log_starts()
+
+    def write_recovery_points(self) -> None:
+        """Write up to where logs are durable, as Kafka does every minute."""
+        offsets = {(p.topic, p.index): p.log.recovery_point for p in self.partitions()}
+        self._keep_offsets(checkpoints.RECOVERY_POINT, offsets)
+
+    def write_log_starts(self) -> None:
+        """Write where logs start that start within a segment, as Kafka does every minute."""
+        offsets = {
+            (p.topic, p.index): p.start_offset
+            for p in self.partitions()
+            if p.start_offset > p.log.start_offset
+        }
+        self._keep_offsets(checkpoints.LOG_START, offsets)
 
     def _keep_offsets(self, name: str, offsets: dict[tuple[str, int], int]) -> None:
         """Write offsets that are not there yet: whoever is served waits for the syncs."""
         if self._kept_offsets.get(name) == offsets:
             return
         self._kept_offsets.pop(name, None)  # where it fails nobody knows what is there
+        topics = {topic for topic, _ in offsets}
+        self._checkpointed[name] |= topics
         self._write_offsets(name, offsets)
-        self._kept_offsets[name] = offsets
+        self._kept_offsets[name], self._checkpointed[name] = offsets, topics
 
     def write_high_watermarks(self) -> None:
         """Write the high watermarks, as Kafka does every five seconds."""

@@ -142,6 +142,20 @@ class TestHousekeeping:
         assert read(host, "recovery-point-offset-checkpoint") == "0\n1\nt 0 3\n"
         assert read(host, "log-start-offset-checkpoint") == "0\n1\nt 0 2\n"
 
+    def test_log_starts_have_an_interval_of_their_own(self) -> None:
+        """``log.flush.start.offset.checkpoint.interval.ms``; recovery points wait for theirs."""
+        host = SimulatedHost()
+        broker = a_broker(host, log_flush_start_offset_checkpoint_interval_ms=7000)
+        broker.create_topic("t", 1)
+        broker.start_housekeeping()
+        append(broker, count=3)
+        broker.topics["t"].partitions[0].delete_records(2)
+        let_pass(host, broker, 6999)
+        assert not host.fs.exists(f"{DIRECTORY}/log-start-offset-checkpoint")
+        let_pass(host, broker, 1)
+        assert read(host, "log-start-offset-checkpoint") == "0\n1\nt 0 2\n"
+        assert not host.fs.exists(f"{DIRECTORY}/recovery-point-offset-checkpoint")
+
     def test_intervals_are_settings(self) -> None:
         """Also one of 0, which does not mean all the time."""
         host = SimulatedHost()
