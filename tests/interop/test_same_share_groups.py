@@ -341,9 +341,9 @@ def written(data: Path) -> dict[str, list[Any]]:
     States are told topic by topic: which of two comes first is a matter of their ids.
     """
     numbered, found = Numbered(), dict[str, list[Any]]()
-    for name in (FOUR, TWO):
-        text = (data / f"{name}-0" / "partition.metadata").read_text()
-        numbered.plain(uuid.UUID(bytes=base64.urlsafe_b64decode(text.split()[-1] + "==")))
+    for path in sorted(data.glob("[!_]*-0/partition.metadata")):
+        topic_id = path.read_text().split()[-1]
+        numbered.plain(uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "==")))
     kinds: dict[str, RecordTypes] = {
         "__consumer_offsets": {key: it for key, it in GROUP_RECORDS.items() if 10 <= key <= 15},
         "__share_group_state": SHARE_RECORDS,
