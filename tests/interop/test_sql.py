@@ -112,6 +112,7 @@ def test_two_stores_are_joined(spark: SparkSession) -> None:
         ("SELEC 1", "SELEC"),
         ("SELECT colour FROM records", "colour"),
         ("SELECT * FROM recods", "recods"),
+        ("SELECT 1 / 0", "DIVIDE_BY_ZERO"),
     ],
 )
 def test_what_is_wrong_with_a_query_is_one_line(
@@ -122,6 +123,27 @@ def test_what_is_wrong_with_a_query_is_one_line(
         sql(spark, query, KAFKA)
     assert "\n" not in str(caught.value)
     assert "Relation" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "CREATE TABLE copy AS SELECT * FROM records",
+        "-- a comment\n DROP VIEW records",
+        "WITH some AS (SELECT * FROM records) INSERT INTO records SELECT * FROM some",
+        "",
+    ],
+)
+def test_a_query_only_asks(spark: SparkSession, query: str) -> None:
+    """Nothing is made, in no store and not beside it."""
+    with pytest.raises(QueryError, match="only asks"):
+        sql(spark, query, KAFKA)
+
+
+def test_a_query_may_start_with_a_comment_or_a_bracket(spark: SparkSession) -> None:
+    """As they stand in files."""
+    query = "/* how\nmany */ -- (of them)\n (SELECT count(*) AS n FROM records)"
+    assert sql(spark, query, KAFKA, subscribe="plain").collect()[0].n == len(PLAIN.expected)
 
 
 def test_a_store_needs_a_name_that_sql_takes(spark: SparkSession) -> None:

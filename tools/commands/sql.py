@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -92,6 +93,7 @@ def sql(
     from logstore.compat.spark import sql as ask
     from logstore.compat.spark.session import quiet_session
 
+    logging.disable(logging.CRITICAL)  # PySpark and py4j log what they raise, Ctrl-C too
     statement = sys.stdin.read() if query == _STDIN else query
     wanted = {"isolation": isolation, "mode": mode, **options}
     if topics is not None:
