@@ -7,7 +7,6 @@ jsonl`` has it; times as ISO 8601 in UTC.
 
 from __future__ import annotations
 
-import base64
 import csv
 import re
 import sys
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from logstore.compat.spark.convert.json_lines import plain_bytes
 from logstore.errors import LogStoreError
 from logstore.tools.inspection.json_line import json_line
 
@@ -115,10 +115,7 @@ def _is_number(kind: str) -> bool:
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, (bytes, bytearray)):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return {"base64": base64.b64encode(value).decode()}
+        return plain_bytes(value)
     if isinstance(value, datetime):
         return _time(value)
     if isinstance(value, dict):

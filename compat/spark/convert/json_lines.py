@@ -23,13 +23,18 @@ def json_lines(batch: Any) -> Iterator[bytes]:
         )
 
 
+def plain_bytes(data: bytes | bytearray) -> str | dict[str, str]:
+    """Return bytes as JSON has them."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return {"base64": base64.b64encode(value).decode()}
+        return plain_bytes(value)
     if isinstance(value, datetime):
         return round(value.timestamp() * 1000)
     if isinstance(value, dict):
