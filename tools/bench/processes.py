@@ -15,20 +15,21 @@ def cpu_seconds(pid: int) -> float:
 
     All threads count, and children that have ended. To the nanosecond, but for the latter.
     """
-    return sum(_own_cpu_seconds(one) + _ended_children_seconds(one) for one in _tree(pid))
+    return sum(_own_cpu_seconds(one) + _ended_children_seconds(one) for one in tree(pid))
 
 
 def resident_mib(pid: int) -> float:
     """Return the resident memory of the process tree in MiB (VmRSS)."""
-    return sum(_memory_kib(one, "VmRSS") for one in _tree(pid)) / 1024
+    return sum(_memory_kib(one, "VmRSS") for one in tree(pid)) / 1024
 
 
 def anonymous_mib(pid: int) -> float:
     """Return the resident memory that no file stands behind, of the process tree, in MiB."""
-    return sum(_memory_kib(one, "RssAnon") for one in _tree(pid)) / 1024
+    return sum(_memory_kib(one, "RssAnon") for one in tree(pid)) / 1024
 
 
-def _tree(pid: int) -> list[int]:
+def tree(pid: int) -> list[int]:
+    """Return a process and all that descend from it, as it is now."""
     found = [pid]
     for parent in found:  # grows while it is walked
         try:

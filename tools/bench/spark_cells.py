@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from logstore.tools.bench.cores import only
 from logstore.tools.bench.figures import Bar, Metric
 from logstore.tools.bench.layout_cells import LayoutCell, Workplace
 from logstore.tools.bench.layout_data import KIB_RECORDS, SMALL_RECORDS, TIME_MS
@@ -263,12 +264,13 @@ def _converted(place: SparkPlace, core_count: int) -> tuple[float, float]:
     """Return MB/s of the source there and back, by workers that have converted a little before."""
     source, _, size_bytes = place.day("1 KiB")
     few, _ = place.warm("1 KiB")
-    spark = _session(core_count)
-    try:
-        _there_and_back(place, spark, few)
-        there, back = _there_and_back(place, spark, source)
-    finally:
-        spark.stop()
+    with only(core_count):
+        spark = _session(core_count)
+        try:
+            _there_and_back(place, spark, few)
+            there, back = _there_and_back(place, spark, source)
+        finally:
+            spark.stop()
     return size_bytes / there / 1e6, size_bytes / back / 1e6
 
 
