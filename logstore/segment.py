@@ -231,6 +231,10 @@ class LogSegment(ABC, Generic[EntryT]):
             f"{self.path}: position {position}: {error.strerror or error}; nothing was appended"
         ) from error
 
+    def unsettle(self) -> None:
+        """Let :meth:`settle` be called before the next append."""
+        self._is_unsettled = True
+
     def settle(self) -> None:
         """
         Cut off what a failed write left behind the end, before the next append or flush.

@@ -220,7 +220,10 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
             old.seal()
             new = self.family.create(max(old.next_offset, base_offset or 0))
         except (OSError, StorageError) as error:
-            old.resume()
+            try:
+                old.resume()
+            except (OSError, StorageError):  # the same bad disk: the next append tries again
+                old.unsettle()
             raise WriteFailedError(f"{self.family.directory}: cannot roll: {error}") from error
         self._add(new)
         if old.end_position == 0 and old.base_offset != new.base_offset:
@@ -239,11 +242,13 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
         """
         Remove a segment, durably before the next one goes; where that fails it stays.
 
-        If a power loss brought back one of several that were removed, the log would have a gap.
+        If a power loss brought back one of several that were removed, the log would have a gap. If
+        it took the one that follows, which may be new, the log would begin again at its start.
         """
         directory = self.family.directory
-        if self._has_unsynced_removal:
+        if self._has_unsynced_removal or self._names > self._durable_names:
             self.family.fs.sync_directory(directory)
+            self._durable_names = self._names
         del self.segments[segment.base_offset]  # first: a flush may stumble over the files
         try:
             self.family.remove(segment)

@@ -305,9 +305,10 @@ class KafkaPartition(ReadablePartition):
         batch = RecordBatch(data, len(data))
         if self.config.is_log_append_time:
             batch.restamp_time(now_ms, is_log_append_time=True)
-        active = self.log.active
-        if not active.has_room_for(batch):
-            active = self._make_room(batch)
+        is_roomy = self.log.active.has_room_for(batch)
+        active = self.log.active if is_roomy else self._make_room(batch)
+        if batch.is_control:
+            active.transaction_index.prepare()
         start = active.next_offset
         active.append(batch.stamped(start, self.leader_epoch))
         if batch.producer_id >= 0:

@@ -226,6 +226,15 @@ class ProducerHistory:
         for offset in strays:
             self._remove(offset)
 
+    def remove_below(self, base_offset: int) -> None:
+        """
+        Remove the snapshots that nothing leads on from: the log behind them is gone.
+
+        They may tell of a transaction as open whose marker was removed with it.
+        """
+        for offset in [one for one in self._snapshots if one < base_offset]:
+            self._remove(offset)
+
     def _remove(self, offset: int) -> None:
         self.forget_snapshot(offset)
         if self._is_writable:

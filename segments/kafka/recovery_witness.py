@@ -62,6 +62,7 @@ class PartitionWitness:
     def begin(self, segment: KafkaSegment) -> None:
         """Restore the producers of where `segment` starts."""
         self._history.start_over()
+        self._history.remove_below(next(iter(self._opened), segment.base_offset))
         self._history.rebuild(list(self._opened.values()), self._start_offset, segment.base_offset)
 
     def see(self, segment: KafkaSegment, batch: RecordBatch) -> None:

@@ -25,7 +25,7 @@ from struct import Struct
 from threading import Lock
 from typing import NamedTuple
 
-from logstore.errors import CorruptFileError
+from logstore.errors import CorruptFileError, WriteFailedError
 from logstore.host import FileSystem, read_file
 from logstore.segments.kafka.sparse_index import TEMPORARY_SUFFIXES
 
@@ -126,6 +126,24 @@ class TransactionIndex:
                 )
 
     # writing
+
+    def prepare(self) -> None:
+        """
+        Have the entries in memory: from now on :meth:`append` does not depend on the disk.
+
+        To be called before a marker is written: a marker in the log whose transaction the index
+        misses would let aborted records out.
+
+        Raises:
+            WriteFailedError: the file cannot be read.
+
+        """
+        try:
+            self._load()
+        except OSError as error:
+            raise WriteFailedError(
+                f"{self.path}: {error.strerror or error}; no marker was appended"
+            ) from error
 
     def append(self, entry: AbortedTransaction) -> None:
         """Add an entry; its last offset must be larger than that of the one before."""
