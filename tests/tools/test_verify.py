@@ -7,12 +7,20 @@ import os
 import shutil
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 
+from logstore.compat import TestBroker
 from logstore.os_host import system_host
 from logstore.partition import Record
+from logstore.segments.kafka.config import parse_topic_configs
+from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.record import Record as BatchRecord
+from logstore.segments.kafka.record import encode_batch
 from logstore.segments.kafka.record_batch import batch_size_bytes
+from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from tests.segments.kafka.golden_case import GOLDEN, copy_of_data
 from tests.tools.command_line import CommandLine
@@ -308,3 +316,55 @@ def test_wrong_use_is_told(tmp_path: Path, logstore: CommandLine) -> None:
     assert "name a directory of Kafka's log.dirs, or of one partition" in outcome.err
     assert "there is no such directory" in logstore("verify", tmp_path / "x").err
     assert "logstore verify --json /var/lib/kafka" in logstore("verify", "--help").out
+
+
+def test_a_log_of_many_short_lives_misses_no_entries(tmp_path: Path, logstore: CommandLine) -> None:
+    """Each stop gives the time index an entry; that the offset index has none then is no damage."""
+    make_producer: Any = KafkaProducer
+    for number in range(5):
+        with TestBroker(str(tmp_path)) as broker:
+            producer = make_producer(bootstrap_servers=broker.bootstrap)
+            producer.send("t", b"%d" % number, timestamp_ms=1_700_000_000_000 + number).get(10)
+            producer.close()
+    times = (tmp_path / "t-0" / f"{0:020d}.timeindex").read_bytes()
+    assert len(times) == 5 * 12
+    assert (tmp_path / "t-0" / f"{0:020d}.index").read_bytes() == b""
+    outcome = logstore("verify", "--json", tmp_path)
+    assert (outcome.exit_code, [line for line in outcome.json_lines
+                                if line["severity"] == "damage"]) == (0, [])  # fmt: skip
+
+
+def test_what_a_recovery_cannot_know_is_no_damage(tmp_path: Path, logstore: CommandLine) -> None:
+    """Below the log start a recovery does not look: of what began there no index need to tell."""
+    host = system_host()
+    config = parse_topic_configs({"internal.segment.bytes": "300"})
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+
+    def partition(recovery_point: int | None, start: int = 0) -> KafkaPartition:
+        files = SegmentFiles(host, str(directory), config, is_clean=recovery_point is None)
+        return KafkaPartition(
+            host, files, "t", 0, recovery_point=recovery_point, log_start_offset=start
+        )
+
+    log = partition(None)
+    open_batch = encode_batch(
+        [BatchRecord(0, 1000, None, bytes(200))], producer_id=7, producer_epoch=0, base_sequence=0,
+        is_transactional=True,
+    )  # fmt: skip
+    log.append_produced(memoryview(open_batch), 1000)
+    log.append_marker(7, 0, is_commit=False, coordinator_epoch=0, now_ms=1000)
+    log.append_records([Record(None, b"behind", 1000)])
+    assert len(log.log.segments) == 2
+    log.flush()
+    log.log.close()
+    again = partition(0, start=2)
+    again.close()
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 2\n")
+    index = directory / f"{1:020d}.txnindex"
+    assert index.read_bytes() == b""
+    outcome = logstore("verify", "--json", tmp_path)
+    assert [line["kind"] for line in outcome.json_lines if line["severity"] == "damage"] == []
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n0\n")
+    outcome = logstore("verify", "--json", tmp_path)
+    assert "transaction-index-misses" in [line["kind"] for line in outcome.json_lines]

@@ -56,6 +56,8 @@ class IndexWatch:
                 position == self.next_position and base_offset <= last_offset == self._last_offset
             )
             scan.right_entry_count += is_right
+            if is_right:
+                scan.told_position, scan.time_step_bytes = position, 0
         if last_offset >= self.next_offset and is_right:
             is_right = (
                 base_offset <= self.next_offset
@@ -65,6 +67,10 @@ class IndexWatch:
             )
             scan.right_time_count += is_right
             self._before_ms = time_ms
+            if is_right:
+                step_bytes = position - scan.told_position
+                scan.time_step_bytes = max(scan.time_step_bytes, step_bytes)
+                scan.told_position = position
         if is_right:
             self._expect()
         else:
@@ -100,6 +106,7 @@ class IndexWatch:
         scan = self.scan
         if not self._is_noting:
             scan.right_entry_count = scan.right_time_count = 0
+            scan.told_position = scan.time_step_bytes = 0
             self._begin_noting(base_offset)
             return
         self._slot = bisect_left(self._offsets, base_offset)

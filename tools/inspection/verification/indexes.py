@@ -26,6 +26,8 @@ _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 #: how much longer than elsewhere the way behind the last entry may be
 _RUN_FACTOR = 4
+#: ``index.interval.bytes`` where no entries tell what it was
+_INTERVAL_BYTES = 4096
 Entries: TypeAlias = tuple[tuple[int, int], ...]
 #: how many wrong entries of one file are named
 _SHOWN_MAX = 3
@@ -104,21 +106,30 @@ class Runs:
     """
     How many bytes are between two entries that follow each other, at the most; None: no two do.
 
+    `interval_bytes` is about what must be between them (``index.interval.bytes``).
     Without `is_even` there may be longer ways elsewhere: the cleaner indexes in long steps.
     """
 
     longest_bytes: int | None
+    interval_bytes: int
     is_even: bool
 
 
 @attrs.frozen
 class IndexEnd:
-    """Where the entries of an offset index end, and how many each of the two indexes has."""
+    """
+    Where the entries of an offset index end, and how many each of the two indexes has.
+
+    Behind that end, batches that entries of the time index tell of are up to `time_step_bytes`
+    apart, and for up to `untold_bytes` there is no entry of either index.
+    """
 
     offset: int
     position: int
     entry_count: int
     time_entry_count: int
+    time_step_bytes: int
+    untold_bytes: int
 
 
 @attrs.frozen
@@ -126,8 +137,9 @@ class IndexVerdict:
     """
     What is to be said of the two indexes of a segment, but for what depends on other segments.
 
-    `end` is None where it does not matter; `longest_bytes` is how far two entries that follow each
-    other are apart at the most, None if no two do. It stays small however long the indexes are.
+    `end` is None where it does not matter; `longest_bytes` and `shortest_bytes` are how far two
+    entries that follow each other are apart, None if no two do. It stays small however long the
+    indexes are.
     """
 
     name: str
@@ -135,6 +147,7 @@ class IndexVerdict:
     time_findings: tuple[Finding, ...]
     end: IndexEnd | None
     longest_bytes: int | None
+    shortest_bytes: int | None
     #: there are entries that lead elsewhere than they should
     is_wrong: bool
 
@@ -145,22 +158,38 @@ def judged(segment: SegmentIndexes) -> IndexVerdict:
     wrong = list(_wrong_offsets(segment))
     end = None
     if not wrong and not offsets.is_missing:
-        last_offset, position = (
-            offsets.entries[-1] if offsets.entries else (scan.base_offset - 1, 0)
-        )
-        end = IndexEnd(last_offset, position, len(offsets.entries), len(times.entries))
+        end = _end_of(offsets, times, scan)
     wrong_times = list(_wrong_times(segment))
     time_findings = [*_shape(times, scan), *_first_of(wrong_times)]
     if not wrong_times and not times.is_missing and not times.rest_bytes:
         time_findings += _missed_times(segment)
     positions = [position for _, position in offsets.entries]
+    steps = list(map(sub, positions[1:], positions))
     return IndexVerdict(
         offsets.name,
         (*_shape(offsets, scan), *_first_of(wrong)),
         tuple(time_findings),
         end,
-        max(map(sub, positions[1:], positions), default=None),
+        max(steps, default=None),
+        min([*positions[:1], *steps], default=None),  # the first one had to wait, too
         bool(wrong or wrong_times),
+    )
+
+
+def _end_of(offsets: IndexFile, times: IndexFile, scan: SegmentScan) -> IndexEnd:
+    """Return where the offset index ends, and what the time index says of the log behind that."""
+    last_offset, position = offsets.entries[-1] if offsets.entries else (scan.base_offset - 1, 0)
+    others = [scan.at_offset.get(offset) for _, offset in times.entries[scan.right_time_count :]]
+    begin = max(position, scan.told_position)
+    marks = [begin, *(one.position for one in others if one is not None and one.position > begin)]
+    steps = list(map(sub, marks[1:], marks))
+    return IndexEnd(
+        last_offset,
+        position,
+        len(offsets.entries),
+        len(times.entries),
+        time_step_bytes=max([scan.time_step_bytes, *steps]),
+        untold_bytes=max([scan.time_step_bytes, *steps, scan.last_position - marks[-1]]),
     )
 
 
@@ -268,14 +297,17 @@ def _missed_offsets(
 ) -> Iterator[Finding]:
     last_offset, position = end.offset, end.position
     run_bytes = scan.last_position - position
-    # Each entry but the last one of a time index was made with one here, or at a stop, behind which
-    # a new leader epoch starts. Without a stop the way to the end is about as long as elsewhere.
+    # Each entry but the last one of a time index was made with one here, or at a stop. Behind a
+    # stop a new leader epoch starts if there is a controller; and it may be closer to the entry
+    # before than an entry here would be. Without a stop the way to the end is about as long as
+    # elsewhere.
     is_short = end.entry_count < end.time_entry_count - max(1, len(scan.epochs))
+    is_short = is_short and end.time_step_bytes >= elsewhere.interval_bytes
     if elsewhere.longest_bytes is not None:
         is_short = is_short and run_bytes > elsewhere.longest_bytes
         has_restarted = any(place > position for _, _, place in scan.epochs)
         if elsewhere.is_even and not has_restarted:
-            is_short |= run_bytes > _RUN_FACTOR * elsewhere.longest_bytes
+            is_short |= end.untold_bytes > _RUN_FACTOR * elsewhere.longest_bytes
     if is_short and scan.batch_count > 1:
         yield Finding(
             "index-misses",
@@ -336,8 +368,11 @@ def _missed_times(segment: SegmentIndexes) -> Iterator[Finding]:
 
 def runs_of(verdicts: Iterable[IndexVerdict], *, is_even: bool) -> Runs:
     """Return how far apart the entries of all segments are."""
-    runs = [one.longest_bytes for one in verdicts if one.longest_bytes is not None]
-    return Runs(max(runs, default=None), is_even)
+    known = list(verdicts)
+    longest = [one.longest_bytes for one in known if one.longest_bytes is not None]
+    shortest = [one.shortest_bytes for one in known if one.shortest_bytes is not None]
+    interval_bytes = min(shortest, default=_INTERVAL_BYTES)
+    return Runs(max(longest, default=None), interval_bytes, is_even)
 
 
 def _range(scan: SegmentScan) -> str:

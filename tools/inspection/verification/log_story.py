@@ -46,9 +46,14 @@ def tell_story(
     scans: list[SegmentScan],
     snapshots: list[int],
     is_compacted: bool,
+    log_start_offset: int = 0,
 ) -> LogStory:
-    """Fold the scans in their order and hold against it what is in the directory."""
-    teller = _Teller(fs, directory, snapshots, is_compacted)
+    """
+    Fold the scans in their order and hold against it what is in the directory.
+
+    A recovery looks at nothing below the log start, and so knows less than the log tells.
+    """
+    teller = _Teller(fs, directory, snapshots, is_compacted, log_start_offset)
     if not scans:
         return LogStory([], {})
     return LogStory(list(teller.tell(scans)), dict(teller.fold.open))
@@ -56,14 +61,19 @@ def tell_story(
 
 class _Teller:
     def __init__(
-        self, fs: FileSystem, directory: str, snapshots: list[int], is_compacted: bool
+        self,
+        fs: FileSystem,
+        directory: str,
+        snapshots: list[int],
+        is_compacted: bool,
+        log_start_offset: int,
     ) -> None:
         self.fs = fs
         self.directory = directory
         self.snapshots = set(snapshots)
         self.is_compacted = is_compacted
         self.fold = ProducerFold()
-        self.known_from = 0
+        self.log_start_offset = self.known_from = log_start_offset
         self.is_told = True
 
     def tell(self, scans: list[SegmentScan]) -> Iterator[Finding]:
@@ -93,12 +103,12 @@ class _Teller:
         """Start from the first segment's snapshot, if the log does not start at 0."""
         if not base_offset:
             return
-        self.known_from = base_offset
+        self.known_from = max(base_offset, self.log_start_offset)
         if base_offset in self.snapshots:
             entries = load_snapshot(self.fs, self.directory, base_offset)
             if not isinstance(entries, Finding):
                 self.fold = ProducerFold.from_snapshot(entries)
-                self.known_from = 0
+                self.known_from = self.log_start_offset
 
     def _snapshot(self, offset: int, producers: Mapping[int, Producer]) -> Iterator[Finding]:
         if offset not in self.snapshots:

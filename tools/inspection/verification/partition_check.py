@@ -34,12 +34,13 @@ from logstore.tools.inspection.verification.transactions import (
 _NUMBERED = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex)")
 _SWAPPED = re.compile(r"[0-9]{20}\.\w+\.(swap|cleaned)")
 _FAR = 2**63 - 1
+_METADATA = "__cluster_metadata"
 #: topics whose cleanup policy the brokers themselves set
 _COMPACTED_TOPICS = (
     "__consumer_offsets",
     "__transaction_state",
     "__share_group_state",
-    "__cluster_metadata",
+    _METADATA,
 )
 
 
@@ -120,13 +121,17 @@ class PartitionCheck:
             for finding in index_findings(segment.indexes, segment.scan, runs):
                 if not (segment.is_active and self.context.is_live):
                     yield finding
-        story = tell_story(self.fs, self.directory, scans, self.snapshots, is_compacted)
+        log_start = self.context.log_start_offset or 0
+        story = tell_story(self.fs, self.directory, scans, self.snapshots, is_compacted, log_start)
         yield from story.findings
         yield from self._open_transactions(story, scans)
-        start = max(self.context.log_start_offset or 0, self.bases[0] if self.bases else 0)
+        start = max(log_start, self.bases[0] if self.bases else 0)
         epochs = epochs_of(scans, start, is_compacted=is_compacted)
         is_there = LEADER_EPOCHS in self.sizes
-        yield from epoch_findings(self.fs, self.directory, epochs, is_there=is_there)
+        for finding in epoch_findings(self.fs, self.directory, epochs, is_there=is_there):
+            # Whoever writes to the metadata log recovers it first, from its start, and finds them.
+            severity = Severity.NOTE if self.place.topic == _METADATA else finding.severity
+            yield attrs.evolve(finding, severity=severity)
 
     def _files(self) -> Iterator[Finding]:
         """Yield what is wrong with the set of files itself."""

@@ -57,7 +57,7 @@ def snapshot_findings(
         if reason is not None:
             yield Finding("snapshot", name, f"producer {producer_id} {reason}", offset=at.offset)
     for producer_id, begun in at.open.items():
-        if producer_id not in found:
+        if producer_id not in found and begun.offset >= known_from:
             yield Finding(
                 "snapshot",
                 name,
@@ -77,7 +77,7 @@ def _wrong(entry: ProducerSnapshotEntry, at: ProducersAt, known_from: int) -> st
         return f"is at epoch {entry.epoch}, it says; in the log it is at {producer.epoch}"
     told = (entry.last_offset, entry.last_sequence, entry.offset_delta)
     made = (producer.last_offset, producer.last_sequence, producer.offset_delta)
-    if told != made and (entry.last_offset >= known_from or producer.last_offset >= 0):
+    if told != made and (max(entry.last_offset, producer.last_offset) >= known_from):
         return (
             f"wrote offset {told[0]} with sequence {told[1]} last, it says; in the log that is "
             f"offset {made[0]} with sequence {made[1]}"
@@ -87,7 +87,8 @@ def _wrong(entry: ProducerSnapshotEntry, at: ProducersAt, known_from: int) -> st
     begun = at.open.get(entry.producer_id)
     since = -1 if begun is None else begun.offset
     first = entry.transaction_first_offset
-    if first != since and not 0 <= first < known_from:
+    is_known = not (0 <= first < known_from or 0 <= since < known_from)
+    if first != since and is_known:
         return f"has a transaction open since {_since(first)}, it says; the log: {_since(since)}"
     return None
 

@@ -78,6 +78,10 @@ class SegmentScan:
     #: how many entries of the indexes, from the first one on, are as the batches demand
     right_entry_count: int = 0
     right_time_count: int = 0
+    #: where the last of them leads, and how far, behind the last one of the offset index, those of
+    #: the time index are apart at the most
+    told_position: int = 0
+    time_step_bytes: int = 0
     #: where the others lead
     at_position: dict[int, Landmark] = attrs.field(factory=dict[int, Landmark])
     at_offset: dict[int, Landmark] = attrs.field(factory=dict[int, Landmark])

@@ -68,14 +68,21 @@ def transaction_index_findings(
     previous = file.base_offset - 1
     for slot, entry in enumerate(entries):
         place = slot * TransactionIndex.ENTRY_BYTES
-        reason = _wrong(entry, wanted.pop(entry.last_offset, None), file, previous)
-        is_known = entry.first_offset >= known_from and is_told
+        marked = wanted.pop(entry.last_offset, None)
+        reason = _wrong(entry, marked, file, previous)
+        told = (entry,) if marked is None else (entry, marked)
+        # What was open below makes the last stable offset, too.
+        is_known = is_told and all(
+            min(one.first_offset, one.last_stable_offset) >= known_from for one in told
+        )
         if reason is not None and (is_known or reason.startswith("entry")):
             yield Finding("transaction-index", file.name, reason, place, entry.last_offset)
         previous = max(previous, entry.last_offset)
     if not is_told:
         return
     for aborted in wanted.values():
+        if aborted.first_offset < known_from:
+            continue
         yield Finding(
             "transaction-index-misses",
             file.name,
