@@ -25,6 +25,7 @@ from logstore.compat.kafka.null_fields import find_null
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
 from logstore.compat.kafka.security.principal import ANONYMOUS
 from logstore.compat.waiting import Later
+from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
@@ -130,6 +131,7 @@ class KafkaConnection:
     def _serve(self) -> None:
         frames = self._frames
         gate = self.client.authentication
+        frame: memoryview | None = None
         try:
             while not (self.is_waiting or self.is_closing):
                 frame = frames.next_frame()
@@ -140,9 +142,24 @@ class KafkaConnection:
         except (FrameError, MalformedRequestError, struct.error, IndexError, ValueError) as error:
             _log.info("closing the connection of %s: %s", self.client.host, error)
             self.is_closing = True
+        except (LogStoreError, OSError) as error:
+            assert frame is not None, "there was something to serve"
+            self._tell_failure(frame, error)
+            self._serve()  # what came behind it
         except Exception as error:  # noqa: BLE001 - logged with its traceback
             self._break_off(error)
         self.broker.wake_readers()
+
+    def _tell_failure(self, frame: memoryview, error: Exception) -> None:
+        """Answer a request during which the disk refused what its handler took for granted."""
+        from logstore.compat.kafka.failed_request import failure_answer
+
+        answer = failure_answer(self.broker, frame, error)
+        if answer is None:
+            self._break_off(error)
+            return
+        _log.error("a request of %s failed", self.client.host, exc_info=error)
+        self.output += answer
 
     def limit_frames(self, size_bytes_max: int) -> None:
         """Let no larger frames come in from now on."""
