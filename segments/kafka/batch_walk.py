@@ -116,6 +116,12 @@ def walk_spans(file: File, position: int, end: int) -> Iterator[tuple[int, int, 
         yield base_offset, start, length + PREFIX_BYTES, last_delta
 
 
+def is_cut_at(file: File, position: int, end: int) -> bool:
+    """Tell whether a file that ends at `end` does so before the batch at `position` does."""
+    left = end - position
+    return left <= MAGIC_POSITION or batch_size_bytes(file.read(position, PREFIX_BYTES)) > left
+
+
 def parse_entry(
     data: memoryview, position: int = 0, path: str = "request", *, is_checked: bool = True
 ) -> RecordBatch:

@@ -50,6 +50,8 @@ class DataDirectory:
         self.path = path
         self.is_writable = is_writable
         self._condemned: list[tuple[float, str]] = []
+        #: copies of partitions that were being made here, to stand for them once they are whole
+        self.futures: list[PartitionDirectory] = []
         self._lock: Lock | None = None
         self._check()
         if is_writable:
@@ -176,7 +178,17 @@ class DataDirectory:
                 found.append(place)
             elif place.role is Role.DELETE and self.is_writable:
                 self._condemned.append((now_ms, f"{self.path}/{entry.name}"))
+            elif place.role is Role.FUTURE:
+                self.futures.append(place)
         return found
+
+    def promote(self, future: PartitionDirectory) -> PartitionDirectory:
+        """Let a partition's copy stand for it, durably; return what it is now."""
+        place = PartitionDirectory(future.topic, future.partition)
+        self.host.fs.rename(f"{self.path}/{future.name}", f"{self.path}/{place.name}")
+        self.host.fs.sync_directory(self.path)
+        self.futures.remove(future)
+        return place
 
     def path_of(self, topic: str, index: int) -> str:
         """Return the path of a partition's directory."""

@@ -136,6 +136,8 @@ class PartitionLoader:
         Then the marker of the clean stop goes, so that a crash from now on counts as unclean.
         """
         fs, directory = self.host.fs, self.directory
+        if directory.is_writable and directory.futures:
+            self._promote_futures(metadata)
         recovery_points = self._checkpoint(checkpoints.RECOVERY_POINT)
         log_starts = self._checkpoint(checkpoints.LOG_START)
         self.checkpointed_topics = {topic for topic, _ in (*recovery_points, *log_starts)}
@@ -171,6 +173,27 @@ class PartitionLoader:
             if deleted:  # or one could come back without the file that says whose it is
                 fs.sync_directory(directory.path)
         return found
+
+    def _promote_futures(self, metadata: ClusterMetadata) -> None:
+        """
+        Let abandoned copies stand for their partitions.
+
+        A move between directories ends with two renames, and a crash may come between them: then
+        the cluster knows that the partition is here, and only the copy is. Beside a partition that
+        is there a copy stays what it is; Kafka would trip over the two
+        (``LogManager.recoverAbandonedFutureLogs``).
+        """
+        here = {(image.name, index): image.topic_id for image, index in metadata.partitions_here()}
+        taken = {(place.topic, place.partition) for place in self._places}
+        for future in list(self.directory.futures):
+            key = (future.topic, future.partition)
+            stored = self._metadata(f"{self.directory.path}/{future.name}")
+            if key in taken or stored is None or here.get(key) != stored.topic_id:
+                continue
+            _log.warning("%s: an abandoned copy; it stands for its partition now", future.name)
+            self._places.append(self.directory.promote(future))
+            taken.add(key)
+        self._places.sort(key=lambda place: place.name)
 
     def _by_topic(self) -> dict[str, list[PartitionDirectory]]:
         by_topic: dict[str, list[PartitionDirectory]] = {}

@@ -16,7 +16,7 @@ from logstore.errors import CorruptEntryError, OffsetError, WriteFailedError
 from logstore.host import Host
 from logstore.recovery import Recovery
 from logstore.segment import Draft, Extent, LogSegment
-from logstore.segments.kafka.batch_walk import parse_entry, walk_batches, walk_spans
+from logstore.segments.kafka.batch_walk import is_cut_at, parse_entry, walk_batches, walk_spans
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.offset_index import OffsetIndex
 from logstore.segments.kafka.record import decode_records
@@ -59,6 +59,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     may_skip_offsets: ClassVar[bool] = True
     unread_bytes: int = 0  #: behind the end of a log that is only read: no whole batch
+    _cut_position: int = -1  # of a batch that the file does not hold whole
 
     def __init__(
         self,
@@ -139,6 +140,8 @@ class KafkaSegment(LogSegment[RecordBatch]):
             if base_offset + last_delta >= offset:
                 return start
             position = start + size_bytes
+        if is_cut_at(self.file, position, self.end_position):
+            self._cut_position = position
         return min(position, self.end_position)  # where damage ends the walk, for a reader to see
 
     def decode(self, position: int) -> RecordBatch | None:
@@ -351,9 +354,12 @@ class KafkaSegment(LogSegment[RecordBatch]):
         Return the bytes from the batch that holds `offset` on, never past `end_position`.
 
         With `is_first_whole` the first batch is there in full, however large it is; without, there
-        is nothing where it does not fit (``ReplicaManager.readFromLog``, fetch version 3 on).
+        is nothing where it does not fit (``ReplicaManager.readFromLog``, fetch version 3 on). At a
+        batch that the file does not hold whole the segment ends (``FileLogInputStream``).
         """
         position = self.locate(offset)
+        if position == self._cut_position:
+            return Extent(self.file, position, 0)
         available = end_position - position
         size_bytes = min(available, size_bytes_max)
         if size_bytes < available:

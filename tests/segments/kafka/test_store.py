@@ -307,6 +307,31 @@ def test_what_a_broker_had_no_time_to_remove_is_removed_by_the_next(host: Simula
     assert [name for name in names(host) if name.endswith("-delete")] == []
 
 
+def test_an_abandoned_copy_stands_for_its_partition(host: SimulatedHost) -> None:
+    """
+    Where a move between directories was cut short before its last rename, the records are there.
+
+    Beside the partition itself, and of a topic that the cluster does not know, a copy stays one.
+    """
+    store = open_store(host)
+    for topic in ("moved", "there"):
+        store.create_topic(topic, 1)
+        fill(store, topic, 0, 3)
+    store.close()
+    unique = "0123456789abcdef0123456789abcdef"
+    fs = host.fs
+    fs.rename(f"{DATA}/moved-0", f"{DATA}/moved-0.{unique}-future")
+    for name in (f"there-0.{unique}-future", f"unknown-0.{unique}-future"):
+        fs.make_directory(f"{DATA}/{name}")
+        write_file(fs, f"{DATA}/{name}/partition.metadata", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
+    assert not open_store(host, is_writable=False).partition("there", 0).end_offset == 0
+    store = open_store(host)
+    assert [store.partition(topic, 0).end_offset for topic in ("moved", "there")] == [3, 3]
+    assert sorted(store.topics()) == ["moved", "there"]
+    copies = [name for name in names(host) if name.endswith("-future")]
+    assert copies == [f"there-0.{unique}-future", f"unknown-0.{unique}-future"]
+
+
 def test_settings_are_checked_kept_and_used(host: SimulatedHost) -> None:
     """A value that is not allowed changes nothing; the broker's defaults hold where none is set."""
     store = open_store(host, retention_ms="77")
