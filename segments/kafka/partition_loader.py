@@ -94,6 +94,8 @@ class PartitionLoader:
         self._cache = IndexCache()
         #: topics of which the recovery points or log starts on disk speak, even if they are gone
         self.checkpointed_topics: set[str] = set()
+        #: where logs start, as the checkpoint said at the start
+        self.log_starts: dict[tuple[str, int], int] = {}
         #: whether partitions stand empty here because their directories had gone
         self.made_anew = False
 
@@ -139,7 +141,7 @@ class PartitionLoader:
         if directory.is_writable and directory.futures:
             self._promote_futures(metadata)
         recovery_points = self._checkpoint(checkpoints.RECOVERY_POINT)
-        log_starts = self._checkpoint(checkpoints.LOG_START)
+        log_starts = self.log_starts = self._checkpoint(checkpoints.LOG_START)
         self.checkpointed_topics = {topic for topic, _ in (*recovery_points, *log_starts)}
         former = load_settings(fs, directory.path)
         is_trusted = self.was_clean or not directory.is_writable

@@ -354,13 +354,10 @@ class KafkaSegment(LogSegment[RecordBatch]):
         Return the bytes from the batch that holds `offset` on, never past `end_position`.
 
         With `is_first_whole` the first batch is there in full, however large it is; without, there
-        is nothing where it does not fit (``ReplicaManager.readFromLog``, fetch version 3 on). At a
-        batch that the file does not hold whole the segment ends (``FileLogInputStream``).
+        is nothing where it does not fit (fetch version 3 on). What is cut short counts as the end.
         """
         position = self.locate(offset)
-        if position == self._cut_position:
-            return Extent(self.file, position, 0)
-        available = end_position - position
+        available = 0 if position == self._cut_position else end_position - position
         size_bytes = min(available, size_bytes_max)
         if size_bytes < available:
             first_bytes = batch_size_bytes(self.file.read(position, 12))

@@ -22,6 +22,7 @@ from logstore.segments.kafka.cluster_metadata.release import NEWEST, MetadataVer
 from logstore.segments.kafka.config import LogConfig, parse_topic_configs
 from logstore.segments.kafka.data_directory import DataDirectory, is_known_directory
 from logstore.segments.kafka.kafka_uuid import random_uuid
+from logstore.segments.kafka.log_starts import LogStarts
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.partition_loader import PartitionLoader, Progress
@@ -155,6 +156,7 @@ class KafkaStore:
             raise
         for topic in topics:
             self._enter(topic)
+        self._log_starts = LogStarts(self._loader.log_starts, self.partitions())
         for name in (checkpoints.RECOVERY_POINT, checkpoints.LOG_START):
             self._checkpointed[name] = set(self._loader.checkpointed_topics)
         is_as_checkpointed = self.was_clean and not self._loader.made_anew
@@ -281,12 +283,7 @@ class KafkaStore:
 
     def write_log_starts(self) -> None:
         """Write where logs start that start within a segment, as Kafka does every minute."""
-        offsets = {
-            (p.topic, p.index): p.start_offset
-            for p in self.partitions()
-            if p.start_offset > p.log.start_offset
-        }
-        self._keep_offsets(checkpoints.LOG_START, offsets)
+        self._keep_offsets(checkpoints.LOG_START, self._log_starts.of(self.partitions()))
 
     def _keep_offsets(self, name: str, offsets: dict[tuple[str, int], int]) -> None:
         """Write offsets that are not there yet: whoever is served waits for the syncs."""

@@ -33,7 +33,7 @@ from logstore.tools.inspection.writer_release import ToolRelease, writer_release
 FindingsOf = Callable[[str], Iterator[Finding]]
 
 #: a damaged offset of Kafka may be below 0
-_OFFSET_MIN, _OFFSET_MAX = -(2**63), 2**63 - 1
+_OFFSET_MIN, _OFFSET_END = -(2**63), 2**63
 _KAFKA = "kafka"
 _AUTO = "auto"
 
@@ -48,7 +48,7 @@ def offset_range(
     try:
         if not colon:
             return int(start), int(start) + 1
-        return int(start or 0), int(end or _OFFSET_MAX)
+        return int(start or 0), int(end or _OFFSET_END)
     except ValueError:
         raise click.BadParameter(
             f"{value!r} is no offset and no range FROM:TO", ctx=ctx, param=param
@@ -133,7 +133,7 @@ def dump(
     tool = ToolRelease(release) if release != _AUTO else _release_of(fs, names[0])
     is_kafka = format_name == _KAFKA and not is_json
     decoder = _decoder(decoder_name, tool if is_kafka else ToolRelease.V4_3)
-    start, end = offsets or (_OFFSET_MIN, _OFFSET_MAX)
+    start, end = offsets or (_OFFSET_MIN, _OFFSET_END)
     has_payload = has_payload or decoder is not None
     selection = LogSelection(start, end, has_records or has_payload, has_payload, decoder)
     if is_kafka:

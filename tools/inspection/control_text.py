@@ -125,6 +125,16 @@ _MESSAGES: dict[ControlType, tuple[str, type[Message]]] = {
 }
 
 
+def control_fault(record: Record) -> str | None:
+    """Return what Kafka says of a version that there is none of, None where that is not it."""
+    versions = ((record.key, "control record"), (record.value, "end transaction marker"))
+    for data, kind in versions:
+        version = int.from_bytes((data or b"")[:2], "big", signed=True)
+        if version < 0:
+            return f"Invalid version found for {kind}: {version}. May indicate data corruption"
+    return None
+
+
 def control_text(record: Record, release: ToolRelease) -> str:
     """
     Return what stands behind a control record's own fields.

@@ -56,7 +56,14 @@ def java_batches(
         if is_whole and len(window) - index < size_bytes:
             window = memoryview(file.read(position, max(_WINDOW_BYTES, size_bytes)))
             window_start, index = position, 0
-        yield position, _batch(window[index:], size_bytes)
+        batch = _batch(window[index:], size_bytes)
+        if batch.magic >= MAGIC and file.size() - position < HEADER_BYTES:
+            records = f"FileRecords(size={end}, file={shown_path}, start=0, end={end})"
+            raise JavaError(
+                "org.apache.kafka.common.KafkaException",
+                f"Failed to load record batch at position {position} from {records}",
+            )
+        yield position, batch
         position += size_bytes
 
 

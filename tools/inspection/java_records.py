@@ -5,26 +5,27 @@ It looks at other things than :func:`~logstore.segments.kafka.record.decode_reco
 order: of an uncompressed batch it hands out every record before the damage, reads a record's fields
 as far as the batch goes, and only then looks whether that was as much as the record claims.
 
-Source: ``DefaultRecordBatch``, ``DefaultRecord``, ``ByteUtils``, ``GzipCompression`` and its like.
+Source: ``DefaultRecordBatch``, ``DefaultRecord``, ``ByteUtils``.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 
-from logstore.segments.kafka.compression import Codec, CompressionError, decompress
+from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record import Record
 from logstore.segments.kafka.record_batch import HEADER_BYTES, RecordBatch
 from logstore.segments.kafka.varint import wrapped_long
 from logstore.tools.inspection.java_indexes import JavaError
+from logstore.tools.inspection.java_streams import (
+    ARRAY_LENGTH_MAX,
+    HEAP_BYTES,
+    JavaStream,
+    java_stream,
+)
 
 _SEQUENCE_MODULUS = 1 << 31
-_SIZE_BYTES_MAX = 2**31 - 1
-_GZIP_MAGIC = b"\x1f\x8b"
-_XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_HEADER_BYTES_MIN = 6
+_REFERENCE_BYTES = 4
 
 
 class _UnderflowError(Exception):
@@ -68,21 +69,27 @@ def java_records(batch: RecordBatch) -> Iterator[Record]:
 
 def _compressed(batch: RecordBatch, data: bytes) -> list[Record]:
     """Return all records; the tool has none before it has the last one."""
-    body, is_whole = _decompressed(batch, data)
+    body, is_whole, error = _decompressed(batch, data)
     if batch.record_count < 0:
         count = batch.record_count
         raise _invalid(f"Found invalid record count {count} in magic v{batch.magic} batch")
+    if batch.record_count * _REFERENCE_BYTES > HEAP_BYTES:  # a list is made for so many
+        is_beyond = batch.record_count > ARRAY_LENGTH_MAX
+        message = "Requested array size exceeds VM limit" if is_beyond else "Java heap space"
+        raise JavaError("java.lang.OutOfMemoryError", message)
     stream, records = _Buffer(body), list[Record]()
     for _ in range(batch.record_count):
         try:
             size = stream.varint()
             if size < 0:
                 raise _IllegalError
-        except (_UnderflowError, _IllegalError):
-            raise (_premature_end() if is_whole else _undecompressed()) from None
+        except _IllegalError:
+            raise _premature_end() from None
+        except _UnderflowError:
+            raise (_premature_end() if is_whole else error or _undecompressed()) from None
         if size > stream.left:
             if not is_whole:
-                raise _undecompressed()
+                raise error or _undecompressed()
             raise _invalid(
                 f"Invalid record size: expected {size} bytes in record payload, "
                 "but the record payload reached EOF."
@@ -92,51 +99,18 @@ def _compressed(batch: RecordBatch, data: bytes) -> list[Record]:
         raise _invalid("Incorrect declared batch size, records still remaining in file")
     if not is_whole:
         message = "Error checking for remaining bytes after reading batch"
-        raise JavaError("org.apache.kafka.common.KafkaException", message)
+        raise error or JavaError("org.apache.kafka.common.KafkaException", message)
     return records
 
 
-def _decompressed(batch: RecordBatch, data: bytes) -> tuple[bytes, bool]:
-    """Return what comes out of the codec, and whether it is all. Raises JavaError."""
+def _decompressed(batch: RecordBatch, data: bytes) -> JavaStream:
+    """Return what comes out of the codec. Raises JavaError."""
     try:
         codec = Codec(batch.codec)
     except ValueError:
         message = f"Unknown compression type id: {batch.codec}"
         raise JavaError("java.lang.IllegalArgumentException", message) from None
-    try:
-        return decompress(codec, data, _SIZE_BYTES_MAX), True
-    except CompressionError:
-        cause = _refusal(codec, data)
-        if cause is not None:
-            raise JavaError("org.apache.kafka.common.KafkaException", cause) from None
-        return (_unzipped(data) if codec is Codec.GZIP else b""), False
-
-
-def _refusal(codec: Codec, data: bytes) -> str | None:
-    """Return what a stream says that does not even begin; None if it only breaks off."""
-    if codec is Codec.GZIP and not data.startswith(_GZIP_MAGIC):
-        is_cut = len(data) < len(_GZIP_MAGIC)
-        return (
-            "java.io.EOFException" if is_cut else "java.util.zip.ZipException: Not in GZIP format"
-        )
-    if codec is Codec.SNAPPY and not data.startswith(_XERIAL_MAGIC):
-        return "java.io.IOException: FAILED_TO_UNCOMPRESS(5)"
-    if codec is Codec.LZ4:
-        if len(data) < _LZ4_HEADER_BYTES_MIN:
-            return "java.io.IOException: Stream ended prematurely"
-        if not data.startswith(_LZ4_MAGIC):
-            return "java.io.IOException: Stream unsupported (invalid magic bytes)"
-    return None
-
-
-def _unzipped(data: bytes) -> bytes:
-    """Return what comes out of a gzip stream before it breaks off."""
-    member, pieces = zlib.decompressobj(wbits=31), list[bytes]()
-    try:
-        pieces += (member.decompress(data[at : at + 1]) for at in range(len(data)))
-    except zlib.error:
-        return b"".join(pieces)
-    return b"".join(pieces)
+    return java_stream(codec, data)
 
 
 def _record(batch: RecordBatch, buffer: _Buffer, size: int) -> Record:
@@ -163,9 +137,21 @@ def _record(batch: RecordBatch, buffer: _Buffer, size: int) -> Record:
         timestamp_ms = batch.max_timestamp_ms
     sequence = max(batch.base_sequence, -1)
     if sequence >= 0:
-        sequence = (sequence + offset_delta) % _SEQUENCE_MODULUS
+        sequence = incremented_sequence(sequence, offset_delta)
     offset = wrapped_long(batch.base_offset + offset_delta)
     return Record(offset, timestamp_ms, key, value, headers, sequence)
+
+
+def incremented_sequence(sequence: int, increment: int) -> int:
+    """Return a sequence behind another, as ``DefaultRecordBatch.incrementSequence`` does."""
+    if sequence > _wrapped_int(_SEQUENCE_MODULUS - 1 - increment):
+        return _wrapped_int(sequence + increment - _SEQUENCE_MODULUS)
+    return _wrapped_int(sequence + increment)
+
+
+def _wrapped_int(value: int) -> int:
+    """Return a value as Java's int holds it."""
+    return (value + _SEQUENCE_MODULUS) % (2 * _SEQUENCE_MODULUS) - _SEQUENCE_MODULUS
 
 
 def _headers(buffer: _Buffer) -> Iterator[tuple[str, bytes | None]]:

@@ -20,8 +20,9 @@ from logstore.host import FileSystem
 from logstore.segments.kafka.internal_topics.codec import MessageError
 from logstore.segments.kafka.record import CorruptRecordError, Record
 from logstore.segments.kafka.record_batch import RecordBatch
+from logstore.segments.kafka.varint import wrapped_long
 from logstore.tools.inspection.complaints import Complaints
-from logstore.tools.inspection.control_text import CONTROL_KEY_BYTES, control_text
+from logstore.tools.inspection.control_text import CONTROL_KEY_BYTES, control_fault, control_text
 from logstore.tools.inspection.java_indexes import JavaError
 from logstore.tools.inspection.java_log import java_batches
 from logstore.tools.inspection.java_text import java_text
@@ -149,7 +150,7 @@ class KafkaDump:
             for record, legacy_text in decoded_records(batch, is_old=is_old):
                 if not selection.start_offset <= record.offset < selection.end_offset:
                     continue
-                is_gap = record.offset != last_offset + 1
+                is_gap = record.offset != wrapped_long(last_offset + 1)
                 if is_gap and not (is_old and last_offset == -1):
                     self._complaints.gap(absolute_path(path), last_offset, record.offset)
                 last_offset = record.offset
@@ -185,7 +186,13 @@ class KafkaDump:
                 f"Must have at least {CONTROL_KEY_BYTES} bytes, but found only {size}"
             )
             raise JavaError("org.apache.kafka.common.InvalidRecordException", said, begun)
-        return control_text(record, self._options.release)
+        try:
+            return control_text(record, self._options.release)
+        except CorruptRecordError as error:
+            said = control_fault(record) or str(error)
+            raise JavaError(
+                "org.apache.kafka.common.InvalidRecordException", said, begun
+            ) from error
 
     def _decoded(self, record: Record) -> tuple[str | None, str | None]:
         decoder = self._options.selection.decoder

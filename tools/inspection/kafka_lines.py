@@ -14,13 +14,15 @@ from logstore.segments.kafka.legacy.message import LegacyMessage, parse_message
 from logstore.segments.kafka.producer_snapshot import ProducerSnapshotEntry, read_snapshot
 from logstore.segments.kafka.record import CorruptRecordError, Record, decode_records
 from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, RecordBatch
+from logstore.segments.kafka.varint import wrapped_long
 from logstore.tools.inspection.java_indexes import JavaError
-from logstore.tools.inspection.java_records import java_records
+from logstore.tools.inspection.java_records import incremented_sequence, java_records
 from logstore.tools.inspection.java_text import java_text
 from logstore.tools.inspection.log_dump import codec_name, timestamp_type
 
 _CHECKPOINT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _BOOTSTRAP = "bootstrap.checkpoint"
+_OFFSET_END = 1 << 63
 _SEQUENCE_MODULUS = 1 << 31
 _JAVA_BOOLEANS = {True: "true", False: "false"}
 #: what a wrapper may hold; Kafka knows no limit
@@ -74,7 +76,7 @@ def batch_line(batch: RecordBatch, position: int) -> str:
         head = f"offset: {batch.last_offset}"
     else:
         head = (
-            f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} "
+            f"baseOffset: {batch.base_offset} lastOffset: {wrapped_long(batch.last_offset)} "
             f"count: {batch.record_count} baseSequence: {batch.base_sequence} "
             f"lastSequence: {_last_sequence(batch)} producerId: {batch.producer_id} "
             f"producerEpoch: {batch.producer_epoch} "
@@ -82,7 +84,7 @@ def batch_line(batch: RecordBatch, position: int) -> str:
             f"isTransactional: {_JAVA_BOOLEANS[batch.is_transactional]} "
             f"isControl: {_JAVA_BOOLEANS[batch.is_control]} deleteHorizonMs: {horizon}"
         )
-    if batch.magic >= MAGIC and batch.codec > Codec.ZSTD:
+    if batch.codec > Codec.ZSTD:
         said = f"Unknown compression type id: {batch.codec}"
         raise JavaError("java.lang.IllegalArgumentException", said, head)
     is_valid = batch.size_bytes >= HEADER_BYTES or isinstance(batch, LegacyMessage)
@@ -96,19 +98,26 @@ def batch_line(batch: RecordBatch, position: int) -> str:
 
 
 def _last_sequence(batch: RecordBatch) -> int:
-    """Return it as Java works it out, of a damaged base sequence too."""
+    """Return it as Java works it out, of a damaged batch too."""
     base = batch.base_sequence
-    return base + batch.last_offset_delta if base < -1 else batch.last_sequence
+    return -1 if base == -1 else incremented_sequence(base, batch.last_offset_delta)
 
 
 def readable_records(batch: RecordBatch) -> Iterable[Record]:
     """Return the records of a batch; of a damaged one those before a JavaError is raised."""
     if batch.magic < MAGIC:
         return decode_records(batch.data)
+    if batch.size_bytes < HEADER_BYTES:
+        raise JavaError("java.lang.IndexOutOfBoundsException", None)
+    if batch.last_offset >= _OFFSET_END:
+        return java_records(batch)
     try:
-        return decode_records(batch.data)
+        records = decode_records(batch.data)
     except CorruptRecordError:
         return java_records(batch)
+    if batch.base_sequence >= 0 and any(one.offset < batch.base_offset for one in records):
+        return java_records(batch)  # whose sequences wrap as Java's do
+    return records
 
 
 def decoded_records(batch: RecordBatch, *, is_old: bool) -> Iterator[tuple[Record, str]]:

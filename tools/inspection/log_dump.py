@@ -38,7 +38,7 @@ class LogSelection:
     """
 
     start_offset: int = -(2**63)
-    end_offset: int = 2**63 - 1
+    end_offset: int = 2**63
     has_records: bool = False
     has_payload: bool = False
     decoder: RecordDecoder | None = None

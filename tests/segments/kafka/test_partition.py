@@ -244,31 +244,6 @@ def test_a_read_goes_on_behind_a_hole_at_the_end_of_a_segment(host: SimulatedHos
     assert RecordBatch(extent.read(), extent.size_bytes).base_offset == 10
 
 
-@pytest.mark.parametrize("left_bytes", [1, 40])
-def test_a_read_goes_on_behind_a_batch_that_a_sealed_segment_lacks_the_end_of(
-    host: SimulatedHost, left_bytes: int
-) -> None:
-    """Kafka reads on in the next segment; a consumer that got the remains would ask for ever."""
-    partition = open_partition(host)
-    fill(partition, 3)
-    size = partition.log.size_bytes // 3
-    partition.log.roll()
-    fill(partition, 1)
-    partition.close()
-    file = host.fs.open(f"{DIRECTORY}/{0:020d}.log")
-    file.truncate(2 * size + left_bytes)
-    file.close()
-    partition = open_partition(host)
-    first, second = partition.read(0, 10_000), partition.read(2, 10_000)
-    assert first is not None
-    assert second is not None
-    assert first.size_bytes == 2 * size + left_bytes, "as Kafka sends it: a reader drops the remains"
-    assert RecordBatch(second.read(), second.size_bytes).base_offset == 3
-    committed = partition.read_committed(2, 10_000).extent
-    assert committed is not None
-    assert RecordBatch(committed.read(), committed.size_bytes).base_offset == 3
-
-
 def test_a_read_in_front_of_the_first_segment_goes_on_in_it(host: SimulatedHost) -> None:
     """Where a truncation emptied the log and it goes on higher up, the start leads there."""
     partition = open_partition(host)

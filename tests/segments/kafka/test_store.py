@@ -18,6 +18,7 @@ from logstore.host import read_file, write_file
 from logstore.partition import Record
 from logstore.segments.kafka import checkpoints, clean_shutdown
 from logstore.segments.kafka.config_keys import ConfigError
+from logstore.segments.kafka.partition_metadata import PartitionMetadata
 from logstore.segments.kafka.store import LAYOUT, KafkaStore, StoreOptions
 from logstore.testing import LOSE_UNSYNCED, SimulatedHost
 
@@ -189,6 +190,38 @@ def test_log_starts_survive_only_with_their_checkpoint(host: SimulatedHost) -> N
     assert [p.start_offset for p in open_store(host).partitions()] == [4, 0]
 
 
+def test_a_tiered_log_keeps_the_start_of_its_remote_segments(host: SimulatedHost) -> None:
+    """
+    The broker that tiers finds where its log starts, below all that is here.
+
+    What is removed here is removed there, too: then the log starts where we say.
+    """
+    path = f"{DATA}/{checkpoints.LOG_START}"
+    store = open_store(host)
+    for topic in ("tiered", "plain"):
+        settings = {"remote.storage.enable": str(topic == "tiered").lower()}
+        store.create_topic(topic, 1, settings | {"internal.segment.bytes": "300"})
+        fill(store, topic, 0, 20)
+        partition = store.partition(topic, 0)
+        partition.delete_records(15)
+        partition.retain()
+    assert 0 < store.partition("tiered", 0).log.start_offset <= 15
+    store.close()
+    checkpoints.write_offset_checkpoint(host.fs, path, {("tiered", 0): 7})
+    store = open_store(host)
+    start = store.partition("tiered", 0).start_offset
+    assert start == store.partition("tiered", 0).log.start_offset, "what is not here is not read"
+    fill(store, "tiered", 0, 1)
+    store.write_log_starts()
+    assert checkpoints.read_offset_checkpoint(host.fs, path) == {("tiered", 0): 7}
+    store.close()
+    assert checkpoints.read_offset_checkpoint(host.fs, path) == {("tiered", 0): 7}
+    store = open_store(host)
+    store.partition("tiered", 0).delete_records(start + 1)
+    store.close()
+    assert checkpoints.read_offset_checkpoint(host.fs, path) == {("tiered", 0): start + 1}
+
+
 def test_an_unreadable_checkpoint_counts_as_empty(
     host: SimulatedHost, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -323,8 +356,8 @@ def test_an_abandoned_copy_stands_for_its_partition(host: SimulatedHost) -> None
     fs.rename(f"{DATA}/moved-0", f"{DATA}/moved-0.{unique}-future")
     for name in (f"there-0.{unique}-future", f"unknown-0.{unique}-future"):
         fs.make_directory(f"{DATA}/{name}")
-        write_file(fs, f"{DATA}/{name}/partition.metadata", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
-    assert not open_store(host, is_writable=False).partition("there", 0).end_offset == 0
+        PartitionMetadata(b"\1" * 16).write(fs, f"{DATA}/{name}")
+    assert open_store(host, is_writable=False).partition("there", 0).end_offset == 3
     store = open_store(host)
     assert [store.partition(topic, 0).end_offset for topic in ("moved", "there")] == [3, 3]
     assert sorted(store.topics()) == ["moved", "there"]
