@@ -19,7 +19,8 @@ from logstore.segmented_log import SegmentedLog
 from logstore.segments.kafka.plain_records import from_batches
 from logstore.segments.kafka.producer_state import ProducerEntry, ProducerStates
 from logstore.segments.kafka.record_batch import RecordBatch
-from logstore.segments.kafka.segment import KafkaSegment, TimestampedOffset
+from logstore.segments.kafka.segment import KafkaSegment
+from logstore.segments.kafka.time_index import TimestampedOffset
 from logstore.segments.kafka.transaction_index import AbortedTransaction
 from logstore.span import Span
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from logstore.errors import CorruptEntryError, OffsetError, WriteFailedError
 from logstore.host import Host
@@ -28,7 +28,7 @@ from logstore.segments.kafka.record_batch import (
     batch_size_bytes,
 )
 from logstore.segments.kafka.sparse_index import TEMPORARY_SUFFIXES
-from logstore.segments.kafka.time_index import TimeIndex
+from logstore.segments.kafka.time_index import TimeIndex, TimestampedOffset
 from logstore.segments.kafka.transaction_index import EXTENSION as TRANSACTION_INDEX
 from logstore.segments.kafka.transaction_index import TransactionIndex
 
@@ -41,14 +41,6 @@ _NOWHERE = 2**63 - 1
 _pack_stamp = struct.Struct(">qii").pack_into  # base offset, length, leader epoch
 
 
-class TimestampedOffset(NamedTuple):
-    """A record's place in time and in the log."""
-
-    timestamp_ms: int
-    offset: int
-    leader_epoch: int = -1
-
-
 class KafkaSegment(LogSegment[RecordBatch]):
     """
     Record batches from `base_offset` on.
@@ -59,7 +51,10 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     may_skip_offsets: ClassVar[bool] = True
     unread_bytes: int = 0  #: behind the end of a log that is only read: no whole batch
-    _cut_position: int = -1  # of a batch that the file does not hold whole
+    _damaged: tuple[int, bool] = (
+        -1,
+        False,
+    )  # where a walk ended, and whether only the end is missing
 
     def __init__(
         self,
@@ -140,8 +135,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
             if base_offset + last_delta >= offset:
                 return start
             position = start + size_bytes
-        if is_cut_at(self.file, position, self.end_position):
-            self._cut_position = position
+        self._damaged = position, is_cut_at(self.file, position, self.end_position)
         return min(position, self.end_position)  # where damage ends the walk, for a reader to see
 
     def decode(self, position: int) -> RecordBatch | None:
@@ -354,10 +348,14 @@ class KafkaSegment(LogSegment[RecordBatch]):
         Return the bytes from the batch that holds `offset` on, never past `end_position`.
 
         With `is_first_whole` the first batch is there in full, however large it is; without, there
-        is nothing where it does not fit (fetch version 3 on). What is cut short counts as the end.
+        is nothing where it does not fit (fetch version 3 on). What is cut short counts as the end,
+        a length that can be none is a CorruptEntryError (``FileLogInputStream.nextBatch``).
         """
-        position = self.locate(offset)
-        available = 0 if position == self._cut_position else end_position - position
+        available = end_position - (position := self.locate(offset))
+        if position == self._damaged[0] and available > 0:
+            if not self._damaged[1]:
+                raise CorruptEntryError(self.path, position, "the length of a batch can be none")
+            available = 0
         size_bytes = min(available, size_bytes_max)
         if size_bytes < available:
             first_bytes = batch_size_bytes(self.file.read(position, 12))

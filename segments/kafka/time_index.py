@@ -18,6 +18,7 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from struct import Struct
+from typing import NamedTuple
 
 from logstore.errors import CorruptFileError
 from logstore.host import FileSystem
@@ -34,6 +35,14 @@ _OFFSET = Struct(">i")
 _pack = _ENTRY.pack
 
 NO_TIMESTAMP_MS = -1
+
+
+class TimestampedOffset(NamedTuple):
+    """A record's place in time and in the log."""
+
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int = -1
 
 
 class TimeIndex(SparseIndex):

@@ -37,7 +37,7 @@ from logstore.segments.kafka.readable_partition import CommittedRead
 from logstore.segments.kafka.record import CorruptRecordError, decode_records
 from logstore.segments.kafka.record_batch import NO_TIMESTAMP, RecordBatch
 from logstore.segments.kafka.record_run import decode_run
-from logstore.segments.kafka.segment import TimestampedOffset
+from logstore.segments.kafka.time_index import TimestampedOffset
 from logstore.segments.kafka.usual_batch import usual_batch
 from logstore.segments.kafka.validation import accepted
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus, PutResult

@@ -28,9 +28,8 @@ from logstore.segments.kafka.remote.object_names import (
 )
 from logstore.segments.kafka.remote.segment_metadata import ObjectSum, SegmentMetadata
 from logstore.segments.kafka.remote.storage import MissingObjectError, RemoteStorage
-from logstore.segments.kafka.segment import TimestampedOffset
 from logstore.segments.kafka.sparse_index import IndexCache
-from logstore.segments.kafka.time_index import TimeIndex
+from logstore.segments.kafka.time_index import TimeIndex, TimestampedOffset
 from logstore.segments.kafka.transaction_index import AbortedTransaction, TransactionIndex
 from logstore.span import Span
 

@@ -14,8 +14,8 @@ from logstore.segments.kafka.legacy.message import MAGIC_0, LegacyMessage
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import RecordBatch
-from logstore.segments.kafka.segment import TimestampedOffset
 from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.kafka.time_index import TimestampedOffset
 from tests.segments.kafka.golden_case import open_copy
 from tests.segments.kafka.legacy.legacy_case import LegacyCase, copy_of_logs, legacy_cases
 
