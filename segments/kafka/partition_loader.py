@@ -227,7 +227,11 @@ class PartitionLoader:
         return missing
 
     def _checkpoint(self, name: str) -> dict[tuple[str, int], int]:
-        """Read an offset checkpoint; one that cannot be read counts as empty, as in Kafka."""
+        """
+        Read an offset checkpoint; one that cannot be read counts as empty.
+
+        Kafka means to do so, too, but has taken the directory offline by then.
+        """
         try:
             return checkpoints.read_offset_checkpoint(self.host.fs, f"{self.directory.path}/{name}")
         except CorruptFileError as error:

@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import pytest
 
+from logstore.checksum import crc32c
 from logstore.os_host import system_host
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.control_record import ControlType, encode_control
@@ -33,11 +34,14 @@ from logstore.segments.kafka.internal_topics.schema import (
     fields_of,
 )
 from logstore.segments.kafka.record import Record, encode_batch
-from logstore.segments.kafka.record_batch import RecordBatch
+from logstore.segments.kafka.record_batch import HEADER_BYTES, RecordBatch
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.tools.dev.kafka_peer import TOOL_JVM, class_archive, java
 from logstore.tools.dev.maven import PeerUnavailable
+from logstore.tools.inspection.kafka_dump import KafkaDump, KafkaDumpOptions
+from logstore.tools.inspection.log_dump import LogSelection
 from tests.interop.conftest import missing
+from tests.interop.tool_session import ToolSession
 from tests.segments.kafka.golden_case import GOLDEN
 
 pytestmark = pytest.mark.interop
@@ -356,3 +360,66 @@ def test_decoders_print_alike(decoder: str, tmp_path: Path) -> None:
     assert found == expected
     read = [line for line in expected.out if '"version"' in line and " Error at " not in line]
     assert len(read) >= 4 * len(DECODERS[decoder])
+
+
+def damaged_batch(drawn: random.Random, start: int) -> bytes:
+    """Return a batch with one damage in its header, its stream or its size; often its CRC fits."""
+    codec = drawn.choice(list(Codec))
+    batch = encode_batch(records(drawn, start, start), base_offset=start, codec=codec)
+    kind = drawn.choice(("header", "stream", "body", "cut", "more"))
+    if kind == "header":
+        at = drawn.choice((*range(8), *range(17, HEADER_BYTES)))
+        batch[at] = drawn.choice((0, 0x7F, 0x80, 0xFF, batch[at] ^ 1 << drawn.randrange(8)))
+    elif kind == "stream":
+        at = HEADER_BYTES + drawn.randrange(min(24, len(batch) - HEADER_BYTES))
+        batch[at] = drawn.choice((0, 0x7F, 0x80, 0xFF, batch[at] ^ 1 << drawn.randrange(8)))
+    elif kind == "body":
+        batch[drawn.randrange(HEADER_BYTES, len(batch))] ^= 1 << drawn.randrange(8)
+    elif kind == "cut":
+        del batch[drawn.randrange(40, len(batch)) :]
+    else:
+        batch += drawn.randbytes(drawn.randrange(1, 9))
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    if drawn.random() < 0.8:
+        batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    return bytes(batch)
+
+
+def test_damaged_streams_end_alike(tmp_path: Path) -> None:
+    """Two hundred logs with one damaged batch each, of all codecs: lines, complaint and status."""
+    different: list[int] = []
+    log = tmp_path / f"{0:020d}.log"
+    session = ToolSession("4")
+    try:
+        for seed in range(200):
+            drawn = random.Random(seed)
+            following = encode_batch(records(drawn, 9, 9), base_offset=9)
+            log.write_bytes(damaged_batch(drawn, 0) + following * drawn.randrange(2))
+            done = session.run("DumpLogSegments", "--deep-iteration", "--files", str(log))
+            complaints = [line for line in said(done.stderr) if not is_trace(line)]
+            if printed_here(log) != (done.status, said(done.stdout), complaints):
+                different.append(seed)
+    except PeerUnavailable as reason:
+        missing(str(reason))
+    finally:
+        session.close()
+    assert different == []
+
+
+def printed_here(log: Path) -> tuple[int, list[str], list[str]]:
+    """Return what our dump says of a log, without a process of its own."""
+    out: list[str] = []
+    err: list[str] = []
+    options = KafkaDumpOptions(selection=LogSelection(has_records=True))
+    status = KafkaDump(system_host().fs, options, out.append, err.append).run([str(log)])
+    return status, said("\n".join(out)), said("\n".join(err))
+
+
+def said(text: str) -> list[str]:
+    """Return the lines in which something stands."""
+    return [line for line in text.split("\n") if line]
+
+
+def is_trace(line: str) -> bool:
+    """Tell whether a line is Java's about where an exception came from."""
+    return re.match(r"\tat |Caused by|\t\.\.\. ", line) is not None

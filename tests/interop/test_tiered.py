@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import cast
@@ -173,3 +174,36 @@ def test_our_broker_serves_what_was_restored(
     copied = upload_partition(source, again, has_active=True)
     assert source.partition == log.partition
     assert copied[-1].next_offset == log.span.end + 5
+
+
+def test_a_real_kafka_goes_on_with_a_tiered_topic_that_we_served(
+    stored: tuple[Path, KafkaPeer, list[Sample]], tmp_path: Path
+) -> None:
+    """
+    We serve what is here of it, the broker that tiers all of it, from where it says the log starts.
+
+    A part of its segments is only in remote storage, as ``local.retention.bytes`` has it.
+    """
+    directory, peer, records = stored
+    remote, data = tmp_path / "remote", tmp_path / "data"
+    shutil.copytree(directory, remote)
+    shutil.copytree(peer.data, data)
+    (data / "log-start-offset-checkpoint").write_text(f"0\n1\n{TOPIC} 0 3\n")
+    local = data / f"{TOPIC}-0"
+    oldest = sorted(local.glob("*.log"))[3].stem
+    for path in local.iterdir():
+        if path.stem.isdigit() and path.stem < oldest:
+            path.unlink()
+    values = [record.value for record in records]
+    with OurBroker(tmp_path / "ours", SETTINGS, data) as broker:
+        here = read_all(CLIENTS[0], broker.bootstrap, TOPIC, len(records) - int(oldest))
+        assert [record.value for record in here] == values[int(oldest) :]
+        more = numbered(5, "more")
+        assert CLIENTS[0].produce(broker.bootstrap, TOPIC, more)[0] == len(records)
+    values += [record.value for record in more]
+    real = start_real(tmp_path / "peer", settings=tiered.settings(remote), as_is=data)
+    try:
+        found = read_all(CLIENTS[0], real.bootstrap, TOPIC, len(values) - 3)
+        assert [record.value for record in found] == values[3:]
+    finally:
+        real.stop()

@@ -225,7 +225,7 @@ def test_a_tiered_log_keeps_the_start_of_its_remote_segments(host: SimulatedHost
 def test_an_unreadable_checkpoint_counts_as_empty(
     host: SimulatedHost, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As in Kafka: everything is then checked, and the warning names the file."""
+    """Everything is then checked, and the warning names the file."""
     store = open_store(host)
     store.create_topic("t", 1)
     fill(store, "t", 0, 3)
