@@ -23,6 +23,8 @@ KAFKA = "org.apache.kafka.common.KafkaException: "
 RUNTIME = f"{KAFKA}java.lang.RuntimeException: "
 TOO_LARGE = "[FAILED_TO_UNCOMPRESS] Received chunkSize"
 THAN_MAX = "is greater than max configured chunk size"
+COLLECTION = "Tried to allocate a collection of size"
+NULL_ENTRIES = "non-nullable field producerEntries was serialized as null"
 SNAPPY = "org.xerial.snappy.SnappyError: "
 #: where the second record starts, behind the header
 SECOND = 15
@@ -265,3 +267,43 @@ def test_numbers_wrap_as_javas_do(tmp_path: Path, logstore: CommandLine) -> None
     log.write_bytes(batch)
     outcome = logstore("dump", "--format", "kafka", log)
     assert "baseSequence: 47 lastSequence: -2147483603 " in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\0\1\0\0\0\0\0", "null"),
+        (b"\0\1\0\0\0\0\0\0\0\1" + bytes(45), "null"),
+        (b"\0\1\0\0\0\0\0\0\0\x09", f"{COLLECTION} 9, but there are only 0 bytes remaining."),
+        (b"\0\1\0\0\0\0\xff\xff\xff\xff", NULL_ENTRIES),
+    ],
+)
+def test_a_snapshots_entries_are_read_before_its_crc_is(
+    data: bytes, said: str, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """Where they are not all there the tool says so in the words of its codec."""
+    snapshot = tmp_path / f"{0:020d}.snapshot"
+    snapshot.write_bytes(data)
+    outcome = logstore("dump", "--format", "kafka", snapshot)
+    assert outcome.err == f"Snapshot failed schema validation: {said}\n"
+
+
+def test_an_index_leads_to_a_log_by_its_absolute_path(
+    tmp_path: Path, logstore: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the tool opens it, and not as it was named."""
+    (tmp_path / f"{0:020d}.index").write_bytes(bytes.fromhex("0000000100000000"))
+    (tmp_path / f"{0:020d}.log").write_bytes(bytes(70))
+    monkeypatch.chdir(tmp_path)
+    outcome = logstore("dump", "--format", "kafka", f"{0:020d}.index")
+    assert outcome.err.endswith(f" in file {tmp_path}/{0:020d}.log.\n")
+
+
+def test_a_control_record_that_cannot_be_read(tmp_path: Path, logstore: CommandLine) -> None:
+    """What stands before its message is shown; a buffer that is at its end has no words."""
+    leader_change = Record(0, 1, b"\0\0\0\2", b"\0\0\0\0")
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes(encode_batch([leader_change], is_control=True))
+    outcome = logstore("dump", "--format", "kafka", "--deep-iteration", log)
+    assert outcome.err == 'Exception in thread "main" java.nio.BufferUnderflowException\n'
+    assert outcome.lines[-1].startswith("| offset: 0 CreateTime: 1 keySize: 4 valueSize: 4")

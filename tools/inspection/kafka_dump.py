@@ -64,6 +64,12 @@ class KafkaDumpOptions:
     checks: IndexChecks = attrs.field(factory=IndexChecks)
 
 
+def _unreadable(error: MessageError, begun: str = "") -> JavaError:
+    if error.reason is None:
+        return JavaError("java.nio.BufferUnderflowException", None, begun)
+    return JavaError("java.lang.RuntimeException", error.reason, begun)
+
+
 class KafkaDump:
     """
     One run of the tool. `print_line` and `complain` take a line each, for stdout and stderr.
@@ -158,7 +164,7 @@ class KafkaDump:
         except CorruptRecordError as error:
             raise invalid_record(error) from error
         except MessageError as error:
-            raise JavaError("java.lang.RuntimeException", str(error)) from error
+            raise _unreadable(error) from error
         return last_offset
 
     def _record_line(self, batch: RecordBatch, record: Record, legacy_text: str) -> str:
@@ -193,6 +199,8 @@ class KafkaDump:
             raise JavaError(
                 "org.apache.kafka.common.InvalidRecordException", said, begun
             ) from error
+        except MessageError as error:
+            raise _unreadable(error, begun) from error
 
     def _decoded(self, record: Record) -> tuple[str | None, str | None]:
         decoder = self._options.selection.decoder

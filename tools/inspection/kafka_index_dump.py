@@ -75,7 +75,9 @@ class KafkaIndexDump:
 
     def _check_offset_entry(self, path: str, log: File, offset: int, position: int) -> None:
         end = _slice_end(log, position, self._checks.message_size_max)
-        found = next(java_batches(log, log.path, position, end, is_whole=False), None)
+        found = next(
+            java_batches(log, absolute_path(log.path), position, end, is_whole=False), None
+        )
         if found is None:
             raise JavaError("java.util.NoSuchElementException", None)
         last_offset = found[1].last_offset
@@ -107,7 +109,8 @@ class KafkaIndexDump:
     ) -> None:
         timestamp_ms, offset = entry
         absolute = absolute_path(path)
-        batches = java_batches(log, log.path, position, _slice_end(log, position, INT_MAX))
+        end = _slice_end(log, position, INT_MAX)
+        batches = java_batches(log, absolute_path(log.path), position, end)
         batch = next((batch for _, batch in batches if batch.last_offset >= offset), None)
         if batch is None or batch.last_offset != offset:
             found = -1 if batch is None else batch.last_offset

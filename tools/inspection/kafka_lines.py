@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from logstore.errors import CorruptFileError
+from logstore.errors import CorruptEntryError, CorruptFileError
 from logstore.host import FileSystem, read_file
 from logstore.segments.kafka.compression import Codec, CompressionError
 from logstore.segments.kafka.legacy.compressed_set import decompress_set
@@ -24,6 +24,7 @@ _CHECKPOINT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _BOOTSTRAP = "bootstrap.checkpoint"
 _OFFSET_END = 1 << 63
 _SEQUENCE_MODULUS = 1 << 31
+_SNAPSHOT_HEADER_BYTES, _SNAPSHOT_ENTRY_BYTES = 10, 46
 _JAVA_BOOLEANS = {True: "true", False: "false"}
 #: what a wrapper may hold; Kafka knows no limit
 _SIZE_BYTES_MAX = 2**31 - 1
@@ -156,7 +157,10 @@ def _messages_in(batch: LegacyMessage) -> Iterator[LegacyMessage]:
         raise CorruptRecordError(str(error)) from error
     view, position = memoryview(inside), 0
     while position < len(view):
-        message = parse_message(view, position, is_checked=False)
+        try:
+            message = parse_message(view, position, is_checked=False)
+        except CorruptEntryError as error:
+            raise CorruptRecordError(f"in a wrapper: {error.reason}") from error
         yield message
         position += message.size_bytes
 
@@ -214,10 +218,29 @@ def snapshot_complaint(fs: FileSystem, path: str, error: CorruptFileError) -> st
             "Snapshot failed schema validation: Snapshot contained an unknown file version "
             f"{version}"
         )
+    fault = _entries_fault(data)
+    if fault is not None:
+        return f"Snapshot failed schema validation: {fault}"
     computed, stored = crc32c(memoryview(data)[6:]), int.from_bytes(data[2:6], "big")
-    if len(data) >= 10 and computed != stored:
+    if computed != stored:
         return (
             f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. "
             f"Computed crc: {computed}"
         )
     return f"Snapshot failed schema validation: {error.reason}"
+
+
+def _entries_fault(data: bytes) -> str | None:
+    """Return what Java says of entries that are not all there; it reads them before the CRC."""
+    if len(data) < _SNAPSHOT_HEADER_BYTES:
+        return "null"
+    count = int.from_bytes(data[6:_SNAPSHOT_HEADER_BYTES], "big", signed=True)
+    left_bytes = len(data) - _SNAPSHOT_HEADER_BYTES
+    if count < 0:
+        return "non-nullable field producerEntries was serialized as null"
+    if count > left_bytes:
+        return (
+            f"Tried to allocate a collection of size {count}, "
+            f"but there are only {left_bytes} bytes remaining."
+        )
+    return "null" if count * _SNAPSHOT_ENTRY_BYTES > left_bytes else None
