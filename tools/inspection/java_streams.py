@@ -214,18 +214,17 @@ def _zstd(data: bytes) -> JavaStream:
     is_read_at_once = len(data) <= _ZSTD_READ_BYTES
     while data:
         frame = zstandard.ZstdDecompressor().decompressobj()
-        held = list[bytes]()
+        held, end = list[bytes](), 0
         try:
-            for at in range(len(data)):  # blocks come out as soon as they are whole
-                held.append(frame.decompress(data[at : at + 1]))
-                if frame.eof:
-                    break
+            while end < len(data) and not frame.eof:  # blocks come out as soon as they are whole
+                held.append(frame.decompress(data[end : end + 1]))
+                end += 1
         except zstandard.ZstdError:
             return JavaStream(b"".join(pieces) + _filled(held, _ZSTD_FILL_BYTES), is_whole=False)
         pieces += held
         if not frame.eof:  # a further one in the same buffer is no reason to complain
             return JavaStream(b"".join(pieces), is_whole=is_further and is_read_at_once)
-        data, is_further = data[at + 1 :], True
+        data, is_further = data[end:], True
     return JavaStream(b"".join(pieces))
 
 
