@@ -21,7 +21,7 @@ from logstore.segments.rocketmq.messages.message_layout import (
     VERSIONS,
     MessageVersion,
 )
-from logstore.segments.rocketmq.messages.properties import KEYS, parse_properties
+from logstore.segments.rocketmq.messages.properties import CRC32, KEYS, parse_properties
 from logstore.segments.rocketmq.messages.system_flags import (
     BORN_HOST_IPV6,
     COMPRESSED,
@@ -95,6 +95,7 @@ def _record(
         if key:
             return key, body, _NOTHING
     properties = parse_properties(text)
+    properties.pop(CRC32, None)  # it is one of how the message is stored
     rest = None
     if RECORD_REST_NEEDLE in text and RECORD_REST_PROPERTY in properties:
         try:

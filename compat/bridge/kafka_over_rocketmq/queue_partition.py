@@ -209,7 +209,8 @@ class QueuePartition(KafkaPartition):
 
     def _draft(self, batch: RecordBatch) -> MessageDraft | RecordRunDraft | CompiledRunDraft:
         """Return the records as messages. Raises InvalidRecordError."""
-        loops = self.queues.loops.want(batch.record_count)
+        has_crc = self.queues.store.putting.rules.has_property_crc
+        loops = None if has_crc else self.queues.loops.want(batch.record_count)
         if loops is not None:
             draft = loops.draft_batch(self.topic, self.index, batch, self.queues.host)
             if draft is not None:

@@ -13,7 +13,7 @@ from logstore.segments.kafka.record import Record
 from logstore.segments.kafka.record_run import Row
 from logstore.segments.rocketmq.messages.batch_columns import BatchColumns
 from logstore.segments.rocketmq.messages.host_address import HostAddress
-from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
+from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft, with_property_crc
 from logstore.segments.rocketmq.messages.message_draft import (
     MessageDraft,
     MessageEntry,
@@ -118,7 +118,10 @@ class RecordRunDraft(MessageBatchDraft):
                 size_bytes, magic, crc, queue_id, 0, queue_offset, physical_offset, sys_flag,
                 born_ms, born_host, stored_ms, store_host, 0, 0, len(body),
             )  # fmt: skip
-            pieces += (head, body, topic_field, text)
+            if model.has_property_crc:
+                pieces.append(with_property_crc(b"".join((head, body, topic_field, text))))
+            else:
+                pieces += (head, body, topic_field, text)
             offsets.append(physical_offset)
             queue_offset += 1
             physical_offset += size_bytes

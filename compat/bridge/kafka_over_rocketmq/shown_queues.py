@@ -20,7 +20,7 @@ from logstore.segments.rocketmq.messages.message import (
     decode_message,
     encode_message,
 )
-from logstore.segments.rocketmq.messages.properties import encode_properties
+from logstore.segments.rocketmq.messages.properties import CRC32, encode_properties
 from logstore.segments.rocketmq.reading.get_message import (
     MAX_PULL_BYTES,
     GetMessageResult,
@@ -140,7 +140,9 @@ def without_rests(data: bytes) -> bytes:
 def _without_rest(message: Message) -> Message:
     if RECORD_REST_PROPERTY not in message.properties:
         return message
-    kept = {k: v for k, v in message.properties.items() if k != RECORD_REST_PROPERTY}
+    # The CRC in the properties is one of all that is stored.
+    left_out = RECORD_REST_PROPERTY, CRC32
+    kept = {k: v for k, v in message.properties.items() if k not in left_out}
     text = encode_properties(kept)
     shorter_bytes = len(message.properties_text) - len(text)
     size_bytes = message.size_bytes - shorter_bytes

@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.message_draft import MessageDraft, draft_message
-from logstore.segments.rocketmq.messages.properties import HASH_MAP_CAPACITY_5, encode_properties
+from logstore.segments.rocketmq.messages.properties import (
+    CRC32,
+    HASH_MAP_CAPACITY_5,
+    encode_properties,
+    property_needle,
+    without_property,
+)
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.host_address import HostAddress
     from logstore.segments.rocketmq.messages.message import Message
+
+_CRC32 = property_needle(CRC32)
 
 
 def redraft(
@@ -28,7 +36,8 @@ def redraft(
     """
     Return a draft with body, flag and birth of `message`, and all else as it is given.
 
-    Properties that are a mapping are written in the order of Java's hash map.
+    Properties that are a mapping are written in the order of Java's hash map. The CRC in them was
+    one of the record that `message` was read from; that of the new one is up to the store.
     """
     text = (
         properties
@@ -39,7 +48,7 @@ def redraft(
         topic=topic,
         body=message.body,
         queue_id=queue_id,
-        properties_text=text,
+        properties_text=without_property(text, _CRC32),
         flag=message.flag,
         sys_flag=message.sys_flag if sys_flag is None else sys_flag,
         born_timestamp_ms=message.born_timestamp_ms,

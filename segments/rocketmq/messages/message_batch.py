@@ -200,6 +200,15 @@ class MessageBatchDraft(CommitLogDraft):
             self.size_bytes = sum(columns.sizes)
             self.properties_size_bytes = max(map(len, columns.texts), default=2) - 2 + crc_bytes
 
+    def end_with_property_crc(self) -> None:
+        """Have each record end with a CRC of all of it, if they do not yet."""
+        if self.model.has_property_crc:
+            return
+        self.model.has_property_crc = True
+        columns = lengthened(self.columns, b"", CRC32_BYTES)
+        sizes = [size_bytes + CRC32_BYTES for size_bytes in columns.sizes]
+        MessageBatchDraft.take_columns(self, columns._replace(sizes=sizes), 0, CRC32_BYTES)
+
     @property
     def body_size_bytes(self) -> int:
         """How long the client's batch body is."""
@@ -251,7 +260,7 @@ class MessageBatchDraft(CommitLogDraft):
             heads, repeat(shared), lengths, bodies, repeat(topic_field), texts, strict=False
         )
         if model.has_property_crc:
-            data = b"".join(map(_with_crc, map(b"".join, records)))
+            data = b"".join(map(with_property_crc, map(b"".join, records)))
         else:
             data = b"".join(chain.from_iterable(records))
         return MessageEntry(base_offset, self.size_bytes, data)
@@ -403,5 +412,6 @@ def draft_batch_like(
     return batch
 
 
-def _with_crc(record: bytes) -> bytes:
+def with_property_crc(record: bytes) -> bytes:
+    """Return a record, of which only its property CRC is missing, with that."""
     return record + crc32_property(_crc32(record) & 0x7FFF_FFFF)

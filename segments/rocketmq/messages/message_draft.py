@@ -24,6 +24,7 @@ from logstore.segments.rocketmq.messages.message_layout import (
     MessageVersion,
 )
 from logstore.segments.rocketmq.messages.properties import (
+    CRC32,
     CRC32_BYTES,
     KEYS,
     PROPERTIES_SIZE_BYTES_MAX,
@@ -33,6 +34,7 @@ from logstore.segments.rocketmq.messages.properties import (
     find_property,
     property_needle,
     tags_code,
+    without_property,
 )
 from logstore.segments.rocketmq.messages.system_flags import BORN_HOST_IPV6, STORE_HOST_IPV6
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 _TAGS = property_needle(TAGS)
 _KEYS = property_needle(KEYS)
+_CRC32 = property_needle(CRC32)
 _UNIQUE_KEY = property_needle(UNIQUE_KEY)
 _HOSTS_IPV6 = BORN_HOST_IPV6 | STORE_HOST_IPV6
 _crc32 = zlib.crc32
@@ -234,6 +237,13 @@ class MessageDraft(CommitLogDraft):
             size_bytes += CRC32_BYTES + (1 if text and not text.endswith(b"\x02") else 0)
         self.size_bytes += size_bytes - self.properties_size_bytes
         self.properties_size_bytes = size_bytes
+
+    def end_with_property_crc(self) -> None:
+        """Have the record end with a CRC of all of it; one that the properties tell goes."""
+        text = self.properties_text
+        if not self.has_property_crc or _CRC32 in text:
+            self.has_property_crc = True
+            self.replace_properties(without_property(text, _CRC32))
 
     def replace_topic(self, topic: str, queue_id: int) -> None:
         """Send the draft to another queue, before it is stamped: half topics, delay levels."""

@@ -135,6 +135,23 @@ def find_property(text: bytes, needle: bytes) -> bytes | None:
     return None
 
 
+def without_property(text: bytes, needle: bytes) -> bytes:
+    """
+    Return the text without the property that :func:`property_needle` made the needle for.
+
+    However often it stands there (Java: ``MessageUtils.deleteProperty``).
+    """
+    position = text.find(needle)
+    while position >= 0:
+        if position == 0 or text[position - 1] == 2:
+            end = text.find(b"\x02", position + len(needle))
+            text = text[:position] + (text[end + 1 :] if end >= 0 else b"")
+        else:
+            position += len(needle)
+        position = text.find(needle, position)
+    return text
+
+
 @lru_cache(maxsize=4096)
 def tags_code(tags: bytes) -> int:
     """Return the tags code of the value of ``TAGS``: Java's hash of it, 0 without tags."""

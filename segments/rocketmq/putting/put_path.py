@@ -125,6 +125,8 @@ class PutPath:
         still stands in its properties sends it nowhere.
         """
         now_ms = self.clock.wall_ms()
+        if self._rules.has_property_crc:
+            draft.end_with_property_crc()
         shape, draft.key = take_apart(draft.properties_text)
         draft.shape = shape
         key = draft.topic, draft.queue_id
@@ -211,6 +213,8 @@ class PutPath:
     def put_batch(self, batch: MessageBatchDraft) -> PutResult:
         """Append the messages of a client's batch, one record each (``asyncPutMessages``)."""
         now_ms = self.clock.wall_ms()
+        if self._rules.has_property_crc:
+            batch.end_with_property_crc()
         key = batch.topic, batch.queue_id
         queue_offset = self.queue_offsets.get(key)
         try:
@@ -251,8 +255,9 @@ class PutPath:
         Append all messages of a run with one write; False where they must be put one by one.
 
         So it is where a message is too large for the short way, where a queue is new, where the
-        file is nearly full, where nothing may be put, and where the disk refused: putting one by
-        one finds out, for each message, what becomes of it. Nothing has changed then.
+        file is nearly full, where nothing may be put, where records end with a CRC, and where the
+        disk refused: putting one by one finds out, for each message, what becomes of it. Nothing
+        has changed then.
         """
         offsets, commit_log = self.queue_offsets, self.commit_log
         if (
@@ -263,6 +268,7 @@ class PutPath:
             or self.begin_time_in_lock_ms
             or self.closed_reason
             or self._rules.is_slave
+            or self._rules.has_property_crc
         ):
             return False
         now_ms = self.clock.wall_ms()

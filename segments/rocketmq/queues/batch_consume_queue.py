@@ -137,6 +137,11 @@ class BatchConsumeQueue(UnitQueue):
         number = self._search(_first_queue_offset, queue_offset + 1) - 1
         return self._units(max(number, self._start), count_max)
 
+    def units_to_file_end(self, queue_offset: int) -> int:
+        """Return how many units there are from that queue offset to the end of its file."""
+        number = max(self._search(_first_queue_offset, queue_offset + 1) - 1, self._start)
+        return min(self._end - number, self.units_per_file - number % self.units_per_file)
+
     def queue_offset_for_time(self, timestamp_ms: int) -> int:
         """
         Return the first queue offset of the batch for a time (``getOffsetInQueueByTime``).

@@ -97,6 +97,14 @@ class ReadableQueue(ReadableUnits, Protocol):
         ...
 
 
+class ReadableBatches(ReadableUnits, Protocol):
+    """What reading needs of a batch consume queue."""
+
+    def units_to_file_end(self, queue_offset: int) -> int:
+        """Return how many units there are from that queue offset to the end of its file."""
+        ...
+
+
 class ReadableCommitLog(Protocol):
     """What reading needs of a commit log."""
 
@@ -309,17 +317,21 @@ class _Scan:
         """Scan from the result's next queue offset to the end of that consume queue file."""
         unit_size = queue.unit_size_bytes
         scanned_max = -(-max(self.limits.filter_bytes_max, self.count_max * unit_size) // unit_size)
-        # Units of a batch queue are not as many as its queue offsets: its files are not looked at.
         simple = cast("ReadableQueue", queue) if unit_size == UNIT_BYTES else None
         begin = result.next_begin_offset
-        file_end = begin + 1 if simple is None else simple.roll_next_file(begin)
         end = min(asked + scanned_max, queue.max_queue_offset)
         if simple is not None:
+            file_end = simple.roll_next_file(begin)
             end = min(end, file_end)
+            left = end - begin
+        else:  # units of a batch queue are not as many as its queue offsets
+            file_end = begin + 1
+            left = cast("ReadableBatches", queue).units_to_file_end(begin)
         chunk = max(self.count_max, 1)
-        while result.next_begin_offset < end:
+        while result.next_begin_offset < end and left:
             begin = result.next_begin_offset
-            units = queue.units(begin, min(chunk, end - begin))
+            units = queue.units(begin, min(chunk, end - begin, left))
+            left -= len(units) // unit_size
             if not units:
                 result.status = GetMessageStatus.OFFSET_FOUND_NULL
                 if self.limits.corrects_queue_offset:

@@ -164,3 +164,20 @@ def test_answers_wait_for_the_disk_where_the_store_is_synced() -> None:
         assert partition.append_usual(batch_of(PLAIN[0]), NOW_MS) == -1
         assert partition.append_produced(batch_of(PLAIN[0]), NOW_MS).base_offset == end
         assert again.kafka.flusher.take_due() == [partition]
+
+
+def test_records_of_kafka_become_messages_with_a_crc_where_the_settings_say_so() -> None:
+    """Singly or many in a batch: `enabledAppendPropCRC` holds for them as for all messages."""
+    _, bridge = opened(enabledAppendPropCRC="true")
+    partition = partition_of(bridge, "orders")
+    assert partition.append_usual(batch_of(PLAIN[1]), NOW_MS) == -1
+    partition.append_produced(batch_of(PLAIN[1]), NOW_MS)
+    partition.append_produced(batch_of(*PLAIN, *OTHERS[:7]), NOW_MS)
+    bridge.standalone.broker.store.dispatch()
+    messages = pulled(bridge, "orders")
+    assert len(messages) == 13
+    with_crc = [one for one in messages if "__CRC32#" in one.properties]
+    assert len(with_crc) == 13 - 3, "a rest is not shown, and the CRC would be one of it, too"
+    found = [(record.key, record.value) for record in fetched(bridge, "orders")]
+    assert found[2:] == [(record.key, record.value) for record in [*PLAIN, *OTHERS[:7]]]
+    assert all(record.headers == () for record in fetched(bridge, "orders"))

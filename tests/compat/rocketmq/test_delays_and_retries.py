@@ -197,3 +197,20 @@ def test_a_group_without_retry_queues_wants_nothing_back() -> None:
     assert stage.peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, group).code == 0
     assert stage.send_back(message) == 0
     assert stage.broker.topics.get("%RETRY%g") is None
+
+
+@pytest.mark.parametrize("has_crc", ["true", "false"])
+def test_a_message_that_is_put_again_does_not_take_its_old_crc_along(has_crc: str) -> None:
+    """Delivered or sent back, its record ends with the CRC of its own, or with none."""
+    stage = Stage(enabledAppendPropCRC="true")
+    stage.peer.produce(b"later", properties="DELAY\x011\x02")
+    stage.broker.close()
+    stage.settings["enabledAppendPropCRC"] = has_crc
+    stage.open()
+    stage.pass_ms(1000)
+    (message,) = stage.peer.messages()
+    assert stage.send_back(message) == ResponseCode.SUCCESS
+    stage.pass_ms(60_000)
+    (again,) = stage.peer.messages("%RETRY%g")
+    for one in (message, again):
+        assert ("__CRC32#" in one.properties) == (has_crc == "true"), one

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logstore.segments.rocketmq.queues.batch_consume_queue import BatchConsumeQueue, BatchUnit
 from logstore.segments.rocketmq.reading.get_message import (
     GetMessageResult,
     GetMessageStatus,
@@ -16,6 +17,7 @@ from logstore.segments.rocketmq.reading.get_message import (
 )
 from logstore.segments.rocketmq.reading.get_message_limits import GetMessageLimits
 from logstore.segments.rocketmq.reading.message_filter import TagFilter
+from logstore.testing import SimulatedHost
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.memory_store import UNIT, MemoryCommitLog, MemoryQueue
 
@@ -300,6 +302,9 @@ def test_batch_units() -> None:
             chosen = units[index : index + count_max]
             return memoryview(b"".join(batch.pack(*unit, -1, 0) for unit in chosen))
 
+        def units_to_file_end(self, queue_offset: int) -> int:
+            return sum(queue_offset < one[4] + one[5] for one in units)
+
     queue = BatchQueue(b"", min_queue_offset=100)
     commit_log = MemoryCommitLog.of_bytes(bytes(180))
     whole = get_message(queue, commit_log, 100, 32)
@@ -308,6 +313,23 @@ def test_batch_units() -> None:
     assert (few.count, few.next_begin_offset, few.size_bytes) == (3, 103, 50)
     inside = get_message(queue, commit_log, 104, 32)
     assert (inside.count, inside.next_begin_offset) == (5, 108)
+
+
+def test_a_pull_ends_where_the_file_of_a_batch_queue_ends() -> None:
+    """So much as its file holds is handed out, however much more was asked for."""
+    queue = BatchConsumeQueue(
+        SimulatedHost(), "/store/batches", "batches", 0, file_size_bytes=46 * 4
+    )
+    queue.recover()
+    for number in range(10):
+        queue.put(BatchUnit(number * 100, 100, 0, 1, number * 2, 2))
+    commit_log = MemoryCommitLog.of_bytes(bytes(1000))
+    begin, ends = 0, list[int]()
+    while (result := get_message(queue, commit_log, begin, 32)).status is GetMessageStatus.FOUND:
+        begin = result.next_begin_offset
+        ends.append(begin)
+    assert ends == [8, 16, 20]
+    assert get_message(queue, commit_log, 5, 32).next_begin_offset == 8
 
 
 def test_reading_near_pieces_at_once() -> None:

@@ -17,6 +17,7 @@ from logstore.segments.rocketmq.messages.properties import (
     parse_properties,
     property_needle,
     tags_code,
+    without_property,
 )
 
 PROPERTIES = {"TAGS": "TagA", "KEYS": "k1 k2", "WAIT": "true", "CLUSTER": "DefaultCluster"}
@@ -91,3 +92,18 @@ def test_tags_and_keys_are_taken_apart() -> None:
     assert tags_code(b"") == 0
     assert key_items(" k1  k2 ") == ("k1", "k2")
     assert key_items("") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", b""),
+        (b"a\x011\x02b\x012\x02", b"b\x012\x02"),
+        (b"b\x012\x02a\x011", b"b\x012\x02"),
+        (b"a\x011\x02b\x012\x02a\x013\x02", b"b\x012\x02"),
+        (b"xa\x011\x02b\x01a\x01\x02", b"xa\x011\x02b\x01a\x01\x02"),
+    ],
+)
+def test_a_property_is_taken_out_wherever_it_stands(text: bytes, expected: bytes) -> None:
+    """All of that name go; names and values that only end with it stay."""
+    assert without_property(text, property_needle("a")) == expected

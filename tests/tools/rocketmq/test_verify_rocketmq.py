@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,12 @@ from typing import Any
 import attrs
 import pytest
 
+from logstore.host import Host
+from logstore.os_host import SystemFileSystem
 from logstore.segments.rocketmq.messages.message import Message, decode_message
+from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
+from logstore.testing import ManualClock
+from tests.segments.rocketmq.drafts import draft
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.golden_records import stored_records
 from tests.tools.command_line import CommandLine
@@ -381,3 +387,28 @@ def test_files_cut_to_odd_lengths_are_told(
         (store.path / "commitlog" / f"{0:020}").open("r+b").truncate(701)
         found = findings(logstore, store.path)
         assert f"commitlog/{0:020}" in {one["file"] for one in found}
+
+
+def test_a_delay_that_stands_in_an_extension_is_right(
+    tmp_path: Path, logstore: CommandLine
+) -> None:
+    """With `enableConsumeQueueExt` a unit of the schedule topic leads to when it is due."""
+    clock = ManualClock()
+    host = Host(SystemFileSystem(), clock, random.Random(0))
+    settings = {"enableConsumeQueueExt": "true", "mappedFileSizeConsumeQueueExt": "1000"}
+    sizes = {"mappedFileSizeCommitLog": "4096", "maxHashSlotNum": "5", "maxIndexNum": "11"}
+    options = StoreOptions(settings={**settings, **sizes, "mappedFileSizeConsumeQueue": "400"})
+    store = RocketMQStore(host, str(tmp_path / "store"), options)
+    for number in range(10):
+        properties = {"DELAY": str(number % 3 + 1), "TAGS": "a"} if number % 4 else {"TAGS": "b"}
+        assert store.put_message(draft(properties=properties)).is_ok
+        clock.advance(7)
+    store.close()
+    sets = [f"--set={name}={value}" for name, value in (settings | sizes).items()]
+    assert findings(logstore, tmp_path / "store", *sets) == []
+    unit = tmp_path / "store" / "consumequeue" / "SCHEDULE_TOPIC_XXXX" / "1" / f"{0:020}"
+    with unit.open("r+b") as file:
+        file.seek(12)
+        file.write(bytes.fromhex("8000000000000014"))  # the second one's place in the extension
+    (damage,) = findings(logstore, tmp_path / "store", *sets)
+    assert (damage["kind"], damage["position"]) == ("unit", 0)

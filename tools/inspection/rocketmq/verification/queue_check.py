@@ -126,16 +126,15 @@ class QueueCheck:
             return False
         if tags_code == request.tags_code:
             return True
+        ext = self.queue.ext
+        if ext is not None and is_ext_address(tags_code):
+            unit = ConsumeQueueExtUnit.decode(ext.read(tags_code + 2**63, _EXT_UNIT_BYTES_MAX))
+            if unit is None or unit.store_timestamp_ms != request.store_timestamp_ms:
+                return False
+            tags_code = unit.tags_code
         if request.topic == SCHEDULE_TOPIC:  # by levels that may have been changed since
             return bool(tags_code >= request.store_timestamp_ms)
-        ext = self.queue.ext
-        if ext is None or not is_ext_address(tags_code):
-            return False
-        unit = ConsumeQueueExtUnit.decode(ext.read(tags_code + 2**63, _EXT_UNIT_BYTES_MAX))
-        return unit is not None and (unit.tags_code, unit.store_timestamp_ms) == (
-            request.tags_code,
-            request.store_timestamp_ms,
-        )
+        return bool(tags_code == request.tags_code)
 
     def _take_batch(self, request: DispatchRequest) -> None:
         expected = batch_unit(request)
