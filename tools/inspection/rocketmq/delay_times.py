@@ -10,8 +10,14 @@ from logstore.segments.rocketmq.messages.dispatch_request import (
     DeliverTime,
     read_dispatch_request,
 )
+from logstore.segments.rocketmq.queues.consume_queue_ext import (
+    ConsumeQueueExtUnit,
+    is_ext_address,
+)
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT_BYTES, ConsumeQueueUnit
 from logstore.tools.inspection.rocketmq.stored_store import StoredQueue, StoredStore
+
+_EXT_UNIT_BYTES_MAX = 2**15
 
 
 def deliver_time_of(store: StoredStore) -> DeliverTime:
@@ -33,6 +39,14 @@ def deliver_time_of(store: StoredStore) -> DeliverTime:
     return deliver_time
 
 
+def _due_time(queue: StoredQueue, tags_code: int) -> int | None:
+    """Return what a unit says in place of a tags code, None if its extension is not there."""
+    if queue.ext is None or not is_ext_address(tags_code):
+        return tags_code
+    unit = ConsumeQueueExtUnit.decode(queue.ext.read(tags_code + 2**63, _EXT_UNIT_BYTES_MAX))
+    return None if unit is None else unit.tags_code
+
+
 def _shown_delay(store: StoredStore, queue: StoredQueue) -> int | None:
     """Return what the first unit whose message is there says."""
     for file in queue.files.files:
@@ -47,6 +61,11 @@ def _shown_delay(store: StoredStore, queue: StoredQueue) -> int | None:
                 )
             except CorruptMessageError:
                 continue
-            if not isinstance(found, Blank) and found.topic == SCHEDULE_TOPIC:
-                return unit.tags_code - found.store_timestamp_ms
+            due_ms = _due_time(queue, unit.tags_code)
+            if (
+                not isinstance(found, Blank)
+                and found.topic == SCHEDULE_TOPIC
+                and due_ms is not None
+            ):
+                return due_ms - found.store_timestamp_ms
     return None
