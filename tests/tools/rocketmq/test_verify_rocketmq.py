@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -412,3 +413,9 @@ def test_a_delay_that_stands_in_an_extension_is_right(
         file.write(bytes.fromhex("8000000000000014"))  # the second one's place in the extension
     (damage,) = findings(logstore, tmp_path / "store", *sets)
     assert (damage["kind"], damage["position"]) == ("unit", 0)
+    due = tmp_path / "store" / "consumequeue_ext" / "SCHEDULE_TOPIC_XXXX" / "0" / f"{0:020}"
+    before = due.read_bytes()
+    shutil.rmtree(due.parent)
+    assert logstore("reindex", tmp_path / "store", *sets).exit_code == 0
+    assert findings(logstore, tmp_path / "store", *sets) == []
+    assert due.read_bytes() == before

@@ -41,8 +41,10 @@ def deliver_time_of(store: StoredStore) -> DeliverTime:
 
 def _due_time(queue: StoredQueue, tags_code: int) -> int | None:
     """Return what a unit says in place of a tags code, None if its extension is not there."""
-    if queue.ext is None or not is_ext_address(tags_code):
+    if not is_ext_address(tags_code):
         return tags_code
+    if queue.ext is None:
+        return None
     unit = ConsumeQueueExtUnit.decode(queue.ext.read(tags_code + 2**63, _EXT_UNIT_BYTES_MAX))
     return None if unit is None else unit.tags_code
 

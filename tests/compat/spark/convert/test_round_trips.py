@@ -220,7 +220,14 @@ def test_the_offset_map_leads_from_every_record_to_its_message(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("kafka", "rocketmq"),
-    [("orders", "orders"), ("a.b", "a%2Eb"), (".25RETRY.25g", "%RETRY%g"), ("x_y-z", "x_y-z")],
+    [
+        ("orders", "orders"),
+        ("a.b", "a%2Eb"),
+        (".25RETRY.25g", "%RETRY%g"),
+        (".25RETRY.25g.2Bt", "%RETRY%g+t"),
+        ("a.2Bt", "a%2E2Bt"),
+        ("x_y-z", "x_y-z"),
+    ],
 )
 def test_names_are_spelled_so_that_they_come_back(kafka: str, rocketmq: str) -> None:
     """What one side does not allow is escaped, and what was escaped is restored."""
