@@ -30,6 +30,9 @@ SETTINGS: dict[str, object] = {
     "maxIndexNum": 200,
 }
 
+#: With these a broker of 5.x that recovers cuts the log at the first record without its CRC.
+WITH_CRC: dict[str, object] = {"enabledAppendPropCRC": "true", "forceVerifyPropCRC": "true"}
+
 Broker = OurRocketMQ | RocketMQPeer
 
 
@@ -77,9 +80,11 @@ class Written:
         return f"{said} wrong"
 
 
-def real_on(version: str, data: Path, directory: Path, broker_port: int) -> RocketMQPeer:
+def real_on(
+    version: str, data: Path, directory: Path, broker_port: int, more: dict[str, object]
+) -> RocketMQPeer:
     """Return a real broker for a store, not started; message ids hold the port, so it is given."""
-    settings = REAL_SETTINGS | SETTINGS
+    settings = REAL_SETTINGS | SETTINGS | more
     return RocketMQPeer(version, directory, settings, data, broker_port=broker_port)
 
 
@@ -104,11 +109,12 @@ def test_a_store_changes_hands(tmp_path: Path, version: str, is_begun_by_us: boo
     Whoever starts on it serves every message by pull, id, unique id and key, and takes more.
 
     Two turns end with a clean stop, two with a kill, so that each of the two makes goes on after
-    either end of the other one.
+    either end of the other one. One pair of them has records that end with a CRC.
     """
     data = tmp_path / "store"
-    ours = OurRocketMQ(tmp_path / "ours", SETTINGS, data)
-    real = real_on(version, data, tmp_path / "real", ours.broker_port)
+    more = WITH_CRC if version == "5" and is_begun_by_us else {}
+    ours = OurRocketMQ(tmp_path / "ours", SETTINGS | more, data)
+    real = real_on(version, data, tmp_path / "real", ours.broker_port, more)
     turns: list[Broker] = [ours, real, ours, real, ours]
     if not is_begun_by_us:
         turns = [real, ours, real, ours, real]

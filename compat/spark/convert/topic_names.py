@@ -4,7 +4,8 @@ Topic names that one side does not allow, spelled so that the other does.
 Kafka allows letters, digits, ``.``, ``_`` and ``-``, RocketMQ letters, digits, ``_``, ``-``, ``%``
 and ``|``. What is not allowed becomes its two hexadecimal digits behind the escape that only the
 target has: ``a.b`` is ``a%2Eb`` in RocketMQ, ``%RETRY%g`` is ``.25RETRY.25g`` in Kafka. Most names
-stay as they are. Retry topics of pops (``enableRetryTopicV2``) have a ``+`` that no client may write.
+stay as they are. Retry topics of pops (``enableRetryTopicV2``) have a ``+`` that no client may
+write.
 """
 
 from __future__ import annotations
