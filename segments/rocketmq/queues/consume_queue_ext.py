@@ -176,6 +176,7 @@ class ConsumeQueueExt:
     ) -> None:
         self.directory = directory
         self._fs = host.fs
+        self._is_writable = is_writable
         self._directory = MappedFileDirectory(
             host.fs,
             directory,
@@ -198,11 +199,13 @@ class ConsumeQueueExt:
         """
         Append a unit; return its address, None where it cannot be stored.
 
+        So it is with a unit that is too long, and in a store that is only read.
+
         Raises:
             WriteFailedError: the disk refused; nothing was appended.
 
         """
-        if unit.size_bytes > UNIT_SIZE_BYTES_MAX:
+        if unit.size_bytes > UNIT_SIZE_BYTES_MAX or not self._is_writable:
             return None
         queue = self._queue
         if queue is None:

@@ -12,8 +12,11 @@ from logstore.segments.rocketmq.queues.consume_queue_ext import (
     is_ext_address,
 )
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.reading.message_filter import TagFilter
 from logstore.testing import LOSE_UNSYNCED, SimulatedHost
+from tests.segments.rocketmq.drafts import draft
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
+from tests.segments.rocketmq.small_store import bodies, small_store
 
 DIRECTORY = "/store/consumequeue_ext/TopicTest/0"
 #: five units with a bit map of 14 bytes, and 30 bytes
@@ -174,3 +177,27 @@ def test_the_extension_of_a_real_broker_is_read(case: GoldenCase) -> None:
             file.read_bytes() for file in files
         ]
     assert count > 10
+
+
+@pytest.mark.parametrize("is_ext_there", [True, False])
+def test_a_store_that_is_only_read_writes_no_extension(is_ext_there: bool) -> None:
+    """Messages that are in no queue yet are found all the same, by their tags, too."""
+    host = SimulatedHost()
+    settings = {"enableConsumeQueueExt": "true", "mappedFileSizeConsumeQueueExt": "1000"}
+    store = small_store(host, settings=settings)
+    for number in range(5):
+        assert store.put_message(draft(body=b"%d" % number, properties={"TAGS": "a"})).is_ok
+        if number == 2 and is_ext_there:
+            store.tick()
+    store.abandon()
+    folder = f"{store.directory}/consumequeue_ext/TopicTest/0"
+    assert host.fs.exists(folder) is is_ext_there
+    before = list(host.fs.list_directory(folder)) if is_ext_there else []
+    found = small_store(host, is_writable=False, settings=settings)
+    assert bodies(found) == [b"0", b"1", b"2", b"3", b"4"]
+    result = found.get_message("g", "TopicTest", 0, 0, 32, message_filter=TagFilter([97]))
+    assert result is not None
+    assert result.count == 5
+    found.close()
+    assert host.fs.exists(folder) is is_ext_there
+    assert (list(host.fs.list_directory(folder)) if is_ext_there else []) == before
