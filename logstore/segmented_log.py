@@ -76,7 +76,7 @@ class FlushTask(NamedTuple):
                 if segment.refusal is not None:
                     self.refuse(segment.refusal)
                 raise
-        if self.directory is not None:
+        if self.directory is not None and self.live:
             self.fs.sync_directory(self.directory)
 
 
@@ -474,4 +474,11 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
     def close(self) -> None:
         """Give every file handle back."""
         for segment in self.segments.values():
+            segment.close()
+
+    def abandon(self) -> None:
+        """Give every file handle back, for good: a flush under way passes over what is removed."""
+        segments: list[SegmentT] = list(self.segments.values())
+        self.segments.clear()
+        for segment in segments:
             segment.close()

@@ -109,7 +109,7 @@ def serve(
     if "rocketmq" not in protocols:
         places = {"--broker-port": broker_port, "--namesrv-port": namesrv_port,
                   "--proxy-port": proxy_port, "-n": name_servers}  # fmt: skip
-        _refuse(places, "is for RocketMQ's layout or protocol: --layout, --protocol")
+        _refuse(places, "is for RocketMQ's clients: --protocol rocketmq or kafka,rocketmq")
     raise_file_limit()
     ports = {"namesrv": namesrv_port, "broker": broker_port}
     request = request._replace(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.bridge.kafka_over_rocketmq.commit_intent import CommitIntent
 from logstore.compat.bridge.kafka_over_rocketmq.held_batches import HeldBatches, held_config
 from logstore.compat.bridge.kafka_over_rocketmq.queue_producers import QueueProducers
+from logstore.compat.bridge.kafka_over_rocketmq.queue_reads import CHUNK_BYTES
 from logstore.compat.bridge.kafka_over_rocketmq.record_drafts import (
     RecordRunDraft,
     draft_records,
@@ -114,6 +115,7 @@ class QueuePartition(KafkaPartition):
     @property
     def size_bytes(self) -> int:
         """Bytes of the queue's messages in the commit log."""
+        self.queues.catch_up()
         return self.queues.sizes.size_bytes(self.topic, self.index)
 
     @property
@@ -404,6 +406,8 @@ class QueuePartition(KafkaPartition):
         """
         if not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRangeError(offset, self.span)
+        if size_bytes_max < CHUNK_BYTES and (end_offset is None or offset < end_offset):
+            return self._read_few(offset, size_bytes_max, is_first_whole=is_first_whole)
         pieces: list[bytes] = []
         size_bytes = 0
         while size_bytes < max(size_bytes_max, 1) and (end_offset is None or offset < end_offset):
@@ -418,6 +422,13 @@ class QueuePartition(KafkaPartition):
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         whole = max(size_bytes_max, len(pieces[0]) if is_first_whole else 0)
         return extent_of(data[:whole] if whole < size_bytes else data)
+
+    def _read_few(self, offset: int, size_bytes_max: int, *, is_first_whole: bool) -> Extent | None:
+        """Return one batch of as many messages as a client takes that takes little."""
+        chunk = self.queues.reads.few(self.topic, self.index, offset, size_bytes_max)
+        if chunk is None:
+            return None
+        return extent_of(chunk.data if is_first_whole else chunk.data[: max(size_bytes_max, 0)])
 
     def read_committed(
         self, offset: int, size_bytes_max: int, *, is_first_whole: bool = True
@@ -444,6 +455,7 @@ class QueuePartition(KafkaPartition):
 
     def find_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """Return the first message born then or later, among those stored then or later."""
+        self.queues.catch_up()
         position = self.queues.store.queue_offset_for_time(self.topic, self.index, timestamp_ms)
         for batch in self.batches(position):
             for record in decode_records(batch.data):
@@ -453,6 +465,7 @@ class QueuePartition(KafkaPartition):
 
     def find_max_timestamp(self) -> TimestampedOffset | None:
         """Return the last message: births are not indexed, and the last to come is about that."""
+        self.queues.catch_up()
         store = self.queues.store
         last = store.max_queue_offset(self.topic, self.index) - 1
         for batch in self.batches(last) if last >= self.start_offset else ():

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.store import RocketMQStore
 
 _OFFSET = QUEUE_OFFSET_POSITION
-_CHUNK_BYTES = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 _CHUNK_COUNT = 2048
 #: fewer messages are put together sooner than the arrays for them are made
 _MANY = 8
 _KEPT_BYTES_MAX = 32 * 1024 * 1024
 _LIMITS = GetMessageLimits(
-    in_memory_bytes_max=_CHUNK_BYTES,
+    in_memory_bytes_max=CHUNK_BYTES,
     in_memory_count_max=_CHUNK_COUNT,
-    on_disk_bytes_max=_CHUNK_BYTES,
+    on_disk_bytes_max=CHUNK_BYTES,
     on_disk_count_max=_CHUNK_COUNT,
 )
 
@@ -56,6 +56,14 @@ class QueueReads:
         self._loops = loops
         self._kept: OrderedDict[tuple[str, int, int], Chunk] = OrderedDict()
         self._kept_bytes = 0
+
+    def few(self, topic: str, queue_id: int, queue_offset: int, bytes_max: int) -> Chunk | None:
+        """Return a batch for whoever takes less than CHUNK_BYTES: of one message at least."""
+        kept = self._kept.get((topic, queue_id, queue_offset))
+        if kept is not None and len(kept.data) <= bytes_max:
+            return kept
+        queue = self._store.consume_queues.get(topic, queue_id)
+        return self._read(queue, (topic, queue_id, queue_offset), bytes_max)
 
     def chunk(self, topic: str, queue_id: int, queue_offset: int) -> Chunk | None:
         """Return the batch that starts at `queue_offset`; None where there is no message."""
@@ -81,10 +89,12 @@ class QueueReads:
                 return chunk
         return self._read(queue, key)
 
-    def _read(self, queue: ReadableUnits | None, key: tuple[str, int, int]) -> Chunk | None:
+    def _read(
+        self, queue: ReadableUnits | None, key: tuple[str, int, int], bytes_max: int = CHUNK_BYTES
+    ) -> Chunk | None:
         """Read a chunk message by message."""
         result = get_message(
-            queue, self._store.commit_log, key[2], _CHUNK_COUNT, _CHUNK_BYTES, None, _LIMITS
+            queue, self._store.commit_log, key[2], _CHUNK_COUNT, bytes_max, None, _LIMITS
         )
         if result.status is not GetMessageStatus.FOUND:
             return None
@@ -93,7 +103,7 @@ class QueueReads:
         # Messages before it may have been removed just now: the first one says where it stands.
         base_offset = int.from_bytes(data[_OFFSET : _OFFSET + 8], "big")
         chunk = Chunk(encode_messages(data, base_offset), base_offset + result.count)
-        if result.count == _CHUNK_COUNT or result.size_bytes > _CHUNK_BYTES // 2:
+        if result.count == _CHUNK_COUNT or result.size_bytes > CHUNK_BYTES // 2:
             self._keep(key, chunk)
         return chunk
 

@@ -78,6 +78,10 @@ class Queues:
         self.starts.forget(topic)
         self.journal.rewrite()
 
+    def catch_up(self) -> None:
+        """Have all that was put in its queue, for whoever asks about queues now."""
+        self.rocketmq.catch_up()
+
     def served(self) -> None:
         """Have what was put, or became durable, dispatched and told to whoever waits."""
         self.rocketmq.requests_served()

@@ -164,7 +164,7 @@ def _by_name(broker: Broker, raw_name: bytes | None, *, may_create: bool) -> _An
     topic = broker.topics.get(name)
     if topic is not None:
         return _found(topic)
-    if flaw_of(name) is not None:
+    if (flaw_of(name) or broker.flaw_of_new_topic(name)) is not None:
         return _Answered(ErrorCode.INVALID_TOPIC_EXCEPTION, _NO_ID, raw_name)
     if may_create:
         try:

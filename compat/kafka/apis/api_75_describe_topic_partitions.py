@@ -90,7 +90,7 @@ def _page(broker: Broker, names: list[str], start: _Place, count_max: int) -> _P
             return _Page(topics, _Place(name, 0))
         topic = broker.topics.get(name)
         if topic is None:
-            topics.append(_missing(name))
+            topics.append(_missing(broker, name))
             continue
         first = start.index if name == start.topic else 0
         indexes = [index for index in sorted(topic.partitions) if index >= first]
@@ -101,11 +101,13 @@ def _page(broker: Broker, names: list[str], start: _Place, count_max: int) -> _P
     return _Page(topics, None)
 
 
-def _missing(name: str) -> dict[str, Any]:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _missing(broker: Broker, name: str) -> dict[str, Any]:
+    is_possible = (flaw_of(name) or broker.flaw_of_new_topic(name)) is None
     return {
         "name": name,
-        "error_code": code if flaw_of(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if is_possible
+        else ErrorCode.INVALID_TOPIC_EXCEPTION,
         "is_internal": name in INTERNAL_TOPICS,
         "topic_authorized_operations": bit_field(TOPIC_OPERATIONS),
     }

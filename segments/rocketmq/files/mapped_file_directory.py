@@ -247,7 +247,11 @@ class MappedFileDirectory(Generic[MappedFileT]):
         """Make the names of files and directories durable that are not; in any thread."""
         names = list(self._unsynced)
         for name in dict.fromkeys(names):
-            self.fs.sync_directory(name)
+            try:
+                self.fs.sync_directory(name)
+            except FileNotFoundError:  # the topic went meanwhile: nothing there is to last
+                if self.fs.exists(name):
+                    raise
         del self._unsynced[: len(names)]
 
     def _make_spare(self, base_offset: int) -> None:

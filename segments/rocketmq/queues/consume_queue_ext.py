@@ -277,6 +277,6 @@ class ConsumeQueueExt:
     def destroy(self) -> None:
         """Remove all files."""
         if self._queue is not None:
-            self._queue.close(is_clean=False)
+            self._queue.abandon()
             self._queue = None
         self._fs.remove_directory(self.directory)

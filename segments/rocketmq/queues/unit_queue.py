@@ -342,7 +342,7 @@ class UnitQueue(ABC):
         """Remove the queue with all its files."""
         self._buffer.clear()
         if self._queue is not None:
-            self._queue.close(is_clean=False)
+            self._queue.abandon()
             self._queue = None
         self._end = 0
         self._fs.remove_directory(self.directory)

@@ -239,3 +239,19 @@ def test_write_buffers_are_committed_by_pages_until_the_thorough_interval(
     host.clock.advance(1000)
     store.tick()
     assert log.committed_where == log.wrote_where > end
+
+
+def test_a_topic_may_go_while_its_queues_are_synced(host: SimulatedHost) -> None:
+    """A sync that runs beside a deletion passes over the directories and files that are gone."""
+    store = small_store(host)
+    put(store, 5)
+    host.clock.advance(61_000)
+    sync = store.tick_without_syncs()
+    assert sync is not None
+    assert sync.queue_tasks
+
+    assert store.delete_topics({"TopicTest"}) > 0
+    sync.run()
+    store.syncs.end(sync)
+
+    assert store.commit_log.flushed_where == store.commit_log.max_physical_offset
