@@ -255,10 +255,11 @@ class TestBroker:
         Create a topic with so many partitions or queues.
 
         `settings` are its configuration (Kafka) or its attributes (RocketMQ), with ``_`` where they
-        have ``.``: ``message_type="FIFO"``.
+        have ``.``: ``message_type="FIFO"``. Where both protocols are served they are the layout's.
         """
         given = {key.replace("_", "."): value for key, value in settings.items()}
-        if self.layout == "kafka" or "rocketmq" not in self.protocols:
+        is_of_kafka = "kafka" in self.protocols and self.layout == "kafka"
+        if is_of_kafka or "rocketmq" not in self.protocols:
             self.call(lambda: self._kafka.create_topic(name, count, given))
         else:
             config = TopicConfig(name, count, count, attributes=given)

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -153,3 +154,16 @@ def test_each_layout_imports_its_own() -> None:
             capture_output=True, text=True, timeout=120, check=True,
         )  # fmt: skip
         assert ended.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+def test_a_topic_is_made_by_whoever_is_served(layout: Literal["kafka", "rocketmq"]) -> None:
+    """Over Kafka's layout, too, RocketMQ's topics take RocketMQ's attributes if it is alone."""
+    with TestBroker(layout=layout, protocols=("rocketmq",)) as broker:
+        broker.create_topic("orders", 3, message_type="FIFO")
+        config = broker.call(lambda: broker.rocketmq.topics.get("orders"))
+        assert config is not None
+        assert config.attributes == {"message.type": "FIFO"}
+        told = ask(broker.name_server, 105, {"topic": "orders"})  # GET_ROUTEINFO_BY_TOPIC
+        (queues,) = json.loads(told.body)["queueDatas"]
+        assert (queues["readQueueNums"], queues["writeQueueNums"]) == (3, 3)
