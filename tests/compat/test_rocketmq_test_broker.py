@@ -159,7 +159,8 @@ def test_each_layout_imports_its_own() -> None:
 @pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
 def test_a_topic_is_made_by_whoever_is_served(layout: Literal["kafka", "rocketmq"]) -> None:
     """Over Kafka's layout, too, RocketMQ's topics take RocketMQ's attributes if it is alone."""
-    with TestBroker(layout=layout, protocols=("rocketmq",)) as broker:
+    alone: tuple[Literal["rocketmq"]] = ("rocketmq",)
+    with TestBroker(layout=layout, protocols=alone) as broker:
         broker.create_topic("orders", 3, message_type="FIFO")
         config = broker.call(lambda: broker.rocketmq.topics.get("orders"))
         assert config is not None
