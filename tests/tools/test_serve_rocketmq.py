@@ -263,7 +263,7 @@ class TestRefusals:
             ((*LAYOUT, "--set", "listenPort=x", "--set", "brokerName=b"), "listenPort=x"),
             ((*LAYOUT, "--set", "mappedFileSizeCommitLog=much"), "mappedFileSizeCommitLog"),
             ((*LAYOUT, "--release-version", "3.9"), "--release-version is for Kafka's layout"),
-            (("--broker-port", "0"), "--broker-port is for RocketMQ's layout"),
+            (("--broker-port", "0"), "--broker-port is for RocketMQ's clients"),
             ((*LAYOUT, "-n", "x:1"), "--port is that of a name server here"),
             ((*LAYOUT, "--set", "nonsense"), "is not KEY=VALUE"),
         ],
