@@ -134,6 +134,7 @@ class LogSegment(ABC, Generic[EntryT]):
         self._file: File | None = None
         #: the next append must :meth:`settle` first: there are remains behind the end, or a refusal
         self._is_unsettled = False
+        self._is_to_resume = False
 
     # what every layout answers its own way
 
@@ -231,13 +232,15 @@ class LogSegment(ABC, Generic[EntryT]):
             f"{self.path}: position {position}: {error.strerror or error}; nothing was appended"
         ) from error
 
-    def unsettle(self) -> None:
-        """Let :meth:`settle` be called before the next append."""
-        self._is_unsettled = True
+    def resume_later(self) -> None:
+        """Let :meth:`settle` resume the segment: now the disk refuses what that needs."""
+        self._is_unsettled = self._is_to_resume = True
 
     def settle(self) -> None:
         """
         Cut off what a failed write left behind the end, before the next append or flush.
+
+        And resume what a failed roll has sealed.
 
         To be called where appends are made: a flush may run beside them.
 
@@ -259,6 +262,12 @@ class LogSegment(ABC, Generic[EntryT]):
             self._sync()  # once the log rolls nobody syncs this file again
         except OSError as error:
             raise WriteFailedError(self.refusal) from error
+        if self._is_to_resume:
+            try:
+                self.resume()
+            except OSError as error:
+                raise WriteFailedError(f"{self.path}: cannot be resumed: {error}") from error
+            self._is_to_resume = False
         self._is_unsettled = False
         if self.refusal is not None:  # a flush in another thread may have failed meanwhile
             self._is_unsettled = True

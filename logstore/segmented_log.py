@@ -223,7 +223,7 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
             try:
                 old.resume()
             except (OSError, StorageError):  # the same bad disk: the next append tries again
-                old.unsettle()
+                old.resume_later()
             raise WriteFailedError(f"{self.family.directory}: cannot roll: {error}") from error
         self._add(new)
         if old.end_position == 0 and old.base_offset != new.base_offset:

@@ -466,17 +466,6 @@ class KafkaSegment(LogSegment[RecordBatch]):
                 f"{self.path}: the indexes could not be written: {error.strerror or error}"
             ) from error
 
-    def settle(self) -> None:
-        """Cut off what a failed write left; have the indexes back that a failed roll has sealed."""
-        if self._is_unsettled:
-            try:
-                self.resume()
-            except OSError as error:
-                raise WriteFailedError(
-                    f"{self.path}: its indexes cannot be read: {error.strerror or error}"
-                ) from error
-        super().settle()
-
     def resume(self) -> None:
         """Make a sealed segment the active one again: its indexes take entries."""
         self.offset_index.resume()
