@@ -133,6 +133,15 @@ public class Popping {
         return messages;
     }
 
+    /** Wait until so many are in their queues: a real broker acknowledges a message before it is in one. */
+    void queued(long count) throws Exception {
+        Lab.eventually("messages in their queues", () -> {
+            long found = 0;
+            for (var offset : lab.admin().examineTopicStats(topic).getOffsetTable().values()) found += offset.getMaxOffset();
+            return found >= count;
+        });
+    }
+
     static String handleOf(MessageExt message) {
         return message.getProperty("POP_CK");
     }
@@ -191,6 +200,7 @@ public class Popping {
         Popping one = new Popping(lab, 1);
         one.pop(one.header(-1, 32, 5000, 0));
         for (int number = 0; number < 6; number++) lab.send(one.topic, 0, number % 2 == 0 ? "even" : "odd", "m" + number);
+        one.queued(6);
         List<MessageExt> first = one.pop(one.header(0, 4, 5000, 0));
         List<MessageExt> second = one.pop(one.header(-1, 32, 5000, 0));
         lab.say("ack: %s", one.ack(handleOf(first.get(1))).getStatus());
@@ -214,6 +224,7 @@ public class Popping {
         Popping one = new Popping(lab, 1);
         lab.send(one.topic, 0, "T", "soon");
         lab.send(one.topic, 0, "T", "late");
+        one.queued(2);
         List<MessageExt> popped = one.pop(one.header(-1, 32, 3000, 0));
         AckResult result = one.change(handleOf(popped.get(1)), 16_000);
         lab.say("change: %s, %s", result.getStatus(), String.join(" ", stable(result.getExtraInfo())));
@@ -225,6 +236,7 @@ public class Popping {
     static void inOrder(Lab lab) throws Exception {
         Popping one = new Popping(lab, 1);
         for (int number = 0; number < 4; number++) lab.send(one.topic, 0, "T", "m" + number);
+        one.queued(4);
         List<MessageExt> first = one.pop(one.ordered(2, 0));
         one.pop(one.ordered(2, 0));
         lab.say("ack: %s", one.ack(handleOf(first.get(1))).getStatus());
