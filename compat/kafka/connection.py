@@ -129,6 +129,12 @@ class KafkaConnection:
         self.broker.disconnected(self)
 
     def _serve(self) -> None:
+        while self._serve_frames():
+            pass  # what came behind a request that failed
+        self.broker.wake_readers()
+
+    def _serve_frames(self) -> bool:
+        """Serve what can be served; tell whether a request failed, and others may wait."""
         frames = self._frames
         gate = self.client.authentication
         frame: memoryview | None = None
@@ -145,10 +151,10 @@ class KafkaConnection:
         except (LogStoreError, OSError) as error:
             assert frame is not None, "there was something to serve"
             self._tell_failure(frame, error)
-            self._serve()  # what came behind it
+            return True
         except Exception as error:  # noqa: BLE001 - logged with its traceback
             self._break_off(error)
-        self.broker.wake_readers()
+        return False
 
     def _tell_failure(self, frame: memoryview, error: Exception) -> None:
         """Answer a request during which the disk refused what its handler took for granted."""

@@ -51,10 +51,8 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     may_skip_offsets: ClassVar[bool] = True
     unread_bytes: int = 0  #: behind the end of a log that is only read: no whole batch
-    _damaged: tuple[int, bool] = (
-        -1,
-        False,
-    )  # where a walk ended, and whether only the end is missing
+    #: where a walk ended before the end of the log, and whether only the end of a batch is missing
+    _damaged: tuple[int, bool] = (-1, False)
 
     def __init__(
         self,
@@ -264,6 +262,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     def forget(self, offset: int) -> None:
         """Cut the indexes back and count index intervals anew (``LogSegment.truncateTo``)."""
+        self._damaged = (-1, False)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
@@ -308,6 +307,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     def reset_observations(self) -> None:
         """Empty the indexes before a recovery fills them."""
+        self._damaged = (-1, False)
         self.offset_index.reset()
         self.time_index.reset()
         self.transaction_index.reset()

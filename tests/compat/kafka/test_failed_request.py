@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from tests.compat.kafka.conversation import Conversation
+from tests.compat.kafka.conversation import Conversation, build, joined, message_class
 
 COORDINATOR_NOT_AVAILABLE, STORAGE_ERROR = 15, 56
 
@@ -40,5 +40,30 @@ def test_a_deletion_that_the_disk_refuses_is_told() -> None:
     answer = conversation.ask("DeleteTopics", 1, topic_names=["t"], timeout_ms=1)
     assert [one["error_code"] for one in answer["responses"]] == [STORAGE_ERROR]
     assert "t" in conversation.broker.topics
+    answer = conversation.ask("DeleteTopics", 1, topic_names=["t"], timeout_ms=1)
+    assert [one["error_code"] for one in answer["responses"]] == [0]
+
+
+def test_what_comes_behind_failures_is_served() -> None:
+    """Thousands of requests on a bad disk, sent at once, are all answered, and so is the next."""
+    conversation = Conversation()
+    conversation.create("t")
+    count = 3000
+    path = "*__consumer_offsets*"
+    conversation.host.fs.faults.fail_next("write", errno.EIO, path=path, count=None)
+    partition = {"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}
+    topics = [{"name": "t", "partitions": [partition]}]
+    fields = {
+        "group_id": "",
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "topics": topics,
+    }
+    request = build(message_class("OffsetCommitRequest"), 2, fields)
+    request.with_header(correlation_id=7, client_id="")
+    frame = bytes(request.encode(version=2, header=True, framed=True))
+    assert joined(conversation.connection.feed(frame * count)).count(b"\0\0\0\7") == count
+    assert not conversation.connection.is_closing
+    conversation.host.fs.faults.clear()
     answer = conversation.ask("DeleteTopics", 1, topic_names=["t"], timeout_ms=1)
     assert [one["error_code"] for one in answer["responses"]] == [0]

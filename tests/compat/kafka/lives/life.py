@@ -88,6 +88,11 @@ class Life:
         """What clients were told."""
         return self.world.chronicle
 
+    @property
+    def told_count(self) -> int:
+        """How many records were acknowledged in topics that are still there."""
+        return sum(len(truth.told) for truth in self.chronicle.partitions.values())
+
     def run(self, step_count: int) -> None:
         """Lead the life, and look at its end; raises AssertionError that tells the way there."""
         try:

@@ -16,4 +16,6 @@ FIRST = int(os.environ.get("LOGSTORE_FIRST_LIFE", "0"))
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 def test_a_life(seed: int) -> None:
     """What clients were told holds, after every crash and at the end."""
-    Life(seed).run(step_count=200)
+    life = Life(seed)
+    life.run(step_count=200)
+    assert life.told_count > 0, "nobody was told anything: that was no life"
