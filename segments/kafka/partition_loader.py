@@ -27,11 +27,12 @@ from logstore.segments.kafka.kafka_uuid import random_uuid, uuid_to_text
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_METADATA
 from logstore.segments.kafka.partition_metadata import PartitionMetadata
-from logstore.segments.kafka.segment_files import SegmentFiles
+from logstore.segments.kafka.segment_files import LOG, SegmentFiles, offset_file_name
 from logstore.segments.kafka.sparse_index import IndexCache
 from logstore.segments.kafka.topic import Topic, load_settings
 
 _log = logging.getLogger(__name__)
+_FIRST_LOG = offset_file_name(0, LOG)
 #: told (done, all, name of the next)
 Progress = Callable[[int, int, str], None]
 
@@ -151,6 +152,10 @@ class PartitionLoader:
         for name, places in self._by_topic().items():
             ids = self._topic_ids(places)
             gone = [place for place, topic_id in ids.items() if metadata.was_deleted(topic_id)]
+            gone += [
+                place for place in places
+                if place not in gone and self._is_unfinished(place, metadata)
+            ]  # fmt: skip
             deleted += gone
             if len(gone) == len(places):
                 continue
@@ -196,6 +201,24 @@ class PartitionLoader:
             self._places.append(self.directory.promote(future))
             taken.add(key)
         self._places.sort(key=lambda place: place.name)
+
+    def _is_unfinished(self, place: PartitionDirectory, metadata: ClusterMetadata) -> bool:
+        """
+        Tell whether a crash came before the metadata had a partition: nobody was told of it.
+
+        It has no settings, and others of its topic may be missing. One with records in it was put
+        there by somebody, and is taken in. Kafka sets either aside (``-stray``).
+        """
+        if self.was_clean or not self.directory.is_writable or not metadata.were_there:
+            return False
+        if metadata.has_partition(place.topic, place.partition):
+            return False
+        path = self.directory.path_of(place.topic, place.partition)
+        logs = [one for one in self.host.fs.list_directory(path) if one.name.endswith(LOG)]
+        if any(one.size_bytes or one.name != _FIRST_LOG for one in logs):
+            return False
+        _log.warning("%s: empty, and the metadata do not know it; it goes", place.name)
+        return True
 
     def _by_topic(self) -> dict[str, list[PartitionDirectory]]:
         by_topic: dict[str, list[PartitionDirectory]] = {}

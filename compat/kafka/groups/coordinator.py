@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -240,10 +241,11 @@ class GroupCoordinator:
             if metadata_fits(committed.metadata, size_max)
         }
         error = self.surroundings.write(
-            commit.group_id, [offset_record(*item) for item in kept.items()], commit.producer
+            commit.group_id,
+            [offset_record(*item) for item in kept.items()],
+            partial(self._take_over, commit, kept),
+            commit.producer,
         )
-        if error is ErrorCode.NONE and kept:
-            self._take_over(commit, kept)
         return {
             partition: error
             if metadata_fits(committed.metadata, size_max)
@@ -412,11 +414,13 @@ class GroupCoordinator:
         group = Group(group_id, self.surroundings)
         rival = self.others.get(group_id)
         dead = [] if rival is None else rival.tombstones()
-        if error := self.surroundings.write(group_id, [*dead, group.record({})]):
-            return None, error
-        self.others.forget(group_id)
-        self.groups[group_id] = group
-        return group, error
+
+        def adopt() -> None:
+            self.others.forget(group_id)
+            self.groups[group_id] = group
+
+        error = self.surroundings.write(group_id, [*dead, group.record({})], adopt)
+        return (None, error) if error else (group, error)
 
     def _put(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
         self._offsets.put(key, committed)
@@ -454,24 +458,25 @@ class GroupCoordinator:
         return illegal if is_transactional else ErrorCode.GROUP_ID_NOT_FOUND
 
     def _forget(self, group_id: str, keys: Sequence[OffsetCommitKey]) -> ErrorCode:
-        error = self.surroundings.write(group_id, [offset_record(key, None) for key in keys])
-        if error is ErrorCode.NONE:
-            for key in keys:
-                self._offsets.drop(key)
-        return error
+        records = [offset_record(key, None) for key in keys]
+        return self.surroundings.write(group_id, records, partial(self._drop, keys))
+
+    def _drop(self, keys: Sequence[OffsetCommitKey]) -> None:
+        for key in keys:
+            self._offsets.drop(key)
 
     def _remove(self, group: Group | OtherGroup, keys: Sequence[OffsetCommitKey]) -> ErrorCode:
         records = [offset_record(key, None) for key in keys]
-        error = self.surroundings.write(group.group_id, [*records, *group.tombstones()])
-        if error is ErrorCode.NONE:
-            for key in keys:
-                self._offsets.drop(key)
+
+        def let_go() -> None:
+            self._drop(keys)
             if isinstance(group, Group):
                 del self.groups[group.group_id]
                 group.rebalance.die(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             else:
                 self.others.forget(group.group_id)
-        return error
+
+        return self.surroundings.write(group.group_id, [*records, *group.tombstones()], let_go)
 
     def _expire_later(self) -> None:
         interval_ms = self.surroundings.config.offsets_retention_check_interval_ms

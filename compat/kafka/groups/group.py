@@ -238,4 +238,4 @@ class Group:
 
     def store(self, assignments: Mapping[str, bytes]) -> ErrorCode:
         """Write the group to the log, these assignments by member id; return what went wrong."""
-        return self.surroundings.write(self.group_id, [self.record(assignments)])
+        return self.surroundings.write(self.group_id, [self.record(assignments)], lambda: None)

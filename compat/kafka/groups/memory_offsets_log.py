@@ -22,12 +22,14 @@ class MemoryOffsetsLog:
     """
     Keeps entries in a list; `is_full` makes every further append fail as a full disk does.
 
+    `is_failing` lets appends pass, and their flushes fail.
     Hand the same log to a new coordinator to see what survives a restart.
     """
 
     def __init__(self) -> None:
         self.entries: list[ReplayedRecord | TransactionEnd] = []
         self.is_full = False
+        self.is_failing = False
 
     @property
     def records(self) -> list[GroupRecord]:
@@ -53,6 +55,11 @@ class MemoryOffsetsLog:
         self.entries += [
             ReplayedRecord(key, value, producer_id=producer_id) for key, value in records
         ]
+
+    def flush(self) -> None:
+        """Keep the promise; raise :class:`WriteFailedError` while the disk fails."""
+        if self.is_failing:
+            raise WriteFailedError("no flush")
 
     def append_marker(self, partition: int, marker: Marker) -> None:
         """Keep a marker; raise :class:`WriteFailedError` while the log is full."""

@@ -108,7 +108,7 @@ class OffsetsLog(Protocol):
         producer: TransactionalProducer | None = None,
     ) -> None:
         """
-        Write all records to the partition of the group, or none; a returned call is a kept promise.
+        Write all records to the partition of the group, or none; :meth:`flush` comes next.
 
         Raises:
             StorageError: nothing was written.
@@ -117,8 +117,18 @@ class OffsetsLog(Protocol):
         """
         ...
 
+    def flush(self) -> None:
+        """
+        Keep the promise of what was appended, as far as it is to be on disk before an answer.
+
+        Raises:
+            StorageError: it is in the log, and a loss of power may take it.
+
+        """
+        ...
+
     def append_marker(self, partition: int, marker: Marker) -> None:
-        """Write the end of a transaction to a partition; raises as :meth:`append` does."""
+        """Write and flush the end of a transaction; raises as :meth:`append` and `flush` do."""
         ...
 
     def partition_of(self, group_id: str) -> int:

@@ -63,18 +63,34 @@ class Surroundings:
         self,
         group_id: str,
         records: list[GroupRecord],
+        then: Callable[[], None],
         producer: TransactionalProducer | None = None,
     ) -> ErrorCode:
         """
         Write all records or none; return NONE, or what the client whose request it was is told.
 
+        `then` lets them hold. That is done once they are in the log, whatever becomes of the flush:
+        the next coordinator will find them there, and must find what this one goes on with.
+
         Behind a disk that refuses, another coordinator might do better: NOT_COORDINATOR makes the
         client look for it. A record that is refused for itself would be refused everywhere. A
         `producer` may have been shut out (47), or have no transaction here (48).
         """
+        if not records:
+            then()
+            return ErrorCode.NONE
+        log = self.log
+        error = self._attempt(group_id, records, lambda: log.append(group_id, records, producer))
+        if error is ErrorCode.NONE:
+            then()
+            error = self._attempt(group_id, records, log.flush)
+        return error
+
+    def _attempt(
+        self, group_id: str, records: list[GroupRecord], step: Callable[[], None]
+    ) -> ErrorCode:
         try:
-            if records:
-                self.log.append(group_id, records, producer)
+            step()
         except (InvalidProducerEpochError, InvalidTransactionStateError) as error:
             return code_of(error)
         except LogStoreError as error:

@@ -12,8 +12,11 @@ from logstore.compat.kafka.groups.offsets_log import (
     TransactionalProducer,
     TransactionEnd,
 )
-from logstore.compat.kafka.groups.partitioning import partition_of
 from logstore.compat.kafka.topics.creation import internal_topic
+from logstore.compat.kafka.topics.internal_partitions import (
+    internal_partition,
+    internal_partition_of,
+)
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from logstore.compat.kafka.transactions.marking import append_marker
 from logstore.segments.kafka.control_record import decode_marker
@@ -41,7 +44,7 @@ class GroupsTopic:
 
     def partition_of(self, group_id: str) -> int:
         """Return the number of the group's partition."""
-        return partition_of(group_id, len(self._partitions()))
+        return internal_partition_of(self._partitions(), group_id)
 
     def append(
         self,
@@ -60,11 +63,14 @@ class GroupsTopic:
             producer_epoch=-1 if producer is None else producer.epoch,
             is_transactional=producer is not None,
         )
-        partition = self._partitions()[self.partition_of(group_id)]
+        partition = internal_partition(self._broker, GROUPS_TOPIC, group_id)
         if producer is None:
             partition.append_produced(memoryview(data), now_ms)
         else:
             partition.append_coordinated(memoryview(data), now_ms, producer.guard)
+
+    def flush(self) -> None:
+        """Flush what was appended, if the topic's settings want that at once."""
         self._broker.flusher.flush_due_here()
 
     def append_marker(self, partition: int, marker: Marker) -> None:

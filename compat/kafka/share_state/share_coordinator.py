@@ -279,12 +279,14 @@ class ShareCoordinator:
     ) -> Outcome:
         try:
             position = self._log.append(key, _record(key, content))
+            # what is in the log holds, whatever becomes of the flush
+            self._apply(StateChange(key, content), position)
+            self._log.flush()
         except (LogStoreError, OSError) as error:
             _log.warning("group %s: share state not written: %s", key.group_id, error)
             is_disk = isinstance(error, (StorageError, OSError))
             code = ErrorCode.NOT_COORDINATOR if is_disk else ErrorCode.UNKNOWN_SERVER_ERROR
             return Outcome(code, f"Unable to write share group state: {error}")
-        self._apply(StateChange(key, content), position)
         return _DONE
 
     def _apply(self, change: StateChange, position: StatePosition) -> None:

@@ -28,10 +28,20 @@ class StateLog(Protocol):
 
     def append(self, key: SharePartitionKey, record: StateRecord) -> StatePosition:
         """
-        Write a record to the partition of `key`; a returned call is a kept promise.
+        Write a record to the partition of `key`; :meth:`flush` comes next.
 
         Raises:
             LogStoreError, OSError: nothing was written.
+
+        """
+        ...
+
+    def flush(self) -> None:
+        """
+        Keep the promise of what was appended, as far as it is to be on disk before an answer.
+
+        Raises:
+            LogStoreError, OSError: it is in the log, and a loss of power may take it.
 
         """
         ...

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.groups.partitioning import partition_of
 from logstore.compat.kafka.share_state.lost_records import forget_lost_records
 from logstore.compat.kafka.share_state.records import StateRecord
 from logstore.compat.kafka.share_state.share_coordinator import (
@@ -14,7 +13,7 @@ from logstore.compat.kafka.share_state.share_coordinator import (
     ShareCoordinatorConfig,
 )
 from logstore.compat.kafka.share_state.state_log import ReplayedState, StatePosition
-from logstore.compat.kafka.topics.creation import internal_topic
+from logstore.compat.kafka.topics.internal_partitions import internal_partition
 from logstore.compat.kafka.topics.names import SHARE_GROUPS_TOPIC
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
@@ -42,12 +41,14 @@ class ShareStateTopic:
         """Write one record as a batch of its own."""
         broker = self._broker
         now_ms = broker.host.clock.wall_ms()
-        partitions = internal_topic(broker, SHARE_GROUPS_TOPIC).partitions
-        index = partition_of(coordinator_key(key), len(partitions))
+        partition = internal_partition(broker, SHARE_GROUPS_TOPIC, coordinator_key(key))
         data = encode_batch([Record(offset=0, timestamp_ms=now_ms, key=record[0], value=record[1])])
-        offset = partitions[index].append_coordinated(memoryview(data), now_ms)
-        broker.flusher.flush_due_here()
-        return StatePosition(index, offset)
+        offset = partition.append_coordinated(memoryview(data), now_ms)
+        return StatePosition(partition.index, offset)
+
+    def flush(self) -> None:
+        """Flush what was appended, if the topic's settings want that at once."""
+        self._broker.flusher.flush_due_here()
 
     def replay(self) -> Iterator[ReplayedState]:
         """Yield every record of every partition in order."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.groups.partitioning import partition_of
-from logstore.compat.kafka.topics.creation import internal_topic
+from logstore.compat.kafka.topics.internal_partitions import internal_partition
 from logstore.compat.kafka.topics.names import TRANSACTIONS_TOPIC
 from logstore.compat.kafka.transactions.transactions_log import TransactionRecord
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
@@ -27,8 +26,7 @@ class TransactionsTopic:
         self._broker = broker
 
     def _partition(self, transactional_id: str) -> KafkaPartition:
-        topic = internal_topic(self._broker, TRANSACTIONS_TOPIC)
-        return topic.partitions[partition_of(transactional_id, len(topic.partitions))]
+        return internal_partition(self._broker, TRANSACTIONS_TOPIC, transactional_id)
 
     def append(self, transactional_id: str, record: TransactionRecord) -> None:
         """Write one record as a batch of its own."""

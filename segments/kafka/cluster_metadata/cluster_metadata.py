@@ -119,6 +119,16 @@ class ClusterMetadata:
         """Tell whether a topic was deleted, so that what is left of it may go."""
         return topic_id in self.image.removed_ids
 
+    @property
+    def were_there(self) -> bool:
+        """Tell whether the directory had metadata when it was opened."""
+        return self.log.was_there
+
+    def has_partition(self, name: str, number: int) -> bool:
+        """Tell whether a partition was ever spoken of, here or anywhere, and is not gone."""
+        topic = self.image.topics.get(name)
+        return topic is not None and number in topic.partitions
+
     def settings_of(self, name: str) -> dict[str, str]:
         """Return a topic's own settings, without those that a newer Kafka may know."""
         found = self.image.configs_of(ResourceType.TOPIC, name)

@@ -103,7 +103,9 @@ class MetadataLog:
         self._epoch: int | None = None
         #: what the log has to start with, where it says nothing yet
         self._bootstrap: list[tuple[AnyRecord, int]] = []
-        if self._is_there():
+        #: whether there was one, or at least what it is to start with
+        self.was_there = self._is_there()
+        if self.was_there:
             self._read()
         if METADATA_VERSION not in self.image.features:
             self._load_bootstrap(release, min_insync_replicas)
@@ -177,6 +179,7 @@ class MetadataLog:
     def _load_bootstrap(self, release: MetadataVersion, min_insync_replicas: str) -> None:
         fs, path = self.host.fs, f"{self.path}/{BOOTSTRAP}"
         if fs.exists(path):
+            self.was_there = True
             entries = list(read_snapshot(fs, path))
             self._bootstrap = [(entry.record, entry.version) for entry in entries]
         else:

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.topics.creation import internal_topic
+from logstore.compat.kafka.topics.internal_partitions import internal_partition
+from logstore.errors import StorageError
 from tests.compat.kafka.conversation import Conversation
+from tests.compat.kafka.peer import a_broker
 
 NO_ID = uuid.UUID(int=0)
 
@@ -249,3 +253,16 @@ def test_a_topic_that_is_to_grow_twice_is_refused_once() -> None:
     results = grow(conversation, {"name": "a", "count": 2}, {"name": "a", "count": 3})
     assert codes(results) == [42]
     assert list(conversation.broker.topics["a"].partitions) == [0]
+
+
+def test_a_directory_of_a_larger_cluster_may_lack_a_partition_of_an_internal_topic() -> None:
+    """A key lives where the whole topic has it; what is not here is told by name."""
+    broker = a_broker(offsets_topic_num_partitions=3)
+    internal_topic(broker, "__consumer_offsets")
+    partitions = broker.topics["__consumer_offsets"].partitions
+    by_index = {internal_partition(broker, "__consumer_offsets", key).index: key for key in "abc"}
+    assert sorted(by_index) == [0, 1, 2]
+    del partitions[1]
+    assert internal_partition(broker, "__consumer_offsets", by_index[2]).index == 2
+    with pytest.raises(StorageError, match="/data: __consumer_offsets-1 is not there"):
+        internal_partition(broker, "__consumer_offsets", by_index[1])

@@ -7,8 +7,11 @@ import errno
 import pytest
 
 from logstore.errors import LogStoreError
+from logstore.host import write_file
 from logstore.partition import Record
 from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.record import Record as StoredRecord
+from logstore.segments.kafka.record import encode_batch
 from logstore.segments.kafka.store import KafkaStore
 from logstore.testing import LOSE_UNSYNCED, SimulatedHost
 from logstore.testing.disk_faults import FaultKind
@@ -98,3 +101,45 @@ def test_a_partition_made_anew_owes_nothing_to_the_one_that_went() -> None:
     store.abandon()
     again = KafkaStore(host, "/data").topics_by_name["t"].partitions[0]
     assert [record.value for record in again.read_records(0, 9)] == [b"a"]
+
+
+def unfinished(*names: str, content: bytes = b"") -> SimulatedHost:
+    """Return a disk with one topic, and directories of which a crash left the metadata nothing."""
+    host = SimulatedHost()
+    store = KafkaStore(host, "/data")
+    with_records(store, [b"1"])
+    for name in names:
+        host.fs.make_directory(f"/data/{name}")
+        write_file(host.fs, f"/data/{name}/00000000000000000000.log", content)
+    store.abandon()
+    return host
+
+
+def test_a_topic_that_was_not_finished_is_none() -> None:
+    """A crash amid a creation leaves some of its partitions, which would be a topic with holes."""
+    host = unfinished("u-1", "u-2", "t-2")
+    store = KafkaStore(host, "/data")
+    assert {name: list(parts) for name, parts in store.topics().items()} == {"t": [0]}
+    assert len(store.create_topic("u", 4).partitions) == 4
+    store.add_partitions(store.topics_by_name["t"], 3)
+    store.close()
+    store = KafkaStore(host, "/data")
+    counts = {name: len(parts) for name, parts in store.topics().items()}
+    assert counts == {"t": 3, "u": 4}
+
+
+def test_records_that_nobody_knows_of_are_kept() -> None:
+    """A directory with records in it was put there, whatever the metadata say."""
+    data = encode_batch([StoredRecord(offset=0, timestamp_ms=1, key=None, value=b"mine")])
+    store = KafkaStore(unfinished("u-1", content=bytes(data)), "/data")
+    (found,) = store.topics_by_name["u"].partitions.values()
+    assert [record.value for record in found.read_records(0, 9)] == [b"mine"]
+
+
+def test_an_empty_partition_is_kept_where_the_last_stop_was_clean() -> None:
+    """No crash has left it, so somebody has put it there."""
+    host = unfinished("u-0")
+    KafkaStore(host, "/data").close()
+    host.fs.make_directory("/data/u-0")
+    write_file(host.fs, "/data/u-0/00000000000000000000.log", b"")
+    assert list(KafkaStore(host, "/data").topics()["u"]) == [0]

@@ -190,7 +190,8 @@ class ClassicMembers:
         `changes` are those that have put one of them in the place of a static member.
 
         Raises:
-            RefusedRequestError: nothing was written, and nothing has changed.
+            RefusedRequestError: nothing was written, and nothing has changed; or the disk did not
+                flush what was, and the group is classic all the same.
 
         """
         group_id = group.group_id
@@ -199,17 +200,20 @@ class ClassicMembers:
         dead = records.no_group(group_id, list(in_log), list(group.regexes))
         shares = {one.member_id: one.assignment for one in classic.roster}
         written = [*map(encoded, [*changes, *dead]), classic.record(shares)]
-        error = self._surroundings.write(group_id, written)
+
+        def take_over() -> None:
+            for member_id in (*left, *group.members):
+                self._timers.stop_all(group_id, member_id)
+            del self._consumers.groups[group_id]
+            self._classic[group_id] = classic
+            _LOG.info("group %s: classic from now on, in generation %d", group_id, group.epoch)
+            classic.rebalance.start_sessions()
+            if reason is not None:
+                classic.rebalance.start(reason)
+
+        error = self._surroundings.write(group_id, written, take_over)
         if error is not ErrorCode.NONE:
             raise RefusedRequestError(error)
-        for member_id in (*left, *group.members):
-            self._timers.stop_all(group_id, member_id)
-        del self._consumers.groups[group_id]
-        self._classic[group_id] = classic
-        _LOG.info("group %s: classic from now on, in generation %d", group_id, group.epoch)
-        classic.rebalance.start_sessions()
-        if reason is not None:
-            classic.rebalance.start(reason)
 
     # what must happen in time
 

@@ -1,7 +1,8 @@
 """
 The groups of one kind of a coordinator, as far as it is the same for every kind.
 
-What a request changes is on disk before it holds; a request that the disk refuses changes nothing.
+What a request changes is in the log before it holds; a request that the log refuses changes
+nothing. What is in the log holds, also if the disk did not flush it, of which its client is told.
 
 Source: ``GroupMetadataManager``.
 """
@@ -98,10 +99,13 @@ class ModernGroups(ABC, Generic[GroupT, MemberT]):
     def start_timers(self) -> None:
         """Expect a sign of life of every member from now on; called once after loading."""
         for group in self.groups.values():
-            for member in group.members.values():
-                self.expect_life(group.group_id, member.member_id)
-                if member.is_giving_back:
-                    self._expect_revocation(group.group_id, member)
+            self._expect_lives(group)
+
+    def _expect_lives(self, group: GroupT) -> None:
+        for member in group.members.values():
+            self.expect_life(group.group_id, member.member_id)
+            if member.is_giving_back:
+                self._expect_revocation(group.group_id, member)
 
     def close(self) -> None:
         """Give all groups up."""
@@ -211,7 +215,8 @@ class ModernGroups(ABC, Generic[GroupT, MemberT]):
         Write records and let them hold; a group that is new takes a classic one's place.
 
         Raises:
-            RefusedRequestError: nothing was written, and nothing has changed.
+            RefusedRequestError: nothing was written, and nothing has changed; or the disk did not
+                flush what was, and it holds all the same.
 
         """
         if not changes:
@@ -219,12 +224,20 @@ class ModernGroups(ABC, Generic[GroupT, MemberT]):
         group_id = group.group_id
         classic = self._classic.get(group_id)
         before = [] if classic is None else classic.tombstones()
-        error = self._surroundings.write(group_id, [*before, *map(encoded, changes)])
+        is_held = False
+
+        def take_over() -> None:
+            nonlocal is_held
+            if classic is not None:
+                del self._classic[group_id]
+                classic.rebalance.die(ErrorCode.REBALANCE_IN_PROGRESS)
+            self.groups[group_id] = group
+            for record in changes:
+                group.apply(record)
+            is_held = True
+
+        error = self._surroundings.write(group_id, [*before, *map(encoded, changes)], take_over)
         if error is not ErrorCode.NONE:
+            if is_held:  # who is refused does not come to what it would do next
+                self._expect_lives(group)
             raise RefusedRequestError(error)
-        if classic is not None:
-            del self._classic[group_id]
-            classic.rebalance.die(ErrorCode.REBALANCE_IN_PROGRESS)
-        self.groups[group_id] = group
-        for record in changes:
-            group.apply(record)

@@ -126,10 +126,11 @@ class ShareGroups(ModernGroups[ShareGroup, ShareMember]):
             self.states.delete_all(group)
         except RefusedRequestError as refused:
             return refused.code
-        error = self._surroundings.write(group_id, group.tombstones())
-        if error is ErrorCode.NONE:
+
+        def let_go() -> None:
             del self.groups[group_id]
-        return error
+
+        return self._surroundings.write(group_id, group.tombstones(), let_go)
 
     # what the steps are made of
 

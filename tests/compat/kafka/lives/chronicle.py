@@ -196,6 +196,11 @@ class Chronicle:
             assert there in (set(), kept), f"half of a transaction is seen: {there} of {kept}"
             transaction.outcome = Outcome.COMMITTED if there else Outcome.ABORTED
 
+    def is_aborted(self, value: bytes) -> bool:
+        """Tell whether a record is of a transaction that did not come to be."""
+        transaction = self.transactions.get(value)
+        return transaction is not None and transaction.outcome is not Outcome.COMMITTED
+
     def _is_kept(self, place: Place, value: bytes) -> bool:
         """Tell whether nobody may have taken a record away."""
         truth = self.partitions.get(place)

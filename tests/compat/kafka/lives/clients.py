@@ -61,6 +61,10 @@ class Client(Protocol):
         """Another broker of the same life runs from now on."""
         ...
 
+    def forget(self, topic: str) -> None:
+        """A topic is gone; one of that name may come again."""
+        ...
+
 
 @attrs.define
 class PlainProducer:
@@ -70,6 +74,9 @@ class PlainProducer:
 
     def reconnect(self) -> None:
         """Nothing lasts from one batch to the next."""
+
+    def forget(self, topic: str) -> None:
+        """Whom it writes to is drawn anew each time."""
 
     def act(self) -> None:
         """Send one batch."""
@@ -289,6 +296,9 @@ class Committer:
 
     def reconnect(self) -> None:
         """Nothing lasts from one commit to the next."""
+
+    def forget(self, topic: str) -> None:
+        """Whom it writes to is drawn anew each time."""
 
     def act(self) -> None:
         """Commit one offset."""

@@ -20,6 +20,7 @@ from logstore.tools.inspection.verification.directory_check import DirectoryChec
 from logstore.tools.inspection.verification.finding import Finding
 from tests.compat.kafka.conversation import DIRECTORY
 from tests.compat.kafka.lives.chronicle import Chronicle, Place
+from tests.compat.kafka.lives.classic_member import ClassicMember, Plans
 from tests.compat.kafka.lives.clients import (
     Client,
     Committer,
@@ -29,12 +30,15 @@ from tests.compat.kafka.lives.clients import (
     World,
     committed_offset,
 )
+from tests.compat.kafka.lives.group_member import GroupMember
 from tests.compat.kafka.lives.reader import EARLIEST, LATEST, Reader
+from tests.compat.kafka.lives.share_member import LOCK_MS, SHARE_GROUP, ShareMember, ShareTruth
 from tests.compat.kafka.peer import Peer, a_broker
 
 SETTINGS: dict[str, object] = {
     "offsets_topic_num_partitions": 2,
     "transaction_state_log_num_partitions": 2,
+    "share_coordinator_state_topic_num_partitions": 2,
     "log_index_size_max_bytes": 4096,
     "log_index_interval_bytes": 256,
     "log_cleaner_dedupe_buffer_size": 1 << 20,
@@ -75,8 +79,24 @@ class Life:
             PlainProducer(self.world), PlainProducer(self.world), self.idempotent,
             self.idempotent, *self.transactional, *self.transactional, Committer(self.world),
         ]  # fmt: skip
+        self.shares = ShareTruth()
+        self.sharers = [ShareMember(self.world, self.shares, name) for name in "AB"]
+        self.members = [GroupMember(self.world, name) for name in "CDE"]
+        self._enter_groups()
         self._topic_count = 0
         self._faulty_steps = 0
+
+    def _enter_groups(self) -> None:
+        for sharer in self.sharers:
+            sharer.others = [one for one in self.sharers if one is not sharer]
+        for member in self.members:
+            member.others = [one for one in self.members if one is not member]
+        plans = Plans()
+        classics = [ClassicMember(self.world, plans) for _ in range(3)]
+        self.clients += [*self.sharers, *self.members, *classics]
+        isolation = self.dice.choice(("read_committed", "read_uncommitted"))
+        settings = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
+        self.broker.store.metadata.change_resource(32, SHARE_GROUP, settings)
 
     @property
     def broker(self) -> Broker:
@@ -158,8 +178,7 @@ class Life:
         name = self.dice.choice(topics)
         self.chronicle.drop_topic(name)
         self.chronicle.uncertain_topics.add(name)
-        self.idempotent.forget(name)
-        for client in self.transactional:
+        for client in self.clients:
             client.forget(name)
         fields = {"topic_names": [name], "timeout_ms": 1000}
         (told,) = Peer(self.broker).ask("DeleteTopics", 5, fields).message["responses"]
@@ -184,6 +203,10 @@ class Life:
     def _pass_time(self) -> None:
         self.host.clock.advance(self.dice.choice((1, 100, 5_000, 20_000, 70_000, 400_000)))
 
+    def _wait_a_moment(self) -> None:
+        self.host.clock.advance(1_100)
+        self.broker.timers.run()
+
     def _break_disk(self) -> None:
         kinds: list[FaultKind] = ["write", "write", "write", "sync", "open", "rename"]
         kind = self.dice.choice(kinds)
@@ -197,8 +220,6 @@ class Life:
 
     def _mend(self) -> None:
         """Get a good disk, and a broker that starts on it: a failed sync is final for the old."""
-        if not (self._faulty_steps or self.host.fs.faults.planned):
-            return
         self.events.append("mended, crash")
         self._faulty_steps = 0
         self.host.fs.faults.clear()
@@ -252,8 +273,8 @@ class Life:
     # the truth
 
     def _audit(self) -> None:
-        """Read everything, and hold it against the chronicle."""
-        if self.host.fs.faults.planned:
+        """Read everything, and hold it against the chronicle; on a bad disk some of it is late."""
+        if self.host.fs.faults.planned or self._faulty_steps:
             return
         chronicle = self.chronicle
         reader = Reader(self.broker, self.dice)
@@ -293,6 +314,7 @@ class Life:
             visible += [one.value or b"" for one in reader.read(*place, is_committed=True)]
         self.chronicle.settle(visible)
         self._audit()
+        self._drain_shares()
         self.broker.close()
         self.host.fs.process_death()
         try:
@@ -301,6 +323,27 @@ class Life:
             raise AssertionError(f"verify: {error}") from error
         damage = [one for one in found if one.is_damage and not _is_excused(one)]
         assert not damage, f"verify: {damage}"
+
+    def _drain_shares(self) -> None:
+        """Every record comes to the end of its deliveries."""
+        reader = Reader(self.broker, self.dice)
+        for member in self.sharers:
+            member.leave()
+        self.host.clock.advance(LOCK_MS)
+        self.broker.timers.run()
+        self.sharers[0].drain(self._wait_a_moment)
+        for place in self.chronicle.places():
+            truth = self.chronicle.partitions[place]
+            if truth.may_shrink:
+                continue
+            partition = self.broker.topics[place[0]].topic_id, place[1]
+            begin = max(truth.start, reader.offset_at(*place, EARLIEST))
+            left = [
+                (offset, value) for offset, value in truth.told.items()
+                if offset >= begin and not self.shares.is_over(partition, value)
+                and not self.chronicle.is_aborted(value)
+            ]  # fmt: skip
+            assert not left, f"{place}: {left} never came to a member of a share group"
 
 
 def _is_excused(finding: Finding) -> bool:

@@ -42,6 +42,7 @@ class MemoryStateLog:
     stored: list[StateRecord] = attrs.field(factory=list[StateRecord])
     start: int = 0
     is_broken: bool = False
+    is_failing: bool = False
 
     def append(self, key: SharePartitionKey, record: StateRecord) -> StatePosition:
         """Keep a record."""
@@ -50,6 +51,11 @@ class MemoryStateLog:
             raise WriteFailedError("log", "the disk is broken")
         self.stored.append(record)
         return StatePosition(0, len(self.stored) - 1)
+
+    def flush(self) -> None:
+        """Keep the promise."""
+        if self.is_failing:
+            raise WriteFailedError("log", "no flush")
 
     def replay(self) -> Iterator[ReplayedState]:
         """Yield what is kept."""
@@ -274,6 +280,19 @@ def test_what_the_disk_refuses_does_not_hold() -> None:
     assert stage.coordinator.read(KEY, 5).error_code is ErrorCode.NOT_COORDINATOR
     stage.log.is_broken = False
     assert stage.coordinator.read(KEY, 0).state_batches == ()
+
+
+def test_what_is_written_and_not_flushed_holds() -> None:
+    """The asker is refused; the next coordinator will find the change, and so does this one."""
+    stage = Stage()
+    stage.begin()
+    stage.log.is_failing = True
+    assert stage.write(FIRST) is ErrorCode.NOT_COORDINATOR
+    stage.log.is_failing = False
+    before = stage.coordinator.read(KEY, 0)
+    assert before.state_batches == (FIRST,)
+    stage.coordinator = stage.opened()
+    assert stage.coordinator.read(KEY, 0) == before
 
 
 def test_an_update_without_its_snapshot_counts_alone() -> None:

@@ -191,6 +191,34 @@ def test_a_disk_that_refuses_changes_nothing() -> None:
     assert consumer.beat().member_epoch == 2
 
 
+def test_what_was_written_and_not_flushed_holds() -> None:
+    """
+    Whose request it was is refused, and the next coordinator finds its records: so must this one.
+
+    Otherwise two members would have the same partition, one of them by either coordinator.
+    """
+    stage = ConsumerRehearsal({"t": 2})
+    stage.log.is_failing = True
+    assert stage.consumer("B", "t").answer.error_code is ErrorCode.NOT_COORDINATOR
+    stage.log.is_failing = False
+    consumer = stage.consumer("A", "t")
+    assert consumer.has("t") == set(), "B has both"
+    before = stage.content
+    assert [one.member_id for one in before["members"]] == ["B", "A"]
+    stage.restart()
+    assert stage.content == before
+
+
+def test_a_member_that_was_refused_is_expected_to_live() -> None:
+    """It is in the log, so it is in the group; and it is out of both if it does not come again."""
+    stage = ConsumerRehearsal({"t": 2})
+    stage.log.is_failing = True
+    stage.consumer("A", "t")
+    stage.log.is_failing = False
+    stage.wait(SESSION_MS + 1)
+    assert stage.consumer_group.is_empty
+
+
 def test_a_lapse_that_cannot_be_written_comes_later() -> None:
     """A member whose time is up while the disk refuses is out once it does not."""
     stage = ConsumerRehearsal({"t": 2})
