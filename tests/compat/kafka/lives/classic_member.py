@@ -44,6 +44,8 @@ class ClassicMember:
     _peer: Peer | None = None
     #: what it waits for an answer to
     _asked: str = ""
+    #: when it asked, and when it last asked something that was answered well
+    _asked_ms: int = 0
     _told_ms: int = 0
     #: it may be out of the group without having been late
     _is_unsure: bool = True
@@ -183,7 +185,7 @@ class ClassicMember:
     def _send(self, api: str, version: int, fields: dict[str, Any]) -> None:
         if self._peer is None:
             self._peer = Peer(self.world.broker)
-        self._asked = api
+        self._asked, self._asked_ms = api, self.world.now_ms()
         self._peer.send(api, version, fields)
         self._look()
 
@@ -198,7 +200,7 @@ class ClassicMember:
             taken[asked](answer.message)
 
     def _is_told(self) -> None:
-        self._told_ms, self._is_unsure = self.world.now_ms(), False
+        self._told_ms, self._is_unsure = self._asked_ms, False
 
     def _check_out(self, code: int) -> None:
         """A member that is alive is not thrown out; that others join it may be told."""
