@@ -34,7 +34,10 @@ class Found:
     log_start_offset: int = -1
     extent: Extent | None = None
     diverging: tuple[int, int] | None = None
+    #: null where it was read, or was to be read, without regard to transactions
     aborted: list[tuple[int, int]] | None = None
+    #: 0 for what was read; what the cluster does not know comes behind, ids first
+    rank: int = 0
 
     @property
     def is_news(self) -> bool:
@@ -53,7 +56,6 @@ class Query(Protocol):
 
     version: int
     correlation_id: int
-    is_read_committed: bool
     session: FetchSession | None
 
     @property
@@ -134,11 +136,10 @@ def _encode_partition(query: Query, result: Found, head: list[bytes], chunks: li
 
 
 def _aborted(query: Query, result: Found) -> bytes:
-    """Return the aborted transactions: null for read_uncommitted."""
-    version = query.version
-    if not query.is_read_committed:
+    """Return the aborted transactions: null for read_uncommitted, and where reading failed."""
+    version, aborted = query.version, result.aborted
+    if aborted is None:
         return b"\x00" if version >= 12 else _NULL_ABORTED_V4
-    aborted = result.aborted or []
     tags = b"\x00" if version >= 12 else b""
     entries = [struct.pack(">qq", *entry) + tags for entry in aborted]
     return _count(len(aborted), version) + b"".join(entries)

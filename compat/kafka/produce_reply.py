@@ -87,10 +87,12 @@ class ProduceReply:
         tail = b"" if self.version < 8 else _NO_ERRORS_V8
         return _RESULT.pack(index, 0, base_offset, time_ms, log_start) + tail
 
-    def fail(self, index: int, code: int, error: BaseException | None = None) -> None:
+    def fail(
+        self, index: int, code: int, error: BaseException | None = None, log_start: int = -1
+    ) -> None:
         """Add the result of a batch that was refused."""
         self.worst = self.worst or code
-        self._pieces.append(self._failure(index, code, error))
+        self._pieces.append(self._failure(index, code, error, log_start))
 
     def retract(self, partition: KafkaPartition, code: int, error: BaseException) -> None:
         """Turn its successes into errors: what was appended may not be durable."""
@@ -104,10 +106,12 @@ class ProduceReply:
         body = b"".join([*self._pieces, end])
         return framed(correlation_id, body, has_tags=self._is_flexible)
 
-    def _failure(self, index: int, code: int, error: BaseException | None) -> bytes:
+    def _failure(
+        self, index: int, code: int, error: BaseException | None, log_start: int = -1
+    ) -> bytes:
         if self.version < 5:
             return _RESULT_V3.pack(index, code, -1, -1)
-        result = _RESULT.pack(index, code, -1, -1, -1)
+        result = _RESULT.pack(index, code, -1, -1, log_start)
         if self.version < 8:
             return result
         end = b"\x00" if self._is_flexible else b""

@@ -22,6 +22,10 @@ class RecordError(NamedTuple):
     message: str
 
 
+class NotOneBatchError(InvalidRecordError):
+    """What stands in place of a batch is none of magic 2, or more than one."""
+
+
 class InvalidTimestampError(InvalidRecordError):
     """A timestamp lies outside of what the topic accepts, or has the wrong type."""
 

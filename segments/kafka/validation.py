@@ -18,6 +18,7 @@ from logstore.segments.kafka.append_errors import (
     InvalidRecordError,
     InvalidTimestampError,
     MessageTooLargeError,
+    NotOneBatchError,
     RecordError,
     UnsupportedCompressionError,
 )
@@ -132,13 +133,13 @@ def _only_batch(data: memoryview) -> memoryview:
     """Return the one whole batch of magic 2 at the start of `data`, or say what is wrong."""
     batch_bytes = _whole_batch_bytes(data)
     if batch_bytes is None:
-        raise InvalidRecordError(f"there is no whole record batch in {len(data)} bytes")
+        raise NotOneBatchError(f"there is no whole record batch in {len(data)} bytes")
     if data[16] != MAGIC:
-        raise InvalidRecordError(f"magic {data[16]}: only record batches of magic 2 are taken")
+        raise NotOneBatchError(f"magic {data[16]}: only record batches of magic 2 are taken")
     if batch_bytes < HEADER_BYTES:
         raise CorruptMessageError(f"a batch of {batch_bytes} bytes has no room for its header")
     if _whole_batch_bytes(data[batch_bytes:]) is not None:
-        raise InvalidRecordError("a request holds exactly one record batch per partition")
+        raise NotOneBatchError("a request holds exactly one record batch per partition")
     return data[:batch_bytes]
 
 
@@ -279,7 +280,9 @@ def _timestamp_errors(
     latest_ms = now_ms + config.message_timestamp_after_max_ms
     bad = [
         RecordError(
-            index, f"timestamp {record.timestamp_ms} is not in [{earliest_ms}, {latest_ms}]"
+            index,
+            f"Timestamp {record.timestamp_ms} of message with offset {record.offset} is out of "
+            f"range. The timestamp should be within [{earliest_ms}, {latest_ms}]",
         )
         for index, record in enumerate(records)
         if record.timestamp_ms != NO_TIMESTAMP

@@ -33,6 +33,7 @@ from logstore.compat.kafka.unknown_offsets import told_base_offset
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER
+from logstore.segments.kafka.append_errors import InvalidRecordError, NotOneBatchError
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record_batch import (
     CODEC_MASK,
@@ -58,6 +59,13 @@ _log = logging.getLogger(__name__)
 _TopicBatches = tuple[bytes, list[PartitionBatch]]
 _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
+#: why a batch is refused without a look at what its log says
+_OF_THE_BATCH = (
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
 _ZSTD_SINCE = 7
 _IDS_SINCE = 13
 _MAGIC_POSITION = 16
@@ -166,7 +174,19 @@ def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], 
         attributes |= of_topic
         reader.tags()
     reader.tags()
+    if len(topics) != 1 or len(topics[0][1]) != 1:
+        topics = _each_once(topics)
     return transactional_id, acks, topics, prefix, attributes
+
+
+def _each_once(topics: list[_TopicBatches]) -> list[_TopicBatches]:
+    """Return topics with something to append; of a partition named twice the last is meant."""
+    found: dict[bytes, dict[int, PartitionBatch]] = {}
+    for key, batches in topics:
+        by_index = found.setdefault(key, {}) if batches else {}
+        for batch in batches:
+            by_index[batch[0]] = batch
+    return [(key, list(by_index.values())) for key, by_index in found.items()]
 
 
 def _existing(
@@ -247,7 +267,10 @@ def _refuse(
     code = code_of(error)
     if code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR):
         _log.error("%s-%s: %s", partition.topic, index, error)
-    reply.fail(index, code, error)
+    has_been_validated = code not in _OF_THE_BATCH and not isinstance(error, NotOneBatchError)
+    log_start = partition.start_offset if has_been_validated else -1
+    has_message = isinstance(error, InvalidRecordError) and error.record_errors
+    reply.fail(index, code, error if has_message else None, log_start)
 
 
 def _is_transactional(records: memoryview) -> bool:

@@ -52,7 +52,7 @@ class Query:
     max_wait_ms: int
     bytes_min: int
     bytes_max: int
-    is_read_committed: bool
+    isolation: int
     session_id: int
     session_epoch: int
     wanted: list[FetchPartition]
@@ -60,6 +60,11 @@ class Query:
     session: FetchSession | None = None
     #: topics, as the request names them, that the client may read; None where it may read all
     may_read: Callable[[bytes], bool] | None = None
+
+    @property
+    def is_read_committed(self) -> bool:
+        """Tell whether transactions that are open or aborted are left out."""
+        return self.isolation == _READ_COMMITTED
 
     @property
     def is_incremental(self) -> bool:
@@ -89,10 +94,23 @@ def answer(
     wanted = query.wanted
     if query.session is not None:
         wanted = list(query.session.partitions.values())
+    elif len(wanted) > 1:  # of a partition named twice the last is meant
+        wanted = list({one.key: one for one in wanted}.values())
     found, is_final = _look(broker, query, wanted)
+    if not 0 <= query.isolation <= _READ_COMMITTED and any(one.rank == 0 for one in found):
+        return _failed(query)
     if is_final or query.max_wait_ms <= 0 or not wanted:
         return encode(query, found)
     return _wait(broker, query, wanted, encode)
+
+
+def _failed(query: Query) -> list[Chunk]:
+    """Answer a request that asks for an isolation which there is not, after it has its session."""
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    if query.session_epoch == _INITIAL_EPOCH:
+        query.session = None  # it is there, and is not told
+    by_name = query.wanted if query.version < 13 else ()
+    return encode_found(query, [Found(one, code, aborted=[]) for one in by_name], code)
 
 
 def parse(request: RawRequest) -> Query:
@@ -102,7 +120,7 @@ def parse(request: RawRequest) -> Query:
     if version <= 14:
         reader.i32()
     max_wait_ms, bytes_min, bytes_max = reader.i32(), reader.i32(), reader.i32()
-    is_read_committed = reader.i8() == _READ_COMMITTED
+    isolation = reader.i8()
     session_id, session_epoch = (reader.i32(), reader.i32()) if version >= 7 else (0, -1)
     wanted: list[FetchPartition] = []
     for _ in range(reader.count()):
@@ -118,7 +136,7 @@ def parse(request: RawRequest) -> Query:
             forgotten += [(topic, reader.i32()) for _ in range(reader.count())]
             reader.tags()
     return Query(
-        version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, is_read_committed,
+        version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, isolation,
         session_id, session_epoch, wanted, forgotten,
     )  # fmt: skip
 
@@ -143,7 +161,7 @@ def _enter_session(broker: Broker, query: Query) -> int:
     uses_ids = query.version >= 13
     if query.session_epoch in (_INITIAL_EPOCH, _FINAL_EPOCH):
         sessions.close(query.session_id)
-        if query.session_epoch != _FINAL_EPOCH and query.wanted:
+        if query.session_epoch != _FINAL_EPOCH:
             query.session = sessions.open(query.wanted, uses_ids=uses_ids)
         return 0
     session = sessions.continued(
@@ -162,24 +180,31 @@ def _enter_session(broker: Broker, query: Query) -> int:
 def _look(broker: Broker, query: Query, wanted: list[FetchPartition]) -> tuple[list[Found], bool]:
     """Read every partition within the limits; tell whether the answer need not wait."""
     budget = min(query.bytes_max, broker.config.fetch_max_bytes)
-    total_bytes, has_error = 0, False
+    left, total_bytes, has_error = budget, 0, False
     found: list[Found] = []
     read = _read if query.may_read is None else _read_if_allowed
     for partition in wanted:
-        result = read(broker, query, partition, budget - total_bytes, total_bytes == 0)
+        result = read(broker, query, partition, left, total_bytes == 0)
         found.append(result)
         if result.extent is not None:
             total_bytes += result.extent.size_bytes
+        left = max(0, budget - total_bytes)
         has_error = has_error or result.error != 0 or result.diverging is not None
+    if has_error:  # what the cluster does not know comes behind what was read
+        found.sort(key=_rank_of)
     is_final = has_error or total_bytes >= max(min(query.bytes_min, budget), 0)
     return found, is_final
+
+
+def _rank_of(result: Found) -> int:
+    return result.rank
 
 
 def _read_if_allowed(
     broker: Broker, query: Query, wanted: FetchPartition, budget: int, is_first: bool
 ) -> Found:
     if query.may_read is not None and not query.may_read(wanted.key[0]):
-        return Found(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return Found(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED, aborted=[], rank=2)
     return _read(broker, query, wanted, budget, is_first)
 
 
@@ -189,11 +214,9 @@ def _read(
     topic, index = wanted.key
     partitions = (broker.by_id if query.version >= 13 else broker.by_name).get(topic)
     if partitions is None or index not in partitions:
-        unknown_id = query.version >= 13 and partitions is None
-        return Found(
-            wanted,
-            ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        )
+        if query.version >= 13 and partitions is None:
+            return Found(wanted, ErrorCode.UNKNOWN_TOPIC_ID, aborted=[], rank=1)
+        return Found(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted=[], rank=2)
     partition = partitions[index]
     epoch = wanted.leader_epoch
     if epoch >= 0 and epoch != partition.leader_epoch:
@@ -206,13 +229,28 @@ def _read(
     if wanted.last_fetched_epoch >= 0:
         end_of_epoch = partition.leader_epochs.end_offset_for(wanted.last_fetched_epoch, end)
         if end_of_epoch[0] < 0 or wanted.fetch_offset < partition.start_offset:
-            return _out_of_range(partition, wanted)
+            return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         if end_of_epoch[0] < wanted.last_fetched_epoch or end_of_epoch[1] < wanted.fetch_offset:
             found.diverging = end_of_epoch  # the fetcher's log leaves ours there (KIP-595)
             return found
+    return _read_records(partition, query, found, budget, is_first=is_first)
+
+
+def _read_records(
+    partition: KafkaPartition, query: Query, found: Found, budget: int, *, is_first: bool
+) -> Found:
+    """Put what may be read of a partition into what was found."""
+    wanted = found.wanted
+    if query.is_read_committed:
+        found.aborted = []
     if budget <= 0 and not is_first:
         return found
-    size_bytes_max = max(0, min(budget, wanted.size_bytes_max))
+    size_bytes_max = min(budget, wanted.size_bytes_max)
+    if size_bytes_max < 0:
+        limit = found.last_stable_offset if query.is_read_committed else found.high_watermark
+        if partition.start_offset <= wanted.fetch_offset < limit:
+            return Found(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+        size_bytes_max = 0
     try:
         if query.is_read_committed:
             committed = partition.read_committed(
@@ -225,14 +263,10 @@ def _read(
                 wanted.fetch_offset, size_bytes_max, is_first_whole=is_first
             )
     except OffsetOutOfRangeError:
-        return _out_of_range(partition, wanted)
+        return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     except (LogStoreError, OSError) as error:
         return Found(wanted, code_of(error))
     return found
-
-
-def _out_of_range(partition: KafkaPartition, wanted: FetchPartition) -> Found:
-    return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, partition.start_offset)
 
 
 def _wait(

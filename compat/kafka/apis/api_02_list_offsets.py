@@ -85,12 +85,16 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     is_consumer = reader.i32() == _CONSUMER
     is_read_committed = version >= _ISOLATION_SINCE and reader.i8() == _READ_COMMITTED
     topics = [_read_topic(reader, version) for _ in range(reader.count())]
+    by_topic: dict[str, list[_Asked]] = {}
+    for topic, wanted in topics:
+        if wanted:
+            by_topic.setdefault(topic, []).extend(wanted)
     counts = Counter((topic, asked.index) for topic, wanted in topics for asked in wanted)
     writer = Writer(is_flexible=request.is_flexible)
     if version >= _THROTTLE_SINCE:
         writer.i32(0)
-    writer.count(len(topics))
-    for topic, wanted in topics:
+    writer.count(len(by_topic))
+    for topic, wanted in by_topic.items():
         answers: dict[int, tuple[ErrorCode, _Found]] = {}
         for asked in wanted:
             answer = ErrorCode.INVALID_REQUEST, _NOWHERE

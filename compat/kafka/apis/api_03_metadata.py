@@ -47,6 +47,9 @@ _TOPIC_IDS_FROM = 10
 _TOPICS_BY_ID_FROM = 12
 _NO_ID = bytes(16)
 _NO_NAME: bytes = b""
+_NO_CONTROLLER = -1
+#: what may be done with a topic is not told where it has no name to ask about
+_WITHOUT_OPERATIONS = (ErrorCode.UNKNOWN_TOPIC_ID,)
 _PARTITION = struct.Struct(">hii")  # error, index, leader
 _PARTITION_V7 = struct.Struct(">hiii")  # and the leader's epoch
 
@@ -80,32 +83,38 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Answer where topics are."""
     version = request.version
     question = _read(request)
+    answered: list[_Answered] = []
+    error = _flaw_of(question, version)
     if question.topics is None:
         answered = [_found(topic) for topic in broker.topics.values()]
-    elif _TOPIC_IDS_FROM <= version < _TOPICS_BY_ID_FROM and _has_ids(question.topics):
+    elif error is not ErrorCode.NONE:
         answered = [
-            _Answered(ErrorCode.INVALID_REQUEST, wanted.topic_id, wanted.name or _NO_NAME)
-            for wanted in question.topics
+            _Answered(error, wanted.topic_id, wanted.name or _NO_NAME) for wanted in question.topics
         ]
     else:
         answered = _look_up(broker, question, question.topics)
     writer = Writer(is_flexible=request.is_flexible)
     if version >= 3:
         writer.i32(0)
-    _write_cluster(writer, broker, client.listener, version)
+    if error is ErrorCode.NONE:
+        _write_cluster(writer, broker, client.listener, version)
+    else:
+        _write_no_cluster(writer, version)
     writer.count(len(answered))
     operations = bit_field(TOPIC_OPERATIONS) if question.wants_topic_operations else NOT_ASKED
     replicas = _replicas(broker.node_id, version)
     for found in answered:
         _write_topic(writer, found, version, broker.node_id, replicas)
         if version >= 8:
-            writer.i32(operations)
+            is_told = found.error not in _WITHOUT_OPERATIONS and error is ErrorCode.NONE
+            writer.i32(operations if is_told else NOT_ASKED)
         writer.tags()
     if 8 <= version <= 10:
         wants_operations = question.wants_cluster_operations
-        writer.i32(bit_field(CLUSTER_OPERATIONS) if wants_operations else NOT_ASKED)
+        is_told = wants_operations and error is ErrorCode.NONE
+        writer.i32(bit_field(CLUSTER_OPERATIONS) if is_told else NOT_ASKED)
     if version >= 13:
-        writer.i16(ErrorCode.NONE)
+        writer.i16(error)
     writer.tags()
     return [writer.frame(request.correlation_id)]
 
@@ -131,19 +140,33 @@ def _read(request: RawRequest) -> _Question:
     )
 
 
-def _has_ids(topics: list[_Wanted]) -> bool:
-    """Tell whether a request of v10 or v11 uses what only later ones may: ids, or no name."""
-    return any(wanted.name is None or wanted.topic_id != _NO_ID for wanted in topics)
+def _flaw_of(question: _Question, version: int) -> ErrorCode:
+    """Return why a question is refused as a whole: v10 and v11 have fields of later ones."""
+    topics = question.topics or ()
+    if version < _TOPIC_IDS_FROM or not topics:
+        return ErrorCode.NONE
+    has_ids = any(wanted.topic_id != _NO_ID for wanted in topics)
+    has_nameless = any(wanted.name is None for wanted in topics)
+    if version < _TOPICS_BY_ID_FROM:
+        return ErrorCode.INVALID_REQUEST if has_ids or has_nameless else ErrorCode.NONE
+    # Neither a name nor an id: Kafka stumbles, and says so of the whole request.
+    return ErrorCode.UNKNOWN_SERVER_ERROR if has_nameless and not has_ids else ErrorCode.NONE
 
 
 def _look_up(broker: Broker, question: _Question, topics: list[_Wanted]) -> list[_Answered]:
-    """Return what is known of each wanted topic, once; by id if there is any id."""
+    """
+    Return what is known of each wanted topic, once; by id if there is any id.
+
+    Ids that are unknown come first, names that are unknown last.
+    """
     ids = dict.fromkeys(wanted.topic_id for wanted in topics if wanted.topic_id != _NO_ID)
     if ids:
-        return [_by_id(broker, topic_id) for topic_id in ids]
+        found = [_by_id(broker, topic_id) for topic_id in ids]
+        return sorted(found, key=lambda one: one.topic is not None)
     may_create = question.may_create and broker.config.auto_create_topics_enable
-    names = dict.fromkeys(wanted.name for wanted in topics)
-    return [_by_name(broker, name, may_create=may_create) for name in names]
+    names = dict.fromkeys(wanted.name or _NO_NAME for wanted in topics)
+    found = [_by_name(broker, name, may_create=may_create) for name in names]
+    return sorted(found, key=lambda one: one.topic is None)
 
 
 def _found(topic: Topic) -> _Answered:
@@ -157,9 +180,7 @@ def _by_id(broker: Broker, topic_id: bytes) -> _Answered:
     return _found(topic)
 
 
-def _by_name(broker: Broker, raw_name: bytes | None, *, may_create: bool) -> _Answered:
-    if raw_name is None:
-        return _Answered(ErrorCode.INVALID_REQUEST, _NO_ID, _NO_NAME)
+def _by_name(broker: Broker, raw_name: bytes, *, may_create: bool) -> _Answered:
     name = raw_name.decode(errors="replace")
     topic = broker.topics.get(name)
     if topic is not None:
@@ -188,6 +209,15 @@ def _write_cluster(writer: Writer, broker: Broker, listener: Listener, version: 
         writer.string(broker.cluster_id.encode() if broker.cluster_id else None)
     if version >= 1:
         writer.i32(broker.node_id)
+
+
+def _write_no_cluster(writer: Writer, version: int) -> None:
+    """Write what stands there in the answer to a question that failed."""
+    writer.count(0)
+    if version >= 2:
+        writer.string(None)
+    if version >= 1:
+        writer.i32(_NO_CONTROLLER)
 
 
 def _replicas(node_id: int, version: int) -> bytes:

@@ -51,10 +51,11 @@ def handle(broker: Broker, client: Client, request: OffsetCommitRequest) -> Offs
 
 
 def _topic(
-    broker: Broker, request: OffsetCommitRequest, name: str, topic_id: uuid.UUID
+    broker: Broker, request: OffsetCommitRequest, name: str, topic_id: uuid.UUID | None
 ) -> Topic | None:
     if request.API_VERSION >= _FIRST_WITH_TOPIC_IDS:
-        return broker.topic_by_id(topic_id)
+        # The library reads an id of zeros, which no topic has, as None.
+        return None if topic_id is None else broker.topic_by_id(topic_id)
     return broker.topics.get(name)
 
 

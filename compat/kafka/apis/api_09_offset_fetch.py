@@ -32,6 +32,8 @@ _FIRST_WITH_STABLE = 7
 _FIRST_WITH_GROUPS = 8
 _FIRST_WITH_EPOCHS = 9
 _FIRST_WITH_TOPIC_IDS = 10
+#: the library reads an id of zeros, which no topic has, as None
+_NO_ID = uuid.UUID(int=0)
 
 
 @attrs.frozen
@@ -95,7 +97,11 @@ def _answer_groups(broker: Broker, request: OffsetFetchRequest) -> OffsetFetchRe
         topics: list[_Asked] | None = None
         if group.topics is not None:
             topics = [
-                _Asked(asked.name, asked.topic_id if by_id else None, asked.partition_indexes)
+                _Asked(
+                    asked.name,
+                    (asked.topic_id or _NO_ID) if by_id else None,
+                    asked.partition_indexes,
+                )
                 for asked in group.topics
             ]
         is_stable = request.require_stable

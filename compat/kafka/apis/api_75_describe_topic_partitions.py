@@ -56,13 +56,16 @@ def handle(
     del client
     names = {topic.name for topic in request.topics}
     start = _Place()
-    is_bad = False
+    error = ErrorCode.NONE
     if request.cursor is not None:
         start = _Place(request.cursor.topic_name, request.cursor.partition_index)
-        is_bad = start.index < 0 or bool(names and start.topic not in names)
-    if is_bad:
-        code = ErrorCode.INVALID_REQUEST
-        page = _Page([{"name": name, "error_code": code} for name in sorted(names)], None)
+        if start.index < 0 or (names and start.topic not in names):
+            error = ErrorCode.INVALID_REQUEST
+    elif "" in names:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka takes it for the topic of a cursor
+    if error is not ErrorCode.NONE:
+        asked = [{"name": topic.name, "error_code": error} for topic in request.topics]
+        page = _Page(asked, None)
     else:
         wanted = sorted(name for name in names or broker.topics if name >= start.topic)
         count_max = min(

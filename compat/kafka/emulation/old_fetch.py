@@ -74,7 +74,7 @@ def _parsed(request: RawRequest) -> Query:
         max_wait_ms=max_wait_ms,
         bytes_min=bytes_min,
         bytes_max=bytes_max,
-        is_read_committed=False,
+        isolation=0,
         session_id=0,
         session_epoch=-1,
         wanted=wanted,

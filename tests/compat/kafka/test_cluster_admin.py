@@ -427,6 +427,15 @@ def test_a_cursor_must_point_into_the_question(cursor: dict[str, Any]) -> None:
     assert [topic["error_code"] for topic in answer["topics"]] == [42]
 
 
+def test_without_a_cursor_a_topic_without_a_name_fails_all() -> None:
+    """It is taken for the topic of the cursor that is not there; the order is the request's."""
+    conversation = Conversation()
+    asked = [{"name": name} for name in ("b", "", "a")]
+    answer = conversation.ask("DescribeTopicPartitions", 0, topics=asked)
+    found = [(topic["name"], topic["error_code"]) for topic in answer["topics"]]
+    assert found == [("b", -1), ("", -1), ("a", -1)]
+
+
 # access rules and quotas
 
 RULE = {

@@ -27,7 +27,6 @@ class Question:
 
     version: int
     correlation_id: int = 77
-    is_read_committed: bool = False
     session: FetchSession | None = None
     is_incremental: bool = False
 
@@ -79,11 +78,10 @@ found_things = st.lists(
 @given(
     version=st.sampled_from(VERSIONS),
     things=found_things,
-    is_read_committed=st.booleans(),
     error=st.sampled_from([0, 70, 71, 106]),
 )
 def test_the_library_reads_what_was_found(
-    version: int, things: list[dict[str, Any]], is_read_committed: bool, error: int
+    version: int, things: list[dict[str, Any]], error: int
 ) -> None:
     """In every version every field arrives, and the library would have written the same bytes."""
     found: list[Found] = []
@@ -92,7 +90,7 @@ def test_the_library_reads_what_was_found(
         (topic, index), run = values.pop("place"), values.pop("run")
         wanted = FetchPartition(key_of(topic, index, version), 0, 1)
         found.append(Found(wanted, extent=None if run is None else extent(*run), **values))
-    question = Question(version, is_read_committed=is_read_committed)
+    question = Question(version)
     answer = read(version, encode(question, found, error))
 
     assert answer["throttle_time_ms"] == 0
@@ -122,11 +120,11 @@ def check_result(result: dict[str, Any], one: Found, question: Question) -> None
     assert ("preferred_read_replica" in result) == (version >= 11)
     records = b"" if one.extent is None else one.extent.read()
     assert bytes(result["records"] or b"") == records
-    if question.is_read_committed:
-        expected = [{"producer_id": p, "first_offset": o} for p, o in one.aborted or []]
-        assert result["aborted_transactions"] == expected
+    aborted = result["aborted_transactions"]
+    if one.aborted is None:
+        assert aborted is None
     else:
-        assert result["aborted_transactions"] is None
+        assert aborted == [{"producer_id": p, "first_offset": o} for p, o in one.aborted]
     diverging = result.get("diverging_epoch")
     if version < 12 or one.diverging is None:
         assert diverging is None

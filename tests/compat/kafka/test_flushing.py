@@ -188,7 +188,7 @@ def test_after_a_failed_sync_the_partition_takes_nothing_any_more() -> None:
     for _ in range(2):
         answer = peer.produce([("t", [(0, GOOD), (1, GOOD)])])
         assert [p["error_code"] for p in answer.by_topic[0]] == [STORAGE_ERROR, 0]
-        assert "open the log anew" in answer.by_topic[0][0]["error_message"]
+        assert answer.by_topic[0][0]["error_message"] is None  # the broker's own log tells why
     assert [bytes(b.data) for b in stage.log().batches()] == [stamped(GOOD, 0)]
 
     broker = stage.after_power_loss()

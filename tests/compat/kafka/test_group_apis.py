@@ -567,3 +567,26 @@ def test_the_brokers_settings_are_obeyed() -> None:
     answer = commit(conversation, 8, offsets(0, committed_metadata="long"), group_id="simple")
     code = answer["topics"][0]["partitions"][0]["error_code"]
     assert code == ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+def test_an_id_of_zeros_is_that_of_no_topic() -> None:
+    """Commits to it are refused with 100, and so are questions about it."""
+    conversation = Conversation()
+    nothing = uuid.UUID(int=0)
+    committed = conversation.ask(
+        "OffsetCommit",
+        10,
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[
+            {
+                "topic_id": nothing,
+                "partitions": [{"partition_index": 0, "committed_offset": 1}],
+            }
+        ],
+    )
+    asked = {"group_id": "g", "topics": [{"topic_id": nothing, "partition_indexes": [0]}]}
+    fetched = conversation.ask("OffsetFetch", 10, groups=[asked])
+    for (topic,) in (committed["topics"], fetched["groups"][0]["topics"]):
+        assert [one["error_code"] for one in topic["partitions"]] == [100]

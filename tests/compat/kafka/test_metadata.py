@@ -179,7 +179,7 @@ def test_topics_by_id_since_v12() -> None:
         )
         found = [(topic["error_code"], topic["name"], topic["topic_id"])
                  for topic in answer["topics"]]  # fmt: skip
-        assert found == [(0, "orders", topic_id), (100, None, stranger)]
+        assert found == [(100, None, stranger), (0, "orders", topic_id)]
 
 
 def test_ids_before_v12_are_invalid() -> None:
@@ -191,6 +191,28 @@ def test_ids_before_v12_are_invalid() -> None:
             "Metadata", version, topics=[{"topic_id": topic_id, "name": "orders"}]
         )
         assert [topic["error_code"] for topic in answer["topics"]] == [42]
+        assert (answer["brokers"], answer["cluster_id"], answer["controller_id"]) == ([], None, -1)
+
+
+def test_neither_name_nor_id_fails_the_whole_question() -> None:
+    """Since version 12 a topic may have no name, but then it must have an id."""
+    conversation = Conversation()
+    conversation.create("orders")
+    asked = [*named("orders"), {"topic_id": None, "name": None}]
+    answer = conversation.ask("Metadata", 13, topics=asked)
+    assert [(one["error_code"], one["name"]) for one in answer["topics"]] == [
+        (-1, "orders"),
+        (-1, ""),
+    ]
+    assert (answer["error_code"], answer["brokers"]) == (-1, [])
+
+
+def test_what_is_there_comes_before_what_is_not() -> None:
+    """Names that are unknown are answered last."""
+    conversation = Conversation({"auto.create.topics.enable": "false"})
+    conversation.create("a")
+    answer = conversation.ask("Metadata", 13, topics=named("x", "a", "y"))
+    assert [one["name"] for one in answer["topics"]] == ["a", "x", "y"]
 
 
 def test_a_topic_named_twice_is_answered_once() -> None:

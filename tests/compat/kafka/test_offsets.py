@@ -274,3 +274,28 @@ def test_some_topics_keep_their_records() -> None:
     assert delete_below(conversation, 0, topic="__consumer_offsets") == (17, -1)
     assert delete_below(conversation, 0, topic="no such") == (3, -1)
     assert delete_below(conversation, 0, index=1) == (3, -1)
+
+
+def test_a_topic_named_twice_is_answered_once_and_one_without_partitions_not() -> None:
+    """Its partitions are answered together, as they were asked for."""
+    conversation = Conversation()
+    filled(conversation, 0)
+    wanted = [{"partition_index": 0, "timestamp": LATEST}]
+    other = [{"partition_index": 7, "timestamp": LATEST}]
+    answer = conversation.ask(
+        "ListOffsets",
+        11,
+        replica_id=-1,
+        isolation_level=0,
+        topics=[
+            {"name": "a", "partitions": wanted},
+            {"name": "b", "partitions": []},
+            {"name": "a", "partitions": other},
+        ],
+        timeout_ms=0,
+    )
+    found = [
+        (topic["name"], [one["partition_index"] for one in topic["partitions"]])
+        for topic in answer["topics"]
+    ]
+    assert found == [("a", [0, 7])]

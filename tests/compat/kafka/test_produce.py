@@ -159,13 +159,21 @@ def test_a_request_that_is_cut_short_leaves_nothing_behind(version: int) -> None
     assert [log_of(broker, index=index).end_offset for index in (0, 1)] == [0, 0]
 
 
-def test_one_partition_may_be_named_twice() -> None:
-    """Two entries for one partition are two appends, one after the other."""
+def test_of_a_partition_named_twice_the_last_batch_is_meant() -> None:
+    """It is appended and answered, the others are not."""
     broker = a_broker()
     broker.create_topic("t", 1)
     answer = Peer(broker).produce([("t", [(0, batch(b"a", b"b"))]), ("t", [(0, batch(b"c"))])])
 
-    assert [topic[0]["base_offset"] for topic in answer.by_topic] == [0, 2]
+    assert [[one["base_offset"] for one in topic] for topic in answer.by_topic] == [[0]]
+    assert broker.topics["t"].partitions[0].end_offset == 1
+
+
+def test_a_topic_of_which_nothing_is_sent_is_not_answered() -> None:
+    """Only partitions are answered, so a topic without any is not there."""
+    broker = a_broker()
+    broker.create_topic("t", 1)
+    assert Peer(broker).produce([("t", [])]).message["responses"] == []
 
 
 @pytest.mark.parametrize("version", [3, 9, 13])

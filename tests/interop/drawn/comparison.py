@@ -1,0 +1,183 @@
+"""Two answers are the same if they differ by nothing but what each broker makes up for itself."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, NamedTuple
+
+from tests.interop.drawn.batches import plain_batches
+from tests.interop.drawn.orders import ORDERED_UP_TO
+from tests.interop.drawn.schemas import ZERO_UUID, Field, Schema
+
+#: Of the machine and of the moment: where a broker is, and when something was.
+IGNORED = frozenset(("Host", "Port", "BrokerEpoch", "TotalBytes", "UsableBytes", "LogDir"))
+TIMES = frozenset(
+    ("LogAppendTimeMs", "TransactionStartTimeMs", "LastTimestamp", "LastFetchTimestamp",
+     "LastCaughtUpTimestamp")
+)  # fmt: skip
+#: Why something was refused is told in words of our own in these answers, as SKIPPED.md says.
+SENTENCES = frozenset(("ErrorMessage", "BatchIndexErrorMessage"))
+OWN_WORDS = frozenset(
+    ("CreateTopicsResponse", "CreatePartitionsResponse", "DeleteTopicsResponse",
+     "DescribeProducersResponse", "ProduceResponse")
+)  # fmt: skip
+#: Numbers and names that each broker makes up; which stands for which is learnt as they come.
+MADE = frozenset(("ProducerId", "MemberId", "SessionId", "Leader", "ClusterId"))
+#: What a real broker keeps in tables of hashes, by what makes one of them another.
+#: What tells items of a list apart, so that another order is told as that and no more.
+KEYS = frozenset(("Name", "TopicName", "TopicId", "Topic", "GroupId", "PartitionIndex"))
+
+
+class Pair(NamedTuple):
+    """What ours calls one thing and what the real one calls it."""
+
+    ours: Any
+    real: Any
+
+
+def of_side(value: Any, side: int) -> Any:
+    """Return a question as it is put to one of them: 0 is ours, 1 the real one."""
+    if isinstance(value, Pair):
+        return value[side]
+    if callable(value):
+        return value(side)
+    if isinstance(value, dict):
+        return {name: of_side(one, side) for name, one in value.items()}
+    if isinstance(value, list):
+        return [of_side(one, side) for one in value]
+    return value
+
+
+class Comparison:
+    """Knows which made-up names stand for each other, and compares answers by that."""
+
+    def __init__(self, shuffled: dict[tuple[str, str], tuple[str, ...]]) -> None:
+        self._theirs: dict[Any, Any] = {}
+        self._ours: dict[Any, Any] = {}
+        self._shuffled = shuffled
+
+    def differences(self, schema: Schema, ours: Any, real: Any) -> list[str]:
+        """Return what is different, a line each."""
+        if isinstance(ours, str) or isinstance(real, str):
+            return [] if ours == real else [f"{_short(ours)} instead of {_short(real)}"]
+        return self._structs(schema.fields, ours, real, schema.name)
+
+    def _structs(self, fields: tuple[Field, ...], ours: Any, real: Any, path: str) -> list[str]:
+        if ours is None or real is None:
+            return [] if ours == real else [f"{path}: {ours!r} instead of {real!r}"]
+        found = []
+        for field in fields:
+            if field.name in ours or field.name in real:
+                mine, other = ours.get(field.name), real.get(field.name)
+                found += self._field(field, mine, other, f"{path}.{field.name}")
+        return found
+
+    def _field(self, field: Field, ours: Any, real: Any, path: str) -> list[str]:
+        found: list[str] = []
+        if not field.is_array or ours is None or real is None:
+            return self._one(field, ours, real, path)
+        if len(ours) != len(real):
+            return [f"{path}: {len(ours)} instead of {len(real)}: {ours!r} instead of {real!r}"]
+        name = (path.partition(".")[0], field.name)
+        key = self._shuffled.get(name)
+        if key is not None and len(real) > ORDERED_UP_TO.get(name, 0):
+            ours, real = self._sorted(ours, key, 0), self._sorted(real, key, 1)
+        elif field.is_struct and (names := [one.name for one in field.fields if one.name in KEYS]):
+            mine = [[self.translated(str(one.get(name))) for name in names] for one in ours]
+            others = [[str(one.get(name)) for name in names] for one in real]
+            if mine != others and sorted(mine) == sorted(others):
+                by_key = tuple(names)
+                found = [f"{path}: in another order"]
+                ours, real = self._sorted(ours, by_key, 0), self._sorted(real, by_key, 1)
+        for number, (mine, other) in enumerate(zip(ours, real, strict=True)):
+            found += self._one(field, mine, other, f"{path}[{number}]")
+        return found
+
+    def _sorted(self, items: list[Any], key: tuple[str, ...], side: int) -> list[Any]:
+        """Return items by what they are called; what is made up counts as the real one calls it."""
+        known = self._theirs if side == 0 else {}
+
+        def order(item: Any) -> str:
+            parts = [item.get(name) for name in key] if key else [item]
+            return repr([known.get(part, part) if _is_name(part) else part for part in parts])
+
+        return sorted(items, key=order)
+
+    def _one(self, field: Field, ours: Any, real: Any, path: str) -> list[str]:
+        if field.is_struct:
+            return self._structs(field.fields, ours, real, path)
+        if field.name in IGNORED:
+            return []
+        if path.startswith("CreateTopicsResponse") and field.name == "TopicId":
+            return []  # one that is only validated has none of ours; Metadata tells of the others
+        if field.name in SENTENCES and path.partition(".")[0] in OWN_WORDS:
+            return []
+        if field.name in TIMES and ours is not None and real is not None:
+            ours, real = ours >= 0, real >= 0  # set or not
+        if field.type == "records":
+            return self._records(ours, real, path)
+        if ours == real:
+            return []
+        if field.type == "uuid" or field.name in MADE:
+            return self._made(ours, real, path)
+        if isinstance(ours, str) and isinstance(real, str):
+            ours = self.translated(ours)
+            if ours == real:
+                return []
+        return [f"{path}: {ours!r} instead of {real!r}"]
+
+    def _made(self, ours: Any, real: Any, path: str) -> list[str]:
+        known = self._theirs.get(ours), self._ours.get(real)
+        if known == (real, ours):
+            return []
+        if known != (None, None) or not (_is_made(ours) and _is_made(real)):
+            return [f"{path}: {ours!r} (known as {known[0]!r}) instead of {real!r} ({known[1]!r})"]
+        self._theirs[ours], self._ours[real] = real, ours
+        return []
+
+    def translated(self, text: str) -> str:
+        """Return a text of ours with the real broker's names in it."""
+        for mine, other in self._theirs.items():
+            if isinstance(mine, str) and mine in text:
+                text = text.replace(mine, other)
+            elif isinstance(mine, bytes):
+                text = text.replace(uuid_text(mine), uuid_text(other))
+        return text
+
+    def _records(self, ours: bytes | None, real: bytes | None, path: str) -> list[str]:
+        mine, others = plain_batches(ours or b""), plain_batches(real or b"")
+        if len(mine) != len(others):
+            return [f"{path}: {len(mine)} batches instead of {len(others)}: {mine} / {others}"]
+        found = []
+        for number, (one, other) in enumerate(zip(mine, others, strict=True)):
+            for name in one | other:
+                left, right = one.get(name), other.get(name)
+                if left == right:
+                    continue
+                where = f"{path}[{number}].{name}"
+                if name == "producer_id":
+                    found += self._made(left, right, where)
+                else:
+                    found.append(f"{where}: {left!r} instead of {right!r}")
+        return found
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, bytes, int))
+
+
+def _is_made(value: Any) -> bool:
+    """Tell whether a value may be made up, and is not the one for "none"."""
+    if isinstance(value, int):
+        return value >= 0
+    return bool(value) and value != ZERO_UUID
+
+
+def uuid_text(value: bytes) -> str:
+    """Return an id as Kafka writes it."""
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")
+
+
+def _short(answer: Any) -> str:
+    text = repr(answer)
+    return text if len(text) < 400 else f"{text[:400]}..."

@@ -1,0 +1,83 @@
+"""One connection to one broker: questions go out by name, answers come back as dicts."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from typing import Any
+
+from tests.interop.drawn.codec import decode, encode
+from tests.interop.drawn.schemas import apis
+
+CLIENT_ID = b"drawn"
+#: What stands in place of an answer.
+CLOSED, SILENT = "closed", "silent"
+API_VERSIONS = "ApiVersions"
+
+
+class Line:
+    """A connection on which one question is open at a time."""
+
+    def __init__(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self._address = (host, int(port))
+        self._socket = socket.create_connection(self._address, 10)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+        self._correlation_id = 0
+        self._asked = ("", 0)
+
+    def send(self, api: str, version: int, body: dict[str, Any] | bytes) -> None:
+        """Send a question, or the bytes that are said to be one."""
+        found = apis()[api]
+        self._correlation_id += 1
+        self._asked = (api, version)
+        header = struct.pack(">hhih", found.key, version, self._correlation_id, len(CLIENT_ID))
+        header += CLIENT_ID + (b"\0" if found.request.is_flexible(version) else b"")
+        data = body if isinstance(body, bytes) else encode(found.request, version, body)
+        try:
+            self._socket.sendall(struct.pack(">i", len(header) + len(data)) + header + data)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    def receive(self, seconds: float) -> dict[str, Any] | str:
+        """Return the answer, CLOSED if the broker hung up, or SILENT if there is none in time."""
+        deadline = time.monotonic() + seconds
+        while not self._is_whole():
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([self._socket], [], [], left)[0]:
+                return SILENT
+            try:
+                piece = self._socket.recv(1 << 20)
+            except ConnectionResetError:
+                piece = b""
+            if not piece:
+                return CLOSED
+            self._received += piece
+        (size,) = struct.unpack_from(">i", self._received)
+        frame, self._received = self._received[4 : 4 + size], self._received[4 + size :]
+        return self._decoded(frame)
+
+    def _is_whole(self) -> bool:
+        if len(self._received) < 4:
+            return False
+        (size,) = struct.unpack_from(">i", self._received)
+        return len(self._received) >= 4 + int(size)
+
+    def _decoded(self, frame: bytes) -> dict[str, Any] | str:
+        api, version = self._asked
+        schema = apis()[api].response
+        (correlation_id,) = struct.unpack_from(">i", frame)
+        if correlation_id != self._correlation_id:
+            return f"the answer to {correlation_id - self._correlation_id}"
+        has_tags = schema.is_flexible(version) and api != API_VERSIONS
+        try:
+            return decode(schema, version, frame, 5 if has_tags else 4)
+        except ValueError as error:
+            return f"cannot be read: {error}: {frame.hex()}"
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()

@@ -1,0 +1,105 @@
+"""A question that was right gets one thing wrong: nearly valid is what finds the checks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tests.interop.drawn.schemas import ZERO_UUID, Field, Schema
+
+EDGES: dict[str, tuple[Any, ...]] = {
+    "int8": (-1, 0, 1, 2, 5, 127, -128),
+    "int16": (-2, -1, 0, 1, 2, 32767, -32768),
+    "uint16": (0, 1, 65535),
+    "int32": (-2, -1, 0, 1, 2, 7, 2**31 - 1, -(2**31)),
+    "uint32": (0, 1),
+    "int64": (-5, -2, -1, 0, 1, 5, 2**63 - 1, -(2**63)),
+    "float64": (-1.0, 0.0, 0.5, 1.0, 1e12, float("nan"), float("inf")),
+    "string": ("", " ", "x", "no-such", "a/b", ".", "ü", "x" * 300),
+    "bytes": (b"", b"\0", b"\xff" * 9),
+}
+#: What would have a broker wait for an hour, or fill the disk.
+LEFT_ALONE = frozenset(
+    ("MaxWaitMs", "TimeoutMs", "timeoutMs", "SessionTimeoutMs", "RebalanceTimeoutMs",
+     "NumPartitions", "Count", "Records", "TransactionTimeoutMs", "MaxBytes", "MinBytes",
+     "Iterations", "TopicId", "AllowDowngrade", "FeatureUpdates", "ValidateOnly")
+)  # fmt: skip
+
+
+def mutated(
+    schema: Schema, version: int, body: dict[str, Any], chance: random.Random
+) -> dict[str, Any]:
+    """Return the question with one field changed, an item doubled, or one left out."""
+    fresh: dict[str, Any] = _copied(body)
+    places: list[Callable[[], None]] = []
+    _collect(schema.fields, version, fresh, chance, places)
+    if places:
+        chance.choice(places)()
+    return fresh
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(one) for name, one in value.items()}
+    if type(value) is list:
+        return [_copied(one) for one in value]
+    return value
+
+
+def _collect(
+    fields: tuple[Field, ...],
+    version: int,
+    body: dict[str, Any],
+    chance: random.Random,
+    places: list[Callable[[], None]],
+) -> None:
+    for field in fields:
+        if version not in field.versions or field.name in LEFT_ALONE:
+            continue
+        value = body.get(field.name, field.initial(version))
+        if field.name not in body and version in field.tagged:
+            continue
+        if field.is_array:
+            if type(value) is list and field.name in body:
+                _collect_items(field, version, body, value, chance, places)
+            if version in field.nullable:
+                places.append(partial(body.__setitem__, field.name, None))
+        elif field.is_struct:
+            if isinstance(value, dict):
+                body[field.name] = value
+                _collect(field.fields, version, value, chance, places)
+        else:
+            edge = _edge(field, version, chance)
+            places.append(partial(body.__setitem__, field.name, edge))
+
+
+def _collect_items(
+    field: Field,
+    version: int,
+    body: dict[str, Any],
+    items: list[Any],
+    chance: random.Random,
+    places: list[Callable[[], None]],
+) -> None:
+    places.append(partial(body.__setitem__, field.name, []))
+    if items:
+        places.append(lambda: items.append(_copied(chance.choice(items))))
+    for number, item in enumerate(items):
+        if field.is_struct:
+            if isinstance(item, dict):
+                _collect(field.fields, version, item, chance, places)
+        else:
+            edge = _edge(field, version, chance)
+            places.append(partial(items.__setitem__, number, edge))
+
+
+def _edge(field: Field, version: int, chance: random.Random) -> Any:
+    if version in field.nullable and not field.is_array and chance.random() < 0.3:
+        return None
+    if field.type == "bool":
+        return chance.random() < 0.5
+    if field.type == "uuid":
+        return chance.choice((ZERO_UUID, bytes(15) + b"\1", bytes(range(16))))
+    return chance.choice(EDGES[field.type])
