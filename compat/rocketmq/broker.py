@@ -54,6 +54,7 @@ from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
+    from logstore.compat.rocketmq.pulling.cold_reads import ColdReads
     from logstore.compat.rocketmq.auth.access import Access
     from logstore.compat.rocketmq.pop.popping import Popping
     from logstore.compat.rocketmq.replication.follower import Follower
@@ -105,6 +106,8 @@ class Broker:
         #: of them see whole, then follow the log many messages at a time
         self.lingers = False
         self._advertised = self.settings.ip1, 10911
+        #: where slaves connect, as far as there is such a port
+        self.ha_port = 0
         self.started_ms = host.clock.wall_ms()
         #: how often settings were changed since
         self.config_changes = 0
@@ -133,7 +136,9 @@ class Broker:
         self.groups = BrokerGroups(store.subscription_groups, settings)
         self.topics.add_system_topics()
         self.groups.add_system_groups()
-        self.stats = BrokerStats(self.host.clock, store.stats, settings.cluster_name)
+        self.stats = BrokerStats(
+            self.host.clock, store.stats, settings.cluster_name, self.topics.is_system
+        )
         self.bloom_filter = BloomFilter.sized(
             settings.bloom_error_percent, settings.bloom_group_count
         )
@@ -293,6 +298,13 @@ class Broker:
 
         directory = f"{self.store.directory}/config"
         return Access(self.host, directory, AccessSettings.of(self.config))
+
+    @cached_property
+    def cold_reads(self) -> ColdReads:
+        """How much cold data groups may read."""
+        from logstore.compat.rocketmq.pulling.cold_reads import ColdReads
+
+        return ColdReads(self.config)
 
     @property
     def sign(self) -> Sign | None:

@@ -8,6 +8,7 @@ over a minute, an hour and a day are differences of such notes.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -73,8 +74,15 @@ class _Item:
 class BrokerStats:
     """All counters of one broker. Puts are counted by the store, which is asked."""
 
-    def __init__(self, clock: Clock, store_stats: StoreStats, cluster: str) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        store_stats: StoreStats,
+        cluster: str,
+        is_system_topic: Callable[[str], bool],
+    ) -> None:
         self._clock = clock
+        self._is_system_topic = is_system_topic
         self._store_stats = store_stats
         self._cluster = cluster
         self._items: dict[tuple[str, str], _Item] = {}
@@ -119,7 +127,7 @@ class BrokerStats:
             item.sample(now_ms)
         day = now_ms // _DAY
         if self._day not in (-1, day):
-            self._midnights.append((put, self.pulled_total))
+            self._midnights.append(self._of_clients())
         self._day = day
 
     def item(self, name: str, key: str) -> tuple[Snapshot, Snapshot, Snapshot] | None:
@@ -137,14 +145,29 @@ class BrokerStats:
     def daily(self) -> dict[str, str]:
         """Return the totals of now and of the last midnights, as the runtime table has them."""
         before, latest = self._midnights
+        put, pulled = self._of_clients()
         return {
             "msgPutTotalYesterdayMorning": str(before[0]),
             "msgPutTotalTodayMorning": str(latest[0]),
-            "msgPutTotalTodayNow": str(self._store_stats.put_times_total),
+            "msgPutTotalTodayNow": str(put),
             "msgGetTotalYesterdayMorning": str(before[1]),
             "msgGetTotalTodayMorning": str(latest[1]),
-            "msgGetTotalTodayNow": str(self.pulled_total),
+            "msgGetTotalTodayNow": str(pulled),
         }
+
+    def _of_clients(self) -> tuple[int, int]:
+        """Return how many were put and pulled in all, without the topics that are the broker's."""
+        put = sum(
+            count
+            for topic, count in self._store_stats.put_times_by_topic.items()
+            if not self._is_system_topic(topic)
+        )
+        pulled = sum(
+            counts[0]
+            for (topic, _), counts in self._pulled.items()
+            if not self._is_system_topic(topic)
+        )
+        return put, pulled
 
     def _item(self, name: str, key: str) -> _Item:
         item = self._items.get((name, key))

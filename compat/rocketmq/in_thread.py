@@ -89,6 +89,8 @@ class RocketMQInThread:
 
     def _listening(self, server: Server, port: int) -> None:
         self.port = port
+        if self.standalone.name_server is not None:
+            self.standalone.name_server.config.listen_on(port)
         self.standalone.start(server.reach)
 
     def stop(self) -> None:

@@ -153,7 +153,7 @@ class Standalone:
 
     def advertise_ha(self, port: int) -> None:
         """Say where slaves find the broker; to be called before :meth:`start`."""
-        self._face.ha_port = port
+        self._face.ha_port = self.broker.ha_port = port
 
     def start(self, reach: Reach) -> None:
         """Start the periodic work of both, and register; `reach` connects to other servers."""

@@ -160,6 +160,7 @@ async def _start_rocketmq(
         server = Server(standalone.name_server)
         port = await listen(server, addresses.host, addresses.port)
         servers.push_async_callback(server.stop)
+        standalone.name_server.config.listen_on(port)
         ready["namesrv"] = address_text(addresses.advertised_host, port)
     bridge.start_rocketmq(broker_server.reach)
     ready["broker"] = address_text(addresses.advertised_host, broker_port)

@@ -157,6 +157,7 @@ async def _run(
             server = Server(standalone.name_server)
             port = await listen(server, addresses.host, addresses.port)
             servers.push_async_callback(server.stop)
+            standalone.name_server.config.listen_on(port)
             bootstrap = address_text(addresses.advertised_host, port)
         standalone.start(broker_server.reach)
         more = await serve_proxy(standalone, addresses, servers, request.proxy_port)

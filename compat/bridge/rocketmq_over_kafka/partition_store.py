@@ -25,9 +25,10 @@ from logstore.compat.bridge.rocketmq_over_kafka.partition_reads import Partition
 from logstore.compat.bridge.rocketmq_over_kafka.partition_runs import PartitionRuns
 from logstore.compat.bridge.rocketmq_over_kafka.shown_partition import ShownPartition
 from logstore.errors import RejectedAppendError, StorageError
+from logstore.segments.rocketmq.index.index_keys import TAG_PREFIX
 from logstore.segments.rocketmq.messages.body_compression import BodyCompressionError
 from logstore.segments.rocketmq.messages.host_address import HostAddress
-from logstore.segments.rocketmq.messages.message import CorruptMessageError, decode_message
+from logstore.segments.rocketmq.messages.message import CorruptMessageError, Message, decode_message
 from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 from logstore.segments.rocketmq.messages.properties import PROPERTIES_SIZE_BYTES_MAX
 from logstore.segments.rocketmq.messages.system_flags import is_queued
@@ -357,16 +358,23 @@ class PartitionStore(RocketMQStore):
         if offset is None:
             return []
         found: list[Extent] = []
+        needle = key.removeprefix(TAG_PREFIX).encode()
         last_offset = min(partition.last_stable_offset, offset + _QUERIED_COUNT_MAX)
         while offset < last_offset:
             chunk = self.reads.chunk(partition, offset)
             for index in range(chunk.index_of(offset), len(chunk.offsets)):
                 data = chunk.message(index)
-                if key.encode() not in data:
+                if needle not in data:
                     continue
                 message = decode_message(data)
                 is_timely = begin_ms <= message.store_timestamp_ms <= end_ms
-                if is_timely and (key in message.keys or key == message.unique_key):
+                if is_timely and _is_called(message, key):
                     found.append(extent_of(data))
             offset = chunk.next_offset
         return found
+
+
+def _is_called(message: Message, key: str) -> bool:
+    """Tell whether the index of the other layout would have the message under that key."""
+    names = (*message.keys, message.unique_key, f"{TAG_PREFIX}{message.tags or ''}")
+    return key in names

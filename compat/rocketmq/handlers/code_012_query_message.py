@@ -1,5 +1,5 @@
 """
-QUERY_MESSAGE: messages by key, or by unique key, stored within a range of time.
+QUERY_MESSAGE: messages by key, unique key or tag, stored within a range of time.
 
 The index knows hashes only: whoever asks compares the keys.
 """
@@ -17,11 +17,15 @@ from logstore.compat.rocketmq.wire.fields import (
     read_text,
 )
 from logstore.compat.rocketmq.wire.remoting import Response
+from logstore.segments.rocketmq.index.index_keys import TAG_PREFIX
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
+
+#: what 5.x asks for as ``indexType``; keys ("K") and unique keys ("U") are looked up alike
+_BY_TAGS = "T"
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
@@ -32,6 +36,8 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     count_max = read_int(fields, "maxNum")
     if read_flag(fields, "_UNIQUE_KEY_QUERY", default=False):
         count_max = broker.settings.query_count_max
+    elif fields.get("indexType") == _BY_TAGS:
+        key = f"{TAG_PREFIX}{key}"
     found = broker.store.query_message(
         topic,
         key,

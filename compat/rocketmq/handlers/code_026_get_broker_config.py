@@ -18,5 +18,18 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     version = {"counter": broker.config_changes, "stateVersion": 0, "timestamp": broker.started_ms}
     fields = {"version": json_body(version).decode()}
-    body = broker.config.properties_text().encode()
+    body = broker.config.properties_text(_whereabouts(broker)).encode()
     return Response(ResponseCode.SUCCESS, None, fields, body)
+
+
+def _whereabouts(broker: Broker) -> dict[str, str]:
+    """Return where the broker is to be found, which need not stand in its settings."""
+    host = broker.advertised_host
+    found = {
+        "brokerIP1": host,
+        "brokerIP2": broker.config.text("brokerIP2") or host,
+        "listenPort": str(broker.advertised_port),
+    }
+    if broker.ha_port:
+        found["haListenPort"] = str(broker.ha_port)
+    return found

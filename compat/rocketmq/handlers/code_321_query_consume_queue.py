@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.wire.bodies import object_body
@@ -43,6 +44,8 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
             members["filterData"] = f"{group}@{topic} is not online!"
         else:
             members["subscriptionData"] = subscription.to_json()
+            found = broker.store.consumer_filters.get(topic, group)
+            members["filterData"] = _pretty(None if found is None else found.to_json())
             message_filter = subscription.tag_filter if subscription.is_by_tag else None
     members["queueData"] = [
         _row(queue, unit, message_filter) for unit in _units(queue, start, count)
@@ -51,6 +54,11 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         maxQueueIndex=queue.max_queue_offset, minQueueIndex=queue.min_queue_offset, **members
     )
     return Response(ResponseCode.SUCCESS, "not set any response code", body=body)
+
+
+def _pretty(content: object) -> str:
+    """Return what fastjson prints of it for people to read."""
+    return json.dumps(content, ensure_ascii=False, indent="\t", separators=(",", ":"))
 
 
 def _units(queue: ReadableQueue, start: int, count: int) -> Iterator[tuple[int, int, int]]:

@@ -64,6 +64,10 @@ class NameServerConfig:
         """Return the names of all settings that `settings` may hold for a name server."""
         return frozenset(_DEFAULTS) - {"listenPort"} | {"kvConfigPath"}
 
+    def listen_on(self, port: int) -> None:
+        """Take down where clients find the name server."""
+        self._values["listenPort"] = str(port)
+
     def is_on(self, name: str) -> bool:
         """Return a yes or no."""
         return self._values.get(name, "").lower() == "true"

@@ -35,6 +35,8 @@ _UNIQUE_KEY = property_needle(UNIQUE_KEY)
 _NEEDLE_BYTES = len(_UNIQUE_KEY)
 _KEYS = property_needle(KEYS)
 _TAGS = property_needle(TAGS)
+#: what stands before tags where they are looked up like a key
+TAG_PREFIX = "T#"
 _MASK = 0xFFFF_FFFF
 _SIGN = 0x8000_0000
 _POSITIVE = 0x7FFF_FFFF
@@ -210,7 +212,7 @@ def _topic_part(topic: str, length: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _tags_hash(topic: str, tags: bytes) -> int:
-    return index_hash(f"{topic}#T#{tags.decode('utf-8', 'replace')}")
+    return index_hash(f"{topic}#{TAG_PREFIX}{tags.decode('utf-8', 'replace')}")
 
 
 def _key_hash(topic: str, key: bytes) -> int:

@@ -75,11 +75,15 @@ class BrokerSettings(JavaConfig):
         names = self.text("configBlackList").split(";")
         return frozenset(name.strip() for name in names if name.strip())
 
-    def properties_text(self) -> str:
-        """Return all settings as lines ``name=value``, sorted, as a broker of 5.x prints them."""
+    def properties_text(self, found: Mapping[str, str] | None = None) -> str:
+        """
+        Return all settings as lines ``name=value``, sorted, as a broker of 5.x prints them.
+
+        `found` are values that hold whatever the settings say, as a port that was free.
+        """
         printed = {
             name: text
-            for name, text in self.texts().items()
+            for name, text in {**self.texts(), **(found or {})}.items()
             if name in PRINTED_KEYS and name not in _OLD_NAMES
         }
         return "".join(f"{name}={text}\n" for name, text in sorted(printed.items()))

@@ -360,6 +360,16 @@ def test_messages_are_found_by_key_and_by_place(peer: Peer) -> None:
     assert peer.ask(Code.VIEW_MESSAGE_BY_ID, {"offset": place}).body == by_key.body
 
 
+def test_messages_are_found_by_their_tag(peer: Peer) -> None:
+    """``indexType=T`` asks for a tag (5.x); the same word is no key."""
+    peer.produce(b"tagged", properties="TAGS\x01a\x02UNIQ_KEY\x01U1\x02")
+    span = {"topic": TOPIC, "maxNum": 32, "beginTimestamp": 0, "endTimestamp": 1 << 60, "key": "a"}
+    by_tag = peer.ask(Code.QUERY_MESSAGE, {**span, "indexType": "T"})
+    assert [message.body for message in decoded(by_tag.body)] == [b"tagged"]
+    for kind in ({}, {"indexType": "K"}, {"indexType": "T", "_UNIQUE_KEY_QUERY": "true"}):
+        assert peer.ask(Code.QUERY_MESSAGE, {**span, **kind}).code == ResponseCode.QUERY_NOT_FOUND
+
+
 def test_one_query_finds_no_more_than_the_store_allows(peer: Peer) -> None:
     """64 (``maxMsgsNumBatch``), whatever is asked; 32 by unique key (``defaultQueryMaxNum``)."""
     for number in range(70):

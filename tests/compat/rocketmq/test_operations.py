@@ -1,0 +1,127 @@
+"""What mqadmin asks of a broker's machinery: where it listens, cold data, engines, epochs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from logstore.compat.rocketmq.wire.codes import RequestCode as Code
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
+from tests.compat.rocketmq.test_pulling import heartbeat
+
+
+@pytest.fixture
+def peer() -> Peer:
+    """Return a client of a fresh broker with the time wheel."""
+    return Peer(a_broker(settings={"timerWheelEnable": "true", "traceTopicEnable": "true"}))
+
+
+def settings_of(peer: Peer) -> dict[str, str]:
+    """Return what the broker says of its settings."""
+    lines = peer.ask(Code.GET_BROKER_CONFIG).body.decode().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_a_broker_tells_where_it_listens(peer: Peer) -> None:
+    """The ports that it has got, not those that its settings would have."""
+    peer.broker.advertised_host, peer.broker.advertised_port = "127.0.0.9", 12345
+    peer.broker.ha_port = 12346
+    told = settings_of(peer)
+    assert (told["brokerIP1"], told["brokerIP2"]) == ("127.0.0.9", "127.0.0.9")
+    assert (told["listenPort"], told["haListenPort"]) == ("12345", "12346")
+
+
+def test_what_was_put_is_counted_without_the_brokers_own_topics(peer: Peer) -> None:
+    """Traces and half messages are no messages of clients."""
+    peer.produce(b"one")
+    peer.produce(b"trace", topic="RMQ_SYS_TRACE_TOPIC")
+    peer.broker.stats.count_pulled("g", TOPIC, 3, 30)
+    peer.broker.stats.count_pulled("g", "RMQ_SYS_TRACE_TOPIC", 2, 20)
+    table = peer.ask(Code.GET_BROKER_RUNTIME_INFO).content["table"]
+    assert (table["msgPutTotalTodayNow"], table["msgGetTotalTodayNow"]) == ("1", "3")
+
+
+def test_limits_of_cold_reads_are_kept_and_told(peer: Peer) -> None:
+    """By group, as lines; what is no number is passed over."""
+    set_code, remove, told = (
+        Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
+        Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
+        Code.GET_COLD_DATA_FLOW_CTR_INFO,
+    )
+    assert peer.ask(set_code, body=b"g1=1000\ng2=many\ng3=3\n").code == ResponseCode.SUCCESS
+    found = json.loads(peer.ask(told).body)
+    assert found == {
+        "runtimeTable": {}, "configTable": {"g1": 1000, "g3": 3},
+        "cgColdReadThreshold": 3145728, "globalColdReadThreshold": 104857600, "globalAcc": 0,
+    }  # fmt: skip
+    assert list(found)[0] == "runtimeTable"
+    for group in (b"g1", b"none"):
+        assert peer.ask(remove, body=group).code == ResponseCode.SUCCESS
+    assert json.loads(peer.ask(told).body)["configTable"] == {"g3": 3}
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "remark"),
+    [
+        ({"READ_AHEAD_MODE": 1}, 0, "set commitlog readahead mode success, mode: 1"),
+        ({"READ_AHEAD_MODE": 2}, 29, "set commitlog readahead mode param value error"),
+        ({"READ_AHEAD_MODE": "x"}, 1, "set commitlog readahead mode failed"),
+        ({"other": 1}, 1, "set commitlog readahead mode failed"),
+        ({}, 1, "set commitlog readahead mode param error"),
+    ],
+)
+def test_the_commit_log_is_read_ahead_or_not(
+    peer: Peer, fields: dict[str, object], code: int, remark: str
+) -> None:
+    """What is wanted becomes a setting; what cannot be is refused."""
+    answer = peer.ask(Code.SET_COMMITLOG_READ_MODE, fields)
+    assert (answer.code, answer.remark) == (code, remark)
+    assert settings_of(peer)["dataReadAheadEnable"] == ("true" if code else "false")
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "remark"),
+    [
+        ({"E_T": "F"}, 0, "switch timer engine success"),
+        ({"E_T": "R"}, 29, "timerRocksDBEnable must be configured true when broker start"),
+        ({"E_T": "X"}, 29, "param error"),
+        ({}, 29, "param error, extFields is null"),
+    ],
+)
+def test_the_time_wheel_is_the_only_engine(
+    peer: Peer, fields: dict[str, object], code: int, remark: str
+) -> None:
+    """To stay with it is the only switch there is."""
+    answer = peer.ask(Code.SWITCH_TIMER_ENGINE, fields)
+    assert (answer.code, answer.remark) == (code, remark)
+    assert settings_of(peer)["timerRocksDBStopScan"] == ("false" if code else "true")
+    without = Peer(a_broker())
+    assert without.ask(Code.SWITCH_TIMER_ENGINE, fields).remark == (
+        "broker timerWheelEnable is false"
+    )
+
+
+def test_what_only_other_brokers_have_is_answered_as_by_one_without_it(peer: Peer) -> None:
+    """No controller, so no epochs; no store of pops, so nothing moved; no master to wait for."""
+    epochs = peer.ask(Code.GET_BROKER_EPOCH_CACHE)
+    assert (epochs.code, epochs.remark) == (1, "this request only for controllerMode ")
+    assert peer.ask(Code.POP_ROLLBACK).code == ResponseCode.SUCCESS
+    reset = peer.ask(Code.RESET_MASTER_FLUSH_OFFSET, {"masterFlushOffset": 0})
+    assert reset.code == ResponseCode.SUCCESS
+
+
+@pytest.mark.parametrize("expression", ["*", "a > 1"])
+def test_units_of_a_queue_come_with_the_filter_of_the_group(expression: str) -> None:
+    """As a text for people to read: null, but for a group that filters by SQL."""
+    peer = Peer(a_broker(settings={"enablePropertyFilter": "true"}))
+    peer.produce(b"one")
+    kind = "TAG" if expression == "*" else "SQL92"
+    beat = heartbeat(TOPIC, subString=expression, expressionType=kind)
+    peer.ask(Code.HEART_BEAT, body=beat)
+    fields = {"topic": TOPIC, "queueId": 0, "index": 0, "count": 1, "consumerGroup": "g"}
+    told = peer.ask(Code.QUERY_CONSUME_QUEUE, fields).content["filterData"]
+    found = json.loads(told)
+    assert (found and found["expression"]) == (None if kind == "TAG" else expression)
+    assert told.startswith("null" if kind == "TAG" else '{\n\t"')
