@@ -54,9 +54,9 @@ from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
-    from logstore.compat.rocketmq.pulling.cold_reads import ColdReads
     from logstore.compat.rocketmq.auth.access import Access
     from logstore.compat.rocketmq.pop.popping import Popping
+    from logstore.compat.rocketmq.pulling.cold_reads import ColdReads
     from logstore.compat.rocketmq.replication.follower import Follower
     from logstore.segments.rocketmq.upkeep.store_syncs import StoreSync
 

@@ -24,7 +24,6 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 _NORMAL, _RANDOM = 0, 1
 
 
-
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     text = request.ext_fields.get(_MODE)

@@ -1,4 +1,4 @@
-"""SWITCH_TIMER_ENGINE: which engine delivers messages at a time; here it is always the time wheel."""
+"""SWITCH_TIMER_ENGINE: which engine delivers messages at a time; here it is the time wheel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _ENGINE = "E_T"
 #: RocksDB's, and the one of files
 _TIMELINE, _TIME_WHEEL = "R", "F"
-
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:

@@ -56,7 +56,7 @@ def test_limits_of_cold_reads_are_kept_and_told(peer: Peer) -> None:
         "runtimeTable": {}, "configTable": {"g1": 1000, "g3": 3},
         "cgColdReadThreshold": 3145728, "globalColdReadThreshold": 104857600, "globalAcc": 0,
     }  # fmt: skip
-    assert list(found)[0] == "runtimeTable"
+    assert next(iter(found)) == "runtimeTable"
     for group in (b"g1", b"none"):
         assert peer.ask(remove, body=group).code == ResponseCode.SUCCESS
     assert json.loads(peer.ask(told).body)["configTable"] == {"g3": 3}
