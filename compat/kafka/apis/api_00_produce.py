@@ -174,9 +174,18 @@ def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], 
         attributes |= of_topic
         reader.tags()
     reader.tags()
-    if len(topics) != 1 or len(topics[0][1]) != 1:
+    if not _is_each_once(topics):
         topics = _each_once(topics)
     return transactional_id, acks, topics, prefix, attributes
+
+
+def _is_each_once(topics: list[_TopicBatches]) -> bool:
+    if len(topics) > 1 and len({key for key, _ in topics}) < len(topics):
+        return False
+    return all(
+        len(batches) == 1 or len({batch[0] for batch in batches}) == len(batches) > 0
+        for _, batches in topics
+    )
 
 
 def _each_once(topics: list[_TopicBatches]) -> list[_TopicBatches]:
