@@ -262,7 +262,9 @@ class MetadataLog:
         epoch = newest + 1
         QuorumState(self.node_id, epoch, before.version).write(fs, self.directory)
         start, now_ms = partition.end_offset, self.host.clock.wall_ms()
-        partition.leader_epochs.assign(epoch, start, sync=False)  # recovery finds it in the log
+        # Synced, although a recovery finds it in the log: it may replace a file, and a power loss
+        # would leave one of which no start can make anything.
+        partition.leader_epochs.assign(epoch, start)
         batch = encode_leader_change(self.node_id, start, epoch=epoch, timestamp_ms=now_ms)
         partition.append_stored(RecordBatch(batch, len(batch)))
         values = self._opening_values()

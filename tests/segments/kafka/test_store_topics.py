@@ -15,6 +15,7 @@ from logstore.segments.kafka.record import encode_batch
 from logstore.segments.kafka.store import KafkaStore
 from logstore.testing import LOSE_UNSYNCED, SimulatedHost
 from logstore.testing.disk_faults import FaultKind
+from logstore.testing.power_loss import PowerLoss
 
 
 @pytest.mark.parametrize("fault", ["make_directory", "open", "write", "rename", "sync_directory"])
@@ -143,3 +144,20 @@ def test_an_empty_partition_is_kept_where_the_last_stop_was_clean() -> None:
     host.fs.make_directory("/data/u-0")
     write_file(host.fs, "/data/u-0/00000000000000000000.log", b"")
     assert list(KafkaStore(host, "/data").topics()["u"]) == [0]
+
+
+def test_what_a_torn_write_left_does_not_come_back_as_the_metadata_logs_epochs() -> None:
+    """The file that takes their place is synced: a loss of power left one that no start can read."""
+    for seed in range(40):
+        host = SimulatedHost(seed)
+        store = KafkaStore(host, "/data")
+        store.create_topic("t", 1)
+        store.abandon()
+        store = KafkaStore(host, "/data")
+        path = "/data/__cluster_metadata-0/leader-epoch-checkpoint*"
+        host.fs.faults.fail_next("write", errno.ENOSPC, path=path, partial_bytes=10)
+        with pytest.raises(OSError, match="ENOSPC"):
+            store.create_topic("u", 1)
+        store.create_topic("u", 1)
+        host.power_loss(PowerLoss.random(seed))
+        assert set(KafkaStore(host, "/data").topics()) == {"t", "u"}
