@@ -147,7 +147,7 @@ def test_an_empty_partition_is_kept_where_the_last_stop_was_clean() -> None:
 
 
 def test_what_a_torn_write_left_does_not_come_back_as_the_metadata_logs_epochs() -> None:
-    """The file that takes their place is synced: a loss of power left one that no start can read."""
+    """The file in their place is synced: a loss of power left one that no start can read."""
     for seed in range(40):
         host = SimulatedHost(seed)
         store = KafkaStore(host, "/data")
