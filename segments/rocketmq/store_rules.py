@@ -21,7 +21,7 @@ from logstore.segments.rocketmq.upkeep.disk_usage import DiskRule
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.settings.store_config import StoreConfig
 
-IsBatchTopic = Callable[[str], bool]
+IsBatchTopic = Callable[[str], bool | None]
 
 
 @attrs.frozen

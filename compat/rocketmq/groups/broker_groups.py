@@ -86,14 +86,23 @@ class BrokerGroups:
         self.table.persist()
 
     def put(self, config: SubscriptionGroupConfig) -> None:
-        """Add or change a group, on the disk too."""
+        """Add or change a group, on the disk too. Raises OSError; nothing has changed then."""
+        known = self.table.get(config.group_name)
         self.table.put(config)
-        self.table.persist()
+        self._persist(config.group_name, known)
         _log.info("group %s: %s", config.group_name, config)
 
     def remove(self, group: str) -> bool:
-        """Forget a group; tell whether it was there."""
+        """Forget a group; tell whether it was there. Raises OSError; it is still there then."""
         removed = self.table.remove(group)
         if removed is not None:
-            self.table.persist()
+            self._persist(group, removed)
         return removed is not None
+
+    def _persist(self, group: str, known: SubscriptionGroupConfig | None) -> None:
+        """Write what has changed of a group, or take it back."""
+        try:
+            self.table.persist()
+        except OSError:
+            self.table.restore(group, known)
+            raise

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.redelivery.redrafts import redraft
 from logstore.compat.rocketmq.topics import names
+from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.messages.properties import REAL_QUEUE_ID, REAL_TOPIC
 from logstore.segments.rocketmq.queues.consume_queue_ext import is_ext_address
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
@@ -84,9 +85,13 @@ class DelayDelivery:
         del self._timers[level]
         if not self._is_running:
             return
-        with self._broker.outbox.gathering():
-            delay_ms = self._deliver(level)
-            self._broker.requests_served()
+        delay_ms: float | None = _PAUSE_MS
+        try:
+            with self._broker.outbox.gathering():
+                delay_ms = self._deliver(level)
+                self._broker.requests_served()
+        except (LogStoreError, OSError) as error:  # a disk may refuse now and not later
+            _log.error("%s: %s", self._broker.store.directory, error)
         if delay_ms is not None and level not in self._timers:
             self._sleep(level, delay_ms)
 

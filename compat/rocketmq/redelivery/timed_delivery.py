@@ -61,6 +61,8 @@ class TimedDelivery:
         self._is_running = False
         self._is_syncing = False
         self._flush_due_ms = 0.0
+        #: what was said last of a disk that refuses, ten times a second maybe
+        self._complaint = ""
         self._cleaned_below = 0
         #: the checkpoint is prepared, and written when all below is durable: what it says is
         #: delivered must not be lost
@@ -153,10 +155,15 @@ class TimedDelivery:
         if not self._is_running:
             return
         self._sleep(LOOK_INTERVAL_MS)  # first: whatever goes wrong, it is tried again
-        with self._broker.outbox.gathering():
-            self._run(self._wheel or self._open())
-            self._broker.requests_served()
-        self._flush_if_due()
+        try:
+            with self._broker.outbox.gathering():
+                self._run(self._wheel or self._open())
+                self._broker.requests_served()
+            self._flush_if_due()
+        except (LogStoreError, OSError) as error:  # a disk may refuse now and not later
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                _log.error("%s: %s", self._broker.store.directory, error)
 
     def _run(self, wheel: TimerStore) -> None:
         """Put in what has come and take out what is due, a few hundred messages at most."""

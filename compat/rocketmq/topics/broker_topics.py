@@ -183,23 +183,38 @@ class BrokerTopics:
             )
 
     def put(self, config: TopicConfig) -> None:
-        """Add or change a topic, on the disk too, and tell whoever wants to know."""
-        self.routes.pop(config.topic_name, None)
+        """
+        Add or change a topic, on the disk too, and tell whoever wants to know.
+
+        Raises:
+            OSError: the disk refused, and nothing has changed: what is sent to a topic that a
+                crash takes would be lost with it.
+
+        """
+        known = self.table.get(config.topic_name)
         self.table.put(config)
-        self.table.persist()
+        self._persist(config.topic_name, known)
         _log.info("topic %s: %s", config.topic_name, config)
         if self.on_change is not None:
             self.on_change(config)
 
     def remove(self, topic: str) -> bool:
-        """Forget a topic; tell whether it was there."""
-        self.routes.pop(topic, None)
+        """Forget a topic; tell whether it was there. Raises OSError; it is still there then."""
         removed = self.table.remove(topic)
         if removed is not None:
-            self.table.persist()
+            self._persist(topic, removed)
             if self.on_remove is not None:
                 self.on_remove(topic)
         return removed is not None
+
+    def _persist(self, topic: str, known: TopicConfig | None) -> None:
+        """Write what has changed of a topic, or take it back."""
+        self.routes.pop(topic, None)
+        try:
+            self.table.persist()
+        except OSError:
+            self.table.restore(topic, known)
+            raise
 
 
 def _topic(name: str, queue_count: int, perm: int = READ_WRITE) -> TopicConfig:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right, insort
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -227,6 +228,11 @@ class MappedFileDirectory(Generic[MappedFileT]):
             file.truncate(self.file_size_bytes)
             if not is_deferred:
                 file.sync()
+        except OSError:
+            # One whose size may not last must not be taken for a spare by the next start.
+            with suppress(OSError):
+                self.fs.remove(path)
+            raise
         finally:
             file.close()
         self._unsynced.append(self.directory)

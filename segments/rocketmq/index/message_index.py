@@ -128,7 +128,7 @@ class MessageIndex:
                 continue
             file = IndexFile(self._host, path, self.sizes, is_writable=self._is_writable)
             file.close()
-            if not is_clean and file.end_timestamp_ms > vouched_ms:
+            if not is_clean and not file.is_vouched_for(vouched_ms):
                 removed.append(path)
                 continue
             self._warn_of(file)

@@ -82,10 +82,14 @@ class StoreTables:
             self.consumer_filters,
         )
 
-    def is_batch_topic(self, topic: str) -> bool:
-        """Tell whether the queues of a topic are batch consume queues (``queue.type``)."""
+    def is_batch_topic(self, topic: str) -> bool | None:
+        """
+        Tell whether the queues of a topic are batch consume queues (``queue.type``).
+
+        None for a topic that is not there: what was left of its queues is of either kind.
+        """
         config = self.topics.get(topic)
-        return config is not None and config.attributes.get("queue.type") == "BatchCQ"
+        return None if config is None else config.attributes.get("queue.type") == "BatchCQ"
 
 
 @attrs.frozen
@@ -126,7 +130,7 @@ def load_parts(
     config: StoreConfig,
     settings: Mapping[str, str],
     release: Release,
-    is_batch_topic: Callable[[str], bool],
+    is_batch_topic: Callable[[str], bool | None],
 ) -> StoreParts:
     """
     Open commit log, queues, checkpoint and index.

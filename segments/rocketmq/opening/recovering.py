@@ -107,7 +107,7 @@ class StoreRecoverer:
 
     def run(self) -> StoreRecovery:
         """Recover; afterwards all up to the end of the log is dispatched."""
-        self.consume_queues.recover()
+        self.consume_queues.recover(self._queues_durable_until())
         self._bases = bases = self.commit_log.file_bases()
         if not bases:
             return self._without_log()
@@ -135,6 +135,12 @@ class StoreRecoverer:
             _log.warning("commit log: ends at physical offset %d: %s", end, found.reason)
         self._bound_checkpoint(end)
         return StoreRecovery(self.was_clean, found, self._count)
+
+    def _queues_durable_until(self) -> int | None:
+        """Return what the checkpoint says of it, None where that does not matter or 4.9.8 wrote."""
+        checkpoint = self.checkpoint
+        is_told = checkpoint.logics_physical_offset > 0 or not checkpoint.logics_msg_timestamp_ms
+        return checkpoint.logics_physical_offset if is_told and not self.was_clean else None
 
     def _without_log(self) -> StoreRecovery:
         """Java: where the commit log is gone the queues go, too."""
@@ -167,7 +173,7 @@ class StoreRecoverer:
     def _is_covered(self, first: DispatchRequest) -> bool:
         checkpoint = self.checkpoint
         stored_ms = first.store_timestamp_ms
-        if not stored_ms or (self.is_index_safe and stored_ms > checkpoint.index_msg_timestamp_ms):
+        if not stored_ms or (self.is_index_safe and stored_ms >= checkpoint.index_msg_timestamp_ms):
             return False
         if checkpoint.logics_physical_offset > 0:
             return bool(first.physical_offset <= checkpoint.logics_physical_offset)

@@ -47,7 +47,7 @@ class PutRules:
     timer_max_delay_s: int = 3 * 24 * 3600
     timer_precision_ms: int = 1000
     multi_dispatch: MultiDispatch = attrs.field(factory=MultiDispatch)
-    is_batch_topic: Callable[[str], bool] = attrs.field(default=lambda _: False)
+    is_batch_topic: Callable[[str], bool | None] = attrs.field(default=lambda _: False)
 
     def encoded(self, properties: Mapping[str, str]) -> bytes:
         """Return properties as the followed release writes them: the order of Java's map."""

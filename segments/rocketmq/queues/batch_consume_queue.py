@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.errors import StorageError
 from logstore.segments.rocketmq.queues.unit_file import UnitRules, Witness
 from logstore.segments.rocketmq.queues.unit_queue import QueueFileSpan, UnitQueue
 
@@ -170,7 +172,8 @@ class BatchConsumeQueue(UnitQueue):
 
     def queue_files(self) -> Sequence[QueueFileSpan]:
         """Return the files that hold units, oldest first, by the queue offsets in them."""
-        self.write()
+        with suppress(OSError, StorageError):  # what waits is not in a file then
+            self.write()
         if self._queue is None:
             return []
         found: list[QueueFileSpan] = []

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from logstore.errors import StorageError
 from logstore.segments.rocketmq.queues.consume_queue_ext import is_ext_address
 from logstore.segments.rocketmq.queues.consume_queue_unit import PRE_BLANK, UNIT, UNIT_BYTES
 from logstore.segments.rocketmq.queues.unit_file import UnitRules, UnitRun, Witness
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from logstore.host import Host
+    from logstore.segmented_log import FlushTask
     from logstore.segments.rocketmq.queues.consume_queue_ext import (
         ConsumeQueueExt,
         ConsumeQueueExtUnit,
@@ -75,6 +78,8 @@ class ConsumeQueue(UnitQueue):
             witness=witness,
         )
         self.ext = ext
+        #: the flush of the extension that is under way
+        self._ext_task: FlushTask | None = None
         self._min = 0
 
     # where it is
@@ -168,7 +173,8 @@ class ConsumeQueue(UnitQueue):
 
     def queue_files(self) -> Sequence[QueueFileSpan]:
         """Return the files that hold units, oldest first."""
-        self.write()
+        with suppress(OSError, StorageError):  # what waits is not in a file then
+            self.write()
         if self._queue is None:
             return []
         return [
@@ -185,9 +191,9 @@ class ConsumeQueue(UnitQueue):
 
     # recovery
 
-    def recover(self) -> None:
+    def recover(self, durable_until: int | None = None) -> None:
         """Find the end of the queue and of its extension (``recover``)."""
-        super().recover()
+        super().recover(durable_until)
         if self.ext is not None:
             self.ext.recover()
             self._cut_ext()
@@ -246,10 +252,27 @@ class ConsumeQueue(UnitQueue):
 
     # lasting
 
-    def flush(self, least_pages: int = 0) -> bool:
-        """Flush the extension, and the units behind it."""
-        has_flushed = self.ext is not None and self.ext.flush(least_pages)
-        return super().flush(least_pages) or has_flushed
+    def begin_flush(self) -> FlushTask:
+        """Return what must be synced: the extension, then the units that lead there."""
+        task = super().begin_flush()
+        self._ext_task = ext_task = None if self.ext is None else self.ext.begin_flush()
+        if ext_task is None:
+            return task
+        first = task.first
+
+        def run() -> None:
+            if first is not None:
+                first()
+            ext_task.run()
+
+        return task._replace(first=run)
+
+    def end_flush(self, task: FlushTask) -> None:
+        """Take note that `task` has run."""
+        super().end_flush(task)
+        if self.ext is not None and self._ext_task is not None:
+            self.ext.end_flush(self._ext_task)
+            self._ext_task = None
 
     def destroy(self) -> None:
         """Remove the queue with all its files."""

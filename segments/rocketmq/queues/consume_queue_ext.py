@@ -23,6 +23,7 @@ from logstore.segments.rocketmq.messages.message_draft import MessageEntry
 
 if TYPE_CHECKING:
     from logstore.host import FileSystem, Host
+    from logstore.segmented_log import FlushTask
 
 #: tags codes at or below this are addresses; hash codes are above
 ADDRESS_MAX = -(2**31) - 1
@@ -261,12 +262,24 @@ class ConsumeQueueExt:
         if self._queue is not None and self._queue.has_remains:
             self._queue.settle_remains()
 
-    def flush(self, least_pages: int = 0) -> bool:
-        """Sync if that many pages wait (0: anything); tell whether it was done."""
+    def begin_flush(self) -> FlushTask | None:
+        """Return what must be synced, None if nothing waits; run it, then call `end_flush`."""
         queue = self._queue
-        if queue is None or not queue.needs_flush(least_pages):
+        if queue is None or not queue.needs_flush():
+            return None
+        return queue.begin_flush()._replace(first=self._directory.sync_names)
+
+    def end_flush(self, task: FlushTask) -> None:
+        """Take note that `task` has run."""
+        if self._queue is not None:
+            self._queue.end_flush(task)
+
+    def flush(self) -> bool:
+        """Sync what waits; tell whether there was anything."""
+        if (task := self.begin_flush()) is None:
             return False
-        queue.flush()
+        task.run()
+        self.end_flush(task)
         return True
 
     def close(self) -> None:

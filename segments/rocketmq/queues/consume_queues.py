@@ -49,14 +49,15 @@ class QueueSettings:
     """
     What ``MessageStoreConfig`` says about queues' files.
 
-    `is_batch_topic` tells whether a topic's queues are batch queues (``queue.type``).
+    `is_batch_topic` tells whether a topic's queues are batch queues (``queue.type``), None of one
+    that is not there.
     """
 
     file_size_bytes: int = 6_000_000
     batch_file_size_bytes: int = 13_800_000
     ext_file_size_bytes: int = 48 * 1024 * 1024
     has_ext: bool = False
-    is_batch_topic: Callable[[str], bool] = attrs.field(default=lambda _: False)
+    is_batch_topic: Callable[[str], bool | None] = attrs.field(default=lambda _: False)
     multi_dispatch: MultiDispatch = attrs.field(factory=MultiDispatch)
 
 
@@ -87,7 +88,8 @@ class ConsumeQueues:
         #: store time and physical offset of the last message that went into a queue, -1 before
         self.last_store_timestamp_ms = 0
         self.last_physical_offset = -1
-        self._unwritten: set[AnyQueue] = set()
+        #: queues with units that wait, in the order in which they are written
+        self._unwritten: dict[AnyQueue, None] = {}
         self._multi = settings.multi_dispatch
 
     # loading
@@ -96,6 +98,9 @@ class ConsumeQueues:
         """
         Open every queue that has a directory.
 
+        A topic that is not there may have left a folder of either kind: the power went while it
+        was deleted.
+
         Raises:
             CorruptFileError: a file has a wrong size, or a folder is of the other kind than the
                 topic's ``queue.type``.
@@ -103,7 +108,7 @@ class ConsumeQueues:
         """
         for folder, is_batch in ((SIMPLE_FOLDER, False), (BATCH_FOLDER, True)):
             for topic, queue_id in self._stored(f"{self.directory}/{folder}"):
-                if self.settings.is_batch_topic(topic) is not is_batch:
+                if self.settings.is_batch_topic(topic) not in (is_batch, None):
                     raise CorruptFileError(
                         f"{self.directory}/{folder}/{topic}",
                         f"the queue.type of topic {topic} in config/topics.json is "
@@ -161,10 +166,10 @@ class ConsumeQueues:
         self.by_key[topic, queue_id] = queue
         return queue
 
-    def recover(self) -> None:
-        """Find the end of every queue."""
+    def recover(self, durable_until: int | None = None) -> None:
+        """Find the end of every queue; all units up to that physical offset are on the disk."""
         for queue in self.by_key.values():
-            queue.recover()
+            queue.recover(durable_until)
 
     # access
 
@@ -180,7 +185,7 @@ class ConsumeQueues:
         found = self.by_key.get((topic, queue_id))
         if found is not None:
             return found
-        return self._open(topic, queue_id, is_batch=self.settings.is_batch_topic(topic))
+        return self._open(topic, queue_id, is_batch=bool(self.settings.is_batch_topic(topic)))
 
     def of_topic(self, topic: str) -> dict[int, AnyQueue]:
         """Return the queues of a topic by queue id."""
@@ -210,7 +215,7 @@ class ConsumeQueues:
                 self._dispatch_to_named(request)
         else:
             queue.put(batch_unit(request))
-        self._unwritten.add(queue)
+        self._unwritten[queue] = None
         self.last_store_timestamp_ms = request.store_timestamp_ms
         self.last_physical_offset = physical_offset
 
@@ -240,7 +245,7 @@ class ConsumeQueues:
             else:
                 code = shape.tags_code
             queue.put(draft.physical_offset, draft.size_bytes, code, draft.queue_offset)
-            unwritten.add(queue)
+            unwritten[queue] = None
             last = draft
         if last is not None:
             self.last_store_timestamp_ms = last.store_timestamp_ms
@@ -255,7 +260,7 @@ class ConsumeQueues:
             queue = by_key.get(kind.queue_key)
             if is_plain and isinstance(queue, ConsumeQueue) and queue.ext is None:
                 queue.put(physical_offset, size_bytes, kind.tags_code, queue_offset)
-                unwritten.add(queue)
+                unwritten[queue] = None
             else:
                 self.dispatch(run.dispatch_request(place))
         self.last_store_timestamp_ms = run.store_timestamp_ms
@@ -272,7 +277,7 @@ class ConsumeQueues:
         if last_physical_offset < queue.max_physical_offset:
             return False
         queue.put_run(batch.units(), batch.queue_offset, batch.next_offset)
-        self._unwritten.add(queue)
+        self._unwritten[queue] = None
         self.last_store_timestamp_ms = batch.store_timestamp_ms
         self.last_physical_offset = last_physical_offset
         return True
@@ -297,11 +302,11 @@ class ConsumeQueues:
                 queue.put(
                     request.physical_offset, request.size_bytes, request.tags_code, queue_offset
                 )
-                self._unwritten.add(queue)
+                self._unwritten[queue] = None
 
     def mark_unwritten(self, queue: AnyQueue) -> None:
         """Say that units were put into a queue behind this table's back."""
-        self._unwritten.add(queue)
+        self._unwritten[queue] = None
 
     def write(self) -> None:
         """
@@ -314,7 +319,7 @@ class ConsumeQueues:
         while self._unwritten:
             queue = next(iter(self._unwritten))
             queue.write()
-            self._unwritten.discard(queue)
+            del self._unwritten[queue]
 
     # recovery and cleaning
 
@@ -345,7 +350,7 @@ class ConsumeQueues:
         """Remove a queue with all its files; what was made of it stays in the commit log."""
         queue = self.by_key.pop((topic, queue_id), None)
         if queue is not None:
-            self._unwritten.discard(queue)
+            self._unwritten.pop(queue, None)
             queue.destroy()
 
     def remove_topic_folders(self, topic: str) -> None:

@@ -149,11 +149,24 @@ class UnitQueue(ABC):
         unit_bytes = self.unit_size_bytes
         while buffer:
             if queue.active.is_full:
+                self._settle_first(queue)
                 queue.roll()
             active = queue.active
             data = bytes(buffer[: active.file_size_bytes - active.end_position])
             queue.append(UnitRun(active.next_offset, data, unit_bytes))
             del buffer[: len(data)]
+
+    def _settle_first(self, queue: Queue) -> None:
+        """
+        Make the first file durable before there is a second one, unless a flush did.
+
+        It was made without a sync: a power loss could leave it short in front of the other, which
+        no start would take.
+        """
+        first = queue.active
+        if queue.recovery_point <= first.base_offset == queue.start_offset:
+            first.flush()
+            self._directory.sync_names()
 
     def _create(self, number: int) -> Queue:
         """Create the first file, for a queue that goes on with unit `number`."""
@@ -211,17 +224,22 @@ class UnitQueue(ABC):
 
     # recovery
 
-    def recover(self) -> None:
+    def recover(self, durable_until: int | None = None) -> None:
         """
         Find the end of the queue, from its third-last file on (``recover``).
 
-        What stands behind stays in the file until the next append.
+        `durable_until` is the last physical offset to which all units are on the disk: with it, no
+        file that a power loss may have cost units is passed over, however many there are.
+        What stands behind the end stays in the file until the next append.
         """
         bases = self._directory.base_offsets()
         if not bases:
             return
         self._directory.is_clean = False  # the scan of this recovery is the only one
-        queue = Queue(self._directory, bases[-_FILES_RECOVERED:][0])
+        start = bases[-_FILES_RECOVERED:][0]
+        if durable_until is not None:
+            start = self._durable_start(bases, durable_until)
+        queue = Queue(self._directory, start)
         self._queue = queue
         self._end = queue.next_offset
         outcome = queue.recovery
@@ -231,6 +249,21 @@ class UnitQueue(ABC):
             )
         self._learn()
         self.release()  # a store has thousands of queues, and most are quiet
+
+    def _durable_start(self, bases: Sequence[int], durable_until: int) -> int:
+        """Return a file before which all is durable, the third-last or an older one."""
+        for base in reversed(bases[: 1 - _FILES_RECOVERED]):
+            unit = self._first_unit(base)
+            if self.rules.count_valid(unit) and self._physical_offset(unit) <= durable_until:
+                return base
+        return bases[0]
+
+    def _first_unit(self, base: int) -> bytes:
+        file = self._fs.open(self._directory.path(base), writable=False)
+        try:
+            return file.read(0, self.unit_size_bytes)
+        finally:
+            file.close()
 
     @abstractmethod
     def _learn(self) -> None:

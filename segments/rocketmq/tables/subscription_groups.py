@@ -144,6 +144,13 @@ class SubscriptionGroupTable(JsonTable):
         self.forbidden.setdefault(group, {})[topic] = mask
         self.advance_version()
 
+    def restore(self, group: str, known: SubscriptionGroupConfig | None) -> None:
+        """Take back a change that the disk refused: a group is as it was, None for not there."""
+        if known is None:
+            self.groups.pop(group, None)
+        else:
+            self.groups[group] = known
+
     def advance_version(self) -> None:
         """Say that something changed."""
         self.data_version = self.data_version.next(self.host.clock.wall_ms())

@@ -130,6 +130,13 @@ class TopicTable(JsonTable):
             self.advance_version()
         return removed
 
+    def restore(self, topic: str, known: TopicConfig | None) -> None:
+        """Take back a change that the disk refused: a topic is as it was, None for not there."""
+        if known is None:
+            self.topics.pop(topic, None)
+        else:
+            self.topics[topic] = known
+
     def advance_version(self) -> None:
         """Say that something changed."""
         self.data_version = self.data_version.next(self.host.clock.wall_ms())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker, decoded
@@ -483,3 +485,16 @@ def test_an_expression_is_checked_before_it_is_used() -> None:
     assert check(filtering, "SQL92", "a > 1") == 0
     assert check(filtering, "SQL92", "a >") == ResponseCode.SUBSCRIPTION_PARSE_FAILED
     assert check(filtering, "CLASS", "x") == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+
+
+def test_a_topic_that_the_disk_refuses_is_not_there() -> None:
+    """It would be until the next start, and what was sent to it would be lost with it."""
+    host = SimulatedHost(clock=ManualClock())
+    broker = a_broker(host)
+    host.fs.faults.fail_next("write", errno.ENOSPC, path="/store/config/topics.json*")
+    config = TopicConfig("refused", 4, 4, 6)
+    with pytest.raises(OSError, match="ENOSPC"):
+        broker.topics.put(config)
+    assert broker.topics.get("refused") is None
+    broker.topics.put(config)
+    assert broker.topics.get("refused") == config

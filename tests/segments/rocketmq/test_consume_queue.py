@@ -11,6 +11,7 @@ from logstore.host import read_file
 from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
 from logstore.segments.rocketmq.queues.consume_queue_unit import PRE_BLANK, UNIT, ConsumeQueueUnit
 from logstore.testing import KEEP_EVERYTHING, LOSE_UNSYNCED, SimulatedHost
+from logstore.testing.power_loss import PowerLoss
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 
 DIRECTORY = "/store/consumequeue/TopicTest/3"
@@ -204,6 +205,30 @@ def test_only_the_last_three_files_are_looked_at() -> None:
     host.fs.damage(FIRST, 0, bytes(20))
 
     assert opened(host).max_queue_offset == 45
+
+
+def test_after_a_crash_files_are_looked_at_from_where_the_checkpoint_vouches_for_them() -> None:
+    """However many there are: a power loss may have taken units of any that was not synced."""
+    host, queue = filled(45)
+    queue.close()
+    host.fs.damage(FIRST, 60, bytes(20))
+    for durable_until, end in ((0, 3), (999, 3), (1000, 45), (9000, 45)):
+        queue = ConsumeQueue(host.fork(), DIRECTORY, "TopicTest", 3, file_size_bytes=SIZE)
+        queue.recover(durable_until)
+        assert queue.max_queue_offset == end, durable_until
+
+
+def test_the_first_file_is_durable_before_the_second_is_made() -> None:
+    """Or a power loss leaves it short in front of the other, which no start takes."""
+    for seed in range(40):
+        host = SimulatedHost(seed)
+        queue = opened(host)
+        put(queue, 0, 25)
+        queue.write()
+        host.power_loss(PowerLoss.random(seed))
+        queue = ConsumeQueue(host, DIRECTORY, "TopicTest", 3, file_size_bytes=SIZE, is_clean=False)
+        queue.recover(0)
+        assert numbers(queue.units(0, 10)) == [n * 100 for n in range(queue.max_queue_offset)][:10]
 
 
 def test_dirty_units_are_let_go_of() -> None:

@@ -145,6 +145,24 @@ def test_a_queue_cuts_its_extension() -> None:
     assert ext.get(addresses[0]) is None
 
 
+def test_a_flush_of_a_queue_is_one_of_its_extension() -> None:
+    """Before the units that lead there; in two steps as well, as the store does it."""
+    host = SimulatedHost()
+    ext = ConsumeQueueExt(host, DIRECTORY, file_size_bytes=SIZE)
+    queue = ConsumeQueue(host, "/store/consumequeue/T/0", "T", 0, file_size_bytes=200, ext=ext)
+    address = ext.put(unit(1))
+    assert address is not None
+    queue.put(0, 100, address, 0)
+    queue.write()
+    task = queue.begin_flush()
+    task.run()
+    queue.end_flush(task)
+
+    host.power_loss(LOSE_UNSYNCED)
+
+    assert opened(host).get(address) == unit(1)
+
+
 @pytest.mark.parametrize("case", golden_cases("filters"), ids=lambda case: case.id)
 def test_the_extension_of_a_real_broker_is_read(case: GoldenCase) -> None:
     """Every address of a queue leads to a unit, and the same units give equal files."""

@@ -226,3 +226,14 @@ def test_a_spare_that_cannot_be_made_is_tried_again() -> None:
     log.roll()
 
     assert names(host) == [file_name(0), file_name(SIZE), file_name(2 * SIZE)]
+
+
+def test_a_file_whose_size_may_not_last_is_no_spare() -> None:
+    """The next start would take what was not synced for one that is ready."""
+    host = SimulatedHost()
+    path = f"{LOG}/{file_name(SIZE)}"
+    host.fs.faults.fail_next("sync", 5, path=path)
+    MappedFileQueue[MessageEntry, CommitLogFile](loaded(host))
+    assert names(host) == [file_name(0)]
+    host.fs.faults.clear()
+    assert not loaded(host, is_clean=False).has_spare(SIZE)

@@ -267,6 +267,9 @@ class QueueCheck:
         self, kind: str, number: int, text: str, severity: Severity = Severity.DAMAGE
     ) -> Finding:
         unit = self._decoded(number)
+        if severity is Severity.DAMAGE and self.store.is_deleted(self.queue.topic):
+            # Its queue went; what was delivered there later knows nothing of what was before.
+            severity, text = Severity.NOTE, text.replace(_REMEDY, "the topic was deleted")
         is_batch = self.queue.is_batch and kind == "unit-missing"
         file, position = (self.queue.relative, None) if is_batch else self.queue.place(number)
         return Finding(

@@ -1,0 +1,138 @@
+"""Those who pop: they acknowledge, ask for more time, or forget what they were given."""
+
+from __future__ import annotations
+
+import attrs
+
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from tests.compat.rocketmq.broker_peer import Peer
+from tests.compat.rocketmq.frames import Answer
+from tests.compat.rocketmq.lives.world import World
+from tests.compat.rocketmq.pop.pop_stage import Popped, popped_in
+
+
+@attrs.define
+class PopTruth:
+    """What is known of one message that a group was given."""
+
+    #: how long the log was when the acknowledgement was told; 0: it may come again
+    ack_log_end: int = 0
+    #: it was acknowledged in time
+    is_over: bool = False
+    #: the life's troubles when it was given first: a crash may bring it several times
+    troubles: int = 0
+
+
+@attrs.define
+class Popper:
+    """One group that pops from the plain topics of the life."""
+
+    world: World
+    group: str
+    #: what was popped and not dealt with: topic, message, until when it is invisible
+    held: list[tuple[str, Popped, float]] = attrs.field(factory=list[tuple[str, Popped, float]])
+    #: by body
+    truth: dict[bytes, PopTruth] = attrs.field(factory=dict[bytes, PopTruth])
+    topics: set[str] = attrs.field(factory=set[str])
+    peer: Peer = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.reconnect()
+
+    def reconnect(self) -> None:
+        """It goes on with what it holds."""
+        self.peer = self.world.peer()
+
+    def act(self) -> None:
+        """Pop, acknowledge, ask for another time, or forget a message."""
+        dice = self.world.dice
+        if self.held and dice.random() < 0.6:
+            topic, popped, until_ms = self.held.pop(dice.randrange(len(self.held)))
+            deed = dice.random()
+            if deed < 0.7:
+                self.ack(topic, popped, until_ms)
+            elif deed < 0.85:
+                self._change(topic, popped)
+            return
+        place = self.world.place(may_be_batch=False)
+        if place is not None:
+            self.pop(place[0], dice.choice((1, 8, 32)), dice.choice((1000, 10_000, 60_000)))
+
+    def pop(self, topic: str, count: int, invisible_ms: int) -> None:
+        """Pop from all queues of a topic."""
+        world = self.world
+        self.topics.add(topic)
+        fields = {
+            "consumerGroup": self.group, "topic": topic, "queueId": -1, "maxMsgNums": count,
+            "invisibleTime": invisible_ms, "pollTime": 0, "bornTime": world.now_ms(), "initMode": 0,
+        }  # fmt: skip
+        until_ms = world.now_ms() + invisible_ms
+
+        def popped(answer: Answer) -> None:
+            if answer.code != ResponseCode.SUCCESS:
+                return
+            for one in popped_in(answer):
+                self._given(topic, one)
+                self.held.append((topic, one, until_ms))
+
+        world.ask(self.peer, RequestCode.POP_MESSAGE, fields, b"", popped)
+
+    def lose(self, log_end: int) -> None:
+        """The log ends here after a crash: acknowledgements behind are forgotten."""
+        for truth in self.truth.values():
+            if truth.ack_log_end > log_end:
+                truth.ack_log_end = 0
+
+    def check_settled(self, seen: dict[str, list[bytes]]) -> None:
+        """All time has passed: every message of the topics was given, and acknowledged at last."""
+        for topic in self.topics & seen.keys():
+            for body in seen[topic]:
+                truth = self.truth.get(body)
+                assert truth is not None, f"{self.group} was never given {body[:8]!r} of {topic}"
+                assert truth.ack_log_end, f"{body[:8]!r} of {topic} did not come again"
+
+    def _given(self, topic: str, one: Popped) -> None:
+        body = bytes(one.message.body)
+        sent = self.world.chronicle.sent.get(body)
+        assert sent is not None, f"{self.group} is given what nobody sent: {one.message}"
+        assert sent.place[0] == topic, f"{self.group} is given {sent} of {topic}"
+        troubles = self.world.chronicle.troubles
+        truth = self.truth.setdefault(body, PopTruth(troubles=troubles))
+        is_over = truth.is_over and truth.troubles == troubles
+        assert not is_over or sent.copies_max(truth.troubles) > 1, (
+            f"{self.group} is given again what it acknowledged: {sent}"
+        )
+
+    def fields(self, topic: str, popped: Popped) -> dict[str, object]:
+        """Return the fields of what is asked about a message."""
+        kind = popped.handle.split(" ")[4]
+        real = {"0": topic, "1": f"%RETRY%{self.group}_{topic}"}.get(
+            kind, f"%RETRY%{self.group}+{topic}"
+        )
+        return {**popped.fields(), "consumerGroup": self.group, "topic": real}
+
+    def ack(self, topic: str, popped: Popped, until_ms: float) -> None:
+        """Say that a message is dealt with."""
+        world, body = self.world, bytes(popped.message.body)
+
+        def done(answer: Answer) -> None:
+            truth = self.truth.get(body)
+            if answer.code != ResponseCode.SUCCESS or truth is None:
+                return
+            truth.ack_log_end = world.log_end
+            truth.is_over |= world.is_healthy and world.now_ms() < until_ms - 1000
+
+        world.ask(self.peer, RequestCode.ACK_MESSAGE, self.fields(topic, popped), b"", done)
+
+    def _change(self, topic: str, popped: Popped) -> None:
+        """Ask for a message to come again at another time."""
+        asked = {
+            **self.fields(topic, popped),
+            "invisibleTime": self.world.dice.choice((1000, 30_000)),
+        }
+        self.world.ask(self.peer, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, asked, b"", _ignore)
+
+
+def _ignore(answer: Answer) -> None:
+    """Whatever it says: the message comes again."""
+    del answer
