@@ -60,7 +60,7 @@ class World:
     def place(self, *, may_be_batch: bool = True) -> Place | None:
         """Return any queue; None if there is none."""
         chronicle = self.chronicle
-        batches = set() if may_be_batch else chronicle.batch_topics
+        batches = set[str]() if may_be_batch else chronicle.batch_topics
         places = sorted(place for place in chronicle.places if place[0] not in batches)
         return self.dice.choice(places) if places else None
 
