@@ -6,8 +6,8 @@ from typing import Any
 
 import attrs
 
-from tests.compat.kafka.lives.chronicle import OffsetTruth, Place
-from tests.compat.kafka.lives.clients import World
+from tests.compat.kafka.lives.chronicle import Place
+from tests.compat.kafka.lives.clients import World, commit_offset
 from tests.compat.kafka.peer import Peer
 
 CLASSIC_GROUP = "classics"
@@ -16,8 +16,8 @@ REBALANCE_MS = 60_000
 UNKNOWN_MEMBER, ILLEGAL_GENERATION = 25, 22
 REBALANCING = 27
 MEMBER_ID_REQUIRED = 79
-#: JoinGroup, SyncGroup, Heartbeat, OffsetCommit, LeaveGroup
-_JOIN, _SYNC, _BEAT, _COMMIT, _LEAVE = 5, 5, 4, 7, 3
+#: JoinGroup, SyncGroup, Heartbeat, LeaveGroup
+_JOIN, _SYNC, _BEAT, _LEAVE = 5, 5, 4, 3
 
 
 @attrs.define
@@ -161,23 +161,11 @@ class ClassicMember:
         if not self.share:
             return
         place, offset = world.dice.choice(self.share), world.dice.randrange(1000)
-        found = world.chronicle.offsets.setdefault((CLASSIC_GROUP, *place), OffsetTruth())
-        world.count += 1
-        found.ask(world.count, offset)
-        asked = {
-            "partition_index": place[1], "committed_offset": offset,
-            "committed_leader_epoch": -1, "committed_metadata": "",
-        }  # fmt: skip
-        answer = Peer(world.broker).ask("OffsetCommit", _COMMIT, {
-            "group_id": CLASSIC_GROUP, "generation_id_or_member_epoch": self.generation,
-            "member_id": self.member_id, "topics": [{"name": place[0], "partitions": [asked]}],
-        }).message  # fmt: skip
-        ((part,),) = [one["partitions"] for one in answer["topics"]]
-        code = part["error_code"]
+        member = self.member_id, self.generation
+        code = commit_offset(world, CLASSIC_GROUP, place, offset, member)
         if code:
             self._check_out(code)
         else:
-            found.tell(world.count, offset)
             self._told_ms = world.now_ms()
 
     # what the steps are made of

@@ -306,21 +306,35 @@ class Committer:
         if place is None:
             return
         group, offset = world.dice.choice(("a", "b")), world.dice.randrange(1000)
-        found = world.chronicle.offsets.setdefault((group, *place), OffsetTruth())
-        world.count += 1
-        found.ask(world.count, offset)
-        asked = {
-            "partition_index": place[1], "committed_offset": offset,
-            "committed_leader_epoch": -1, "committed_metadata": "",
-        }  # fmt: skip
-        fields = {
-            "group_id": group, "generation_id_or_member_epoch": -1, "member_id": "",
-            "topics": [{"name": place[0], "partitions": [asked]}],
-        }  # fmt: skip
-        answer = Peer(world.broker).ask("OffsetCommit", 7, fields).message
-        ((part,),) = [one["partitions"] for one in answer["topics"]]
-        if not part["error_code"]:
-            found.tell(world.count, offset)
+        commit_offset(world, group, place, offset)
+
+
+def commit_offset(
+    world: World,
+    group: str,
+    place: Place,
+    offset: int,
+    member: tuple[str, int] = ("", -1),
+    version: int = 7,
+) -> int:
+    """Commit as a member in its generation or epoch, take note of it, and return the error code."""
+    found = world.chronicle.offsets.setdefault((group, *place), OffsetTruth())
+    world.count += 1
+    found.ask(world.count, offset)
+    asked = {
+        "partition_index": place[1], "committed_offset": offset,
+        "committed_leader_epoch": -1, "committed_metadata": "",
+    }  # fmt: skip
+    fields = {
+        "group_id": group, "member_id": member[0], "generation_id_or_member_epoch": member[1],
+        "topics": [{"name": place[0], "partitions": [asked]}],
+    }  # fmt: skip
+    answer = Peer(world.broker).ask("OffsetCommit", version, fields).message
+    ((part,),) = [one["partitions"] for one in answer["topics"]]
+    code: int = part["error_code"]
+    if not code:
+        found.tell(world.count, offset)
+    return code
 
 
 def committed_offset(broker: Broker, group: str, place: Place) -> int:

@@ -9,8 +9,7 @@ from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatResponse,
 )
 from logstore.segments.kafka.internal_topics.consumer_group import TopicPartition
-from tests.compat.kafka.lives.chronicle import OffsetTruth
-from tests.compat.kafka.lives.clients import World
+from tests.compat.kafka.lives.clients import World, commit_offset
 from tests.compat.kafka.lives.group_peer import (
     GroupPeer,
     Partitions,
@@ -18,7 +17,6 @@ from tests.compat.kafka.lives.group_peer import (
     assigned,
     sorted_names,
 )
-from tests.compat.kafka.peer import Peer
 
 CONSUMER_GROUP = "consumers"
 SESSION_MS = 45_000
@@ -128,23 +126,10 @@ class GroupMember:
         if not mine:
             return
         place, offset = world.dice.choice(mine), world.dice.randrange(1000)
-        found = world.chronicle.offsets.setdefault((CONSUMER_GROUP, *place), OffsetTruth())
-        world.count += 1
-        found.ask(world.count, offset)
-        asked = {
-            "partition_index": place[1], "committed_offset": offset,
-            "committed_leader_epoch": -1, "committed_metadata": "",
-        }  # fmt: skip
-        fields = {
-            "group_id": CONSUMER_GROUP, "generation_id_or_member_epoch": self.epoch,
-            "member_id": self.name, "topics": [{"name": place[0], "partitions": [asked]}],
-        }  # fmt: skip
-        answer = Peer(world.broker).ask("OffsetCommit", 9, fields).message
-        ((part,),) = [one["partitions"] for one in answer["topics"]]
-        code = part["error_code"]
+        member = self.name, self.epoch
+        code = commit_offset(world, CONSUMER_GROUP, place, offset, member, 9)
         if not code:
             assert not self.is_out, f"{self.name} commits, and another has what it has"
-            found.tell(world.count, offset)
         elif code in (UNKNOWN_MEMBER, STALE_EPOCH):
             is_late = world.now_ms() - self._told_ms >= SESSION_MS
             assert self.is_out or is_late or self._is_unsure, f"{self.name} cannot commit: {code}"
