@@ -8,7 +8,6 @@ ten times a second; so does this, as long as something waits in it.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.redelivery.redrafts import redraft
@@ -24,6 +23,8 @@ from logstore.segments.rocketmq.timer.timer_steps import EnqueueStep
 from logstore.segments.rocketmq.timer.timer_store import TimerStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.waiting import Timer
     from logstore.segments.rocketmq.timer.timer_steps import (
@@ -36,8 +37,8 @@ _log = logging.getLogger(__name__)
 
 LOOK_INTERVAL_MS = 100
 FLUSH_INTERVAL_MS = 1000
-#: the wheel holds up everybody else for no more messages than these
-_RUN_COUNT_MAX = 512
+#: the wheel holds up everybody else for no more messages than these at a time
+_RUN_COUNT_MAX = 128
 #: what never succeeds, however often it is tried
 HOPELESS = frozenset(
     {
@@ -56,7 +57,10 @@ class TimedDelivery:
         self._broker = broker
         self._wheel: TimerStore | None = None
         self._step: EnqueueStep | DequeueStep | None = None
-        self._left: deque[TimerDelivery] = deque()
+        #: what is left to be put of the step
+        self._deliveries: Iterator[TimerDelivery] = iter(())
+        #: what the store would not have; it is tried again
+        self._refused: TimerDelivery | None = None
         self._timer: Timer | None = None
         self._is_running = False
         self._is_syncing = False
@@ -86,7 +90,7 @@ class TimedDelivery:
         queue, wheel = self._queue(), self._wheel
         if queue is None:
             return None
-        if wheel is None or self._left or wheel.queue_offset < queue.max_queue_offset:
+        if wheel is None or self._step is not None or wheel.queue_offset < queue.max_queue_offset:
             return 0
         return wheel.read_time_ms
 
@@ -151,41 +155,51 @@ class TimedDelivery:
         self._timer = self._broker.timers.after(delay_ms, self._wake)
 
     def _wake(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = None
         if not self._is_running:
             return
         self._sleep(LOOK_INTERVAL_MS)  # first: whatever goes wrong, it is tried again
         try:
             with self._broker.outbox.gathering():
-                self._run(self._wheel or self._open())
+                is_over = self._run(self._wheel or self._open())
                 self._broker.requests_served()
+            if not is_over:  # everybody else has a turn before
+                self._broker.timers.soon(self._wake)
             self._flush_if_due()
         except (LogStoreError, OSError) as error:  # a disk may refuse now and not later
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 _log.error("%s: %s", self._broker.store.directory, error)
 
-    def _run(self, wheel: TimerStore) -> None:
-        """Put in what has come and take out what is due, a few hundred messages at most."""
+    def _run(self, wheel: TimerStore) -> bool:
+        """Put in what has come and take out what is due; False if that is not all for now."""
         count = 0
         while count < _RUN_COUNT_MAX:
             if self._step is None:
+                before = wheel.queue_offset
                 self._step = wheel.enqueue(_RUN_COUNT_MAX) or wheel.dequeue()
-                if self._step is None:
-                    return
-                self._left.extend(
-                    self._step.late if isinstance(self._step, EnqueueStep) else self._step.due
-                )
-            while self._left:
-                if not self._deliver(self._left[0]):
-                    return
-                self._left.popleft()
+                if isinstance(self._step, EnqueueStep):
+                    self._deliveries = iter(self._step.late)
+                    count += self._step.next_queue_offset - before
+                elif self._step is not None:
+                    self._deliveries = wheel.deliveries(self._step)
+                else:
+                    return True
+            while (delivery := self._refused or next(self._deliveries, None)) is not None:
+                self._refused = None if self._deliver(delivery) else delivery
+                if self._refused is not None:
+                    return True  # whatever it is, it takes a while
                 count += 1
+                if count >= _RUN_COUNT_MAX:
+                    return False
             if isinstance(self._step, EnqueueStep):
                 wheel.commit_enqueue(self._step)
             else:
                 wheel.commit_dequeue(self._step)
             self._step = None
+        return False
 
     def _deliver(self, delivery: TimerDelivery) -> bool:
         """Put one message where it belongs; False if it is to be tried again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -40,14 +41,17 @@ class EnqueueStep:
 @attrs.frozen
 class DequeueStep:
     """
-    All that is due at one tick.
+    All that is due at one tick, which may be millions of messages.
 
-    `changes` are what the metrics of a topic change by when the step is committed.
+    `timer_offsets` are those of the slot's units, newest first; the messages that `taken_back`
+    names by their keys are not to be delivered. `changes` are what the metrics of a topic change
+    by when the step is committed; they grow as the step's deliveries are gone through.
     """
 
     read_time_ms: int
-    due: list[TimerDelivery]
-    changes: list[tuple[str, int]]
+    timer_offsets: array[int]
+    taken_back: frozenset[str]
+    changes: list[tuple[str, int]] = attrs.field(eq=False)
 
 
 @attrs.frozen

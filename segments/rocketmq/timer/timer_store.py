@@ -11,6 +11,7 @@ order of Java's services, without their threads and queues. (``TimerMessageStore
 from __future__ import annotations
 
 import logging
+from array import array
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
@@ -25,6 +26,7 @@ from logstore.segments.rocketmq.messages.properties import (
 )
 from logstore.segments.rocketmq.putting.put_redirection import TIMER_TOPIC
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.timer.deliveries import Deliveries
 from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
 from logstore.segments.rocketmq.timer.timer_log import TimerLog
 from logstore.segments.rocketmq.timer.timer_metrics import TimerMetrics
@@ -49,7 +51,7 @@ from logstore.segments.rocketmq.timer.timer_unit import (
 from logstore.segments.rocketmq.timer.timer_wheel import Slot, TimerWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from logstore.host import Host
     from logstore.segments.rocketmq.messages.message import Message
@@ -279,7 +281,8 @@ class TimerStore:
         """
         Return what is due at the next tick with messages, None if no tick is over.
 
-        Ticks without messages are passed by. :meth:`commit_dequeue` must follow.
+        Ticks without messages are passed by. :meth:`deliveries` tells the messages, and
+        :meth:`commit_dequeue` must follow.
         """
         if not self.runs_dequeue:
             return None
@@ -287,9 +290,7 @@ class TimerStore:
         while self.read_time_ms < self.write_time_ms:
             slot = self.wheel.slot(self.read_time_ms)
             if slot.time_ms != -1:
-                step = DequeueStep(self.read_time_ms, [], [])
-                self._fill(step, slot)
-                return step
+                return self._step_of(slot)
             self.read_time_ms += self.wheel.precision_ms
         return None
 
@@ -300,46 +301,54 @@ class TimerStore:
             first_ms = pending[0].time_ms if pending else self.write_time_ms
             self.read_time_ms = max(self.read_time_ms, min(first_ms, self.write_time_ms))
 
-    def _units_of_slot(self, slot: Slot) -> list[TimerUnit]:
-        """Return the units of a slot, newest first; the chain ends where it leads elsewhere."""
-        units: list[TimerUnit] = []
+    def _step_of(self, slot: Slot) -> DequeueStep:
+        """Return what a slot holds; the chain of its units ends where it leads elsewhere."""
+        timer_offsets: array[int] = array("q")
+        taken_back: set[str] = set()
+        changes: list[tuple[str, int]] = []
         timer_offset = slot.last_timer_offset
         while timer_offset != -1 and (unit := self.log.unit_at(timer_offset)) is not None:
             if self._tick(unit.due_ms) != slot.time_ms:
                 break
-            units.append(unit)
+            timer_offsets.append(timer_offset)
+            if unit.is_delete and not unit.is_roll:
+                self._take_back(unit, taken_back, changes)
             if unit.previous_timer_offset >= timer_offset:
                 break  # a loop: units lead to older ones only
             timer_offset = unit.previous_timer_offset
-        return units
+        return DequeueStep(self.read_time_ms, timer_offsets, frozenset(taken_back), changes)
 
-    def _fill(self, step: DequeueStep, slot: Slot) -> None:
-        """Take the messages of a slot, oldest first, but those that another one takes back."""
-        units = self._units_of_slot(slot)
-        deleted = self._deleted(step, units)
-        for unit in reversed(units):
-            if unit.is_delete and not unit.is_roll:
-                continue
-            message = self._message_at(unit.physical_offset, unit.size_bytes)
-            if message is None:
-                continue
-            self._count(step, message, -1)
-            if self._delete_key(message) not in deleted:
-                delivery = self._delivery(message, unit.write_time_ms, is_roll=unit.is_roll)
-                step.due.append(delivery)
+    def _take_back(
+        self, unit: TimerUnit, taken_back: set[str], changes: list[tuple[str, int]]
+    ) -> None:
+        """Note the key of the message that a unit takes back."""
+        message = self._message_at(unit.physical_offset, unit.size_bytes)
+        key = None if message is None else message.properties.get(TIMER_DELETE_UNIQUE_KEY)
+        if message is not None and key is not None:
+            _count(changes, message, 1)  # it counted off when it came
+            taken_back.add(key)
 
-    def _deleted(self, step: DequeueStep, units: list[TimerUnit]) -> set[str]:
-        """Return the keys of the messages that are taken back."""
-        keys: set[str] = set()
-        for unit in units:
-            if not unit.is_delete or unit.is_roll:
-                continue
-            message = self._message_at(unit.physical_offset, unit.size_bytes)
-            key = None if message is None else message.properties.get(TIMER_DELETE_UNIQUE_KEY)
-            if message is not None and key is not None:
-                self._count(step, message, 1)  # it counted off when it came
-                keys.add(key)
-        return keys
+    def deliveries(self, step: DequeueStep) -> Iterator[TimerDelivery]:
+        """
+        Return the messages of a step, oldest first, but those that another one takes back.
+
+        Each is read when it is its turn: of a slot with millions only one is in memory. One that
+        a disk refuses to read raises OSError, and is tried again when it is asked for again.
+        """
+        return Deliveries(step, self._delivery_at)
+
+    def _delivery_at(self, step: DequeueStep, timer_offset: int) -> TimerDelivery | None:
+        """Return what a unit of a step says is to be put, if it is anything."""
+        unit = self.log.unit_at(timer_offset)
+        if unit is None or (unit.is_delete and not unit.is_roll):
+            return None
+        message = self._message_at(unit.physical_offset, unit.size_bytes)
+        if message is None:
+            return None
+        _count(step.changes, message, -1)
+        if self._delete_key(message) in step.taken_back:
+            return None
+        return self._delivery(message, unit.write_time_ms, is_roll=unit.is_roll)
 
     def _delete_key(self, message: Message) -> str | None:
         key = message.unique_key
@@ -359,16 +368,10 @@ class TimerStore:
         return TimerDelivery(message, topic, queue_id, converted, is_roll)
 
     def commit_dequeue(self, step: DequeueStep) -> None:
-        """Say that what was due in a step is put: the wheel goes on to the next tick."""
+        """Say that all deliveries of a step are put: the wheel goes on to the next tick."""
         for topic, change in step.changes:
             self.metrics.add(topic, change)
         self.read_time_ms = step.read_time_ms + self.wheel.precision_ms
-
-    @staticmethod
-    def _count(step: DequeueStep, message: Message, change: int) -> None:
-        topic = message.properties.get(REAL_TOPIC)
-        if topic is not None:
-            step.changes.append((topic, change))
 
     # lasting
 
@@ -467,3 +470,10 @@ def _due_ms(message: Message) -> int | None:
     """Return when a message of the timer topic is due, None where it does not say."""
     text = message.properties.get(TIMER_OUT_MS, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _count(changes: list[tuple[str, int]], message: Message, change: int) -> None:
+    """Let the count of the topic change to which a message is to go."""
+    topic = message.properties.get(REAL_TOPIC)
+    if topic is not None:
+        changes.append((topic, change))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
+from itertools import pairwise
+
 import pytest
 
 from logstore.compat.rocketmq.broker import Broker
@@ -82,6 +86,38 @@ def test_many() -> None:
         stage.send(b"%d" % number, 2000 + number % 3 * 1000)
     stage.pass_ms(8000)
     assert sorted(map(int, stage.bodies())) == list(range(1200))
+
+
+@pytest.mark.parametrize("passes_ms", [(500, 3500), (4000,)], ids=["due", "late"])
+def test_many_at_one_time_hold_up_nobody(passes_ms: tuple[int, ...]) -> None:
+    """What is due with thousands of others comes bit by bit: in between others are served."""
+    stage = Stage()
+    for number in range(600):
+        stage.send(b"%d" % number, 2000)
+    soon: list[Callable[[], object]] = []
+    stage.broker.timers.on_soon = soon.append
+    counts = [0]
+    for passed_ms in passes_ms:
+        stage.clock.advance(passed_ms)
+        soon.append(stage.broker.timers.run)
+        while soon:
+            soon.pop(0)()
+            counts.append(len(stage.bodies()))
+    assert max(after - before for before, after in pairwise(counts)) <= 128
+    assert stage.bodies() == [b"%d" % number for number in range(600)]
+
+
+@pytest.mark.parametrize(("path", "after"), [("*/timerlog/*", 30), ("*/commitlog/*", 7)])
+def test_a_disk_that_cannot_be_read_for_a_while_costs_nothing(path: str, after: int) -> None:
+    """A read that fails amid a tick's messages is made again: each of them comes once."""
+    stage = Stage()
+    for number in range(20):
+        stage.send(b"%d" % number, 2000)
+    stage.pass_ms(1000)
+    stage.host.fs.faults.fail_next("read", errno.EIO, path=path, after=after)
+    stage.pass_ms(4000)
+    assert stage.host.fs.faults.planned == []
+    assert stage.bodies() == [b"%d" % number for number in range(20)]
 
 
 @pytest.mark.parametrize("end", ["close", "abandon", "power loss"])

@@ -112,7 +112,7 @@ def take(store: TimerStore) -> list[tuple[int, int]]:
         found += [(one.message.queue_offset, now_ms) for one in entering.late]
         store.commit_enqueue(entering)
     while (step := store.dequeue()) is not None:
-        found += [(one.message.queue_offset, now_ms) for one in step.due]
+        found += [(one.message.queue_offset, now_ms) for one in store.deliveries(step)]
         store.commit_dequeue(step)
     return found
 
@@ -167,7 +167,7 @@ def check_deliveries(store: TimerStore, clock: ManualClock, commit_log: MemoryCo
     clock.jump_wall(expected[-1]["storeTimestamp"] - clock.wall_ms())
     store.move_write_time()
     while (step := store.dequeue()) is not None:
-        for delivery in step.due:
+        for delivery in store.deliveries(step):
             theirs = message_at(commit_log, expected[delivered]["commitLogOffset"])
             assert theirs is not None
             assert (delivery.topic, delivery.queue_id) == (theirs.topic, theirs.queue_id)
@@ -232,9 +232,10 @@ def test_delivered_when_due() -> None:
     store.move_write_time()
     step = store.dequeue()
     assert step is not None
-    assert (step.due[0].topic, step.due[0].queue_id) == ("t", 3)
-    assert step.due[0].properties["TIMER_ENQUEUE_MS"] == str(START_MS)
-    assert step.due[0].properties["TIMER_DEQUEUE_MS"] == str(START_MS + 3000)
+    (due,) = store.deliveries(step)
+    assert (due.topic, due.queue_id) == ("t", 3)
+    assert due.properties["TIMER_ENQUEUE_MS"] == str(START_MS)
+    assert due.properties["TIMER_DEQUEUE_MS"] == str(START_MS + 3000)
     assert store.dequeue() == step, "what is not committed comes again"
     store.commit_dequeue(step)
     assert store.dequeue() is None
@@ -267,9 +268,10 @@ def test_rolls(delay_slots: int, waits_slots: int) -> None:
     assert step is not None
     assert step.read_time_ms == START_MS + waits_slots * 1000
     is_roll = delay_slots >= 100
-    assert step.due[0].is_roll is is_roll
-    assert step.due[0].topic == (TIMER_TOPIC if is_roll else "t")
-    assert step.due[0].properties.get("TIMER_ROLL_TIMES") == ("1" if is_roll else None)
+    (due,) = store.deliveries(step)
+    assert due.is_roll is is_roll
+    assert due.topic == (TIMER_TOPIC if is_roll else "t")
+    assert due.properties.get("TIMER_ROLL_TIMES") == ("1" if is_roll else None)
 
 
 def test_taken_back() -> None:
