@@ -66,7 +66,7 @@ _log = logging.getLogger(__name__)
 _TICK_INTERVAL_MS = 100
 _IDLE_MS_MAX = 120_000
 #: a check of half messages that was cut short goes on so soon
-_CHECK_PAUSE_MS = 10
+_CHECK_PAUSE_MS = 5
 #: where one of these is set, a broker has users to know from its start on
 _ACCESS_KEYS = (
     "authenticationEnabled",

@@ -1,15 +1,17 @@
 """
 Half messages whose producers never said what became of them (TransactionalMessageServiceImpl).
 
-Every so often the half topic is gone through from where the last check ended. What an op message
-names is done. What is young is left for later, what was checked too often or is too old goes to a
-topic of its own, and for all else the half message is put again, with a count, and one of its
-producer group's clients is asked.
+Every so often there is a round: the half topic is gone through from where the last one ended up to
+where it ends now, slice by slice. What an op message names is done. What is young is left for
+later, what was checked too often or is too old goes to a topic of its own, and for all else the
+half message is put again, with a count, and one of its producer group's clients is asked.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -36,18 +38,35 @@ from logstore.segments.rocketmq.messages.properties import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from logstore.compat.rocketmq.broker import Broker
     from logstore.segments.rocketmq.messages.message import Message
     from logstore.segments.rocketmq.putting.put_result import PutResult
 
 _log = logging.getLogger(__name__)
 
-#: a pass holds up everybody else for no longer than this; the next one goes on where it ended
-_PASS_MS_MAX = 100
+#: a slice holds up everybody else for no longer than this; the next one goes on where it ended
+_SLICE_MS_MAX = 5
 _READ_COUNT = 32
 _HOUR_MS = 3_600_000
+
+
+@attrs.define
+class _Round:
+    """
+    One walk through a queue of the half topic.
+
+    What is put again on the way stands behind its end: nobody is asked twice in one round, however
+    many slices it takes.
+    """
+
+    queue_id: int
+    started_ms: int
+    halves: Iterator[Message]
+    ops: _Ops
+    #: the half messages before are dealt with
+    position: int
+    #: groups of which nobody is there to be asked, and how often that would have been
+    unheard: Counter[str] = attrs.field(factory=Counter[str])
 
 
 class TransactionChecks:
@@ -55,43 +74,61 @@ class TransactionChecks:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        #: queues that the round has not gone through yet
+        self._left: list[_Round] = []
 
     def check(self) -> bool:
         """
-        Check every queue of the half topic; tell whether all of it was gone through.
+        Begin a round, or go on with it for a moment; tell whether it is over.
 
         As in 5.x an end that is not in an op message yet is not known here: a timeout shorter than
         the time between op messages asks about transactions that are over, and what the producer
         answers is done.
         """
         self._broker.catch_up()
-        config = self._broker.topics.get(names.HALF_TOPIC)
-        queue_count = 1 if config is None else config.read_queue_count
-        results = [self._check_queue(queue_id) for queue_id in range(queue_count)]
+        deadline_ms = self._broker.host.clock.monotonic_ms() + _SLICE_MS_MAX
+        left, self._left = self._left or self._begin(), []  # an error ends the round
+        while left and self._go_on(left[0], deadline_ms):
+            del left[0]
+        self._left = left
         self._broker.requests_served()
-        return all(results)
+        return not left
 
-    def _check_queue(self, queue_id: int) -> bool:
-        start = self._progress(names.HALF_TOPIC, queue_id)
-        ops = _Ops(self._progress(names.OP_HALF_TOPIC, queue_id))
-        for op in self._messages(names.OP_HALF_TOPIC, queue_id, ops.start):
-            ops.add(op, start)
-        position = start
+    def _begin(self) -> list[_Round]:
+        """Return a round for each queue of the half topic."""
+        config = self._broker.topics.get(names.HALF_TOPIC)
+        now_ms = self._broker.host.clock.wall_ms()
+        found: list[_Round] = []
+        for queue_id in range(1 if config is None else config.read_queue_count):
+            start = self._progress(names.HALF_TOPIC, queue_id)
+            halves = self._messages(names.HALF_TOPIC, queue_id, start)
+            ops = _Ops(self._progress(names.OP_HALF_TOPIC, queue_id))
+            found.append(_Round(queue_id, now_ms, halves, ops, start))
+        return found
+
+    def _go_on(self, walk: _Round, deadline_ms: float) -> bool:
+        """Go on with a queue until `deadline_ms`; tell whether it is gone through."""
+        queue_id, ops = walk.queue_id, walk.ops
+        for op in self._messages(names.OP_HALF_TOPIC, queue_id, ops.end):
+            ops.add(op, walk.position)
+        start, op_start = walk.position, ops.start
         clock = self._broker.host.clock
-        started_ms, deadline_ms = clock.wall_ms(), clock.monotonic_ms() + _PASS_MS_MAX
-        is_done = True
-        for half in self._messages(names.HALF_TOPIC, queue_id, start):
+        is_over = True
+        for half in walk.halves:
+            if not ops.take(half.queue_offset) and not self._check_half(half, walk):
+                break
+            walk.position = half.queue_offset + 1
             if clock.monotonic_ms() > deadline_ms:
-                is_done = False
+                is_over = False
                 break
-            if not ops.take(half.queue_offset) and not self._check_half(half, ops, started_ms):
-                break
-            position = half.queue_offset + 1
-        self._note_progress(names.HALF_TOPIC, queue_id, start, position)
-        self._note_progress(names.OP_HALF_TOPIC, queue_id, ops.start, ops.next_start())
-        return is_done
+        self._note_progress(names.HALF_TOPIC, queue_id, start, walk.position)
+        self._note_progress(names.OP_HALF_TOPIC, queue_id, op_start, ops.forget_used())
+        if is_over:
+            for group, count in walk.unheard.items():
+                _log.warning("nobody of %s to ask about %s transactions", group, count)
+        return is_over
 
-    def _check_half(self, half: Message, ops: _Ops, started_ms: int) -> bool:
+    def _check_half(self, half: Message, walk: _Round) -> bool:
         """Deal with one half message that is not done; False if it is too early for it."""
         settings = self._broker.settings
         age_ms = self._broker.host.clock.wall_ms() - half.born_timestamp_ms
@@ -99,17 +136,17 @@ class TransactionChecks:
         is_old = age_ms > settings.file_reserved_hours * _HOUR_MS
         if is_old or times >= settings.transaction_check_max:
             return self._discard(half)
-        if half.store_timestamp_ms >= started_ms:
+        if half.store_timestamp_ms >= walk.started_ms:
             return False
         immunity = half.properties.get(CHECK_IMMUNITY_TIME)
         spared_ms = settings.transaction_timeout_ms
         if immunity is not None:
             spared_ms = immunity_ms(immunity, spared_ms)
             if age_ms <= spared_ms:
-                return self._put_off(half, ops)
+                return self._put_off(half, walk.ops)
         elif 0 <= age_ms <= spared_ms:
             return False
-        return self._ask(half, times + 1)
+        return self._ask(half, times + 1, walk)
 
     def _put_off(self, half: Message, ops: _Ops) -> bool:
         """Put a half message again that is to be left alone for some time, unless it is done."""
@@ -120,15 +157,16 @@ class TransactionChecks:
         properties = {**half.properties, TRANSACTION_PREPARED_QUEUE_OFFSET: place}
         return self._put_again(half, properties).is_ok
 
-    def _ask(self, half: Message, times: int) -> bool:
+    def _ask(self, half: Message, times: int, walk: _Round) -> bool:
         """Put a half message again, and ask a producer what became of it."""
         properties = {**half.properties, TRANSACTION_CHECK_TIMES: str(times)}
         result = self._put_again(half, properties)
         if not result.is_ok:
             return False
-        channel = self._broker.producers.any_channel(properties.get(PRODUCER_GROUP, ""))
+        group = properties.get(PRODUCER_GROUP, "")
+        channel = self._broker.producers.any_channel(group)
         if channel is None:
-            _log.warning("nobody of %s to ask", properties.get(PRODUCER_GROUP))
+            walk.unheard[group] += 1
             return True
         unique_key = properties.get(UNIQUE_KEY)
         fields = as_fields(
@@ -217,7 +255,8 @@ class _Ops:
     """The op messages that were read: which half messages are done, and which ops are used up."""
 
     def __init__(self, start: int) -> None:
-        self.start = start
+        #: the first that is still needed, and behind the last that was read
+        self.start = self.end = start
         #: op messages that may be forgotten
         self._used: set[int] = set()
         self._named: dict[int, int] = {}
@@ -225,6 +264,7 @@ class _Ops:
 
     def add(self, op: Message, half_start: int) -> None:
         """Read one op message; half messages before `half_start` are over already."""
+        self.end = op.queue_offset + 1
         named: set[int] = set()
         if op.tags == REMOVE_TAG:
             for text in op.body.decode("utf-8", "replace").split(","):
@@ -248,12 +288,12 @@ class _Ops:
             self._used.add(op)
         return True
 
-    def next_start(self) -> int:
-        """Return the first op message that is still needed."""
-        position = self.start
-        while position in self._used:
-            position += 1
-        return position
+    def forget_used(self) -> int:
+        """Return the first op message that is still needed from now on."""
+        while self.start in self._used:
+            self._used.remove(self.start)
+            self.start += 1
+        return self.start
 
 
 def _number(text: str | None) -> int:

@@ -19,11 +19,22 @@ COMMIT, ROLLBACK, UNKNOWN = 8, 12, 0
 TIMEOUT_MS, CHECK_MAX = 6000, 3
 
 
+class SlowClock(ManualClock):
+    """A clock by which every look at it takes `look_ms`."""
+
+    look_ms = 0
+
+    def monotonic_ms(self) -> float:
+        """Return ms since some start."""
+        self.advance(self.look_ms)
+        return super().monotonic_ms()
+
+
 class Stage:
     """A broker and a producer of transactions; the test lets time pass and calls the check."""
 
     def __init__(self, **settings: str) -> None:
-        self.clock = ManualClock()
+        self.clock = SlowClock()
         self.broker: Broker = a_broker(
             SimulatedHost(clock=self.clock), {"transactionCheckMax": str(CHECK_MAX), **settings}
         )
@@ -263,6 +274,51 @@ def test_nobody_asks_for_ever() -> None:
     assert (lost.body, lost.properties["TRANSACTION_CHECK_TIMES"]) == (b"lost", str(CHECK_MAX))
     assert stage.check() == []
     assert len(stage.peer.messages(GIVEN_UP)) == 1
+
+
+def test_many_are_asked_about_once_a_round() -> None:
+    """A round that takes long goes on slice by slice; what is put again waits for the next one."""
+    stage = Stage()
+    for number in range(30):
+        stage.begin(b"%d" % number)
+    stage.clock.advance(TIMEOUT_MS + 1)
+    stage.broker.timers.run()
+    stage.clock.look_ms = 1
+    checks, slice_count = stage.broker.transaction_checks, 1
+    while not checks.check():
+        slice_count += 1
+        assert stage.peer.produce(b"in between").code == ResponseCode.SUCCESS
+    asked = stage.peer.told(RequestCode.CHECK_TRANSACTION_STATE)
+    assert slice_count > 3
+    assert [decode_message(answer.body).body for answer in asked] == [
+        b"%d" % number for number in range(30)
+    ]
+    assert len(stage.peer.messages(HALF)) == 60
+    while not checks.check():
+        pass
+    assert len(stage.peer.told(RequestCode.CHECK_TRANSACTION_STATE)) == 30
+
+
+def test_what_ends_amid_a_round_is_not_asked_about() -> None:
+    """Ends that are noted between two slices count at once."""
+    stage = Stage()
+    for number in range(30):
+        stage.begin(b"%d" % number)
+    places = [half.physical_offset for half in stage.peer.messages(HALF)]
+    stage.clock.advance(TIMEOUT_MS + 1)
+    stage.broker.timers.run()
+    stage.clock.look_ms = 1
+    checks = stage.broker.transaction_checks
+    assert not checks.check()
+    stage.end(COMMIT, tranStateTableOffset=29, commitLogOffset=places[29])
+    stage.broker.op_messages.write()
+    while not checks.check():
+        pass
+    bodies = {
+        decode_message(answer.body).body
+        for answer in stage.peer.told(RequestCode.CHECK_TRANSACTION_STATE)
+    }
+    assert bodies == {b"%d" % number for number in range(29)}
 
 
 def test_what_was_given_up_can_be_checked_again() -> None:
