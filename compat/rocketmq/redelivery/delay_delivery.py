@@ -31,7 +31,7 @@ _SLEEP_MS_MAX = 10_000
 _PAUSE_MS = 100
 _READ_COUNT = 64
 #: one level holds up everybody else for no more messages than these
-_RUN_COUNT_MAX = 512
+_RUN_COUNT_MAX = 128
 
 
 class DelayDelivery:

@@ -18,6 +18,7 @@ from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
 from logstore.segments.rocketmq.reading.message_query import message_at
 from logstore.segments.rocketmq.settings.release import Release
+from logstore.segments.rocketmq.timer.due_tick import DueTick
 from logstore.segments.rocketmq.timer.timer_rules import TimerSettings
 from logstore.segments.rocketmq.timer.timer_steps import EnqueueStep
 from logstore.segments.rocketmq.timer.timer_store import TimerStore
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.waiting import Timer
     from logstore.segments.rocketmq.timer.timer_steps import (
-        DequeueStep,
         TimerDelivery,
         TimerSync,
     )
@@ -39,6 +39,8 @@ LOOK_INTERVAL_MS = 100
 FLUSH_INTERVAL_MS = 1000
 #: the wheel holds up everybody else for no more messages than these at a time
 _RUN_COUNT_MAX = 128
+#: the same of looking for what is due
+_FIND_COUNT_MAX = 2000
 #: what never succeeds, however often it is tried
 HOPELESS = frozenset(
     {
@@ -56,7 +58,7 @@ class TimedDelivery:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._wheel: TimerStore | None = None
-        self._step: EnqueueStep | DequeueStep | None = None
+        self._step: EnqueueStep | DueTick | None = None
         #: what is left to be put of the step
         self._deliveries: Iterator[TimerDelivery] = iter(())
         #: what the store would not have; it is tried again
@@ -180,13 +182,15 @@ class TimedDelivery:
             if self._step is None:
                 before = wheel.queue_offset
                 self._step = wheel.enqueue(_RUN_COUNT_MAX) or wheel.dequeue()
+                if self._step is None:
+                    return True
                 if isinstance(self._step, EnqueueStep):
                     self._deliveries = iter(self._step.late)
                     count += self._step.next_queue_offset - before
-                elif self._step is not None:
-                    self._deliveries = wheel.deliveries(self._step)
                 else:
-                    return True
+                    self._deliveries = self._step
+            if isinstance(self._step, DueTick) and not self._step.find(_FIND_COUNT_MAX):
+                return False
             while (delivery := self._refused or next(self._deliveries, None)) is not None:
                 self._refused = None if self._deliver(delivery) else delivery
                 if self._refused is not None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.segments.rocketmq.messages.properties import REAL_QUEUE_ID, REAL_TOPIC
+from logstore.segments.rocketmq.putting.put_redirection import TIMER_TOPIC
+from logstore.segments.rocketmq.timer.timer_rules import properties_when_due
+
 if TYPE_CHECKING:
+    from typing import Self
+
     from logstore.host import Host
     from logstore.segmented_log import FlushTask
     from logstore.segments.rocketmq.messages.message import Message
@@ -16,7 +21,7 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
     from logstore.segments.rocketmq.timer.timer_wheel import TimerWheel
 
-__all__ = ["DequeueStep", "EnqueueStep", "TimerDelivery", "TimerSync"]
+__all__ = ["EnqueueStep", "TimerDelivery", "TimerSync"]
 
 
 @attrs.frozen
@@ -29,6 +34,18 @@ class TimerDelivery:
     properties: dict[str, str]
     is_roll: bool
 
+    @classmethod
+    def of(cls, message: Message, enqueue_ms: int, now_ms: int, *, is_roll: bool) -> Self:
+        """Return what a message of the timer topic, in the wheel since `enqueue_ms`, becomes."""
+        properties = message.properties
+        topic, queue_id = message.topic, message.queue_id
+        if not is_roll:
+            topic = properties.get(REAL_TOPIC, TIMER_TOPIC)
+            text = properties.get(REAL_QUEUE_ID, "0")
+            queue_id = int(text) if text.isascii() and text.isdigit() else 0
+        converted = properties_when_due(properties, enqueue_ms, now_ms, is_roll=is_roll)
+        return cls(message, topic, queue_id, converted, is_roll)
+
 
 @attrs.frozen
 class EnqueueStep:
@@ -36,22 +53,6 @@ class EnqueueStep:
 
     next_queue_offset: int
     late: list[TimerDelivery]
-
-
-@attrs.frozen
-class DequeueStep:
-    """
-    All that is due at one tick, which may be millions of messages.
-
-    `timer_offsets` are those of the slot's units, newest first; the messages that `taken_back`
-    names by their keys are not to be delivered. `changes` are what the metrics of a topic change
-    by when the step is committed; they grow as the step's deliveries are gone through.
-    """
-
-    read_time_ms: int
-    timer_offsets: array[int]
-    taken_back: frozenset[str]
-    changes: list[tuple[str, int]] = attrs.field(eq=False)
 
 
 @attrs.frozen

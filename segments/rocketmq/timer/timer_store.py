@@ -11,7 +11,6 @@ order of Java's services, without their threads and queues. (``TimerMessageStore
 from __future__ import annotations
 
 import logging
-from array import array
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
@@ -19,24 +18,20 @@ import attrs
 from logstore.errors import CorruptEntryError
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties import (
-    REAL_QUEUE_ID,
     REAL_TOPIC,
     TIMER_DELETE_UNIQUE_KEY,
     TIMER_OUT_MS,
 )
-from logstore.segments.rocketmq.putting.put_redirection import TIMER_TOPIC
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
-from logstore.segments.rocketmq.timer.deliveries import Deliveries
+from logstore.segments.rocketmq.timer.due_tick import DueTick
 from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
 from logstore.segments.rocketmq.timer.timer_log import TimerLog
 from logstore.segments.rocketmq.timer.timer_metrics import TimerMetrics
 from logstore.segments.rocketmq.timer.timer_rules import (
     NEVER_ENQUEUED_MS,
     TimerSettings,
-    properties_when_due,
 )
 from logstore.segments.rocketmq.timer.timer_steps import (
-    DequeueStep,
     EnqueueStep,
     TimerDelivery,
     TimerSync,
@@ -48,10 +43,10 @@ from logstore.segments.rocketmq.timer.timer_unit import (
     TIMER_UNIT_BYTES,
     TimerUnit,
 )
-from logstore.segments.rocketmq.timer.timer_wheel import Slot, TimerWheel
+from logstore.segments.rocketmq.timer.timer_wheel import TimerWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from logstore.host import Host
     from logstore.segments.rocketmq.messages.message import Message
@@ -231,7 +226,8 @@ class TimerStore:
             if message is None or due_ms is None:
                 continue  # it is gone, or nobody said when it is due
             if self.runs_dequeue and due_ms < self.write_time_ms:
-                late.append(self._delivery(message, NEVER_ENQUEUED_MS, is_roll=False))
+                now_ms = self.host.clock.wall_ms()
+                late.append(TimerDelivery.of(message, NEVER_ENQUEUED_MS, now_ms, is_roll=False))
             else:
                 self.enqueue_one(message, physical_offset, size_bytes, due_ms)
         return EnqueueStep(start + len(units) // UNIT.size, late)
@@ -277,12 +273,11 @@ class TimerStore:
 
     # out
 
-    def dequeue(self) -> DequeueStep | None:
+    def dequeue(self) -> DueTick | None:
         """
-        Return what is due at the next tick with messages, None if no tick is over.
+        Return the next tick with messages, None if none is over.
 
-        Ticks without messages are passed by. :meth:`deliveries` tells the messages, and
-        :meth:`commit_dequeue` must follow.
+        Ticks without messages are passed by. :meth:`commit_dequeue` must follow.
         """
         if not self.runs_dequeue:
             return None
@@ -290,7 +285,8 @@ class TimerStore:
         while self.read_time_ms < self.write_time_ms:
             slot = self.wheel.slot(self.read_time_ms)
             if slot.time_ms != -1:
-                return self._step_of(slot)
+                clock = self.host.clock
+                return DueTick(slot, self.log, self._message_at, self.settings, clock)
             self.read_time_ms += self.wheel.precision_ms
         return None
 
@@ -301,77 +297,11 @@ class TimerStore:
             first_ms = pending[0].time_ms if pending else self.write_time_ms
             self.read_time_ms = max(self.read_time_ms, min(first_ms, self.write_time_ms))
 
-    def _step_of(self, slot: Slot) -> DequeueStep:
-        """Return what a slot holds; the chain of its units ends where it leads elsewhere."""
-        timer_offsets: array[int] = array("q")
-        taken_back: set[str] = set()
-        changes: list[tuple[str, int]] = []
-        timer_offset = slot.last_timer_offset
-        while timer_offset != -1 and (unit := self.log.unit_at(timer_offset)) is not None:
-            if self._tick(unit.due_ms) != slot.time_ms:
-                break
-            timer_offsets.append(timer_offset)
-            if unit.is_delete and not unit.is_roll:
-                self._take_back(unit, taken_back, changes)
-            if unit.previous_timer_offset >= timer_offset:
-                break  # a loop: units lead to older ones only
-            timer_offset = unit.previous_timer_offset
-        return DequeueStep(self.read_time_ms, timer_offsets, frozenset(taken_back), changes)
-
-    def _take_back(
-        self, unit: TimerUnit, taken_back: set[str], changes: list[tuple[str, int]]
-    ) -> None:
-        """Note the key of the message that a unit takes back."""
-        message = self._message_at(unit.physical_offset, unit.size_bytes)
-        key = None if message is None else message.properties.get(TIMER_DELETE_UNIQUE_KEY)
-        if message is not None and key is not None:
-            _count(changes, message, 1)  # it counted off when it came
-            taken_back.add(key)
-
-    def deliveries(self, step: DequeueStep) -> Iterator[TimerDelivery]:
-        """
-        Return the messages of a step, oldest first, but those that another one takes back.
-
-        Each is read when it is its turn: of a slot with millions only one is in memory. One that
-        a disk refuses to read raises OSError, and is tried again when it is asked for again.
-        """
-        return Deliveries(step, self._delivery_at)
-
-    def _delivery_at(self, step: DequeueStep, timer_offset: int) -> TimerDelivery | None:
-        """Return what a unit of a step says is to be put, if it is anything."""
-        unit = self.log.unit_at(timer_offset)
-        if unit is None or (unit.is_delete and not unit.is_roll):
-            return None
-        message = self._message_at(unit.physical_offset, unit.size_bytes)
-        if message is None:
-            return None
-        _count(step.changes, message, -1)
-        if self._delete_key(message) in step.taken_back:
-            return None
-        return self._delivery(message, unit.write_time_ms, is_roll=unit.is_roll)
-
-    def _delete_key(self, message: Message) -> str | None:
-        key = message.unique_key
-        if key is None or not self.settings.appends_topic_to_delete_key:
-            return key
-        return f"{message.properties.get(REAL_TOPIC)}+{key}"
-
-    def _delivery(self, message: Message, enqueue_ms: int, *, is_roll: bool) -> TimerDelivery:
-        properties = message.properties
-        now_ms = self.host.clock.wall_ms()
-        topic, queue_id = message.topic, message.queue_id
-        if not is_roll:
-            topic = properties.get(REAL_TOPIC, TIMER_TOPIC)
-            text = properties.get(REAL_QUEUE_ID, "0")
-            queue_id = int(text) if text.isascii() and text.isdigit() else 0
-        converted = properties_when_due(properties, enqueue_ms, now_ms, is_roll=is_roll)
-        return TimerDelivery(message, topic, queue_id, converted, is_roll)
-
-    def commit_dequeue(self, step: DequeueStep) -> None:
-        """Say that all deliveries of a step are put: the wheel goes on to the next tick."""
-        for topic, change in step.changes:
+    def commit_dequeue(self, tick: DueTick) -> None:
+        """Say that all of a tick is put: the wheel goes on to the next one."""
+        for topic, change in tick.changes:
             self.metrics.add(topic, change)
-        self.read_time_ms = step.read_time_ms + self.wheel.precision_ms
+        self.read_time_ms = tick.time_ms + self.wheel.precision_ms
 
     # lasting
 
@@ -470,10 +400,3 @@ def _due_ms(message: Message) -> int | None:
     """Return when a message of the timer topic is due, None where it does not say."""
     text = message.properties.get(TIMER_OUT_MS, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
-
-
-def _count(changes: list[tuple[str, int]], message: Message, change: int) -> None:
-    """Let the count of the topic change to which a message is to go."""
-    topic = message.properties.get(REAL_TOPIC)
-    if topic is not None:
-        changes.append((topic, change))
