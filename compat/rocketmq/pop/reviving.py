@@ -43,8 +43,8 @@ LOOK_INTERVAL_MS = 1000
 #: an acknowledgement counts that is so much too late
 LATE_MS_MAX = AHEAD_MS + 1000
 _READ_COUNT = 32
-#: one look holds up everybody else for no more messages than these
-_RUN_COUNT_MAX = 512
+#: each of a look's queues, there are eight, holds up everybody else for few more messages than these
+_RUN_COUNT_MAX = 32
 
 
 class Reviving:
@@ -87,7 +87,7 @@ class Reviving:
             self._sleep(0)
 
     def _revive(self) -> bool:
-        """Read and revive, a few hundred messages a queue; tell whether that was all."""
+        """Read and revive, a few messages a queue; tell whether that was all."""
         broker = self._broker
         broker.catch_up()
         delivered_until_ms = broker.timed_delivery.delivered_until_ms
