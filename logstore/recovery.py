@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: how much of a file is copied, or looked at for zeros, in one go
 _PIECE_BYTES = 1 << 20
+#: what comes first: behind it there is a hole most of the time
+_FIRST_PIECE_BYTES = 4096
 _ZEROS = bytes(_PIECE_BYTES)
 
 
@@ -123,11 +125,13 @@ def content_end(file: File, position: int) -> int:
 def pieces(file: File, position: int) -> Iterator[tuple[int, bytes]]:
     """Yield (position, bytes) of what stands from there on, but for holes and pieces of zeros."""
     end = file.size()
+    piece_bytes = _FIRST_PIECE_BYTES
     while position < end:
         start = file.next_data(position)
         if start is None:
             return
-        piece = file.read(start, _PIECE_BYTES)
+        piece = file.read(start, piece_bytes)
+        piece_bytes = min(piece_bytes * 16, _PIECE_BYTES)
         if piece != (_ZEROS if len(piece) == _PIECE_BYTES else bytes(len(piece))):
             yield start, piece
         position = start + max(len(piece), 1)

@@ -43,7 +43,7 @@ LOOK_INTERVAL_MS = 1000
 #: an acknowledgement counts that is so much too late
 LATE_MS_MAX = AHEAD_MS + 1000
 _READ_COUNT = 32
-#: each of a look's queues, there are eight, holds up everybody else for few more messages than these
+#: each of a look's (eight) queues holds up everybody else for few more messages than these
 _RUN_COUNT_MAX = 32
 
 

@@ -235,6 +235,7 @@ class UnitQueue(ABC):
         bases = self._directory.base_offsets()
         if not bases:
             return
+        was_clean = self._directory.is_clean
         self._directory.is_clean = False  # the scan of this recovery is the only one
         start = bases[-_FILES_RECOVERED:][0]
         if durable_until is not None:
@@ -247,6 +248,8 @@ class UnitQueue(ABC):
             _log.warning(
                 "%s-%d: ends at unit %d: %s", self.topic, self.queue_id, self._end, outcome.reason
             )
+        elif was_clean:
+            queue.trust()  # or a stop would sync what nobody wrote to, queue by queue
         self._learn()
         self.release()  # a store has thousands of queues, and most are quiet
 

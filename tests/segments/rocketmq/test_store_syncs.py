@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import random
+from pathlib import Path
 
 import pytest
 
 from logstore.errors import WriteFailedError
-from logstore.host import read_file
-from logstore.segments.rocketmq.store import RocketMQStore
-from logstore.testing import SimulatedHost
+from logstore.host import Host, read_file
+from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
+from logstore.testing import ManualClock, SimulatedHost
+from logstore.tools.bench.counted_files import CountedFileSystem
 from tests.segments.rocketmq.drafts import draft
 from tests.segments.rocketmq.small_store import DIRECTORY, bodies, small_store
 
@@ -255,3 +258,37 @@ def test_a_topic_may_go_while_its_queues_are_synced(host: SimulatedHost) -> None
     store.syncs.end(sync)
 
     assert store.commit_log.flushed_where == store.commit_log.max_physical_offset
+
+
+def test_a_stop_syncs_nothing_that_a_clean_stop_left(host: SimulatedHost) -> None:
+    """Queues are known to be durable where the last stop was clean: there may be thousands."""
+    store = small_store(host)
+    put(store, 5)
+    store.close()
+    store = small_store(host)
+    since = len(host.fs.journal.operations)
+    store.close()
+    assert not [one for one in kinds_of_syncs(host, since) if one == "consumequeue"]
+    assert not [
+        operation.path
+        for operation in host.fs.journal.operations[since:]
+        if "sync" in operation.kind and "consumequeue" in operation.path
+    ]
+
+
+@pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "killed"])
+def test_a_start_reads_little_of_queues_with_little(tmp_path: Path, is_clean: bool) -> None:
+    """Files of queues are large and mostly empty: what is behind their units is not read."""
+    files = CountedFileSystem()
+    host = Host(files, ManualClock(), random.Random(0))
+    options = StoreOptions(settings={"mappedFileSizeCommitLog": "1048576"})
+    store = RocketMQStore(host, str(tmp_path / "store"), options)
+    for queue_id in range(40):
+        store.put_message(draft(queue_id=queue_id))
+    store.dispatch()
+    store.close() if is_clean else store.abandon()
+    files.read_bytes = 0
+    store = RocketMQStore(host, str(tmp_path / "store"), options)
+    assert files.read_bytes < 4 << 20
+    assert [queue.max_queue_offset for queue in store.consume_queues] == [1] * 40
+    store.close()
