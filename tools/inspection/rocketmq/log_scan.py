@@ -14,6 +14,7 @@ import attrs
 
 from logstore.errors import CorruptEntryError
 from logstore.host import File
+from logstore.recovery import pieces
 from logstore.segments.rocketmq.log.record_walk import (
     FastChecker,
     RecordChecks,
@@ -26,6 +27,7 @@ from logstore.segments.rocketmq.messages.message_layout import (
     PHYSICAL_OFFSET_POSITION,
     VERSIONS,
 )
+from logstore.zero_tail import written_length
 
 if TYPE_CHECKING:
     from logstore.tools.inspection.rocketmq.stored_files import StoredFiles
@@ -177,35 +179,18 @@ def _candidates(data: bytes, physical_offset: int) -> list[int]:
 
 def _first_set_byte(file: File, position: int) -> int | None:
     """Return the first position that is not zero, None if all is zeros to the end."""
-    size_bytes = file.size()
-    while position < size_bytes:
-        data_at = file.next_data(position)
-        if data_at is None:
-            return None
-        position = data_at
-        data = file.read(position, _CHUNK_BYTES)
-        if not data:
-            return None
-        rest = data.lstrip(b"\0")
-        if rest:
-            return position + len(data) - len(rest)
-        position += len(data)
+    for start, piece in pieces(file, position):
+        return start + len(piece) - len(piece.lstrip(b"\0"))
     return None
 
 
 def last_set_byte(file: File, position: int, end: int) -> int:
     """Return the position behind the last byte that is not zero."""
     found = position
-    while position < end:
-        data_at = file.next_data(position)
-        if data_at is None:
+    for start, piece in pieces(file, position):
+        if start >= end:
             break
-        position = data_at
-        data = file.read(position, _CHUNK_BYTES)
-        if not data:
-            break
-        rest = data.rstrip(b"\0")
-        if rest:
-            found = position + len(rest)
-        position += len(data)
+        length = written_length(piece[: end - start])
+        if length:
+            found = start + length
     return found
