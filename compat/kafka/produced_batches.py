@@ -56,6 +56,7 @@ def read_batches(reader: Reader, count: int) -> tuple[list[PartitionBatch], int]
                 and magic == MAGIC
                 and producer_id < 0
                 and 0 < record_count == last_delta + 1
+                and timestamp_ms >= 0
                 and length_bytes == end - start - PREFIX_BYTES
                 and end < size_max
                 and not data[end]  # no tags

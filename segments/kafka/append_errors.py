@@ -34,6 +34,10 @@ class CorruptMessageError(RejectedAppendError):
     """The batch is cut short or its CRC is wrong."""
 
 
+class UnreadableBatchError(CorruptMessageError):
+    """What stands in place of a batch has a length or a magic that there is not."""
+
+
 class MessageTooLargeError(RejectedAppendError):
     """The batch is larger than ``max.message.bytes``."""
 

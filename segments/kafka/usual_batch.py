@@ -50,6 +50,7 @@ def usual_header(data: memoryview) -> tuple[int, int] | None:
         or magic != MAGIC
         or count <= 0
         or count != last_delta + 1
+        or timestamp_ms < 0
         or length_bytes != size_bytes - PREFIX_BYTES
         or crc32c(data[_CRC_START:]) != crc
     ):

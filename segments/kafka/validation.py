@@ -20,6 +20,7 @@ from logstore.segments.kafka.append_errors import (
     MessageTooLargeError,
     NotOneBatchError,
     RecordError,
+    UnreadableBatchError,
     UnsupportedCompressionError,
 )
 from logstore.segments.kafka.compression import (
@@ -88,7 +89,7 @@ def accepted(data: memoryview, config: LogConfig, now_ms: int) -> RecordBatch:
         and 0 < count == batch.last_offset_delta + 1
         and not attributes & _UNUSUAL
         and (batch.producer_id < 0 or batch.base_sequence >= 0)
-        and batch.max_timestamp_ms <= now_ms + config.message_timestamp_after_max_ms
+        and 0 <= batch.max_timestamp_ms <= now_ms + config.message_timestamp_after_max_ms
         and crc32c(data[_CRC_START:]) == batch.crc
     )
     if not is_usual:
@@ -114,7 +115,7 @@ def parse_produced(data: memoryview, config: LogConfig) -> RecordBatch:
     """
     size_bytes = len(data)
     if size_bytes < HEADER_BYTES or batch_size_bytes(data) != size_bytes or data[16] != MAGIC:
-        data = _only_batch(data)
+        data = only_batch(data)
         size_bytes = len(data)
     batch = RecordBatch(data, size_bytes)
     if size_bytes > config.max_message_bytes:
@@ -129,32 +130,45 @@ def parse_produced(data: memoryview, config: LogConfig) -> RecordBatch:
     return batch
 
 
-def _only_batch(data: memoryview) -> memoryview:
-    """Return the one whole batch of magic 2 at the start of `data`, or say what is wrong."""
-    batch_bytes = _whole_batch_bytes(data)
+def only_batch(data: memoryview) -> memoryview:
+    """
+    Return the one whole batch of magic 2 at the start of `data`.
+
+    Raises:
+        NotOneBatchError: there is none, or another behind it, or one of an older magic.
+        CorruptMessageError: lengths or magic are impossible.
+
+    """
+    batch_bytes = first_batch_bytes(data)
     if batch_bytes is None:
         raise NotOneBatchError(f"there is no whole record batch in {len(data)} bytes")
     if data[16] != MAGIC:
         raise NotOneBatchError(f"magic {data[16]}: only record batches of magic 2 are taken")
     if batch_bytes < HEADER_BYTES:
         raise CorruptMessageError(f"a batch of {batch_bytes} bytes has no room for its header")
-    if _whole_batch_bytes(data[batch_bytes:]) is not None:
+    if first_batch_bytes(data[batch_bytes:]) is not None:
         raise NotOneBatchError("a request holds exactly one record batch per partition")
     return data[:batch_bytes]
 
 
-def _whole_batch_bytes(data: memoryview) -> int | None:
-    """Return the size of the message set or batch that starts here, None if it is cut short."""
+def first_batch_bytes(data: memoryview) -> int | None:
+    """
+    Return the size of the message set or batch that starts here, None if it is cut short.
+
+    Raises:
+        UnreadableBatchError: its length or its magic is impossible.
+
+    """
     size_bytes = len(data)
     if size_bytes < PREFIX_BYTES:
         return None
     batch_bytes = batch_size_bytes(data)
     if batch_bytes < _MESSAGE_BYTES_MIN:
-        raise CorruptMessageError(f"batch length {batch_bytes - PREFIX_BYTES} is impossible")
+        raise UnreadableBatchError(f"batch length {batch_bytes - PREFIX_BYTES} is impossible")
     if size_bytes < _MAGIC_END:
         return None
     if data[_MAGIC_END - 1] > MAGIC:
-        raise CorruptMessageError(f"magic {data[_MAGIC_END - 1]} does not exist")
+        raise UnreadableBatchError(f"magic {data[_MAGIC_END - 1]} does not exist")
     return None if size_bytes < batch_bytes else batch_bytes
 
 
@@ -189,7 +203,7 @@ def validated(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch
     attributes = batch.attributes
     codec = attributes & CODEC_MASK
     latest_ms = now_ms + config.message_timestamp_after_max_ms
-    if attributes & LOG_APPEND_TIME_BIT or batch.max_timestamp_ms > latest_ms:
+    if attributes & LOG_APPEND_TIME_BIT or not 0 <= batch.max_timestamp_ms <= latest_ms:
         _check_timestamps(batch, config, now_ms)
     if config.needs_every_record or codec != config.target_codec(codec):
         return _rebuilt(batch, config, now_ms)
@@ -252,11 +266,15 @@ def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int) -> Non
         config.is_log_append_time or batch.max_timestamp_ms == NO_TIMESTAMP
     ):
         raise InvalidTimestampError("a producer's batch claims the timestamp type LogAppendTime")
-    if config.is_log_append_time or batch.max_timestamp_ms == NO_TIMESTAMP:
-        return
     latest_ms = now_ms + config.message_timestamp_after_max_ms
-    if batch.max_timestamp_ms > latest_ms:
-        raise _timestamp_errors(decoded(batch), config, now_ms)
+    if config.is_log_append_time or 0 <= batch.max_timestamp_ms <= latest_ms:
+        return
+    records = decoded(batch)
+    newest_ms = max((record.timestamp_ms for record in records), default=NO_TIMESTAMP)
+    if newest_ms > latest_ms:
+        raise _timestamp_errors(records, config, now_ms)
+    if batch.max_timestamp_ms != max(newest_ms, NO_TIMESTAMP):  # the header told no truth
+        batch.restamp_time(max(newest_ms, NO_TIMESTAMP), is_log_append_time=False)
 
 
 def decoded(batch: RecordBatch) -> list[Record]:
@@ -287,7 +305,7 @@ def _timestamp_errors(
         for index, record in enumerate(records)
         if record.timestamp_ms != NO_TIMESTAMP
         and not earliest_ms <= record.timestamp_ms <= latest_ms
-    ] or [RecordError(0, f"the batch's maximal timestamp is above {latest_ms}")]
+    ]
     return InvalidTimestampError(
         "One or more records have been rejected due to invalid timestamp", tuple(bad)
     )

@@ -24,16 +24,25 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.produce_reply import ProduceReply
 from logstore.compat.kafka.produce_route import ProduceRoute
-from logstore.compat.kafka.produced_batches import PartitionBatch, read_batches
+from logstore.compat.kafka.produced_batches import UNUSUAL, PartitionBatch, read_batches
 from logstore.compat.kafka.refusals import code_of
+from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
-from logstore.compat.kafka.transactions.producing import NOTHING_SPECIAL, admit_produced
+from logstore.compat.kafka.transactions.producing import (
+    NOTHING_SPECIAL,
+    admit_produced,
+    is_transactional,
+)
 from logstore.compat.kafka.unknown_offsets import told_base_offset
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER
-from logstore.segments.kafka.append_errors import InvalidRecordError, NotOneBatchError
+from logstore.segments.kafka.append_errors import (
+    InvalidRecordError,
+    NotOneBatchError,
+    UnreadableBatchError,
+)
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record_batch import (
     CODEC_MASK,
@@ -42,6 +51,7 @@ from logstore.segments.kafka.record_batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
 )
+from logstore.segments.kafka.validation import first_batch_bytes, only_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,22 +135,27 @@ def _by_parsing(
     """Read all of the request, and only then append: a malformed one leaves nothing behind."""
     version = request.version
     transactional_id, acks, topics, prefix, attributes = _read(request)
-    error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     now_ms = broker.host.clock.wall_ms()
     reply = ProduceReply(version, len(topics), client.software)
     route: ProduceRoute | None = None
     by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
     admission = NOTHING_SPECIAL
-    if not error and attributes & TRANSACTIONAL_BIT:
+    refused = _whole_refusal(topics, transactional_id)
+    if refused is None and attributes & TRANSACTIONAL_BIT:
         admission = admit_produced(broker, version, transactional_id, _existing(by_key, topics))
+    acks_error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     for key, batches in topics:
         partitions = by_key.get(key)
         reply.open_topic(key, len(batches))
         is_routable = transactional_id is None and len(topics) == len(batches) == 1
         if is_routable and partitions is not None:
             route = ProduceRoute.learn(version, prefix, partitions, reply.head())
-        topic_error = error or _topic_error(client, partitions)
-        _append_all(partitions, batches, reply, now_ms, admission, topic_error)
+        if refused is not None:
+            for index, *_ in batches:
+                reply.fail(index, refused.code, refused if refused.message else None)
+        else:
+            topic_error = acks_error or _topic_error(client, partitions)
+            _append_all(partitions, batches, reply, now_ms, admission, topic_error)
         reply.close_topic()
     if acks == 0:
         _finish_unanswered(broker, reply.worst)
@@ -198,6 +213,33 @@ def _each_once(topics: list[_TopicBatches]) -> list[_TopicBatches]:
     return [(key, list(by_index.values())) for key, by_index in found.items()]
 
 
+def _whole_refusal(
+    topics: list[_TopicBatches], transactional_id: bytes | None
+) -> RefusedRequestError | None:
+    """Return why everything is refused: what is no batch (2), a transaction without a name (53)."""
+    for _, batches in topics:
+        for _, records, last_delta, _ in batches:
+            if last_delta != UNUSUAL:
+                continue
+            try:
+                first_batch_bytes(records)
+            except UnreadableBatchError as error:
+                return RefusedRequestError(ErrorCode.CORRUPT_MESSAGE, str(error))
+            if transactional_id is None and is_transactional(records):
+                return RefusedRequestError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return None
+
+
+def _flaw(records: memoryview, version: int) -> int:
+    """Return why a batch is refused whatever log it is for, 0 for one that is sound so far."""
+    try:
+        only_batch(records)
+    except LogStoreError as error:
+        return code_of(error)
+    is_early = version < _ZSTD_SINCE and _is_zstd(records)
+    return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_early else 0
+
+
 def _existing(
     by_key: dict[bytes, dict[int, KafkaPartition]], topics: list[_TopicBatches]
 ) -> Iterator[tuple[KafkaPartition, memoryview]]:
@@ -232,11 +274,13 @@ def _append_all(
         partition = None if partitions is None else partitions.get(index)
         if partition is None:
             _refuse_unknown(reply, index, is_topic_known=partitions is not None)
-        elif topic_error:
-            reply.fail(index, topic_error)
+        elif topic_error and (flaw := _flaw(records, reply.version)):
+            reply.fail(index, flaw)
         elif refusals and partition in refusals:
             refusal = refusals[partition]
             reply.fail(index, refusal.code, refusal if refusal.message else None)
+        elif topic_error:
+            reply.fail(index, topic_error)
         else:
             if partition.config is not rules:
                 rules = partition.config
@@ -278,7 +322,9 @@ def _refuse(
         _log.error("%s-%s: %s", partition.topic, index, error)
     has_been_validated = code not in _OF_THE_BATCH and not isinstance(error, NotOneBatchError)
     log_start = partition.start_offset if has_been_validated else -1
-    has_message = isinstance(error, InvalidRecordError) and error.record_errors
+    has_message = isinstance(error, UnreadableBatchError) or (
+        isinstance(error, InvalidRecordError) and bool(error.record_errors)
+    )
     reply.fail(index, code, error if has_message else None, log_start)
 
 

@@ -15,10 +15,12 @@ OffsetCommit (8): versions 2-10.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.commit import Commit
+from logstore.compat.kafka.groups.offset_answers import OffsetAnswers
 from logstore.compat.kafka.groups.offset_table import TopicPartition
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
 
@@ -32,13 +34,27 @@ if TYPE_CHECKING:
 _FIRST_WITH_TOPIC_IDS = 10
 _FIRST_WITH_GROUP_NOT_FOUND = 9
 _FIRST_WITH_EPOCHS = 9
+_NO_ID = uuid.UUID(int=0)
 
 
 def handle(broker: Broker, client: Client, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Keep the offsets of all partitions that exist."""
+    answers: OffsetAnswers[str | uuid.UUID] = OffsetAnswers()
+    names: dict[str | uuid.UUID, str] = {}
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    for asked in request.topics:
+        key = _key(request, asked)
+        topic = _topic(broker, request, asked.name, asked.topic_id)
+        indexes = [partition.partition_index for partition in asked.partitions]
+        if topic is None:
+            answers.refuse(key, indexes, _unknown(request))
+            continue
+        names[key] = topic.name
+        passed = answers.sift(key, indexes, topic.partitions)
+        offsets |= _offsets(topic, asked, passed)
     commit = Commit(
         group_id=request.group_id,
-        offsets=_offsets(broker, request),
+        offsets=offsets,
         member_id=request.member_id,
         generation_id=request.generation_id_or_member_epoch,
         group_instance_id=request.group_instance_id,
@@ -46,62 +62,70 @@ def handle(broker: Broker, client: Client, request: OffsetCommitRequest) -> Offs
         knows_epochs=request.API_VERSION >= _FIRST_WITH_EPOCHS,
     )
     # Kafka does not ask the coordinator about nothing: no group comes to be, no session is renewed.
-    errors = broker.groups.commit_offsets(commit) if commit.offsets else {}
-    return _response(broker, request, errors)
+    errors = broker.groups.commit_offsets(commit) if offsets else {}
+    became = {
+        (key, index): _told(broker, request, code)
+        for key, name in names.items()
+        for (topic_name, index), code in errors.items()
+        if topic_name == name
+    }
+    return _response(request, answers, became)
+
+
+def _key(request: OffsetCommitRequest, asked: Any) -> str | uuid.UUID:
+    """Return what a topic is called in this version."""
+    if request.API_VERSION < _FIRST_WITH_TOPIC_IDS:
+        return str(asked.name)
+    found: uuid.UUID | None = asked.topic_id
+    return _NO_ID if found is None else found  # the library reads an id of zeros as None
+
+
+def _unknown(request: OffsetCommitRequest) -> ErrorCode:
+    if request.API_VERSION >= _FIRST_WITH_TOPIC_IDS:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _topic(
     broker: Broker, request: OffsetCommitRequest, name: str, topic_id: uuid.UUID | None
 ) -> Topic | None:
     if request.API_VERSION >= _FIRST_WITH_TOPIC_IDS:
-        # The library reads an id of zeros, which no topic has, as None.
         return None if topic_id is None else broker.topic_by_id(topic_id)
     return broker.topics.get(name)
 
 
-def _offsets(broker: Broker, request: OffsetCommitRequest) -> dict[TopicPartition, CommittedOffset]:
-    found: dict[TopicPartition, CommittedOffset] = {}
-    for asked in request.topics:
-        topic = _topic(broker, request, asked.name, asked.topic_id)
-        if topic is None:
-            continue
-        for partition in asked.partitions:
-            if partition.partition_index in topic.partitions:
-                found[topic.name, partition.partition_index] = CommittedOffset(
-                    offset=partition.committed_offset,
-                    commit_timestamp_ms=0,
-                    leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.committed_metadata or "",
-                    topic_id=uuid.UUID(bytes=topic.topic_id),
-                )
-    return found
+def _offsets(
+    topic: Topic, asked: Any, indexes: Container[int]
+) -> dict[TopicPartition, CommittedOffset]:
+    return {
+        (topic.name, partition.partition_index): CommittedOffset(
+            offset=partition.committed_offset,
+            commit_timestamp_ms=0,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.committed_metadata or "",
+            topic_id=uuid.UUID(bytes=topic.topic_id),
+        )
+        for partition in asked.partitions
+        if partition.partition_index in indexes
+    }
 
 
 def _response(
-    broker: Broker, request: OffsetCommitRequest, errors: dict[TopicPartition, ErrorCode]
+    request: OffsetCommitRequest,
+    answers: OffsetAnswers[str | uuid.UUID],
+    became: dict[tuple[str | uuid.UUID, int], ErrorCode],
 ) -> OffsetCommitResponse:
     from kafka.protocol.consumer.group import OffsetCommitResponse
 
     topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
     partition_class = topic_class.OffsetCommitResponsePartition
-    by_id = request.API_VERSION >= _FIRST_WITH_TOPIC_IDS
-    topics: list[OffsetCommitResponse.OffsetCommitResponseTopic] = []
-    for asked in request.topics:
-        topic = _topic(broker, request, asked.name, asked.topic_id)
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if topic is None and by_id:
-            unknown = ErrorCode.UNKNOWN_TOPIC_ID
-        name = "" if topic is None else topic.name
+    name = "topic_id" if request.API_VERSION >= _FIRST_WITH_TOPIC_IDS else "name"
+    topics = []
+    for key, codes in answers.told(became):
+        identity: dict[str, Any] = {name: key}
         partitions = [
-            partition_class(
-                partition_index=partition.partition_index,
-                error_code=_told(
-                    broker, request, errors.get((name, partition.partition_index), unknown)
-                ),
-            )
-            for partition in asked.partitions
+            partition_class(partition_index=index, error_code=code) for index, code in codes
         ]
-        identity: dict[str, Any] = {"topic_id": asked.topic_id} if by_id else {"name": asked.name}
         topics.append(topic_class(partitions=partitions, **identity))
     return OffsetCommitResponse(version=request.API_VERSION, topics=topics)
 

@@ -34,33 +34,30 @@ def handle(broker: Broker, client: Client, request: DeleteRecordsRequest) -> Del
     del client
     topic_class = DeleteRecordsResponse.DeleteRecordsTopicResult
     partition_class = topic_class.DeleteRecordsPartitionResult
-    topics: list[DeleteRecordsResponse.DeleteRecordsTopicResult] = []
+    # Of a partition named twice the last offset is meant, and a topic is told by its partitions.
+    asked: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        answers = [
-            (wanted.partition_index, *_delete(broker, topic.name, wanted))
-            for wanted in topic.partitions
-        ]
+        for wanted in topic.partitions:
+            asked.setdefault(topic.name, {})[wanted.partition_index] = wanted.offset
+    topics: list[DeleteRecordsResponse.DeleteRecordsTopicResult] = []
+    for name, offsets in asked.items():
+        answers = [(index, *_delete(broker, name, index, offsets[index])) for index in offsets]
         partitions = [
             partition_class(partition_index=index, low_watermark=watermark, error_code=code)
             for index, code, watermark in answers
         ]
-        topics.append(topic_class(name=topic.name, partitions=partitions))
+        topics.append(topic_class(name=name, partitions=partitions))
     return DeleteRecordsResponse(version=request.API_VERSION, topics=topics)
 
 
-def _delete(
-    broker: Broker,
-    topic: str,
-    wanted: DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition,
-) -> tuple[ErrorCode, int]:
+def _delete(broker: Broker, topic: str, index: int, offset: int) -> tuple[ErrorCode, int]:
     """Return the error and the new log start."""
-    index, offset = wanted.partition_index, wanted.offset
     partition = broker.partition(topic, index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_WATERMARK
     if topic in INTERNAL_TOPICS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, _NO_WATERMARK
-    if not partition.config.is_deleting:
+    if partition.config.is_compacted and not partition.config.is_deleting:
         return ErrorCode.POLICY_VIOLATION, _NO_WATERMARK
     if offset < _HIGH_WATERMARK:
         return ErrorCode.OFFSET_OUT_OF_RANGE, _NO_WATERMARK

@@ -39,6 +39,8 @@ class _Asked:
     transactional_id: str
     producer_id: int
     producer_epoch: int
+    #: all that are named, those without partitions too
+    topics: list[str]
     partitions: list[TopicPartition]
     is_verify_only: bool = False
 
@@ -56,11 +58,12 @@ def handle(
             request.v3_and_below_transactional_id,
             request.v3_and_below_producer_id,
             request.v3_and_below_producer_epoch,
+            [topic.name for topic in request.v3_and_below_topics],
             _partitions(request.v3_and_below_topics),
         )
         return AddPartitionsToTxnResponse(
             version=version,
-            results_by_topic_v3_and_below=_results(_answer(broker, version, asked)),
+            results_by_topic_v3_and_below=_results(broker, version, asked),
         )
     result_class = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
     results: list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult] = []
@@ -69,10 +72,11 @@ def handle(
             one.transactional_id,
             one.producer_id,
             one.producer_epoch,
+            [topic.name for topic in one.topics],
             _partitions(one.topics),
             one.verify_only,
         )
-        topics = _results(_answer(broker, version, asked))
+        topics = _results(broker, version, asked)
         results.append(result_class(transactional_id=one.transactional_id, topic_results=topics))
     return AddPartitionsToTxnResponse(version=version, results_by_transaction=results)
 
@@ -81,8 +85,10 @@ def _partitions(topics: Iterable[Any]) -> list[TopicPartition]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _answer(broker: Broker, version: int, asked: _Asked) -> dict[TopicPartition, ErrorCode]:
-    """Return what became of each partition."""
+def _answer(
+    broker: Broker, version: int, asked: _Asked
+) -> dict[TopicPartition, ErrorCode] | ErrorCode:
+    """Return what became of each partition, or of all of them."""
     missing = {one for one in asked.partitions if broker.partition(*one) is None}
     if missing:
         unknown, spared = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -94,15 +100,22 @@ def _answer(broker: Broker, version: int, asked: _Asked) -> dict[TopicPartition,
     error = broker.transactions.add_partitions(*who, asked.partitions, client_version)
     if error is ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
-    return dict.fromkeys(asked.partitions, error)
+    return error
 
 
-def _results(errors: dict[TopicPartition, ErrorCode]) -> list[Any]:
+def _results(broker: Broker, version: int, asked: _Asked) -> list[Any]:
     from kafka.protocol.producer.transaction import AddPartitionsToTxnResponse
 
     topic_class = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
-    by_topic: dict[str, list[Any]] = {}
-    for (topic, index), error in errors.items():
+    answer = _answer(broker, version, asked)
+    by_topic: dict[str, list[Any]]
+    told: Iterable[tuple[TopicPartition, ErrorCode]]
+    if isinstance(answer, ErrorCode):  # it is told of all that was asked, however it was asked
+        by_topic = {topic: [] for topic in asked.topics}
+        told = ((one, answer) for one in asked.partitions)
+    else:
+        by_topic, told = {}, answer.items()
+    for (topic, index), error in told:
         by_topic.setdefault(topic, []).append(
             topic_class.AddPartitionsToTxnPartitionResult(
                 partition_index=index, partition_error_code=error

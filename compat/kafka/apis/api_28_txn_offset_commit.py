@@ -12,10 +12,12 @@ TxnOffsetCommit (28): versions 0-5.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.commit import Commit
+from logstore.compat.kafka.groups.offset_answers import OffsetAnswers
 from logstore.compat.kafka.groups.offset_table import TopicPartition
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset, TransactionalProducer
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC
@@ -41,34 +43,34 @@ def handle(
     del client
     topic_class = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
     partition_class = topic_class.TxnOffsetCommitResponsePartition
-    offsets = _offsets(broker, request)
+    answers: OffsetAnswers[str] = OffsetAnswers()
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    for topic in request.topics:
+        there = broker.topics.get(topic.name)
+        indexes = [one.partition_index for one in topic.partitions]
+        if there is None:
+            answers.refuse(topic.name, indexes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            offsets |= _offsets(topic, answers.sift(topic.name, indexes, there.partitions))
     # Kafka does not ask the coordinator about nothing.
     errors = _commit(broker, request, offsets) if offsets else {}
-    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    version = request.API_VERSION
     return TxnOffsetCommitResponse(
-        version=request.API_VERSION,
+        version=version,
         topics=[
             topic_class(
-                name=topic.name,
+                name=name,
                 partitions=[
-                    partition_class(
-                        partition_index=one.partition_index,
-                        error_code=_told(
-                            errors.get((topic.name, one.partition_index), unknown),
-                            request.API_VERSION,
-                        ),
-                    )
-                    for one in topic.partitions
+                    partition_class(partition_index=index, error_code=_told(code, version))
+                    for index, code in told
                 ],
             )
-            for topic in request.topics
+            for name, told in answers.told(errors)
         ],
     )
 
 
-def _offsets(
-    broker: Broker, request: TxnOffsetCommitRequest
-) -> dict[TopicPartition, CommittedOffset]:
+def _offsets(topic: Any, indexes: Container[int]) -> dict[TopicPartition, CommittedOffset]:
     return {
         (topic.name, one.partition_index): CommittedOffset(
             offset=one.committed_offset,
@@ -76,9 +78,8 @@ def _offsets(
             leader_epoch=one.committed_leader_epoch,
             metadata=one.committed_metadata or "",
         )
-        for topic in request.topics
         for one in topic.partitions
-        if broker.partition(topic.name, one.partition_index) is not None
+        if one.partition_index in indexes
     }
 
 

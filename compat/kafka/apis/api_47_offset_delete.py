@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.offset_answers import OffsetAnswers
 
 if TYPE_CHECKING:
     from kafka.protocol.consumer.group import OffsetDeleteRequest, OffsetDeleteResponse
@@ -23,12 +24,16 @@ def handle(broker: Broker, client: Client, request: OffsetDeleteRequest) -> Offs
     """Forget the offsets of all partitions that exist."""
     from kafka.protocol.consumer.group import OffsetDeleteResponse
 
-    asked = [
-        (topic.name, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    ]
-    known = [one for one in asked if broker.partition(*one) is not None]
+    answers: OffsetAnswers[str] = OffsetAnswers()
+    known: list[tuple[str, int]] = []
+    for topic in request.topics:
+        there = broker.topics.get(topic.name)
+        indexes = [partition.partition_index for partition in topic.partitions]
+        if there is None:
+            answers.refuse(topic.name, indexes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            passed = answers.sift(topic.name, indexes, there.partitions)
+            known += [(topic.name, index) for index in passed]
     error, codes = broker.groups.delete_offsets(request.group_id, known)
     if error is not ErrorCode.NONE:
         return OffsetDeleteResponse(version=request.API_VERSION, error_code=error, topics=[])
@@ -39,18 +44,11 @@ def handle(broker: Broker, client: Client, request: OffsetDeleteRequest) -> Offs
         error_code=error,
         topics=[
             topic_class(
-                name=topic.name,
+                name=name,
                 partitions=[
-                    partition_class(
-                        partition_index=partition.partition_index,
-                        error_code=codes.get(
-                            (topic.name, partition.partition_index),
-                            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        ),
-                    )
-                    for partition in topic.partitions
+                    partition_class(partition_index=index, error_code=code) for index, code in told
                 ],
             )
-            for topic in request.topics
+            for name, told in answers.told(codes)
         ],
     )

@@ -57,9 +57,11 @@ def _partition(broker: Broker, topic: str, index: int) -> dict[str, Any]:
             state_class(**_producer(entry)) for entry in partition.known_producers()
         ]
         return fields
+    if topic in broker.topics:
+        return {**fields, "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     flaw = flaw_of(topic)
     if flaw is None:
-        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {topic}-{index}"
+        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {topic}"
     else:
         code, message = ErrorCode.INVALID_TOPIC_EXCEPTION, flaw
     return {**fields, "error_code": code, "error_message": message}

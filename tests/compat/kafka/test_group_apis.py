@@ -353,10 +353,24 @@ def test_commits_to_what_does_not_exist(version: int) -> None:
     topics = offsets(0, 7) + offsets(0, name="nowhere")
     known, unknown = commit(conversation, version, topics)["topics"]
     unknown_partition = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert [one["error_code"] for one in known["partitions"]] == [0, unknown_partition]
+    # What is refused at once comes first.
+    assert [(one["partition_index"], one["error_code"]) for one in known["partitions"]] == [
+        (7, unknown_partition),
+        (0, 0),
+    ]
     expected = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else unknown_partition
     assert [one["error_code"] for one in unknown["partitions"]] == [expected]
     assert fetch(conversation, 8, 0)[0]["committed_offset"] == 5
+
+
+@versions(8)
+def test_commits_of_no_partitions(version: int) -> None:
+    """Of a topic that is there nothing is told then, one that is not is told without partitions."""
+    topics = offsets(name=TOPIC) + offsets(name="nowhere")
+    answer = commit(started(), version, topics)["topics"]
+    assert [one["partitions"] for one in answer] == [[]]
+    if version < 10:
+        assert answer[0]["name"] == "nowhere"
 
 
 @versions(8)
@@ -449,10 +463,14 @@ def test_offset_delete() -> None:
     ]
     answer = conversation.ask("OffsetDelete", 0, group_id=GROUP, topics=topics)
     assert answer["error_code"] == 0
-    assert [one["partitions"][0]["error_code"] for one in answer["topics"]] == [
-        ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
-        ErrorCode.NONE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    # A topic named twice is told once, what is refused at once first.
+    told = [
+        (one["name"], [(each["partition_index"], each["error_code"]) for each in one["partitions"]])
+        for one in answer["topics"]
+    ]
+    assert told == [
+        ("old", [(9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (0, ErrorCode.NONE)]),
+        (TOPIC, [(0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)]),
     ]
     assert fetch(conversation, 8, 0, name="old")[0]["committed_offset"] == -1
     answer = conversation.ask("OffsetDelete", 0, group_id="strangers", topics=topics)

@@ -37,6 +37,8 @@ class Bad:
     records: bytes | None
     code: int
     settings: dict[str, str] = attrs.field(factory=dict[str, str])
+    #: nobody can tell where it ends, so that all of the request is refused, in words
+    is_unreadable: bool = False
 
 
 def gzip_of(body: bytes) -> bytes:
@@ -66,16 +68,16 @@ BAD = (
     Bad("magic 0", old_message(0), BAD_RECORD),
     Bad("magic 1", old_message(1), BAD_RECORD),
     Bad("magic 1 with a time", old_message(1, 4 << 24), BAD_RECORD),
-    Bad("magic 3", altered(GOOD, MAGIC_POSITION, "b", 3), CORRUPT),
+    Bad("magic 3", altered(GOOD, MAGIC_POSITION, "b", 3), CORRUPT, is_unreadable=True),
     Bad("wrong crc", altered(GOOD, CRC_POSITION, "I", 1, mend_crc=False), CORRUPT),
     Bad("changed value", GOOD[:-2] + b"X" + GOOD[-1:], CORRUPT),
     Bad("cut in the length", GOOD[:10], BAD_RECORD),
     Bad("cut in the header", GOOD[:40], BAD_RECORD),
     Bad("cut in the records", GOOD[:-1], BAD_RECORD),
     Bad("garbage with an impossible length behind", GOOD + bytes(30), CORRUPT),
-    Bad("length of a few bytes", altered(GOOD, LENGTH_POSITION, "i", 5), CORRUPT),
+    Bad("length of a few bytes", altered(GOOD, LENGTH_POSITION, "i", 5), CORRUPT, is_unreadable=True),
     Bad("length of half a header", altered(GOOD, LENGTH_POSITION, "i", 30), CORRUPT),
-    Bad("length below zero", altered(GOOD, LENGTH_POSITION, "i", -1), CORRUPT),
+    Bad("length below zero", altered(GOOD, LENGTH_POSITION, "i", -1), CORRUPT, is_unreadable=True),
     Bad("large for the topic", batch(bytes(300)), TOO_LARGE, {"max.message.bytes": "300"}),
     Bad(
         "large for a segment", batch(bytes(300)), LIST_TOO_LARGE, {"internal.segment.bytes": "300"}
@@ -153,8 +155,56 @@ def test_bad_records_are_refused(bad: Bad, version: int) -> None:
     first, *others = [answer.partition for answer in answers]
     assert (first["error_code"], first["base_offset"]) == (bad.code, -1)
     assert others == [first, first]  # by the short way as by the long one
-    # Why is told in words only of single records, in version 8 and later.
-    assert bool(first.get("error_message")) == bool(first.get("record_errors"))
+    # Why is told in words only of single records and of whole requests, in version 8 and later.
+    has_words = bool(first.get("record_errors")) or (bad.is_unreadable and version >= 8)
+    assert bool(first.get("error_message")) == has_words
+
+
+@pytest.mark.parametrize("version", [3, 8, 13])
+def test_what_is_no_batch_refuses_the_whole_request(version: int) -> None:
+    """All is 2, what is sound and what nobody knows too, as Kafka looks at all batches first."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1)
+    broker.create_topic("u", 1)
+    names: list[Any] = ["t", "u", "unknown"]
+    if version >= 13:
+        known = [uuid.UUID(bytes=broker.topics[name].topic_id) for name in names[:2]]
+        names = [*known, uuid.UUID(int=7)]
+    bad = altered(GOOD, LENGTH_POSITION, "i", 5)
+    data = [GOOD, bad, GOOD]
+    answer = Peer(broker).produce(
+        [(name, [(0, records)]) for name, records in zip(names, data, strict=True)], version=version
+    )
+    assert [p["error_code"] for topic in answer.by_topic for p in topic] == [CORRUPT] * 3
+    assert topic.partitions[0].end_offset == 0
+
+
+@pytest.mark.parametrize("acks", [7, -2])
+def test_acks_are_looked_at_last(acks: int) -> None:
+    """What is no batch, or none for this version, is told before the acks that there are not."""
+    broker = a_broker()
+    broker.create_topic("t", 1)
+    peer = Peer(broker)
+    for records, version, code in (
+        (GOOD, 9, 21),
+        (GOOD + GOOD, 9, BAD_RECORD),
+        (old_message(1), 9, BAD_RECORD),
+        (batch(codec=Codec.ZSTD), 6, BAD_CODEC),
+        (batch(codec=Codec.ZSTD), 7, 21),
+    ):
+        answer = peer.produce([("t", [(0, records)])], version=version, acks=acks)
+        assert answer.partition["error_code"] == code
+
+
+@pytest.mark.parametrize("told_ms", [-1, 2**62, -7])
+def test_the_largest_time_is_made_true(told_ms: int) -> None:
+    """A header that lies about it is put right: as Kafka, by the records."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1)
+    data = altered(GOOD, MAX_TIMESTAMP_POSITION, "q", told_ms)
+    assert Peer(broker).produce([("t", [(0, data)])]).partition["error_code"] == 0
+    (stored,) = topic.partitions[0].batches()
+    assert stored.max_timestamp_ms == NOW_MS
 
 
 def test_what_is_not_zstd_is_refused() -> None:

@@ -24,7 +24,8 @@ EDGES: dict[str, tuple[Any, ...]] = {
 LEFT_ALONE = frozenset(
     ("MaxWaitMs", "TimeoutMs", "timeoutMs", "SessionTimeoutMs", "RebalanceTimeoutMs",
      "NumPartitions", "Count", "Records", "TransactionTimeoutMs", "MaxBytes", "MinBytes",
-     "Iterations", "TopicId", "AllowDowngrade", "FeatureUpdates", "ValidateOnly")
+     "Iterations", "TopicId", "AllowDowngrade", "FeatureUpdates", "ValidateOnly",
+     "SubscribedTopicRegex", "Transactions", "ConfigurationKeys")
 )  # fmt: skip
 
 

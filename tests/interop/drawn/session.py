@@ -15,13 +15,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from logstore.tools.dev.kafka_peer import KafkaPeer
-from tests.interop.drawn import records, topics
+from tests.interop.drawn import acls, cluster, configs, groups, records, topics, transactions
 from tests.interop.drawn.schemas import apis
 from tests.interop.drawn.twin import Twin
 from tests.interop.drawn.world import World
 from tests.interop.eventually import eventually
 
 Draw = Callable[[World], None]
+NO_SUCH_TRANSACTION = 105
 #: what may be done, and how often beside the others
 TOPICS: tuple[tuple[int, Draw], ...] = (
     (6, topics.create_topics),
@@ -40,9 +41,76 @@ RECORDS: tuple[tuple[int, Draw], ...] = (
     (1, records.offset_for_leader_epoch),
     (2, records.describe_producers),
 )
+GROUPS: tuple[tuple[int, Draw], ...] = (
+    (8, groups.join),
+    (6, groups.sync),
+    (3, groups.heartbeat),
+    (2, groups.leave),
+    (5, groups.offset_commit),
+    (5, groups.offset_fetch),
+    (2, groups.offset_delete),
+    (3, groups.describe_groups),
+    (3, groups.describe_modern_groups),
+    (2, groups.delete_groups),
+    (1, groups.find_coordinator),
+    (8, groups.consumer_heartbeat),
+    (5, groups.share_heartbeat),
+)
+TRANSACTIONS: tuple[tuple[int, Draw], ...] = (
+    (5, transactions.init_producer_id),
+    (6, transactions.add_partitions),
+    (3, transactions.add_offsets),
+    (4, transactions.txn_offset_commit),
+    (6, transactions.end_txn),
+    (8, transactions.produce),
+    (0, transactions.write_markers),
+    (2, transactions.describe_transactions),
+    (2, transactions.list_transactions),
+    (2, records.describe_producers),
+    (2, records.fetch),
+    (1, records.list_offsets),
+    (1, groups.offset_fetch),
+)
+CONFIGS: tuple[tuple[int, Draw], ...] = (
+    (1, topics.create_topics),
+    (4, configs.alter),
+    (7, configs.alter_incrementally),
+    (7, configs.describe),
+    (1, configs.list_resources),
+    (5, configs.alter_quotas),
+    (5, configs.describe_quotas),
+    (4, configs.alter_scram),
+    (4, configs.describe_scram),
+)
+CLUSTER: tuple[tuple[int, Draw], ...] = (
+    (1, topics.create_topics),
+    (1, topics.create_partitions),
+    (2, cluster.describe_cluster),
+    (2, cluster.describe_log_dirs),
+    (2, cluster.alter_log_dirs),
+    (2, cluster.describe_quorum),
+    (2, cluster.elect_leaders),
+    (3, cluster.reassign),
+    (2, cluster.list_reassignments),
+    (3, cluster.update_features),
+    (1, cluster.api_versions),
+    (1, records.delete_records),
+    (1, records.offset_for_leader_epoch),
+)
+#: these need an authorizer
+ACLS: tuple[tuple[int, Draw], ...] = (
+    (4, acls.create),
+    (4, acls.describe),
+    (2, acls.delete),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
+    "groups": GROUPS,
+    "transactions": TRANSACTIONS,
+    "configs": CONFIGS,
+    "cluster": CLUSTER,
+    "acls": ACLS,
 }
 
 
@@ -71,14 +139,43 @@ def has_producer_ids(twin: Twin) -> bool:
     return bool(answer.ours["ErrorCode"] == answer.real["ErrorCode"] == 0)
 
 
-def run(ours: str, real: str, seed: int, areas: Sequence[str] = (), steps: int = 60) -> Twin:
+def has_coordinators(twin: Twin) -> bool:
+    """Tell whether both have loaded what they know of groups and of transactions."""
+    for kind in (0, 1):
+        body = {"KeyType": kind, "CoordinatorKeys": ["a"]}
+        found = twin.exchange("FindCoordinator", 4, body)
+        if any(side["Coordinators"][0]["ErrorCode"] for side in found):
+            return False
+    names = [f"g{number}" for number in range(8)]
+    groups = twin.exchange("DescribeGroups", 0, {"Groups": names})
+    # So many names that each partition of the transactions' topic has some.
+    names = [f"x{number}" for number in range(400)]
+    transactions = twin.exchange("DescribeTransactions", 0, {"TransactionalIds": names})
+    codes = [one["ErrorCode"] for side in groups for one in side["Groups"]]
+    codes += [
+        one["ErrorCode"] - NO_SUCH_TRANSACTION
+        for side in transactions
+        for one in side["TransactionStates"]
+    ]
+    return not any(codes)
+
+
+def run(
+    ours: str,
+    real: str,
+    seed: int,
+    areas: Sequence[str] = (),
+    steps: int = 60,
+    prefix: str = "",
+) -> Twin:
     """Lead both through the session of a seed."""
     chance = random.Random(seed)
     twin = Twin(ours, real)
-    world = World(twin, chance, f"s{seed}", versions_of_both(twin))
+    world = World(twin, chance, f"{prefix}s{seed}", versions_of_both(twin))
     chosen = areas or sorted(AREAS)
     # A new broker has no producer ids yet when it is asked for the first.
     eventually(lambda: has_producer_ids(twin), what="producer ids")
+    eventually(lambda: has_coordinators(twin), what="coordinators")
     drawn = [one for area in chosen for one in AREAS[area]]
     weights = [weight for weight, _ in drawn]
     try:
@@ -86,6 +183,7 @@ def run(ours: str, real: str, seed: int, areas: Sequence[str] = (), steps: int =
         for _ in range(steps):
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)
+            twin.settle()
     finally:
         twin.close()
     return twin

@@ -7,6 +7,7 @@ from typing import Any
 from tests.interop.drawn.comparison import Pair
 from tests.interop.drawn.schemas import ZERO_UUID
 from tests.interop.drawn.world import Topic, World
+from tests.interop.eventually import eventually
 
 GOOD_CONFIGS: tuple[tuple[str, str | None], ...] = (
     ("retention.ms", "-1"),
@@ -148,6 +149,7 @@ def learn_topics(world: World, names: list[str]) -> None:
         if other["ErrorCode"] == 0 and mine["ErrorCode"] == 0:
             identity = Pair(mine["TopicId"], other["TopicId"])
             count = min(len(mine["Partitions"]), len(other["Partitions"]))
+            await_logs(world, name, count)
             if old is not None and old.id == identity:
                 old.partitions = count
                 world.topics[name] = old
@@ -155,6 +157,18 @@ def learn_topics(world: World, names: list[str]) -> None:
                 world.topics[name] = Topic(name, identity, count)
         elif old is not None:
             world.gone.append(old)
+
+
+def await_logs(world: World, name: str, count: int) -> None:
+    """Wait until the real broker does not only say that it leads partitions, but does."""
+    partitions = [{"PartitionIndex": index, "Timestamp": -1} for index in range(count)]
+    body = {"ReplicaId": -1, "Topics": [{"Name": name, "Partitions": partitions}]}
+
+    def are_led() -> bool:
+        found = world.twin.exchange("ListOffsets", 4, body).real["Topics"][0]["Partitions"]
+        return not any(one["ErrorCode"] for one in found)
+
+    eventually(are_led, what=f"the logs of {name}")
 
 
 def metadata(world: World) -> None:

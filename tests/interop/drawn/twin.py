@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tests.interop.drawn.comparison import Comparison, Pair, of_side
-from tests.interop.drawn.line import Line
+from tests.interop.drawn.line import SILENT, Line
 from tests.interop.drawn.orders import SHUFFLED
 from tests.interop.drawn.schemas import apis
 
@@ -15,9 +15,15 @@ SECONDS_MAX = 15.0
 #: A real broker answers these of a state that comes a little after the answer which announced it.
 ONLY_ASK = frozenset(
     ("Metadata", "ListOffsets", "OffsetForLeaderEpoch", "DescribeTopicPartitions",
-     "DescribeProducers")
+     "DescribeProducers", "DescribeTransactions", "ListTransactions", "ShareGroupDescribe",
+     "OffsetFetch", "DescribeConfigs", "ListConfigResources", "DescribeClientQuotas",
+     "DescribeUserScramCredentials", "DescribeAcls", "DescribeLogDirs", "ListGroups",
+     "DescribeCluster", "DescribeQuorum")
 )  # fmt: skip
 COMING_SECONDS = 1.0
+CONCURRENT_TRANSACTIONS = 51
+#: So long a question that may wait is listened for before the next one is asked.
+WAITING_SECONDS = 0.1
 
 
 class Difference(NamedTuple):
@@ -63,6 +69,18 @@ class Answer(NamedTuple):
             return default
 
 
+class Waiting(NamedTuple):
+    """A question whose answer may have to wait for what others do."""
+
+    step: int
+    api: str
+    version: int
+    body: dict[str, Any]
+    learn: Callable[[Answer], None] | None
+    #: what has come so far
+    answers: list[Any]
+
+
 class Twin:
     """Two brokers, asked the same."""
 
@@ -72,6 +90,7 @@ class Twin:
         self.differences: list[Difference] = []
         self.steps: list[str] = []
         self._lines: dict[str, tuple[Line, Line]] = {}
+        self._waiting: dict[str, Waiting] = {}
 
     def line(self, name: str) -> tuple[Line, Line]:
         """Return the connections of that name, new ones if there are none."""
@@ -85,6 +104,7 @@ class Twin:
         step = len(self.steps)
         self.steps.append(f"{api} v{version} {body}")
         answer = self.exchange(api, version, body, line)
+        answer = self._done(api, version, body, line, answer)
         found = self._judged(api, answer)
         deadline = time.monotonic() + COMING_SECONDS
         while found and answer.is_told and is_only_asked(api, body) and time.monotonic() < deadline:
@@ -98,6 +118,20 @@ class Twin:
                 one.close()
         return answer
 
+    def _done(
+        self, api: str, version: int, body: dict[str, Any], line: str, answer: Answer
+    ) -> Answer:
+        """Ask the real one again while it is still about what ours does at once."""
+        deadline = time.monotonic() + COMING_SECONDS
+        while is_unfinished(answer.real) and not is_unfinished(answer.ours):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+            real = self.line(line)[1]
+            real.send(api, version, of_side(body, 1))
+            answer = Answer(answer.ours, real.receive(SECONDS_MAX))
+        return answer
+
     def exchange(self, api: str, version: int, body: Any, line: str = "main") -> Answer:
         """Put a question to both, and return what they say."""
         lines = self.line(line)
@@ -106,11 +140,63 @@ class Twin:
         real = lines[1].receive(SECONDS_MAX)
         return Answer(lines[0].receive(SECONDS_MAX), real)
 
+    def note(self, api: str, body: Any, answers: list[Any]) -> None:
+        """Compare what somebody has found in both answers himself."""
+        step = len(self.steps)
+        self.steps.append(f"{api} {body}")
+        if answers[0] != answers[1]:
+            told = f"{answers[0]!r} instead of {answers[1]!r}"
+            self.differences.append(Difference(step, api, -1, body, [told]))
+
     def send(self, api: str, version: int, body: dict[str, Any], line: str = "main") -> None:
         """Send a question that has no answer."""
         self.steps.append(f"{api} v{version} {body} (no answer)")
         for side, one in enumerate(self.line(line)):
             one.send(api, version, of_side(body, side))
+
+    def begin(
+        self,
+        api: str,
+        version: int,
+        body: dict[str, Any],
+        line: str,
+        learn: Callable[[Answer], None] | None = None,
+    ) -> None:
+        """Put a question to both; if they let it wait, `settle` looks for the answers."""
+        step = len(self.steps)
+        self.steps.append(f"{api} v{version} {body}")
+        for side, one in enumerate(self.line(line)):
+            one.send(api, version, of_side(body, side))
+        self._waiting[line] = Waiting(step, api, version, body, learn, [SILENT, SILENT])
+        self.settle(WAITING_SECONDS)
+
+    def is_waiting(self, line: str) -> bool:
+        """Tell whether a question of this line has no answer yet."""
+        return line in self._waiting
+
+    def settle(self, seconds: float = 0.0) -> None:
+        """Compare what has been answered by now; who lets it wait alone is given some time."""
+        for name, one in list(self._waiting.items()):
+            lines = self._lines[name]
+            answers = one.answers
+            for side in (1, 0):
+                if answers[side] == SILENT:
+                    answers[side] = lines[side].receive(seconds)
+            if answers == [SILENT, SILENT]:
+                continue
+            for side in (1, 0):
+                if answers[side] == SILENT:
+                    answers[side] = lines[side].receive(COMING_SECONDS)
+            del self._waiting[name]
+            answer = Answer(*answers)
+            if found := self._judged(one.api, answer):
+                asked = f"{one.body} on {name}"
+                self.differences.append(Difference(one.step, one.api, one.version, asked, found))
+            if not answer.is_told:
+                for each in self._lines.pop(name):
+                    each.close()
+            if one.learn is not None:
+                one.learn(answer)
 
     def _judged(self, api: str, answer: Answer) -> list[str]:
         schema = apis()[api].response
@@ -128,3 +214,13 @@ def is_only_asked(api: str, body: Any) -> bool:
     if api == "Fetch":
         return bool(body.get("SessionEpoch", -1) == -1)
     return api in ONLY_ASK
+
+
+def is_unfinished(answer: Any) -> bool:
+    """Tell whether an answer says anywhere that a transaction is still being ended."""
+    if isinstance(answer, dict):
+        return any(
+            one == CONCURRENT_TRANSACTIONS if name.endswith("ErrorCode") else is_unfinished(one)
+            for name, one in answer.items()
+        )
+    return isinstance(answer, list) and any(map(is_unfinished, answer))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -18,7 +20,10 @@ MUTATED_SHARE = 0.18
 UNKNOWN_ID = b"no such topic id"
 CHANGE_SECONDS = 0.03
 #: These go by way of the real controller: its broker knows a little later.
-BY_CONTROLLER = frozenset(("CreateTopics", "DeleteTopics", "CreatePartitions"))
+BY_CONTROLLER = frozenset(
+    ("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs",
+     "AlterClientQuotas", "AlterUserScramCredentials", "CreateAcls", "DeleteAcls")
+)  # fmt: skip
 
 
 @attrs.define
@@ -36,6 +41,8 @@ class Producer:
 
     id: Any
     epoch: Any
+    #: what its transactions are called; None if it has none
+    transactional_id: str | None = None
     sequences: dict[tuple[str, int], int] = attrs.field(factory=dict)
 
 
@@ -52,6 +59,8 @@ class World:
     producers: list[Producer] = attrs.field(factory=list)
     #: fetch sessions: what they are called, and their next epoch
     sessions: dict[str, Any] = attrs.field(factory=dict)
+    #: the members of each group by names of our own
+    groups: dict[str, dict[str, dict[str, Any]]] = attrs.field(factory=dict)
 
     def version(self, api: str) -> int:
         """Draw a version that both serve, the newest ones more often."""
@@ -83,6 +92,29 @@ class World:
             time.sleep(CHANGE_SECONDS)
         return answer
 
+    def begin(
+        self,
+        api: str,
+        body: dict[str, Any],
+        version: int,
+        line: str,
+        learn: Callable[[Answer], None] | None = None,
+    ) -> None:
+        """Put a question whose answer may have to wait for what others do."""
+        if self.twin.is_waiting(line):
+            return
+        if self.likely(MUTATED_SHARE):
+            body = mutated(apis()[api].request, version, body, self.chance)
+        self.twin.begin(api, version, body, line, learn)
+
+    def members(self, group: str) -> dict[str, dict[str, Any]]:
+        """Return the members of a group, by names of our own."""
+        return self.groups.setdefault(group, {})
+
+    def numbered(self, kind: str) -> str:
+        """Draw a name of two of a kind."""
+        return f"{self.prefix}-{kind}{self.chance.randrange(2)}"
+
     def topic_name(self) -> str:
         """Draw a name, most often one of a topic that is there."""
         if self.topics and self.likely(0.85):
@@ -111,3 +143,12 @@ def plus(value: Any, number: int) -> Any:
     if isinstance(value, Pair):
         return Pair(value.ours + number, value.real + number)
     return value + number
+
+
+def subscription(topics: list[str], version: int = 1) -> bytes:
+    """Return what a consumer says of itself when it joins."""
+    data = struct.pack(">hi", version, len(topics))
+    for topic in topics:
+        data += struct.pack(">h", len(topic)) + topic.encode()
+    data += struct.pack(">i", -1)
+    return data + struct.pack(">i", 0) if version >= 1 else data

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.exchange import UNTOLD_MS, ConsumerHeartbeat
-from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING, LEAVING_FOR_A_WHILE
+from logstore.compat.kafka.groups.modern.member import (
+    JOINING,
+    LEAVING,
+    LEAVING_FOR_A_WHILE,
+    is_blank,
+)
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 
@@ -24,13 +29,13 @@ def check_heartbeat(beat: ConsumerHeartbeat, assignors: Sequence[str]) -> None:
     """
     epoch = beat.member_epoch
     has_been_here = epoch > JOINING or epoch == LEAVING
-    if not beat.member_id and (beat.needs_member_id or has_been_here):
+    if is_blank(beat.member_id) and (beat.needs_member_id or has_been_here):
         raise _invalid("MemberId can't be empty.")
-    if not beat.group_id:
+    if is_blank(beat.group_id):
         raise _invalid("GroupId can't be empty.")
-    if beat.instance_id == "":
+    if is_blank(beat.instance_id):
         raise _invalid("InstanceId can't be empty.")
-    if beat.rack_id == "":
+    if is_blank(beat.rack_id):
         raise _invalid("RackId can't be empty.")
     if epoch == JOINING:
         _check_first(beat)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.modern.cluster import metadata_hash, shapes_of
-from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING, is_blank
 from logstore.compat.kafka.groups.modern.modern_groups import ModernGroups
 from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
@@ -153,9 +153,11 @@ def check_heartbeat(beat: ShareHeartbeat) -> None:
         RefusedRequestError: 42, with the reason.
 
     """
-    if not beat.group_id:
+    if is_blank(beat.member_id):
+        raise _invalid("MemberId can't be empty.")
+    if is_blank(beat.group_id):
         raise _invalid("GroupId can't be empty.")
-    if beat.rack_id == "":
+    if is_blank(beat.rack_id):
         raise _invalid("RackId can't be empty.")
     if beat.member_epoch == JOINING:
         if not beat.subscribed_topic_names:

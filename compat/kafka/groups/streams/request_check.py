@@ -8,7 +8,7 @@ Source: ``throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures``,
 from __future__ import annotations
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING_FOR_A_WHILE
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING_FOR_A_WHILE, is_blank
 from logstore.compat.kafka.groups.streams.exchange import UNTOLD_MS, StreamsHeartbeat
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.streams_group import StreamsGroupTopologyValue
@@ -28,7 +28,7 @@ def check_heartbeat(beat: StreamsHeartbeat) -> None:
         (beat.group_id, "GroupId"),
         (beat.rack_id, "RackId"),
     ):
-        if text is not None and not text.strip():
+        if is_blank(text):
             raise _invalid(f"{what} can't be empty.")
     if beat.member_epoch == JOINING:
         _check_first(beat)

@@ -1,0 +1,60 @@
+"""
+Answers about offsets: of each topic what was refused at once comes first, as Kafka tells it.
+
+A topic that nobody knows is in the answer even without partitions, one that is known only with
+what was asked of it.
+
+Source: the builders of ``OffsetCommitResponse``, ``TxnOffsetCommitResponse`` and
+``OffsetDeleteResponse``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+import attrs
+
+from logstore.compat.kafka.error_codes import ErrorCode
+
+KeyT = TypeVar("KeyT")
+
+
+@attrs.define(eq=False)
+class OffsetAnswers(Generic[KeyT]):
+    """The partitions of one request, refused or let through, by name or id of their topics."""
+
+    _refused: dict[KeyT, list[tuple[int, ErrorCode]]] = attrs.field(factory=dict, init=False)
+    _passed: list[tuple[KeyT, list[int]]] = attrs.field(factory=list, init=False)
+
+    def refuse(self, topic: KeyT, indexes: Iterable[int], code: ErrorCode) -> None:
+        """Refuse a topic that is not there, with all that is asked of it."""
+        self._refused.setdefault(topic, []).extend((index, code) for index in indexes)
+
+    def sift(self, topic: KeyT, indexes: Iterable[int], known: Iterable[int]) -> list[int]:
+        """Refuse what a topic does not have (3), and return what it has."""
+        has = set(known)
+        passed: list[int] = []
+        for index in indexes:
+            if index in has:
+                passed.append(index)
+            else:
+                self.refuse(topic, (index,), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if passed:
+            self._passed.append((topic, passed))
+        return passed
+
+    def told(
+        self, became: dict[tuple[KeyT, int], ErrorCode]
+    ) -> list[tuple[KeyT, list[tuple[int, ErrorCode]]]]:
+        """Return the answer by topics, `became` of what was let through in it."""
+        passed = [
+            (topic, [(index, became[topic, index]) for index in indexes])
+            for topic, indexes in self._passed
+        ]
+        if not self._refused:
+            return passed
+        found = {topic: list(codes) for topic, codes in self._refused.items()}
+        for topic, codes in passed:
+            found.setdefault(topic, []).extend(codes)
+        return list(found.items())
