@@ -146,7 +146,11 @@ def only_batch(data: memoryview) -> memoryview:
         raise NotOneBatchError(f"magic {data[16]}: only record batches of magic 2 are taken")
     if batch_bytes < HEADER_BYTES:
         raise CorruptMessageError(f"a batch of {batch_bytes} bytes has no room for its header")
-    if first_batch_bytes(data[batch_bytes:]) is not None:
+    try:
+        has_second = first_batch_bytes(data[batch_bytes:]) is not None
+    except UnreadableBatchError as error:
+        raise CorruptMessageError(f"behind the first batch: {error}") from error
+    if has_second:
         raise NotOneBatchError("a request holds exactly one record batch per partition")
     return data[:batch_bytes]
 

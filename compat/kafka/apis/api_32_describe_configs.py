@@ -8,7 +8,7 @@ DescribeConfigs (32): versions 1-4.
 * client metrics: the settings of a subscription, also of one that is not there
 * groups, also those that are not there: the settings of consumer groups
 * broker loggers, by the broker's number: their levels
-* 3 unknown topic, 17 not a name that a topic can have
+* 3 unknown topic, 17 not a name that a topic can have; a kind that has no settings: all is 42
 * v1: synonyms; v3: types and documentation; v4: flexible
 """
 
@@ -47,17 +47,32 @@ def handle(
 
     del client
     result_class = DescribeConfigsResponse.DescribeConfigsResult
+    refusal = _refusal_of_kind(request)
     return DescribeConfigsResponse(
         version=request.API_VERSION,
         results=[
             result_class(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
-                **_result(broker, request, resource),
+                **(refusal or _result(broker, request, resource)),
             )
             for resource in request.resources
         ],
     )
+
+
+def _refusal_of_kind(request: DescribeConfigsRequest) -> dict[str, Any] | None:
+    """Return what is told of everything if something is of a kind that has no settings."""
+    for resource in request.resources:
+        kind = resource.resource_type
+        if kind not in set(ResourceType):
+            message = f"resources of type {kind} have no settings here"
+            return _refused(RefusedRequestError(ErrorCode.INVALID_REQUEST, message))
+    return None
+
+
+def _refused(refusal: RefusedRequestError) -> dict[str, Any]:
+    return {"error_code": refusal.code, "error_message": refusal.message, "configs": []}
 
 
 def _result(
@@ -68,7 +83,7 @@ def _result(
     try:
         entries = _entries(broker, resource.resource_type, resource.resource_name)
     except RefusedRequestError as refusal:
-        return {"error_code": refusal.code, "error_message": refusal.message, "configs": []}
+        return _refused(refusal)
     wanted = set(resource.configuration_keys or ())
     return {
         "error_code": ErrorCode.NONE,
@@ -92,7 +107,7 @@ def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
     if kind == ResourceType.GROUP and name:
         return group_entries(broker, name)
     raise RefusedRequestError(
-        ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no settings here"
+        ErrorCode.INVALID_REQUEST, f"{ResourceType(kind).name} resources have a name"
     )
 
 
@@ -103,7 +118,7 @@ def _topic_settings(broker: Broker, name: str) -> Mapping[str, str]:
     flaw = flaw_of(name)
     if flaw is not None:
         raise RefusedRequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, flaw)
-    raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
+    raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _shown(

@@ -58,9 +58,7 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
     """Return the topic, which can be grown as wanted; raises RefusedRequestError."""
     topic = broker.topics.get(wanted.name)
     if topic is None:
-        raise RefusedRequestError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{wanted.name}'"
-        )
+        raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     present = len(topic.partitions)
     added = wanted.count - present
     if added <= 0:

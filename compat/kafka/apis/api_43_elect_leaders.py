@@ -28,16 +28,18 @@ def handle(broker: Broker, client: Client, request: ElectLeadersRequest) -> Elec
 
     del client
     version = request.API_VERSION
+    error = ErrorCode.NONE
     if request.election_type not in _ELECTION_TYPES:
-        return ElectLeadersResponse(version=version, error_code=ErrorCode.INVALID_REQUEST)
+        error = ErrorCode.INVALID_REQUEST
     topic_class = ElectLeadersResponse.ReplicaElectionResult
     return ElectLeadersResponse(
         version=version,
+        error_code=error,
         replica_election_results=[
             topic_class(
                 topic=asked.topic,
                 partition_result=[
-                    topic_class.PartitionResult(**_result(broker, asked.topic, index))
+                    topic_class.PartitionResult(**_result(broker, asked.topic, index, error))
                     for index in asked.partitions
                 ],
             )
@@ -46,7 +48,10 @@ def handle(broker: Broker, client: Client, request: ElectLeadersRequest) -> Elec
     )
 
 
-def _result(broker: Broker, topic: str, index: int) -> dict[str, Any]:
+def _result(broker: Broker, topic: str, index: int, error: ErrorCode) -> dict[str, Any]:
+    if error:
+        message = "there is no election of that type"
+        return {"partition_id": index, "error_code": error, "error_message": message}
     code, message = ErrorCode.ELECTION_NOT_NEEDED, "the only replica leads already"
     if broker.partition(topic, index) is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -78,7 +78,5 @@ def _check(broker: Broker, topic: str, index: int, replicas: Sequence[int] | Non
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
         )
     if replicas is None:
-        raise RefusedRequestError(
-            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{topic}-{index} is not being moved"
-        )
+        raise RefusedRequestError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     check_assignment(broker, replicas)

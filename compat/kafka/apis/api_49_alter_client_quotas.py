@@ -3,7 +3,8 @@ AlterClientQuotas (49): versions 0-1.
 
 * limits of users, client ids and both are in force at once; those of addresses, and
   ``request_percentage``, are kept
-* an entity, limit or value that cannot be is 42, and why; the other entities change all the same
+* an entity, limit or value that cannot be is 42, and why; the other entities change all the same;
+  one that comes again is refused, and told in place of the first
 * the answer names the client id of an entity before its user, as Java's map does
 * v1: flexible
 """
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.quotas.alteration import Change, records_of
-from logstore.compat.kafka.refused_request import refusal_of
+from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -36,28 +37,35 @@ def handle(
 
     del client
     records: list[ClientQuotaRecord] = []
-    results: list[dict[str, Any]] = []
+    results: dict[frozenset[tuple[str, str | None]], dict[str, Any]] = {}
     known = broker.store.metadata.image.client_quotas
     for entry in request.entries:
-        parts = [(part.entity_type, part.entity_name) for part in entry.entity]
+        entity = {part.entity_type: part.entity_name for part in entry.entity}
+        key = frozenset(entity.items())
         changes = [Change(op.key, None if op.remove else op.value) for op in entry.ops]
         result: dict[str, Any] = {"error_code": ErrorCode.NONE, "error_message": None}
         try:
-            records += records_of(parts, changes, known)
+            if key in results:
+                raise RefusedRequestError(
+                    ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {entity}"
+                )
+            records += records_of(list(entity.items()), changes, known)
         except LogStoreError as error:
             result = _refused(error)
-        results.append({**result, "entity": parts})
+        results[key] = {**result, "entity": entity}
     if records and not request.validate_only:
         try:
             broker.change_client_quotas(records)
         except (LogStoreError, OSError) as error:
-            results = [{**result, **_refused(error)} for result in results]
+            results = {key: {**result, **_refused(error)} for key, result in results.items()}
     entry_class = AlterClientQuotasResponse.EntryData
     entries: list[Any] = []
-    for result in results:
+    for result in results.values():
         entity = [
             entry_class.EntityData(entity_type=kind, entity_name=name)
-            for kind, name in sorted(result.pop("entity"), key=lambda part: part[0] != "client-id")
+            for kind, name in sorted(
+                result.pop("entity").items(), key=lambda part: part[0] != "client-id"
+            )
         ]
         entries.append(entry_class(entity=entity, **result))
     return AlterClientQuotasResponse(version=request.API_VERSION, entries=entries)

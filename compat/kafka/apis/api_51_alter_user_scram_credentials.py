@@ -44,6 +44,9 @@ def handle(
     errors: dict[str, RefusedRequestError] = {}
     deletions = _sound(broker, request.deletions, errors, {}, _check_deletion)
     upsertions = _sound(broker, request.upsertions, errors, deletions, _check_upsertion)
+    for name in [name for name, one in upsertions.items() if not one.salted_password]:
+        del upsertions[name]  # Kafka stumbles over it: there is no key of nothing
+        errors[name] = RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
     removed = [
         RemoveUserScramCredentialRecord(one.name, one.mechanism) for one in deletions.values()
     ]

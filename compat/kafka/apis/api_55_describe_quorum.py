@@ -36,9 +36,12 @@ def handle(
     del client
     topic_class = DescribeQuorumResponse.TopicData
     fields: dict[str, Any] = {}
+    # Kafka answers nothing else but this one question.
+    asked = [(one.topic_name, each.partition_index) for one in request.topics for each in one.partitions]
+    is_answered = asked == [(METADATA_TOPIC, 0)] and len(request.topics) == 1
     if request.API_VERSION >= _FIRST_WITH_NODES:
         node = DescribeQuorumResponse.Node(node_id=broker.node_id, listeners=[])
-        fields = {"error_message": "", "nodes": [node]}
+        fields = {"error_message": "", "nodes": [node] if is_answered else []}
     return DescribeQuorumResponse(
         version=request.API_VERSION,
         topics=[
@@ -46,7 +49,7 @@ def handle(
                 topic_name=topic.topic_name,
                 partitions=[
                     topic_class.PartitionData(
-                        **_partition(broker, topic.topic_name, one.partition_index)
+                        **_partition(broker, one.partition_index, is_answered=is_answered)
                     )
                     for one in topic.partitions
                 ],
@@ -57,13 +60,14 @@ def handle(
     )
 
 
-def _partition(broker: Broker, topic: str, index: int) -> dict[str, Any]:
+def _partition(broker: Broker, index: int, *, is_answered: bool) -> dict[str, Any]:
     from kafka.protocol.admin.cluster import DescribeQuorumResponse
 
     fields: dict[str, Any] = {"partition_index": index, "current_voters": [], "observers": []}
-    if (topic, index) != (METADATA_TOPIC, 0):
+    if not is_answered:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return {**fields, "error_code": code, "error_message": f"{topic}-{index} has no quorum"}
+        message = f"only {METADATA_TOPIC}-0 has a quorum, and is asked for alone"
+        return {**fields, "error_code": code, "error_message": message}
     epoch, end_offset = broker.store.metadata.log.lead()
     now_ms = broker.host.clock.wall_ms()
     voter = DescribeQuorumResponse.TopicData.PartitionData.ReplicaState(

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from logstore.compat.kafka.configs.client_metrics import CLIENT_METRICS_KEYS, check_client_metrics
-from logstore.compat.kafka.configs.group_settings import GROUP_CONFIG_KEYS, check_group_settings
+from logstore.compat.kafka.configs.client_metrics import check_client_metrics
+from logstore.compat.kafka.configs.group_settings import check_group_settings
 from logstore.compat.kafka.configs.loggers import change_levels
 from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.configs.topic_settings import check_topic_settings
@@ -141,14 +141,14 @@ def _check_changes(changes: Sequence[Change]) -> None:
 def _alter_topic(
     broker: Broker, name: str, changes: Sequence[Change], is_replacing: bool, is_rehearsal: bool
 ) -> None:
+    topic = broker.topics.get(name)
+    own: Mapping[str, str] = {} if topic is None or is_replacing else topic.settings
+    settings = _changed(own, changes, TOPIC_CONFIG_KEYS)
     if not name:
         raise _refused("topics have no settings in common; name a topic")
     flaw = flaw_of(name)
     if flaw is not None:
         raise RefusedRequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, flaw)
-    topic = broker.topics.get(name)
-    own: Mapping[str, str] = {} if topic is None or is_replacing else topic.settings
-    settings = _changed(own, changes, TOPIC_CONFIG_KEYS)
     check_topic_settings(broker, settings)
     if topic is None:
         raise RefusedRequestError(
@@ -180,15 +180,15 @@ def _alter_named(
 ) -> None:
     """Change a group or a subscription to metrics: they are there once they have settings."""
     kind, name = resource.type, resource.name
-    if not name:
-        raise _refused(f"{ResourceType(kind).name} resources have nothing in common; name one")
     metadata = broker.store.metadata
     own: Mapping[str, str] = {} if is_replacing else metadata.settings_of_resource(kind, name)
-    if kind == ResourceType.GROUP:
-        settings = _changed(own, changes, GROUP_CONFIG_KEYS)
+    is_group = kind == ResourceType.GROUP
+    settings = _changed(own, changes, {})  # as in Kafka no list of theirs can grow or shrink
+    if not name:
+        raise _refused(f"{ResourceType(kind).name} resources have nothing in common; name one")
+    if is_group:
         check_group_settings(broker, settings)
     else:
-        settings = _changed(own, changes, CLIENT_METRICS_KEYS)
         check_client_metrics(settings)
     if not is_rehearsal:
         metadata.change_resource(kind, name, settings)

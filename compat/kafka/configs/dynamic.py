@@ -85,6 +85,15 @@ _TAKEN = frozenset(
     }
 )
 _PER_LISTENER = "ssl."
+#: how many threads there are is at most doubled or halved by one change
+_THREADS = (
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
 
 
 class DynamicConfig:
@@ -164,6 +173,7 @@ class DynamicConfig:
             self._check(name, text)
         of_broker = self.of_broker if is_cluster_wide else dict(settings)
         of_cluster = dict(settings) if is_cluster_wide else self.of_cluster
+        self._check_threads({**self.static, **of_cluster, **of_broker})
         if self._store.metadata.fixes_min_insync_replicas:
             self._check_min_insync_replicas(of_broker, of_cluster)
         defaults = topic_defaults({**self.static, **of_cluster, **of_broker})
@@ -188,6 +198,17 @@ class DynamicConfig:
         if name in self.of_broker:
             of_broker = {key: text for key, text in self.of_broker.items() if key != name}
             self.replace(of_broker, is_cluster_wide=False)
+
+    def _check_threads(self, settings: Mapping[str, str]) -> None:
+        """Refuse large steps (Kafka: ``DynamicThreadPool``, ``LogCleaner``, ``SocketServer``)."""
+        for name in _THREADS:
+            before = self.integer(name)
+            after = BROKER_CONFIG_KEYS[name].parse(settings.get(name, BROKER_CONFIG_KEYS[name].default))
+            assert isinstance(after, int), f"{name} was checked"
+            if not before // 2 <= after <= before * 2:
+                raise _refused(
+                    f"{name} can be at least half and at most double of {before}, not {after}"
+                )
 
     def _check_min_insync_replicas(
         self, of_broker: Mapping[str, str], of_cluster: Mapping[str, str]

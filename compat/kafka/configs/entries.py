@@ -174,7 +174,9 @@ def _broker_entry(broker: Broker, key: ConfigKey, fact: str | None) -> ConfigEnt
     synonyms = tuple(_synonyms(broker, _FAMILIES.get(key.name, (key.name,)), key.name))
     if fact is not None:
         source = ConfigSource.STATIC_BROKER
-        defaults = [one for one in synonyms if one.source is ConfigSource.DEFAULT]
+        # A node has no number of its own accord: in Kafka that setting has no default.
+        has_default = key.name != "node.id"
+        defaults = [one for one in synonyms if has_default and one.source is ConfigSource.DEFAULT]
         return ConfigEntry(
             key.name,
             fact,

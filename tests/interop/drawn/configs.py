@@ -28,7 +28,6 @@ OF_BROKERS: tuple[tuple[str, str | None], ...] = (
     ("max.connections", "5000"),
     ("node.id", "7"),
     ("broker.id", "7"),
-    ("log.dirs", "/nowhere"),
     ("num.partitions", "2"),
     ("auto.create.topics.enable", "true"),
     ("no.such.setting", "1"),
@@ -100,6 +99,11 @@ def resource(world: World) -> tuple[int, str, tuple[tuple[str, str | None], ...]
     return kind, "" if world.likely(0.1) else world.numbered("metrics"), OF_METRICS
 
 
+def each_once(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is asked, of a resource once only: a real broker does not answer otherwise."""
+    return list({(one["ResourceType"], one["ResourceName"]): one for one in items}.values())
+
+
 def alter(world: World) -> None:
     """Replace all settings of something."""
     items = []
@@ -110,7 +114,7 @@ def alter(world: World) -> None:
         chosen = [world.chance.choice(known) for _ in range(world.pick(0, 1, 1, 2))]
         settings = [{"Name": key, "Value": value} for key, value in chosen]
         items.append({"ResourceType": kind, "ResourceName": name, "Configs": settings})
-    world.ask("AlterConfigs", {"Resources": items, "ValidateOnly": world.likely(0.2)})
+    world.ask("AlterConfigs", {"Resources": each_once(items), "ValidateOnly": world.likely(0.2)})
 
 
 def alter_incrementally(world: World) -> None:
@@ -124,11 +128,9 @@ def alter_incrementally(world: World) -> None:
             operation = world.pick(*[SET] * 6, DELETE, DELETE, APPEND, SUBTRACT)
             if operation in {APPEND, SUBTRACT} and kind == TOPIC:
                 key, value = world.chance.choice(LISTS)
-            if world.likely(0.02):
-                operation = world.pick(4, -1)
             settings.append({"Name": key, "ConfigOperation": operation, "Value": value})
         items.append({"ResourceType": kind, "ResourceName": name, "Configs": settings})
-    body = {"Resources": items, "ValidateOnly": world.likely(0.2)}
+    body = {"Resources": each_once(items), "ValidateOnly": world.likely(0.2)}
     world.ask("IncrementalAlterConfigs", body)
 
 
