@@ -20,6 +20,7 @@ _PARTITION_V5 = struct.Struct(">ihqqq")  # and log start offset
 _TOP_V7 = struct.Struct(">ihi")  # throttle time, error, session id
 _NULL_ABORTED_V4 = I32.pack(-1)
 _NO_REPLICA = I32.pack(-1)
+_LEADER = struct.Struct(">ii")
 _DIVERGING = struct.Struct(">iq")
 
 
@@ -34,6 +35,8 @@ class Found:
     log_start_offset: int = -1
     extent: Extent | None = None
     diverging: tuple[int, int] | None = None
+    #: who leads, and in which epoch, for those who have asked somebody or something else
+    leader: tuple[int, int] | None = None
     #: null where it was read, or was to be read, without regard to transactions
     aborted: list[tuple[int, int]] | None = None
     #: 0 for what was read; what the cluster does not know comes behind, ids first
@@ -57,6 +60,8 @@ class Query(Protocol):
     version: int
     correlation_id: int
     session: FetchSession | None
+    #: where that leader is, empty if nobody must know
+    endpoints: bytes
 
     @property
     def is_incremental(self) -> bool:
@@ -87,7 +92,7 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
         if version >= 12:
             head.append(b"\x00")
     if version >= 12:
-        head.append(b"\x00")
+        head.append(_tags_of_all(query))
     if head:
         chunks.append(b"".join(head))
     size_bytes = sum(c.size_bytes if isinstance(c, Extent) else len(c) for c in chunks)
@@ -145,7 +150,14 @@ def _aborted(query: Query, result: Found) -> bytes:
     return _count(len(aborted), version) + b"".join(entries)
 
 
+def _tags_of_all(query: Query) -> bytes:
+    endpoints = query.endpoints
+    return b"\x01\x00" + uvarint(len(endpoints)) + endpoints if endpoints else b"\x00"
+
+
 def _tags(result: Found) -> bytes:
+    if result.leader is not None:
+        return b"\x01\x01\x09" + _LEADER.pack(*result.leader) + b"\x00"
     if result.diverging is None:
         return b"\x00"
     return b"\x01\x00\x0d" + _DIVERGING.pack(*result.diverging) + b"\x00"

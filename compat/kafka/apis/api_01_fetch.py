@@ -24,6 +24,7 @@ from logstore.compat.kafka.fetch_reply import Found
 from logstore.compat.kafka.fetch_reply import encode as encode_found
 from logstore.compat.kafka.fetch_sessions import FetchPartition, FetchSession, PartitionKey
 from logstore.compat.kafka.framing import Reader
+from logstore.compat.kafka.node_endpoint import node_endpoint
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.waiting import Later
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.security.listener import Listener
     from logstore.segments.kafka.partition import KafkaPartition
 
 _PARTITION_V4 = struct.Struct(">iqi")
@@ -40,6 +42,7 @@ _PARTITION_V5 = struct.Struct(">iqqi")
 _PARTITION_V9 = struct.Struct(">iiqqi")
 _PARTITION_V12 = struct.Struct(">iiqiqi")
 _READ_COMMITTED = 1
+_FIRST_WITH_ENDPOINTS = 16
 _INITIAL_EPOCH, _FINAL_EPOCH = 0, -1
 
 
@@ -57,9 +60,13 @@ class Query:
     session_epoch: int
     wanted: list[FetchPartition]
     forgotten: list[PartitionKey]
+    #: where the client came in; None where it is too old to ask
+    listener: Listener | None = None
     session: FetchSession | None = None
     #: topics, as the request names them, that the client may read; None where it may read all
     may_read: Callable[[bytes], bool] | None = None
+    #: the only node there is, if somebody must learn who leads
+    endpoints: bytes = b""
 
     @property
     def is_read_committed(self) -> bool:
@@ -80,8 +87,7 @@ def handle(
     broker: Broker, client: Client, request: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Read what is there; if that is too little, wait for more."""
-    del client
-    return answer(broker, parse(request))
+    return answer(broker, parse(request, client.listener))
 
 
 def answer(
@@ -113,7 +119,7 @@ def _failed(query: Query) -> list[Chunk]:
     return encode_found(query, [Found(one, code, aborted=[]) for one in by_name], code)
 
 
-def parse(request: RawRequest) -> Query:
+def parse(request: RawRequest, listener: Listener) -> Query:
     """Read the request; only tags that say nothing to a lone broker are skipped."""
     version = request.version
     reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
@@ -137,7 +143,7 @@ def parse(request: RawRequest) -> Query:
             reader.tags()
     return Query(
         version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, isolation,
-        session_id, session_epoch, wanted, forgotten,
+        session_id, session_epoch, wanted, forgotten, listener,
     )  # fmt: skip
 
 
@@ -220,10 +226,9 @@ def _read(
     partition = partitions[index]
     epoch = wanted.leader_epoch
     if epoch >= 0 and epoch != partition.leader_epoch:
-        is_old = epoch < partition.leader_epoch
-        return Found(
-            wanted, ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
-        )
+        if epoch > partition.leader_epoch:
+            return Found(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH)
+        return _fenced(broker, query, wanted, partition)
     end, stable = partition.end_offset, partition.last_stable_offset
     found = Found(wanted, 0, end, stable, partition.start_offset)
     if wanted.last_fetched_epoch >= 0:
@@ -234,6 +239,17 @@ def _read(
             found.diverging = end_of_epoch  # the fetcher's log leaves ours there (KIP-595)
             return found
     return _read_records(partition, query, found, budget, is_first=is_first)
+
+
+def _fenced(
+    broker: Broker, query: Query, wanted: FetchPartition, partition: KafkaPartition
+) -> Found:
+    """Refuse an epoch that is over, and tell newer clients who leads now, and where that is."""
+    found = Found(wanted, ErrorCode.FENCED_LEADER_EPOCH)
+    if query.version >= _FIRST_WITH_ENDPOINTS and query.listener is not None:
+        found.leader = broker.node_id, partition.leader_epoch
+        query.endpoints = node_endpoint(broker, query.listener)
+    return found
 
 
 def _read_records(

@@ -3,6 +3,7 @@ CreateAcls (30): versions 1-3.
 
 * without an authorizer that could enforce a rule: 54 for each one
 * 42, and why, for a rule that makes no sense; the others of the request are kept all the same
+* a rule that is about any resource, pattern, operation or permission: all is -1, as in Kafka
 * a rule that holds already is created once more without a word
 * v1: pattern types; v2: flexible; v3: users as a resource type
 """
@@ -14,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 from logstore.compat.kafka.apis.api_29_describe_acls import NO_AUTHORIZER, insist_on_known
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
-from logstore.compat.kafka.security.acl import Acl
+from logstore.compat.kafka.security.acl import (
+    Acl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -43,10 +50,23 @@ def handle(broker: Broker, client: Client, request: CreateAclsRequest) -> Create
     else:
         for acl in acls:
             insist_on_known(acl.numbers)
-        results = _create(broker.authorizer, acls)
+        if any(_is_filter(acl) for acl in acls):  # Kafka stumbles over it, and creates nothing
+            results = [_result(RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)) for _ in acls]
+        else:
+            results = _create(broker.authorizer, acls)
     result_class = CreateAclsResponse.AclCreationResult
     return CreateAclsResponse(
         version=request.API_VERSION, results=[result_class(**fields) for fields in results]
+    )
+
+
+def _is_filter(acl: Acl) -> bool:
+    """Tell whether a rule leaves open what it is about, as only filters may."""
+    is_open = acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
+    return is_open or (
+        acl.resource_type == ResourceType.ANY
+        or acl.operation == Operation.ANY
+        or acl.permission == Permission.ANY
     )
 
 

@@ -68,7 +68,7 @@ def serve(
         _check(asked)
         session = _session(broker, client, member, asked)
     except RefusedRequestError as error:
-        refusal = encode(broker, correlation_id, error_code=error.code)
+        refusal = encode(broker, client.listener, correlation_id, error_code=error.code)
         if error.code is not ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return refusal
         return _delayed(broker, asked.max_wait_ms, refusal)  # or the client would ask at once
@@ -231,6 +231,7 @@ class _Exchange:
             partition.acknowledge_code, partition.acknowledge_message = outcome
         answer = encode(
             self.broker,
+            self.client.listener,
             self.correlation_id,
             found,
             lock_timeout_ms=self.settings.record_lock_duration_ms,

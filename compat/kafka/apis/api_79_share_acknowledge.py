@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Note what became of records."""
-    del client
-    return serve(broker, request, read_request(ShareAcknowledgeRequest, request), may_read=anything)
+    return serve(broker, client, request, read_request(ShareAcknowledgeRequest, request), may_read=anything)
 
 
 def serve(
     broker: Broker,
+    client: Client,
     request: RawRequest,
     asked: ShareAcknowledgeRequest,
     *,
@@ -80,7 +80,7 @@ def serve(
     response = ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=settings.record_lock_duration_ms,
         responses=_by_topic(broker, outcome),
-        node_endpoints=_endpoints(broker, outcome),
+        node_endpoints=_endpoints(broker, client, outcome),
     )
     return answered(response, request)
 
@@ -116,7 +116,7 @@ def _by_topic(
 
 
 def _endpoints(
-    broker: Broker, outcome: dict[PartitionKey, Acknowledged]
+    broker: Broker, client: Client, outcome: dict[PartitionKey, Acknowledged]
 ) -> tuple[NodeEndpoint, ...]:
     """Tell where this broker is, if someone must learn who leads."""
     if not any(acknowledged.error_code in MOVED for acknowledged in outcome.values()):
@@ -124,8 +124,8 @@ def _endpoints(
     return (
         NodeEndpoint(
             node_id=broker.node_id,
-            host=broker.advertised_host,
-            port=broker.advertised_port,
+            host=client.listener.advertised_host,
+            port=client.listener.advertised_port,
             rack=broker.config.broker_rack or None,
         ),
     )

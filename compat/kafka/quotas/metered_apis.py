@@ -103,7 +103,7 @@ def _fetch(
     quotas: ClientQuotas, broker: Broker, client: Client, raw: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]]:
     """Read no more than may be sent at once, and count the answer."""
-    query = parse(raw)
+    query = parse(raw, client.listener)
     if broker.authorizer is not None:
         from logstore.compat.kafka.security.guards.fetch import readers_check
 

@@ -9,6 +9,7 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import I32, uvarint
+from logstore.compat.kafka.node_endpoint import write_node_endpoint
 from logstore.compat.kafka.share_reads.acquisition import AcquiredRecords
 from logstore.compat.kafka.share_reads.share_sessions import PartitionKey
 from logstore.compat.kafka.writer import Writer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.security.listener import Listener
 
 _ACQUIRED = struct.Struct(">qqhx")  # and no tagged fields
 _LEADER = struct.Struct(">iix")
@@ -40,6 +42,7 @@ class FetchedPartition:
 
 def encode(
     broker: Broker,
+    listener: Listener,
     correlation_id: int,
     found: Iterable[FetchedPartition] = (),
     *,
@@ -66,7 +69,10 @@ def encode(
             has_moved = has_moved or partition.error_code in MOVED
             _write_partition(broker, partition, writer, chunks)
         writer.tags()
-    _write_endpoints(broker, writer, has_moved=has_moved)
+    if has_moved:
+        write_node_endpoint(broker, listener, writer)
+    else:
+        writer.count(0)
     writer.tags()
     chunks.append(writer.body())
     size_bytes = sum(c.size_bytes if isinstance(c, Extent) else len(c) for c in chunks)
@@ -107,17 +113,3 @@ def leader_of(broker: Broker, topic_id: bytes, index: int, error_code: int) -> t
     if error_code not in MOVED or partition is None:
         return 0, 0
     return broker.node_id, partition.leader_epoch
-
-
-def _write_endpoints(broker: Broker, writer: Writer, *, has_moved: bool) -> None:
-    """Tell where this broker is, if someone must learn who leads."""
-    if not has_moved:
-        writer.count(0)
-        return
-    writer.count(1)
-    writer.i32(broker.node_id)
-    writer.string(broker.advertised_host.encode())
-    writer.i32(broker.advertised_port)
-    rack = broker.config.broker_rack
-    writer.string(rack.encode() if rack else None)
-    writer.tags()

@@ -46,8 +46,7 @@ class Answer:
     def partition(self) -> dict[str, Any]:
         """The result of the only partition of the only topic of a Produce or Fetch."""
         ((partition,),) = self.by_topic
-        partition.pop("current_leader", None)  # a tag that is never sent
-        return partition
+        return {name: value for name, value in partition.items() if name != "current_leader"}
 
     @property
     def by_topic(self) -> list[list[dict[str, Any]]]:

@@ -265,8 +265,12 @@ def test_leaders_need_no_election(version: int) -> None:
 
 
 def test_an_unknown_kind_of_election_is_invalid() -> None:
-    """An election that is neither preferred nor unclean is 42."""
-    assert Conversation().ask("ElectLeaders", 2, election_type=5)["error_code"] == 42
+    """An election that is neither preferred nor unclean is 42, as a whole and one by one."""
+    asked = [{"topic": "a", "partitions": [0, 1]}]
+    answer = Conversation().ask("ElectLeaders", 2, election_type=5, topic_partitions=asked)
+    assert answer["error_code"] == 42
+    (topic,) = answer["replica_election_results"]
+    assert [one["error_code"] for one in topic["partition_result"]] == [42, 42]
 
 
 # DescribeProducers
@@ -556,8 +560,8 @@ def test_a_partition_stays_on_the_one_broker(version: int) -> None:
     ]  # fmt: skip
     results = [answer["responses"][0]["partitions"][0] for answer in answers]
     assert [result["error_code"] for result in results] == [0, 39, 39, 39, 85, 3]
-    assert results[0]["error_message"] is None
-    assert all(result["error_message"] for result in results[1:])
+    has_words = [bool(result["error_message"]) for result in results]
+    assert has_words == [False, True, True, True, False, True]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -565,20 +569,26 @@ def test_the_quorum_is_this_broker(version: int) -> None:
     """Leader and only voter of the metadata, level with itself; other topics have no quorum: 3."""
     conversation = Conversation()
     conversation.create("a")
-    asked = [{"topic_name": name, "partitions": [{"partition_index": 0}]}
-             for name in ("__cluster_metadata", "a")]  # fmt: skip
+    asked, other = (
+        [{"topic_name": name, "partitions": [{"partition_index": 0}]}]
+        for name in ("__cluster_metadata", "a")
+    )
     first, second = (conversation.ask("DescribeQuorum", version, topics=asked) for _ in range(2))
     assert first["error_code"] == 0
-    metadata, unknown = (topic["partitions"][0] for topic in first["topics"])
+    (metadata,) = first["topics"][0]["partitions"]
     me = conversation.broker.node_id
     assert (metadata["error_code"], metadata["leader_id"]) == (0, me)
     assert metadata["leader_epoch"] >= 1
     (voter,) = metadata["current_voters"]
     assert voter["replica_id"] == me
     assert voter["log_end_offset"] == metadata["high_watermark"] > 0
-    assert unknown["error_code"] == 3
+    for wrong in (other, asked + other, asked * 2, [{**asked[0], "partitions": []}]):
+        answer = conversation.ask("DescribeQuorum", version, topics=wrong)
+        codes = [one["error_code"] for topic in answer["topics"] for one in topic["partitions"]]
+        assert set(codes) <= {3}
+        assert not answer.get("nodes")
     again = second["topics"][0]["partitions"][0]
     assert again["leader_epoch"] == metadata["leader_epoch"]
     conversation.create("b")
-    grown = conversation.ask("DescribeQuorum", version, topics=asked[:1])["topics"][0]
+    grown = conversation.ask("DescribeQuorum", version, topics=asked)["topics"][0]
     assert grown["partitions"][0]["high_watermark"] > metadata["high_watermark"]

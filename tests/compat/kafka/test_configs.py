@@ -500,3 +500,40 @@ def test_min_insync_replicas_is_the_clusters() -> None:
     assert alter(conversation, BROKER, "", (name, DELETE, None)) == 40
     assert alter(conversation, BROKER, "", (name, SET, "2")) == 0
     assert conversation.broker.dynamic_config.value_of(name) == "2"
+
+
+def test_a_kind_without_settings_refuses_everything() -> None:
+    """One resource of a kind that has none: all are 42, as in Kafka."""
+    conversation = Conversation()
+    conversation.create("a")
+    asked = [
+        {"resource_type": kind, "resource_name": "a", "configuration_keys": None}
+        for kind in (TOPIC, 64)
+    ]
+    answer = conversation.ask("DescribeConfigs", 4, resources=asked)
+    assert [(one["error_code"], one["configs"]) for one in answer["results"]] == [(42, [])] * 2
+
+
+def test_threads_are_doubled_or_halved_at_most() -> None:
+    """More at once is 42, for a rehearsal too; step by step it goes further."""
+    conversation = Conversation()
+    me = str(conversation.broker.node_id)
+    for name, value, code in (
+        ("background.threads", "21", 42),
+        ("background.threads", "20", 0),
+        ("background.threads", "40", 0),
+        ("background.threads", "19", 42),
+        ("log.cleaner.threads", "3", 42),
+    ):
+        change = (name, SET, value)
+        assert alter(conversation, BROKER, me, change, is_rehearsal=True) == code
+        assert alter(conversation, BROKER, me, change) == code
+    assert shown(conversation, BROKER, me, "background.threads")[0] == "40"
+
+
+def test_a_node_has_no_number_by_default() -> None:
+    """Its setting comes from the broker alone."""
+    conversation = Conversation()
+    me = str(conversation.broker.node_id)
+    entry = describe(conversation, BROKER, me, ["node.id"])["configs"]["node.id"]
+    assert [(one["value"], one["source"]) for one in entry["synonyms"]] == [(me, 4)]

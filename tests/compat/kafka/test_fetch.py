@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.compat.kafka.broker import Broker
+from logstore.compat.kafka.security.listener import Listener
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import RecordBatch
@@ -194,6 +195,28 @@ def test_leader_epochs_are_compared(version: int, epoch: int, code: int) -> None
     log_of(broker).become_leader(5)
     result = fetch(broker, {"current_leader_epoch": epoch}, version=version).partition
     assert (result["error_code"], bool(result["records"])) == (code, code == 0)
+
+
+@pytest.mark.parametrize("version", range(12, 19))
+def test_who_comes_with_an_old_epoch_is_told_who_leads(version: int) -> None:
+    """From v16 on, with the address of the listener by which the client came (KIP-951)."""
+    broker = filled()
+    log_of(broker).become_leader(5)
+    peer = Peer(broker)
+    peer.connection.client.listener = Listener("INSIDE", advertised_host="in", advertised_port=7)
+    asked = [{"partition": 0, "fetch_offset": 0, "current_leader_epoch": 4}]
+    answer = peer.ask("Fetch", version, fetch_fields([(named(broker, version), asked)], version))
+    ((partition,),) = answer.by_topic
+    assert partition["error_code"] == FENCED
+    leader = partition["current_leader"] or {"leader_id": -1, "leader_epoch": -1}
+    endpoints = [
+        (one["node_id"], one["host"], one["port"], one["rack"])
+        for one in answer.message.get("node_endpoints") or ()
+    ]
+    is_told = version >= 16
+    told = (leader["leader_id"], leader["leader_epoch"])
+    assert told == ((broker.node_id, 5) if is_told else (-1, -1))
+    assert endpoints == ([(broker.node_id, "in", 7, None)] if is_told else [])
 
 
 class TestLimits:

@@ -29,6 +29,7 @@ class Question:
     correlation_id: int = 77
     session: FetchSession | None = None
     is_incremental: bool = False
+    endpoints: bytes = b""
 
 
 def extent(position: int, size_bytes: int) -> Extent:

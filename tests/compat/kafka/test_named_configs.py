@@ -8,12 +8,14 @@ from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.consumer.group_settings import GroupSettings
 from tests.compat.kafka.conversation import Conversation
 from tests.compat.kafka.test_configs import (
+    APPEND,
     BROKER,
     DELETE,
     GROUP,
     GROUP_SESSION,
     METRICS,
     SET,
+    SUBTRACT,
     alter,
     describe,
     replace,
@@ -130,3 +132,13 @@ def test_a_group_waits_longer_than_it_expects_heartbeats() -> None:
     changes = (GROUP_SESSION, SET, "7000"), ("consumer.heartbeat.interval.ms", SET, "7000")
     assert alter(conversation, GROUP, "g", *changes) == 40
     assert alter(conversation, GROUP, "g", changes[0]) == 0
+
+
+@pytest.mark.parametrize(("kind", "name"), [(METRICS, "metrics"), (GROUP, GROUP_SESSION)])
+def test_lists_of_theirs_do_not_grow(kind: int, name: str) -> None:
+    """40, even if the resource has no name, which is 42 for other changes."""
+    conversation = Conversation()
+    for operation in (APPEND, SUBTRACT):
+        assert alter(conversation, kind, "m", (name, operation, "a")) == 40
+        assert alter(conversation, kind, "", (name, operation, "a")) == 40
+    assert alter(conversation, kind, "", (name, SET, "60000")) == 42

@@ -239,6 +239,27 @@ def test_records_are_deleted_up_to_an_offset(version: int) -> None:
     assert look_up(conversation, EARLIEST)["offset"] == 2
 
 
+def test_a_partition_named_twice_is_told_once() -> None:
+    """The last offset is meant; a topic of which nothing is asked is not told."""
+    conversation = Conversation()
+    filled(conversation, 30, 20, 10)
+    topics = [
+        {"name": name, "partitions": [{"partition_index": 0, "offset": one} for one in offsets]}
+        for name, offsets in (("a", [3, 2]), ("b", []), ("a", [1]))
+    ]
+    answer = conversation.ask("DeleteRecords", 2, topics=topics, timeout_ms=1)["topics"]
+    told = [(one["name"], [each["low_watermark"] for each in one["partitions"]]) for one in answer]
+    assert told == [("a", [1])]
+
+
+def test_records_of_a_topic_without_a_policy_are_deleted() -> None:
+    """Only one that is compacted, and no more than that, is 44."""
+    conversation = Conversation()
+    for name, policy, code in (("n", "", 0), ("c", "compact", 44), ("d", "compact,delete", 0)):
+        conversation.create(name, settings={"cleanup.policy": policy})
+        assert delete_below(conversation, 0, topic=name)[0] == code
+
+
 def test_minus_one_deletes_everything() -> None:
     """Offset -1 is the high watermark, and so all that is there."""
     conversation = Conversation()

@@ -10,7 +10,7 @@ from tests.interop.drawn.orders import ORDERED_UP_TO
 from tests.interop.drawn.schemas import ZERO_UUID, Field, Schema
 
 #: Of the machine and of the moment: where a broker is, and when something was.
-IGNORED = frozenset(("Host", "Port", "BrokerEpoch", "TotalBytes", "UsableBytes", "LogDir"))
+IGNORED = frozenset(("Host", "Port", "BrokerEpoch", "TotalBytes", "UsableBytes", "LogDir", "PartitionSize"))
 #: Of the metadata's log, in which each counts records of its own, and of its listener.
 OF_QUORUM = frozenset(
     ("HighWatermark", "LogEndOffset", "Listeners", "LeaderEpoch", "ReplicaDirectoryId")

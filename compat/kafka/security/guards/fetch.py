@@ -24,7 +24,7 @@ def fetch(
 ) -> list[Chunk] | Later[list[Chunk]]:
     """Read what may be read, and refuse the rest."""
     del api
-    query = parse(raw)
+    query = parse(raw, client.listener)
     query.may_read = readers_check(authorizer, broker, client, raw.version)
     return answer(broker, query)
 

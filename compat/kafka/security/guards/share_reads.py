@@ -55,7 +55,7 @@ def share_acknowledge(
     if not _may_join(authorizer, broker, client, asked.group_id):
         return answered(ShareAcknowledgeResponse(error_code=_REFUSED_GROUP), raw)
     may_read = partial(_may_read, authorizer, broker, client)
-    return serve_acknowledge(broker, raw, asked, may_read=may_read)
+    return serve_acknowledge(broker, client, raw, asked, may_read=may_read)
 
 
 def _may_join(authorizer: Authorizer, broker: Broker, client: Client, group_id: str | None) -> bool:

@@ -329,3 +329,14 @@ def test_rules_and_limits_together() -> None:
     wanted = fetch_fields([("t", [partition])], 12, session_id=0, session_epoch=-1, rack_id="")
     fetched = talk.as_user("alice", "Fetch", 12, **wanted)
     assert fetched["throttle_time_ms"] > 0
+
+
+def test_an_entity_comes_once() -> None:
+    """What is said of it again is not done, and that is told in place of the first; a type too."""
+    talk = Conversation()
+    entries = [altered({"user": "a"}, producer_byte_rate=float(rate)) for rate in (1, 2)]
+    entries[0]["entity"] *= 2
+    answer = talk.ask("AlterClientQuotas", 1, validate_only=False, entries=entries)
+    (entry,) = answer["entries"]
+    assert (entry["error_code"], len(entry["entity"])) == (42, 1)
+    assert found(talk) == [({"user": "a"}, {"producer_byte_rate": 1.0})]

@@ -254,3 +254,20 @@ def old_answer(broker: Broker, key: int, body: bytes) -> bytes:
     answer = joined(connection.feed(struct.pack(">i", len(frame)) + frame))
     assert answer[4:8] == struct.pack(">i", 7)
     return answer[8:]
+
+
+@pytest.mark.parametrize(
+    "open_rule",
+    [
+        creation(ResourceType.ANY, "t", READ),
+        creation(TOPIC, "t", Operation.ANY),
+        creation(TOPIC, "t", READ, permission=Permission.ANY),
+        creation(TOPIC, "t", READ, pattern=PatternType.MATCH),
+        creation(TOPIC, "t", READ, pattern=PatternType.ANY),
+    ],
+)
+def test_a_rule_about_anything_is_none(open_rule: dict[str, Any]) -> None:
+    """All of the request is -1, and nothing is created, as Kafka stumbles over what filters are."""
+    talk = GuardedConversation()
+    assert talk.allow(creation(TOPIC, "t", READ), open_rule) == [-1, -1]
+    assert talk.rules() == []

@@ -122,3 +122,12 @@ def test_old_metadata_has_no_place_for_them() -> None:
     assert alter(conversation, given("alice"))["alice"] == (
         ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM"
     )  # fmt: skip
+
+
+def test_a_key_of_nothing() -> None:
+    """An empty salted password is -1, as Kafka stumbles over it; the user comes twice: that is 92."""
+    conversation = Conversation()
+    empty = {**given("alice"), "salted_password": b""}
+    assert alter(conversation, empty, given("bob")) == {"alice": (-1, None), "bob": (0, None)}
+    assert alter(conversation, empty, empty)["alice"][0] == ErrorCode.DUPLICATE_RESOURCE
+    assert describe(conversation) == {"bob": [(1, 4096)]}

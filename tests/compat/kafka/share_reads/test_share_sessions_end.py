@@ -6,6 +6,7 @@ import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.leaders import move_leaders
+from logstore.compat.kafka.security.listener import Listener
 from logstore.compat.kafka.share_reads.share_sessions import PartitionKey
 from logstore.compat.kafka.share_state.persister import SharePartitionKey
 from tests.compat.kafka.share_reads.member import ShareStage, got, partition_of
@@ -87,18 +88,19 @@ def test_with_the_last_member_goes_what_is_open() -> None:
 
 
 def test_a_state_that_begins_anew_fences_who_reads() -> None:
-    """6 to who acknowledges, with the leader to ask; the next fetch reads the new state."""
+    """6 to who acknowledges, and who leads, by his own listener; the next fetch reads it anew."""
     stage = ShareStage()
     stage.produce(6)
     member = stage.member()
     member.fetch(0, stage.wanted)
+    member.connection.client.listener = Listener(advertised_host="inside", advertised_port=7)
     stage.initialize(stage.topic_id, 0, epoch=2)
     said = {(stage.topic_id, 0): [(0, 5, (ACCEPT,))]}
     answer = member.acknowledge(1, said)
     found = answer.responses[0].partitions[0]
     assert found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert found.current_leader.leader_id == stage.broker.node_id
-    assert [(node.host, node.port) for node in answer.node_endpoints] == [("broker.test", 9092)]
+    assert [(node.host, node.port) for node in answer.node_endpoints] == [("inside", 7)]
     assert got(member.fetch(2)) == "0-5"
 
 

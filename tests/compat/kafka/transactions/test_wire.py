@@ -149,14 +149,29 @@ def test_without_verification_whatever_has_an_id_is_taken() -> None:
 
 @pytest.mark.parametrize("version", [3, 9, 12])
 def test_transactional_records_need_a_transactional_id(version: int) -> None:
-    """Without one the whole request is 53."""
+    """Without one the whole request is 53, what nobody knows of, too."""
     broker = served()
     transactional = batch(b"x", producer=(5, 0, 0), is_transactional=True)
     parts: list[tuple[Any, list[tuple[int, bytes | None]]]] = [
-        ("t", [(0, transactional), (1, batch(b"y"))])
+        ("t", [(0, transactional), (1, batch(b"y")), (99, batch(b"y"))]),
+        ("nobody", [(0, batch(b"z"))]),
     ]
     answer = Peer(broker).produce(parts, version=version)
-    assert [one["error_code"] for one in answer.by_topic[0]] == [NOT_AUTHORIZED] * 2
+    codes = [one["error_code"] for topic in answer.by_topic for one in topic]
+    assert codes == [NOT_AUTHORIZED] * 4
+
+
+def test_the_transaction_is_looked_at_before_acks() -> None:
+    """What is not in it is told as such, whatever acks are asked for."""
+    broker = served()
+    client = TransactionalClient(broker, 1)
+    client.init()
+    data = batch(b"x", producer=(client.producer_id, client.epoch, 0), is_transactional=True)
+    for code in (INVALID_STATE, 21):
+        fields = produce_fields([("t", [(0, data)])], 9, 7)
+        fields["transactional_id"] = client.transactional_id
+        assert Peer(broker).ask("Produce", 9, fields).partition["error_code"] == code
+        client.add("t", 0)
 
 
 def test_a_request_has_one_producer() -> None:
@@ -178,6 +193,31 @@ def test_a_partition_that_does_not_exist_spoils_the_request() -> None:
     client.init()
     assert client.add("t", 0, 7, 1) == [55, 3, 55]
     assert client.write("t", 0, b"x") == INVALID_STATE
+
+
+def test_a_topic_without_partitions_is_told_all_the_same() -> None:
+    """And a partition that is named twice is told twice, unless something is spoilt."""
+    broker = served()
+    client = TransactionalClient(broker, 1)
+    client.init()
+
+    def added(*topics: tuple[str, list[int]]) -> list[tuple[str, list[int]]]:
+        answer = client.peer.ask(
+            "AddPartitionsToTxn", 3,
+            {
+                "v3_and_below_transactional_id": client.transactional_id,
+                "v3_and_below_producer_id": client.producer_id,
+                "v3_and_below_producer_epoch": client.epoch,
+                "v3_and_below_topics": [{"name": n, "partitions": some} for n, some in topics],
+            },
+        ).message  # fmt: skip
+        return [
+            (one["name"], [each["partition_error_code"] for each in one["results_by_partition"]])
+            for one in answer["results_by_topic_v3_and_below"]
+        ]
+
+    assert added(("t", [1, 1]), ("nobody", [])) == [("t", [0, 0]), ("nobody", [])]
+    assert added(("t", [1, 1]), ("nobody", [0])) == [("t", [55]), ("nobody", [3])]
 
 
 def test_brokers_ask_for_several_transactions_at_once() -> None:

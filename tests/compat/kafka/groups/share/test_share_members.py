@@ -110,7 +110,10 @@ def test_new_partitions_are_assigned_and_those_of_a_gone_topic_are_not() -> None
     [
         ("g", "", 0, JOIN, None),
         ("g", "A" * 37, 0, JOIN, None),
+        ("g", " \t", 0, JOIN, "MemberId can't be empty."),
         ("", "A", 0, JOIN, "GroupId can't be empty."),
+        (" ", "A", 0, JOIN, "GroupId can't be empty."),
+        ("g", "A", 0, JOIN | {"rack_id": " "}, "RackId can't be empty."),
         ("g", "A", 0, JOIN | {"rack_id": ""}, "RackId can't be empty."),
         ("g", "A", 0, {}, "SubscribedTopicNames must be set in first request."),
         (
