@@ -1,4 +1,4 @@
-"""Where this broker is, told with an answer to whoever must learn who leads a partition (KIP-951)."""
+"""Where this broker is, told to whoever must learn who leads a partition (KIP-951)."""
 
 from __future__ import annotations
 

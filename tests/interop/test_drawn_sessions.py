@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +26,7 @@ SESSIONS = (
 
 
 @contextmanager
-def both_brokers(directory: Path, settings: dict[str, object]) -> Iterator[Both]:
+def both_brokers(directory: Path, settings: dict[str, object]) -> Generator[Both]:
     """Yield the addresses of our broker and of a real one, both new."""
     wanted = SETTINGS | QUICK_HEARTBEATS | settings
     with OurBroker(directory / "ours", wanted) as ours:

@@ -259,8 +259,9 @@ def _read_records(
     wanted = found.wanted
     if query.is_read_committed:
         found.aborted = []
-    if budget <= 0 and not is_first:
-        return found
+    if budget <= 0 and not is_first:  # nothing fits any more; a wrong offset is told all the same
+        is_there = partition.start_offset <= wanted.fetch_offset <= partition.end_offset
+        return found if is_there else Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     size_bytes_max = min(budget, wanted.size_bytes_max)
     if size_bytes_max < 0:
         limit = found.last_stable_offset if query.is_read_committed else found.high_watermark

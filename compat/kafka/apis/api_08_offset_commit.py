@@ -120,7 +120,7 @@ def _response(
     topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
     partition_class = topic_class.OffsetCommitResponsePartition
     name = "topic_id" if request.API_VERSION >= _FIRST_WITH_TOPIC_IDS else "name"
-    topics = []
+    topics: list[OffsetCommitResponse.OffsetCommitResponseTopic] = []
     for key, codes in answers.told(became):
         identity: dict[str, Any] = {name: key}
         partitions = [

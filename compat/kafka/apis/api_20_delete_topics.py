@@ -90,18 +90,24 @@ def _delete_all(broker: Broker, named: list[_Named]) -> list[_Result]:
     counts = Counter(named)
     results: list[_Result] = []
     found: dict[bytes, Topic] = {}
-    for entry in counts:
+    # Ids come first, so that of one that comes by its name as well it is the name that is refused.
+    for entry in sorted(counts, key=_is_by_name):
         try:
             topic = _find(broker, entry, counts[entry])
-            if topic.topic_id in found:
-                del found[topic.topic_id]
-                raise RefusedRequestError(
-                    ErrorCode.INVALID_REQUEST, "the topic is named both by name and by id"
-                )
-            found[topic.topic_id] = topic
         except RefusedRequestError as refusal:
             results.append(_Result(entry.name, entry.topic_id, refusal.code, refusal.message))
+            continue
+        if found.pop(topic.topic_id, None) is None:
+            found[topic.topic_id] = topic
+            continue
+        topic_id = uuid.UUID(bytes=topic.topic_id)
+        message = "the topic is named both by name and by id"
+        results.append(_Result(entry.name, topic_id, ErrorCode.INVALID_REQUEST, message))
     return [_delete(broker, topic) for topic in found.values()] + results
+
+
+def _is_by_name(entry: _Named) -> bool:
+    return entry.name is not None
 
 
 def _find(broker: Broker, entry: _Named, count: int) -> Topic:

@@ -40,9 +40,13 @@ class _Asked:
     producer_id: int
     producer_epoch: int
     #: all that are named, those without partitions too
-    topics: list[str]
-    partitions: list[TopicPartition]
+    topics: list[Any]
     is_verify_only: bool = False
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions by their topics' names."""
+        return [(topic.name, index) for topic in self.topics for index in topic.partitions]
 
 
 def handle(
@@ -58,8 +62,7 @@ def handle(
             request.v3_and_below_transactional_id,
             request.v3_and_below_producer_id,
             request.v3_and_below_producer_epoch,
-            [topic.name for topic in request.v3_and_below_topics],
-            _partitions(request.v3_and_below_topics),
+            list(request.v3_and_below_topics),
         )
         return AddPartitionsToTxnResponse(
             version=version,
@@ -72,17 +75,12 @@ def handle(
             one.transactional_id,
             one.producer_id,
             one.producer_epoch,
-            [topic.name for topic in one.topics],
-            _partitions(one.topics),
+            list(one.topics),
             one.verify_only,
         )
         topics = _results(broker, version, asked)
         results.append(result_class(transactional_id=one.transactional_id, topic_results=topics))
     return AddPartitionsToTxnResponse(version=version, results_by_transaction=results)
-
-
-def _partitions(topics: Iterable[Any]) -> list[TopicPartition]:
-    return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
 def _answer(
@@ -108,20 +106,24 @@ def _results(broker: Broker, version: int, asked: _Asked) -> list[Any]:
 
     topic_class = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
     answer = _answer(broker, version, asked)
-    by_topic: dict[str, list[Any]]
-    told: Iterable[tuple[TopicPartition, ErrorCode]]
+    topics: Iterable[tuple[str, Iterable[tuple[int, ErrorCode]]]]
     if isinstance(answer, ErrorCode):  # it is told of all that was asked, however it was asked
-        by_topic = {topic: [] for topic in asked.topics}
-        told = ((one, answer) for one in asked.partitions)
+        topics = [
+            (topic.name, [(index, answer) for index in topic.partitions]) for topic in asked.topics
+        ]
     else:
-        by_topic, told = {}, answer.items()
-    for (topic, index), error in told:
-        by_topic.setdefault(topic, []).append(
-            topic_class.AddPartitionsToTxnPartitionResult(
-                partition_index=index, partition_error_code=error
-            )
-        )
+        by_topic: dict[str, list[tuple[int, ErrorCode]]] = {}
+        for (topic, index), error in answer.items():
+            by_topic.setdefault(topic, []).append((index, error))
+        topics = by_topic.items()
+    partition_class = topic_class.AddPartitionsToTxnPartitionResult
     return [
-        topic_class(name=topic, results_by_partition=partitions)
-        for topic, partitions in by_topic.items()
+        topic_class(
+            name=name,
+            results_by_partition=[
+                partition_class(partition_index=index, partition_error_code=error)
+                for index, error in codes
+            ],
+        )
+        for name, codes in topics
     ]

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _FIRST_WITH_VERSION = 2
+#: the id and the epoch of no producer
+_NOBODY = -1
 
 
 def handle(
@@ -69,6 +71,8 @@ def _write(broker: Broker, topic: str, index: int, marker: Marker) -> ErrorCode:
     partition = broker.partition(topic, index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if _NOBODY in (marker.producer_id, marker.producer_epoch):
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka stumbles over it
     try:
         write_marker(broker, partition, marker)
     except (LogStoreError, OSError) as error:

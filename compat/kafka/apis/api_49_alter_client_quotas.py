@@ -40,19 +40,19 @@ def handle(
     results: dict[frozenset[tuple[str, str | None]], dict[str, Any]] = {}
     known = broker.store.metadata.image.client_quotas
     for entry in request.entries:
-        entity = {part.entity_type: part.entity_name for part in entry.entity}
-        key = frozenset(entity.items())
+        named = {part.entity_type: part.entity_name for part in entry.entity}
+        key = frozenset(named.items())
         changes = [Change(op.key, None if op.remove else op.value) for op in entry.ops]
         result: dict[str, Any] = {"error_code": ErrorCode.NONE, "error_message": None}
         try:
             if key in results:
                 raise RefusedRequestError(
-                    ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {entity}"
+                    ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {named}"
                 )
-            records += records_of(list(entity.items()), changes, known)
+            records += records_of(list(named.items()), changes, known)
         except LogStoreError as error:
             result = _refused(error)
-        results[key] = {**result, "entity": entity}
+        results[key] = {**result, "entity": named}
     if records and not request.validate_only:
         try:
             broker.change_client_quotas(records)

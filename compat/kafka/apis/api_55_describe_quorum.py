@@ -37,7 +37,9 @@ def handle(
     topic_class = DescribeQuorumResponse.TopicData
     fields: dict[str, Any] = {}
     # Kafka answers nothing else but this one question.
-    asked = [(one.topic_name, each.partition_index) for one in request.topics for each in one.partitions]
+    asked = [
+        (one.topic_name, each.partition_index) for one in request.topics for each in one.partitions
+    ]
     is_answered = asked == [(METADATA_TOPIC, 0)] and len(request.topics) == 1
     if request.API_VERSION >= _FIRST_WITH_NODES:
         node = DescribeQuorumResponse.Node(node_id=broker.node_id, listeners=[])

@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Note what became of records."""
-    return serve(broker, client, request, read_request(ShareAcknowledgeRequest, request), may_read=anything)
+    return serve(
+        broker, client, request, read_request(ShareAcknowledgeRequest, request), may_read=anything
+    )
 
 
 def serve(

@@ -203,7 +203,9 @@ class DynamicConfig:
         """Refuse large steps (Kafka: ``DynamicThreadPool``, ``LogCleaner``, ``SocketServer``)."""
         for name in _THREADS:
             before = self.integer(name)
-            after = BROKER_CONFIG_KEYS[name].parse(settings.get(name, BROKER_CONFIG_KEYS[name].default))
+            after = BROKER_CONFIG_KEYS[name].parse(
+                settings.get(name, BROKER_CONFIG_KEYS[name].default)
+            )
             assert isinstance(after, int), f"{name} was checked"
             if not before // 2 <= after <= before * 2:
                 raise _refused(

@@ -13,19 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-import attrs
-
 from logstore.compat.kafka.error_codes import ErrorCode
 
 KeyT = TypeVar("KeyT")
 
 
-@attrs.define(eq=False)
 class OffsetAnswers(Generic[KeyT]):
     """The partitions of one request, refused or let through, by name or id of their topics."""
 
-    _refused: dict[KeyT, list[tuple[int, ErrorCode]]] = attrs.field(factory=dict, init=False)
-    _passed: list[tuple[KeyT, list[int]]] = attrs.field(factory=list, init=False)
+    def __init__(self) -> None:
+        self._refused: dict[KeyT, list[tuple[int, ErrorCode]]] = {}
+        self._passed: list[tuple[KeyT, list[int]]] = []
 
     def refuse(self, topic: KeyT, indexes: Iterable[int], code: ErrorCode) -> None:
         """Refuse a topic that is not there, with all that is asked of it."""

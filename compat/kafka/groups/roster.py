@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.member import Member
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.waiting import Timer
 
 
@@ -138,12 +139,12 @@ class Roster:
         """
         Return what most members like best among that which all support.
 
-        Java breaks a tie by the hash order of the names; here the oldest voter does.
+        Of several the first in Java's map of votes is taken, whoever has voted first.
         """
         counts = self._supporter_counts()
         candidates = {name for name, count in counts.items() if count == len(self._members)}
         votes = Counter(member.vote(candidates) for member in self._members.values())
-        return max(votes, key=votes.__getitem__)
+        return max(members_in_order(votes), key=votes.__getitem__)
 
     def _supporter_counts(self) -> Counter[str]:
         return Counter(

@@ -236,6 +236,20 @@ class TestLimits:
         records = bytes(fetch(broker, {"partition_max_bytes": 2 * SIZE + 10}).partition["records"])
         assert (len(records), offsets(records)) == (2 * SIZE + 10, [0, 1])
 
+    def test_a_wrong_offset_is_told_where_nothing_fits(self) -> None:
+        """A partition for which no bytes are left is 1 if there is no such offset, as in Kafka."""
+        broker = filled(partitions=5)
+        log_of(broker, index=3).delete_records(1)
+        end = log_of(broker, index=1).end_offset
+        asked = [
+            {"partition": index, "fetch_offset": offset}
+            for index, offset in ((0, 0), (1, end), (2, end + 1), (3, 0), (4, 0))
+        ]
+        (results,) = fetch(broker, *asked, max_bytes=1).by_topic
+        assert [(r["error_code"], bool(r["records"])) for r in results] == [
+            (0, True), (0, False), (OUT_OF_RANGE, False), (OUT_OF_RANGE, False), (0, False),
+        ]  # fmt: skip
+
     def test_only_the_first_partition_may_exceed(self) -> None:
         """Later ones get what is left of max_bytes, and nothing if no whole batch fits in it."""
         broker = filled(partitions=3)

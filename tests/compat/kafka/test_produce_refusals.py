@@ -75,7 +75,9 @@ BAD = (
     Bad("cut in the header", GOOD[:40], BAD_RECORD),
     Bad("cut in the records", GOOD[:-1], BAD_RECORD),
     Bad("garbage with an impossible length behind", GOOD + bytes(30), CORRUPT),
-    Bad("length of a few bytes", altered(GOOD, LENGTH_POSITION, "i", 5), CORRUPT, is_unreadable=True),
+    Bad(
+        "length of a few bytes", altered(GOOD, LENGTH_POSITION, "i", 5), CORRUPT, is_unreadable=True
+    ),
     Bad("length of half a header", altered(GOOD, LENGTH_POSITION, "i", 30), CORRUPT),
     Bad("length below zero", altered(GOOD, LENGTH_POSITION, "i", -1), CORRUPT, is_unreadable=True),
     Bad("large for the topic", batch(bytes(300)), TOO_LARGE, {"max.message.bytes": "300"}),

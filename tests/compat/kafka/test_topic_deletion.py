@@ -113,8 +113,10 @@ def test_a_topic_that_comes_twice_stays() -> None:
     """A name or id that comes twice, and a name beside its own id, are 42: nothing is deleted."""
     conversation = Conversation()
     a, b = (uuid.UUID(bytes=conversation.create(name)) for name in "ab")
-    for topics in (("a", "a"), (b, b), ("a", a)):
+    for topics in (("a", "a"), (b, b), ("a", a), (a, "a")):
         assert [result["error_code"] for result in delete(conversation, *topics)] == [42]
+    (result,) = delete(conversation, "a", a)
+    assert (result["name"], result["topic_id"]) == ("a", a)  # the name is what is refused
     assert sorted(conversation.broker.topics) == ["a", "b"]
 
 

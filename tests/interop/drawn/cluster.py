@@ -6,6 +6,11 @@ from typing import Any
 
 from tests.interop.drawn.world import World
 
+FEATURES = (
+    "metadata.version", "group.version", "transaction.version", "share.version",
+    "streams.version", "kraft.version", "no.such",
+)  # fmt: skip
+
 
 def describe_cluster(world: World) -> None:
     """Ask who belongs to it."""
@@ -80,18 +85,14 @@ def list_reassignments(world: World) -> None:
 
 def update_features(world: World) -> None:
     """Ask whether features could change; nothing does."""
-    updates = []
-    for _ in range(world.pick(1, 1, 2)):
-        updates.append(
-            {
-                "Feature": world.pick(
-                    "metadata.version", "group.version", "transaction.version", "share.version",
-                    "streams.version", "kraft.version", "no.such",
-                ),
-                "MaxVersionLevel": world.pick(0, 1, 2, 2, 1, 99, -1),
-                "UpgradeType": world.pick(1, 1, 2, 3, 0),
-            }
-        )  # fmt: skip
+    updates = [
+        {
+            "Feature": world.pick(*FEATURES),
+            "MaxVersionLevel": world.pick(0, 1, 2, 2, 1, 99, -1),
+            "UpgradeType": world.pick(1, 1, 2, 3, 0),
+        }
+        for _ in range(world.pick(1, 1, 2))
+    ]
     version = max(1, world.version("UpdateFeatures"))
     world.ask("UpdateFeatures", {"FeatureUpdates": updates, "ValidateOnly": True}, version)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.interop.drawn.schemas import ZERO_UUID
-from tests.interop.drawn.world import Answer, World, subscription
+from tests.interop.drawn.twin import Answer
+from tests.interop.drawn.world import World, subscription
 
 CLASSIC, CONSUMER, SHARE = "group", "consumer", "share"
 
@@ -13,7 +14,8 @@ CLASSIC, CONSUMER, SHARE = "group", "consumer", "share"
 def group_name(world: World) -> str:
     """Draw a classic group's name, now and then one of another kind, or none."""
     if world.likely(0.06):
-        return world.pick("", f"{world.prefix}-none", f"{world.prefix}-consumer0", f"{world.prefix}-share0")
+        kind = world.pick("none", "consumer0", "share0")
+        return "" if world.likely(0.25) else f"{world.prefix}-{kind}"
     return world.numbered(CLASSIC)
 
 
@@ -23,7 +25,12 @@ def member_of(world: World, group: str) -> dict[str, Any]:
     if members and world.likely(0.9):
         found: dict[str, Any] = world.chance.choice(list(members.values()))
         return found
-    return {"id": world.pick("", "nobody"), "generation": world.pick(-1, 0, 1), "instance": None, "name": "x"}
+    return {
+        "id": world.pick("", "nobody"),
+        "generation": world.pick(-1, 0, 1),
+        "instance": None,
+        "name": "x",
+    }
 
 
 def join(world: World) -> None:
@@ -38,7 +45,9 @@ def join(world: World) -> None:
     if world.likely(0.2):
         protocols.append({"Name": "roundrobin", "Metadata": subscription([world.topic_name()], 0)})
     if world.likely(0.06):
-        protocols = world.pick([], [{"Name": "own", "Metadata": b"\1"}], [{"Name": "", "Metadata": b""}])
+        protocols = world.pick(
+            [], [{"Name": "own", "Metadata": b"\1"}], [{"Name": "", "Metadata": b""}]
+        )
     body = {
         "GroupId": group,
         "SessionTimeoutMs": world.pick(*[30_000] * 9, 1, 10_000_000),
@@ -125,7 +134,10 @@ def offset_topics(world: World, by_id: bool, offset_fields: Any) -> list[dict[st
     found: dict[str, dict[str, Any]] = {}
     for _ in range(world.pick(1, 1, 2)):
         topic = world.topic()
-        item = found.setdefault(topic.name, {"Name": topic.name, "TopicId": topic.id if by_id else ZERO_UUID, "Partitions": []})
+        item = found.setdefault(
+            topic.name,
+            {"Name": topic.name, "TopicId": topic.id if by_id else ZERO_UUID, "Partitions": []},
+        )
         item["Partitions"].append(offset_fields(world.partition(topic)))
     return list(found.values())
 
@@ -142,7 +154,9 @@ def offset_commit(world: World) -> None:
             "PartitionIndex": partition,
             "CommittedOffset": world.pick(0, 1, 5, 7, -1, -2),
             "CommittedLeaderEpoch": world.pick(-1, 0, 3),
-            "CommittedMetadata": world.pick("", "note", None, "x" * 5000 if world.likely(0.2) else "y"),
+            "CommittedMetadata": world.pick(
+                "", "note", None, "x" * 5000 if world.likely(0.2) else "y"
+            ),
         }
 
     body = {
@@ -163,11 +177,21 @@ def offset_fetch(world: World) -> None:
     if topics is not None:
         for _ in range(world.pick(1, 1, 2)):
             topic = world.topic()
-            topics.append({"Name": topic.name, "TopicId": topic.id, "PartitionIndexes": [world.partition(topic), 0]})
+            topics.append(
+                {
+                    "Name": topic.name,
+                    "TopicId": topic.id,
+                    "PartitionIndexes": [world.partition(topic), 0],
+                }
+            )
     if version < 8:
         for one in topics or ():
             del one["TopicId"]
-        world.ask("OffsetFetch", {"GroupId": group_name(world), "Topics": topics, "RequireStable": world.likely(0.2)}, version)
+        world.ask(
+            "OffsetFetch",
+            {"GroupId": group_name(world), "Topics": topics, "RequireStable": world.likely(0.2)},
+            version,
+        )
         return
     items = []
     for _ in range(world.pick(1, 1, 2)):
@@ -204,7 +228,12 @@ def describe_modern_groups(world: World) -> None:
     """Ask for groups of the new kind."""
     names = list(dict.fromkeys(any_group(world) for _ in range(world.pick(1, 1, 2))))
     world.ask(
-        world.pick("ConsumerGroupDescribe", "ConsumerGroupDescribe", "ShareGroupDescribe", "StreamsGroupDescribe"),
+        world.pick(
+            "ConsumerGroupDescribe",
+            "ConsumerGroupDescribe",
+            "ShareGroupDescribe",
+            "StreamsGroupDescribe",
+        ),
         {"GroupIds": names, "IncludeAuthorizedOperations": world.likely(0.3)},
     )
 
@@ -222,7 +251,10 @@ def find_coordinator(world: World) -> None:
     keys = [world.pick(any_group(world), "", f"g:{'A' * 22}:0", "x:y:z", "x:1")]
     body: dict[str, Any] = {"Key": keys[0], "KeyType": kind}
     if version >= 4:
-        body = {"KeyType": kind, "CoordinatorKeys": keys + ([any_group(world)] if world.likely(0.3) else [])}
+        body = {
+            "KeyType": kind,
+            "CoordinatorKeys": keys + ([any_group(world)] if world.likely(0.3) else []),
+        }
     world.ask("FindCoordinator", body, version)
 
 
@@ -235,9 +267,10 @@ def consumer_heartbeat(world: World) -> None:
     version = world.version("ConsumerGroupHeartbeat")
     body: dict[str, Any] = {"GroupId": group}
     if known is None:
-        identity = f"{world.prefix}-{group}-{name}" if version >= 1 or world.likely(0.5) else ""
+        identity = f"{group}-{name}" if version >= 1 or world.likely(0.5) else ""
         body |= {
-            "MemberId": identity, "MemberEpoch": 0, "RebalanceTimeoutMs": 60_000, "TopicPartitions": [],
+            "MemberId": identity, "MemberEpoch": 0, "RebalanceTimeoutMs": 60_000,
+            "TopicPartitions": [],
             "SubscribedTopicNames": [world.topic_name() for _ in range(world.pick(1, 1, 2))],
             "InstanceId": f"i-{name}" if world.likely(0.15) else None,
             "ServerAssignor": world.pick(None, None, "range", "uniform", "none"),
@@ -249,7 +282,9 @@ def consumer_heartbeat(world: World) -> None:
         if world.likely(0.15):
             body["SubscribedTopicNames"] = [world.topic_name()]
         if world.likely(0.1):
-            body["MemberEpoch"] = world.pick(-1, -1, -2, known["generation"] + 1, max(0, known["generation"] - 1))
+            body["MemberEpoch"] = world.pick(
+                -1, -1, -2, known["generation"] + 1, max(0, known["generation"] - 1)
+            )
             body["InstanceId"] = known["instance"]
         if known["instance"] is not None and world.likely(0.5):
             body["InstanceId"] = known["instance"]
@@ -257,7 +292,9 @@ def consumer_heartbeat(world: World) -> None:
     learn_member(world, group, name, body, answer, "Assignment")
 
 
-def learn_member(world: World, group: str, name: str, body: Any, answer: Answer, field: str) -> None:
+def learn_member(
+    world: World, group: str, name: str, body: Any, answer: Answer, field: str
+) -> None:
     """Keep what a member was told."""
     members = world.members(group)
     code = answer.get(lambda told: told["ErrorCode"])
@@ -284,7 +321,11 @@ def share_heartbeat(world: World) -> None:
     known = members.get(name)
     body: dict[str, Any] = {"GroupId": group}
     if known is None:
-        body |= {"MemberId": f"{group}-{name}", "MemberEpoch": 0, "SubscribedTopicNames": [world.topic_name()]}
+        body |= {
+            "MemberId": f"{group}-{name}",
+            "MemberEpoch": 0,
+            "SubscribedTopicNames": [world.topic_name()],
+        }
     else:
         body |= {"MemberId": known["id"], "MemberEpoch": known["generation"]}
         if world.likely(0.15):
@@ -298,5 +339,7 @@ def share_heartbeat(world: World) -> None:
 def list_groups(world: World) -> None:
     """Ask for groups by state and kind."""
     states = world.pick([], ["Stable"], ["Empty", "Dead"], ["nonsense"], ["stable"], ["Assigning"])
-    kinds = world.pick([], ["classic"], ["consumer"], ["share", "streams"], ["nonsense"], ["Consumer"])
+    kinds = world.pick(
+        [], ["classic"], ["consumer"], ["share", "streams"], ["nonsense"], ["Consumer"]
+    )
     world.ask("ListGroups", {"StatesFilter": states, "TypesFilter": kinds})

@@ -28,7 +28,7 @@ LEFT_ALONE = frozenset(
      "SubscribedTopicRegex", "ConfigurationKeys", "ConfigOperation")
 )  # fmt: skip
 #: Over the same twice a real broker stumbles, and does not answer.
-ONCE = frozenset(("Resources", "Transactions"))
+ONCE = frozenset(("Resources", "Transactions", "Protocols"))
 
 
 def mutated(

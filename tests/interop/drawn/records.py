@@ -89,7 +89,6 @@ def batches_of(
     if world.likely(0.02):
         raw = world.pick(
             b"",
-            None,
             b"\0" * 61,
             b"garbage",
             message_set(records, 1),
@@ -101,7 +100,7 @@ def batches_of(
     if codec == 0 and world.likely(0.02):  # Kafka stumbles over such records in compressed batches
         records[-1]["delta"] = world.pick(0, 5, -1)
     header: dict[str, Any] = {"codec": codec}
-    if world.producers and world.likely(0.45):
+    if any(not one.transactional_id for one in world.producers) and world.likely(0.45):
         header |= produced_by(world, topic, partition, len(records))
     if world.likely(0.08):
         header |= world.chance.choice(WRONG)
@@ -113,7 +112,8 @@ def batches_of(
 
 def produced_by(world: World, topic: Topic, partition: int, count: int) -> dict[str, Any]:
     """Draw the fields of a producer with an identity, most often the ones that are due."""
-    producer: Producer = world.chance.choice(world.producers)
+    nameless = [one for one in world.producers if not one.transactional_id]
+    producer: Producer = world.chance.choice(nameless)
     place = (topic.name, partition)
     due = producer.sequences.get(place, 0)
     sequence, epoch = due, producer.epoch

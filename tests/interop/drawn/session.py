@@ -64,6 +64,7 @@ GROUPS: tuple[tuple[int, Draw], ...] = (
     (1, groups.find_coordinator),
     (8, groups.consumer_heartbeat),
     (5, groups.share_heartbeat),
+    (2, groups.list_groups),
 )
 TRANSACTIONS: tuple[tuple[int, Draw], ...] = (
     (5, transactions.init_producer_id),
@@ -72,7 +73,6 @@ TRANSACTIONS: tuple[tuple[int, Draw], ...] = (
     (4, transactions.txn_offset_commit),
     (6, transactions.end_txn),
     (8, transactions.produce),
-    (0, transactions.write_markers),
     (2, transactions.describe_transactions),
     (2, transactions.list_transactions),
     (2, records.describe_producers),

@@ -184,12 +184,15 @@ def test_a_new_group_is_written_empty() -> None:
         ([("a", "b"), ("b",)], "b"),
         ([("x", "a", "b"), ("y", "b", "a"), ("b", "a")], "b"),
         ([("a", "b"), ("b", "a")], "a"),
+        ([("b", "a"), ("a", "b")], "a"),
+        ([("range", "sticky"), ("sticky", "range")], "sticky"),
+        ([("roundrobin", "range"), ("range", "roundrobin")], "range"),
     ],
 )
 def test_the_protocol_is_what_most_like_of_what_all_can(
     votes: list[tuple[str, ...]], chosen: str
 ) -> None:
-    """Each member votes for its favourite among the common ones; the oldest breaks a tie."""
+    """Each member votes for its favourite among the common ones; Java's map breaks a tie."""
     stage = Rehearsal()
     joins = [stage.join(names=names) for names in votes]
     stage.wait(COMPANY_MS)

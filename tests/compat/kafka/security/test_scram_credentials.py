@@ -125,7 +125,7 @@ def test_old_metadata_has_no_place_for_them() -> None:
 
 
 def test_a_key_of_nothing() -> None:
-    """An empty salted password is -1, as Kafka stumbles over it; the user comes twice: that is 92."""
+    """An empty salted password is -1, as Kafka stumbles over it; a user who comes twice is 92."""
     conversation = Conversation()
     empty = {**given("alice"), "salted_password": b""}
     assert alter(conversation, empty, given("bob")) == {"alice": (-1, None), "bob": (0, None)}

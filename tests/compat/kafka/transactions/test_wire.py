@@ -217,6 +217,7 @@ def test_a_topic_without_partitions_is_told_all_the_same() -> None:
         ]
 
     assert added(("t", [1, 1]), ("nobody", [])) == [("t", [0, 0]), ("nobody", [])]
+    assert added(("t", [1]), ("t", [0])) == [("t", [0]), ("t", [0])]
     assert added(("t", [1, 1]), ("nobody", [0])) == [("t", [55]), ("nobody", [3])]
 
 
@@ -471,3 +472,5 @@ class TestAdministration:
         assert written(5, 0, 4) == 0
         assert log.last_stable_offset == log.end_offset == 2
         assert (written(4, 0, 4), written(5, 0, 3), written(5, 9, 4)) == (47, 52, 3)
+        client.producer_id = -1
+        assert (written(5, 0, 4), log.end_offset) == (-1, 2)
