@@ -7,14 +7,29 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
-from tests.interop.conftest import QUICK_HEARTBEATS, SETTINGS, start_real
+from logstore.compat import TestBroker
+from tests.interop.clients import settings as client_settings
+from tests.interop.conftest import (
+    QUICK_HEARTBEATS,
+    SETTINGS,
+    led_partitions,
+    new_topic,
+    start_real,
+)
+from tests.interop.drawn.comparison import Pair
+from tests.interop.drawn.line import Line
 from tests.interop.drawn.session import AT_ONCE, AUTHORIZER, run
+from tests.interop.drawn.twin import Twin
+from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 
 pytestmark = pytest.mark.interop
 
 Both = tuple[str, str]
+FENCED = 74
+TOPIC = "led-anew"
 #: what is asked about, and by which seeds
 SESSIONS = (
     (("topics", "records"), (3, 6, 8)),
@@ -44,6 +59,36 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def led_anew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """A broker of ours whose leaders have moved, and a real one that was started again."""
+    real = start_real(tmp_path_factory.mktemp("again"))
+    try:
+        new_topic(real.bootstrap, TOPIC)
+        real.stop()
+        real.start()
+        admin = AdminClient(client_settings(real.bootstrap))
+        eventually(lambda: led_partitions(admin, TOPIC) == [0], what=TOPIC)
+        epoch = epoch_of(Line(real.bootstrap))
+        with TestBroker() as ours:
+            ours.create_topic(TOPIC)
+            for _ in range(epoch):
+                ours.move_leaders(TOPIC)
+            yield ours.bootstrap, real.bootstrap
+    finally:
+        real.stop()
+
+
+def epoch_of(line: Line) -> int:
+    """Return the epoch in which the topic is led."""
+    line.send("Metadata", 12, {"Topics": [{"Name": TOPIC}]})
+    answer = line.receive(30)
+    line.close()
+    assert isinstance(answer, dict)
+    found: int = answer["Topics"][0]["Partitions"][0]["LeaderEpoch"]
+    return found
+
+
 @pytest.mark.parametrize(
     ("areas", "seed"),
     [
@@ -65,3 +110,22 @@ def test_rules_are_made_and_found_alike(tmp_path: Path) -> None:
         for seed in (0, 1, 2):
             twin = run(*both, seed, ("acls",))
             assert "\n".join(map(str, twin.differences)) == ""
+
+
+@pytest.mark.parametrize("version", [15, 16, 18])
+def test_an_epoch_that_is_over_is_refused_alike(version: int, led_anew: Both) -> None:
+    """Who comes with it is told who leads now, from v16 on also where that is."""
+    twin = Twin(*led_anew)
+    found = twin.exchange("Metadata", 12, {"Topics": [{"Name": TOPIC}]})
+    topic = Pair(*(side["Topics"][0]["TopicId"] for side in found))
+    partition = {"Partition": 0, "CurrentLeaderEpoch": 0, "PartitionMaxBytes": 1000}
+    body = {"MaxBytes": 1000, "Topics": [{"TopicId": topic, "Partitions": [partition]}]}
+    answer = twin.ask("Fetch", version, body)
+    twin.close()
+    assert "\n".join(map(str, twin.differences)) == ""
+    (told,) = answer.ours["Responses"][0]["Partitions"]
+    is_told = version >= 16
+    assert told["ErrorCode"] == FENCED
+    assert (told["CurrentLeader"]["LeaderEpoch"] > 0) == is_told
+    endpoints = [f"{one['Host']}:{one['Port']}" for one in answer.ours.get("NodeEndpoints", ())]
+    assert endpoints == ([led_anew[0]] if is_told else [])
