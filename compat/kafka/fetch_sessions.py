@@ -53,6 +53,8 @@ class FetchPartition:
     last_fetched_epoch: int = -1
     told_high_watermark: int = -1
     told_log_start: int = -1
+    #: the session began while there was a topic with this id
+    was_known: bool = False
 
     def renew(self, wanted: FetchPartition) -> None:
         """Take over what a later request says, keep what was told."""

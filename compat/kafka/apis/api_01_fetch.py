@@ -168,8 +168,10 @@ def _enter_session(broker: Broker, query: Query) -> int:
     if query.session_epoch in (_INITIAL_EPOCH, _FINAL_EPOCH):
         sessions.close(query.session_id)
         if query.session_epoch != _FINAL_EPOCH:
+            _note_known(broker, query)
             query.session = sessions.open(query.wanted, uses_ids=uses_ids)
         return 0
+    _note_known(broker, query)
     session = sessions.continued(
         query.session_id,
         query.session_epoch,
@@ -181,6 +183,13 @@ def _enter_session(broker: Broker, query: Query) -> int:
         return session
     query.session = session if session.partitions else None
     return 0
+
+
+def _note_known(broker: Broker, query: Query) -> None:
+    """Note which topics have a name, which a session keeps for an id when the topic goes."""
+    if query.version >= 13:
+        for wanted in query.wanted:
+            wanted.was_known = wanted.key[0] in broker.by_id
 
 
 def _look(broker: Broker, query: Query, wanted: list[FetchPartition]) -> tuple[list[Found], bool]:
@@ -220,7 +229,7 @@ def _read(
     topic, index = wanted.key
     partitions = (broker.by_id if query.version >= 13 else broker.by_name).get(topic)
     if partitions is None or index not in partitions:
-        if query.version >= 13 and partitions is None:
+        if query.version >= 13 and partitions is None and not wanted.was_known:
             return Found(wanted, ErrorCode.UNKNOWN_TOPIC_ID, aborted=[], rank=1)
         return Found(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted=[], rank=2)
     partition = partitions[index]

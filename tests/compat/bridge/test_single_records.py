@@ -18,10 +18,11 @@ FOLDERS = ("commitlog", "consumequeue/orders/0", "consumequeue/orders/1", "index
 PLAIN: list[Record] = [
     Record(0, NOW_MS, None, b"v"),
     Record(0, NOW_MS + 7, b"k", b"v" * 100),
-    Record(0, -1, b"k2", b"v" * 8000),
+    Record(0, 0, b"k2", b"v" * 8000),
     Record(0, NOW_MS, b"k" * 63, bytes(range(256))),
 ]
 OTHERS: list[Record] = [
+    Record(0, -1, b"k", b"v"),
     Record(0, NOW_MS, b"", b"v"),
     Record(0, NOW_MS, b"two keys", b"v"),
     Record(0, NOW_MS, "größe".encode(), b"v"),

@@ -337,6 +337,21 @@ def test_a_session_of_a_deleted_topic_tells_so_until_it_is_forgotten(broker: Bro
     assert ask(peer, (session_id, 3)).partition["high_watermark"] == 2
 
 
+def test_a_session_remembers_that_an_id_had_a_name(broker: Broker) -> None:
+    """A topic that was there is 3 once it is gone, as in Kafka, and one that never was is 100."""
+    topic_id = uuid.UUID(bytes=broker.topics["t"].topic_id)
+    asked = [(one, [{"partition": 0, "fetch_offset": 0}]) for one in (topic_id, uuid.UUID(int=9))]
+    peer = Peer(broker)
+    first = peer.ask("Fetch", 13, fetch_fields(asked, 13, session_id=0, session_epoch=0))
+    broker.delete_topic(broker.topics["t"])
+    fields = fetch_fields([], 13, session_id=first.message["session_id"], session_epoch=1)
+    told = peer.ask("Fetch", 13, fields).message["responses"]
+    codes = {one["topic_id"]: one["partitions"][0]["error_code"] for one in told}
+    assert codes == {topic_id: 3, uuid.UUID(int=9): 100}
+    (alone,) = peer.ask("Fetch", 13, fetch_fields(asked[:1], 13)).message["responses"]
+    assert alone["partitions"][0]["error_code"] == 100
+
+
 def test_two_connections_in_one_session_do_no_harm(broker: Broker) -> None:
     """While one fetch waits another forgets its partition; both are answered."""
     waiting, other = Peer(broker), Peer(broker)

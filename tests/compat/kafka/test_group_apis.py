@@ -364,16 +364,6 @@ def test_commits_to_what_does_not_exist(version: int) -> None:
 
 
 @versions(8)
-def test_commits_of_no_partitions(version: int) -> None:
-    """Of a topic that is there nothing is told then, one that is not is told without partitions."""
-    topics = offsets(name=TOPIC) + offsets(name="nowhere")
-    answer = commit(started(), version, topics)["topics"]
-    assert [one["partitions"] for one in answer] == [[]]
-    if version < 10:
-        assert answer[0]["name"] == "nowhere"
-
-
-@versions(8)
 def test_commits_of_a_generation_of_an_unknown_group(version: int) -> None:
     """Since version 9 the group is named as what is missing, before it was the generation."""
     answer = commit(started(), version, offsets(0), generation_id_or_member_epoch=3, member_id="m")
