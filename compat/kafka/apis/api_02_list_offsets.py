@@ -83,7 +83,9 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     version = request.version
     reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
     is_consumer = reader.i32() == _CONSUMER
-    is_read_committed = version >= _ISOLATION_SINCE and reader.i8() == _READ_COMMITTED
+    isolation = reader.i8() if version >= _ISOLATION_SINCE else 0
+    is_known = isolation in (0, _READ_COMMITTED)
+    is_stable_only = is_consumer and isolation == _READ_COMMITTED
     topics = [_read_topic(reader, version) for _ in range(reader.count())]
     by_topic: dict[str, list[_Asked]] = {}
     for topic, wanted in topics:
@@ -98,10 +100,10 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         answers: dict[int, tuple[ErrorCode, _Found]] = {}
         for asked in wanted:
             answer = ErrorCode.INVALID_REQUEST, _NOWHERE
-            if counts[topic, asked.index] == 1:
-                answer = _answer(
-                    broker, version, topic, asked, is_stable_only=is_consumer and is_read_committed
-                )
+            if not is_known:  # Kafka stumbles over it
+                answer = ErrorCode.UNKNOWN_SERVER_ERROR, _NOWHERE
+            elif counts[topic, asked.index] == 1:
+                answer = _answer(broker, version, topic, asked, is_stable_only=is_stable_only)
             answers[asked.index] = answer
         _write_topic(writer, version, topic, answers)
     writer.tags()

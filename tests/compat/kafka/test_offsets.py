@@ -213,6 +213,24 @@ def test_epochs_are_fenced_too() -> None:
     assert end_of(conversation, 2, current=3) == (75, -1, -1)
 
 
+@pytest.mark.parametrize("version", [2, 11])
+def test_an_isolation_that_there_is_not_fails_everything(version: int) -> None:
+    """All of the request is -1, as Kafka stumbles over it; version 1 has none."""
+    conversation = Conversation()
+    filled(conversation, 30, 20)
+    topics = [
+        {"name": name, "partitions": [{"partition_index": 0, "timestamp": LATEST}]}
+        for name in ("a", "nobody")
+    ]
+    for isolation, codes in ((2, [-1, -1]), (-1, [-1, -1]), (1, [0, 3])):
+        answer = conversation.ask(
+            "ListOffsets", version, replica_id=-1, isolation_level=isolation, topics=topics
+        )
+        told = [one["partitions"][0] for one in answer["topics"]]
+        assert [one["error_code"] for one in told] == codes
+        assert [one["offset"] for one in told] == [-1 if code else 2 for code in codes]
+
+
 # DeleteRecords
 
 
