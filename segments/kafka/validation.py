@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.checksum import crc32c
+from logstore.errors import RejectedAppendError
 from logstore.segments.kafka.append_errors import (
     CorruptMessageError,
     InvalidRecordError,
@@ -315,6 +316,14 @@ def _timestamp_errors(
     )
 
 
+def _check_encodable(batch: RecordBatch, records: list[Record]) -> None:
+    """Refuse what Kafka takes as it comes, and stumbles over when it has to encode it anew."""
+    if batch.is_transactional and batch.producer_id < 0:
+        raise RejectedAppendError("a batch of a transaction has no producer")
+    if any(record.timestamp_ms < NO_TIMESTAMP for record in records):
+        raise RejectedAppendError("a record has a time below -1")
+
+
 def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
     """Decode and check every record; encode anew where the codec or the offsets must change."""
     records = decoded(batch)
@@ -329,13 +338,17 @@ def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
                 f"{len(keyless)} of {len(records)} records have no key", keyless
             )
     if not config.is_log_append_time and config.message_timestamp_before_max_ms != _NO_BOUND:
-        oldest_ms = min((r.timestamp_ms for r in records if r.timestamp_ms >= 0), default=now_ms)
+        oldest_ms = min(
+            (r.timestamp_ms for r in records if r.timestamp_ms != NO_TIMESTAMP), default=now_ms
+        )
         if oldest_ms < now_ms - config.message_timestamp_before_max_ms:
             raise _timestamp_errors(records, config, now_ms)
     codec = config.target_codec(batch.codec)
     in_order = [record.offset for record in records] == list(range(len(records)))
     if codec == batch.codec and in_order:
         return _timed(batch, config, now_ms)
+    if codec != batch.codec:
+        _check_encodable(batch, records)
     data = encode_batch(
         [record._replace(offset=index) for index, record in enumerate(records)],
         codec=Codec(codec),

@@ -20,7 +20,7 @@ from tests.compat.kafka.batches import (
     batch,
     old_message,
 )
-from tests.compat.kafka.peer import Answer, Peer, a_broker
+from tests.compat.kafka.peer import Answer, Peer, a_broker, produce_fields
 
 GOOD = batch(b"a", b"b", timestamp_ms=NOW_MS)
 HOUR_MS = 3_600_000
@@ -196,6 +196,31 @@ def test_acks_are_looked_at_last(acks: int) -> None:
     ):
         answer = peer.produce([("t", [(0, records)])], version=version, acks=acks)
         assert answer.partition["error_code"] == code
+
+
+@pytest.mark.parametrize(("policy", "code"), [("producer", 0), ("gzip", -1)])
+def test_what_cannot_be_encoded_anew(policy: str, code: int) -> None:
+    """A time below -1, or a transaction of nobody: -1 where the topic has another codec."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1, {"compression.type": policy})
+    peer = Peer(broker)
+    for data in (
+        batch(b"v", timestamp_ms=-5),
+        batch(b"v", timestamp_ms=NOW_MS, producer=(-1, -1, -1), is_transactional=True),
+    ):
+        fields = produce_fields([("t", [(0, data)])], 9, 1) | {"transactional_id": "x"}
+        assert peer.ask("Produce", 9, fields).partition["error_code"] == code
+    assert topic.partitions[0].end_offset == (0 if code else 2)
+
+
+def test_a_negative_time_is_too_old() -> None:
+    """Where the topic says how old a record may be; -1 is no time."""
+    broker = a_broker()
+    broker.create_topic("t", 1, TIMES)
+    peer = Peer(broker)
+    for time_ms, code in ((-5, BAD_TIME), (-1, 0)):
+        data = batch(b"v", timestamp_ms=time_ms)
+        assert peer.produce([("t", [(0, data)])]).partition["error_code"] == code
 
 
 @pytest.mark.parametrize("told_ms", [-1, 2**62, -7])

@@ -25,7 +25,7 @@ LEFT_ALONE = frozenset(
     ("MaxWaitMs", "TimeoutMs", "timeoutMs", "SessionTimeoutMs", "RebalanceTimeoutMs",
      "NumPartitions", "Count", "Records", "TransactionTimeoutMs", "MaxBytes", "MinBytes",
      "Iterations", "TopicId", "AllowDowngrade", "FeatureUpdates", "ValidateOnly",
-     "SubscribedTopicRegex", "ConfigurationKeys", "ConfigOperation", "SessionId")
+     "SubscribedTopicRegex", "ConfigurationKeys", "ConfigOperation", "SessionId", "ReplicaId")
 )  # fmt: skip
 #: Over the same twice a real broker stumbles, and does not answer.
 ONCE = frozenset(("Resources", "Transactions", "Protocols"))

@@ -28,7 +28,6 @@ WRONG: tuple[dict[str, Any], ...] = (
     {"base_offset": 5},
     {"attributes": CONTROL},
     {"attributes": APPEND_TIME},
-    {"max_timestamp": 1},
     {"max_timestamp": -1},
     {"base_sequence": 3},
     {"leader_epoch": 9},
