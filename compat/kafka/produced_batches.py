@@ -19,6 +19,8 @@ from logstore.segments.kafka.usual_batch import USUAL_FIELDS, has_sound_records,
 #: largest timestamp; of all others the former is :data:`UNUSUAL`
 PartitionBatch = tuple[int, memoryview, int, int]
 UNUSUAL = -1
+#: beside the attributes of all batches, if any of them is that: more than a byte of them has
+SOME_UNUSUAL = 0x100
 
 _USUAL = struct.Struct(f">iBB{USUAL_FIELDS}")
 _unpack_usual = _USUAL.unpack_from
@@ -74,8 +76,15 @@ def read_batches(reader: Reader, count: int) -> tuple[list[PartitionBatch], int]
         reader.position = position
         index, records = reader.batch()
         position = reader.position
-        all_attributes |= records[_ATTRIBUTES_AT] if len(records) >= HEADER_BYTES else 0
-        last_delta, timestamp_ms = usual_header(records) or (UNUSUAL, 0)
+        bits, last_delta, timestamp_ms = _looked_at(records)
+        all_attributes |= bits
         found.append((index, records, last_delta, timestamp_ms))
     reader.position = position
     return found, all_attributes
+
+
+def _looked_at(records: memoryview) -> tuple[int, int, int]:
+    """Return a batch's attributes, :data:`SOME_UNUSUAL` among them, and what is told of it."""
+    attributes = records[_ATTRIBUTES_AT] if len(records) >= HEADER_BYTES else 0
+    usual = usual_header(records)
+    return (attributes | SOME_UNUSUAL, UNUSUAL, 0) if usual is None else (attributes, *usual)

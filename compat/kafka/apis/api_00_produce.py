@@ -24,7 +24,12 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.produce_reply import ProduceReply
 from logstore.compat.kafka.produce_route import ProduceRoute
-from logstore.compat.kafka.produced_batches import UNUSUAL, PartitionBatch, read_batches
+from logstore.compat.kafka.produced_batches import (
+    SOME_UNUSUAL,
+    UNUSUAL,
+    PartitionBatch,
+    read_batches,
+)
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.registry import RawRequest
@@ -140,7 +145,7 @@ def _by_parsing(
     route: ProduceRoute | None = None
     by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
     admission = NOTHING_SPECIAL
-    refused = _whole_refusal(topics, transactional_id)
+    refused = _whole_refusal(topics, transactional_id) if attributes & SOME_UNUSUAL else None
     if refused is None and attributes & TRANSACTIONAL_BIT:
         admission = admit_produced(broker, version, transactional_id, _existing(by_key, topics))
     acks_error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS

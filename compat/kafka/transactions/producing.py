@@ -62,17 +62,13 @@ def admit_produced(
     found = [(partition, records) for partition, records in everything if is_transactional(records)]
     if not found:
         return NOTHING_SPECIAL
-    code = ErrorCode.NONE
     headers = {
         partition: _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
         for partition, records in found
     }
-    if transactional_id is None:
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif len({header[:2] for header in headers.values() if header[0] >= 0}) > 1:
-        code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if transactional_id is None or code:
-        refusal = RefusedRequestError(code)
+    assert transactional_id is not None, "without one all was refused before"
+    if len({header[:2] for header in headers.values() if header[0] >= 0}) > 1:
+        refusal = RefusedRequestError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return ProduceAdmission({partition: refusal for partition, _ in everything}, {})
     return _ask(broker, version, transactional_id.decode(errors="replace"), headers)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.compat.kafka.framing import MalformedRequestError, Reader, uvarint
-from logstore.compat.kafka.produced_batches import UNUSUAL, read_batches
+from logstore.compat.kafka.produced_batches import SOME_UNUSUAL, UNUSUAL, read_batches
 from logstore.compat.kafka.writer import Writer
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record import Record, encode_batch
@@ -64,6 +64,8 @@ def test_all_is_read_and_told_as_one_by_one(
     expected = 0
     for _, records, _ in wanted:
         expected |= records[22] if records is not None and len(records) >= 61 else 0
+        is_usual = records is not None and usual_header(memoryview(records)) is not None
+        expected |= 0 if is_usual else SOME_UNUSUAL
     assert attributes == expected
     assert reader.position == len(body) - len(b"behind")
 
@@ -111,7 +113,7 @@ def test_attributes_of_all_batches_are_seen(is_flexible: bool, marked: int) -> N
     assert [(index, bytes(records)) for index, records, _, _ in found] == [
         (index, bytes(batch)) for index, batch in enumerate(batches)
     ]
-    assert (attributes, reader.position) == (0x10, len(writer.body()))
+    assert (attributes, reader.position) == (0x10 | SOME_UNUSUAL, len(writer.body()))
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, 22, 23, 60])
@@ -120,4 +122,4 @@ def test_what_is_too_short_for_a_batch_has_no_attributes(size_bytes: int) -> Non
     data = struct.pack(">ii", 0, size_bytes) + b"\xff" * size_bytes + b"\xff" * 40
     reader = Reader(memoryview(data), 0, is_flexible=False)
     ((index, records, _, _),), attributes = read_batches(reader, 1)
-    assert (index, len(records), attributes) == (0, size_bytes, 0)
+    assert (index, len(records), attributes) == (0, size_bytes, SOME_UNUSUAL)
