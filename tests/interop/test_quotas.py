@@ -117,6 +117,31 @@ def judged(bootstrap: str) -> list[tuple[int, str | None]]:
     return [(one["error_code"], one["error_message"] or None) for one in answers]
 
 
+#: each set in a request of its own
+LISTED = (
+    entry({"user": None}, producer_byte_rate=1.0, consumer_byte_rate=2.0, request_percentage=0.5),
+    entry({"client-id": None, "user": "b"}, request_percentage=1.5, consumer_byte_rate=3.0),
+    entry({"client-id": "c"}, producer_byte_rate=4.0, controller_mutation_rate=2.0),
+    *(entry({"user": f"user-{number}"}, producer_byte_rate=1.0) for number in range(12)),
+    entry({"user": "user-3"}, producer_byte_rate=None),
+)
+
+
+def listed(bootstrap: str) -> list[Any]:
+    """Set limits; return entities and their limits in the order in which they are told."""
+    for one in LISTED:
+        change(bootstrap, one)
+    who = asker(bootstrap)
+
+    def ask() -> list[Any]:
+        fields = {"components": [], "strict": False}
+        found: list[Any] = who.ask("DescribeClientQuotas", 1, fields)["entries"]
+        return found
+
+    eventually(lambda: all("user-3" not in str(one["entity"]) for one in ask()))
+    return ask()
+
+
 def throttled(bootstrap: str) -> tuple[int, int, list[int]]:
     """
     Go over the limits of client id `test`.
@@ -161,6 +186,7 @@ def test_quotas_are_the_same_at_both(tmp_path: Path, kafka_tool: RunTool) -> Non
         assert said(ours.bootstrap, kafka_tool) == expected
         assert any("producer_byte_rate" in line for line in expected[6][1])
         assert judged(ours.bootstrap) == judged(real.bootstrap)
+        assert listed(ours.bootstrap) == listed(real.bootstrap)
         assert throttled(ours.bootstrap) == throttled(real.bootstrap)
     finally:
         ours.stop()

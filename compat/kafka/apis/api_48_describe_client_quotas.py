@@ -3,16 +3,19 @@ DescribeClientQuotas (48): versions 0-1.
 
 * all entities that have what is asked for; if it is strict, those that have nothing else
 * a question that Kafka would not take is 42, an entity other than user, client-id and ip is 35
+* entities, and limits of one, come in the order of Kafka's tables, which it copies at every change
 * v1: flexible
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.modern.hash_order import copied_in_order, members_in_order
+from logstore.compat.kafka.groups.partitioning import java_hash
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.segments.kafka.cluster_metadata.access_records import QuotaEntity
 
 _ENTITY_TYPES = ("user", "client-id", "ip")
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
@@ -45,6 +49,7 @@ def handle(
             entries=None,
         )
     entry_class = DescribeClientQuotasResponse.EntryData
+    quotas = broker.store.metadata.image.client_quotas
     return DescribeClientQuotasResponse(
         version=request.API_VERSION,
         error_message=None,
@@ -55,13 +60,25 @@ def handle(
                     for kind, name in entity
                 ],
                 values=[
-                    entry_class.ValueData(key=key, value=value) for key, value in limits.items()
+                    entry_class.ValueData(key=key, value=quotas[entity][key])
+                    for key in _in_order(quotas[entity])
                 ],
             )
-            for entity, limits in broker.store.metadata.image.client_quotas.items()
+            for entity in copied_in_order(quotas, _entity_hash)
             if _is_meant(request, dict(entity))
         ],
     )
+
+
+def _in_order(keys: Iterable[str]) -> list[str]:
+    """Return limits in the order that they have if all of an entity's were set at once."""
+    return copied_in_order(members_in_order(keys), java_hash)
+
+
+def _entity_hash(entity: QuotaEntity) -> int:
+    """Return Java's hash of a ``ClientQuotaEntity``; a default has the hash of null."""
+    parts = (java_hash(kind) ^ (0 if name is None else java_hash(name)) for kind, name in entity)
+    return 31 + sum(parts)
 
 
 def _is_meant(request: DescribeClientQuotasRequest, entity: Mapping[str, str | None]) -> bool:

@@ -43,6 +43,12 @@ def members_in_timeline_order(member_ids: Iterable[str]) -> list[str]:
     return sorted(keys, key=lambda key: (java_hash(key) * _FIBONACCI & _MASK_64) >> (64 - bits))
 
 
+def copied_in_order(keys: Iterable[KeyT], hash_of: Callable[[KeyT], int]) -> list[KeyT]:
+    """Return keys in the order of a map that was copied into a smaller one and grew from there."""
+    found = list(keys)
+    return _walked(found, hash_of, _grown_size(len(found), 1))
+
+
 def names_in_order(names: Iterable[str]) -> list[str]:
     """Return names in the order of a set made from a sorted list of them."""
     keys = sorted(names)

@@ -17,6 +17,8 @@ from tests.compat.kafka.security.access import GuardedConversation
 
 Entity = dict[str, str | None]
 CLIENT: Entity = {"client-id": "test"}
+#: as a real broker's table has them, a default under null
+ENTITIES_IN_ORDER = [{"user": name} for name in ("d", "c", "e", None, "b", "a")]
 
 
 def alter(talk: Conversation, entity: Entity, **limits: float | None) -> tuple[int, str | None]:
@@ -85,7 +87,7 @@ def test_limits_are_kept_and_shown() -> None:
     of_user = (user, {"producer_byte_rate": 100.0, "request_percentage": 12.5})
     of_both = ({"client-id": None, "user": "alice"}, {"consumer_byte_rate": 7.0})
     of_address = ({"ip": "10.0.0.1"}, {"connection_creation_rate": 3.0})
-    assert found(talk) == [of_user, of_both, of_address]
+    assert found(talk) == [of_user, of_address, of_both]
     assert found(talk, ("user", 0, "alice")) == [of_user, of_both]
     assert found(talk, ("user", 0, "alice"), strict=True) == [of_user]
     assert found(talk, ("user", 2, None), ("client-id", 1, None)) == [of_both]
@@ -94,6 +96,31 @@ def test_limits_are_kept_and_shown() -> None:
     assert alter(talk, user, producer_byte_rate=None, request_percentage=None)[0] == 0
     assert alter(talk, user, producer_byte_rate=None)[0] == 0
     assert found(talk, ("user", 2, None)) == [of_both]
+
+
+def test_limits_come_in_the_order_of_a_table() -> None:
+    """As a real broker tells them, by the hashes of their names, however they were set."""
+    talk = Conversation()
+    limits = {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0, "request_percentage": 0.5}
+    assert alter(talk, {"user": None}, **limits) == (0, None)
+    ((_, told),) = found(talk)
+    assert list(told) == ["consumer_byte_rate", "request_percentage", "producer_byte_rate"]
+    assert alter(talk, {"user": None}, controller_mutation_rate=4.0) == (0, None)
+    ((_, told),) = found(talk)
+    assert list(told) == [
+        "producer_byte_rate", "consumer_byte_rate", "controller_mutation_rate",
+        "request_percentage",
+    ]  # fmt: skip
+
+
+def test_entities_come_in_the_order_of_a_table() -> None:
+    """By their hashes, too; a default's name counts for nothing."""
+    talk = Conversation()
+    entities: list[Entity] = [{"user": name} for name in ("a", "b", "c", "d", "e", None)]
+    for entity in entities:
+        assert alter(talk, entity, producer_byte_rate=1.0) == (0, None)
+    in_order = [entity for entity, _ in found(talk, ("user", 2, None))]
+    assert in_order == ENTITIES_IN_ORDER
 
 
 @pytest.mark.parametrize(
