@@ -54,6 +54,10 @@ class Reviving:
         self._broker = broker
         self._queues: dict[int, _ReviveQueue] = {}
         self._timer: Timer | None = None
+        #: where the log ended at a look that found not all of it in the queues, when that was, and
+        #: up to when all that was due had been put into the log by then
+        self._mark: tuple[int, int, int] | None = None
+        self._readable_until_ms = 0
 
     def start(self) -> None:
         """Begin to look."""
@@ -89,8 +93,7 @@ class Reviving:
     def _revive(self) -> bool:
         """Read and revive, a few messages a queue; tell whether that was all."""
         broker = self._broker
-        broker.catch_up()
-        delivered_until_ms = broker.timed_delivery.delivered_until_ms
+        delivered_until_ms = self._find_readable()
         config = broker.topics.get(broker.revive_topic)
         is_done = True
         for queue_id in range(0 if config is None else config.read_queue_count):
@@ -100,6 +103,32 @@ class Reviving:
             is_done = queue.read() and is_done
             is_done = queue.revive(delivered_until_ms) and is_done
         return is_done
+
+
+    def _find_readable(self) -> int | None:
+        """
+        Return up to when all that was due can be read here; None where nothing ever waited.
+
+        What the log has taken is in no queue while it waits in the transient store pool or for the
+        disk. An acknowledgement may wait so twice: for the time wheel, and behind it.
+        """
+        broker = self._broker
+        store, timed_delivery = broker.store, broker.timed_delivery
+        store.commit_log.commit()
+        broker.catch_up()
+        end, reached = store.commit_log.wrote_where, store.dispatching.reput_from
+        if reached >= end:
+            self._mark = None
+            return timed_delivery.delivered_until_ms
+        now_ms = broker.host.clock.wall_ms()
+        if self._mark is None:
+            self._mark = end, now_ms, self._readable_until_ms
+        elif reached >= self._mark[0]:
+            _, marked_ms, self._readable_until_ms = self._mark
+            delivered_ms = timed_delivery.delivered_until_ms
+            until_ms = marked_ms if delivered_ms is None else min(marked_ms, delivered_ms)
+            self._mark = end, now_ms, until_ms
+        return self._readable_until_ms
 
 
 class _ReviveQueue:

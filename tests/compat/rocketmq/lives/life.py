@@ -265,7 +265,7 @@ class Life:
         self.world.broker = self._opened()
         self.world.is_healthy = True
         self._healthy_since_ms = self._ticked_ms = self.host.clock.monotonic_ms()
-        for client in self.clients:
+        for client in {id(one): one for one in self.clients}.values():  # nobody comes twice
             client.reconnect()
 
     # the truth

@@ -10,6 +10,9 @@ from tests.compat.rocketmq.frames import Answer
 from tests.compat.rocketmq.lives.world import World
 from tests.compat.rocketmq.pop.pop_stage import Popped, popped_in
 
+#: a pop was served: whoever asked knows all that it took
+_GOOD_ANSWERS = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCode.POLLING_TIMEOUT)
+
 
 @attrs.define
 class PopTruth:
@@ -34,6 +37,9 @@ class Popper:
     #: by body
     truth: dict[bytes, PopTruth] = attrs.field(factory=dict[bytes, PopTruth])
     topics: set[str] = attrs.field(factory=set[str])
+    #: topics of which a pop was not answered, or refused, and after how many troubles: what it took
+    #: comes again, and comes by another pop, too, if the group's offset is lost
+    doubtful: dict[str, int] = attrs.field(factory=dict[str, int])
     peer: Peer = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -68,7 +74,12 @@ class Popper:
         }  # fmt: skip
         until_ms = world.now_ms() + invisible_ms
 
+        before = self.doubtful.get(topic, -1)
+        self.doubtful[topic] = world.chronicle.troubles
+
         def popped(answer: Answer) -> None:
+            if answer.code in _GOOD_ANSWERS:
+                self.doubtful[topic] = before
             if answer.code != ResponseCode.SUCCESS:
                 return
             for one in popped_in(answer):
@@ -99,6 +110,7 @@ class Popper:
         troubles = self.world.chronicle.troubles
         truth = self.truth.setdefault(body, PopTruth(troubles=troubles))
         is_over = truth.is_over and truth.troubles == troubles
+        is_over &= sent.troubles > self.doubtful.get(topic, -1)
         assert not is_over or sent.copies_max(truth.troubles) > 1, (
             f"{self.group} is given again what it acknowledged: {sent}"
         )

@@ -53,6 +53,22 @@ def test_acknowledged() -> None:
     assert stage.bodies() == [b"a", b"c"]
 
 
+@pytest.mark.parametrize(("after_ms", "leap_ms"), [(700, 3000), (5300, 4000), (0, 1000)])
+def test_acknowledged_while_all_waits_in_the_pool(after_ms: int, leap_ms: int) -> None:
+    """An acknowledgement counts that has not left the transient store pool when time is over."""
+    stage = PopStage(flushDiskType="ASYNC_FLUSH", transientStorePoolEnable="true")
+    stage.produce(b"a")
+    stage.broker.store.commit_log.commit()
+    (popped,) = stage.popped()
+    stage.pass_ms(after_ms)
+    stage.ack(popped)
+    for _ in range(30):
+        stage.clock.advance(leap_ms)  # a broker that was held up
+        stage.broker.timers.run()
+    stage.pass_ms(REVIVED_WITHIN_MS)
+    assert stage.bodies() == []
+
+
 def test_acknowledged_in_a_batch() -> None:
     """A batch acknowledges many messages of a pop, those that came again as well."""
     stage = PopStage()
