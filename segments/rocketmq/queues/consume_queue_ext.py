@@ -19,6 +19,7 @@ from logstore.segment import Draft
 from logstore.segments.rocketmq.files.mapped_file import MappedFile
 from logstore.segments.rocketmq.files.mapped_file_directory import MappedFileDirectory
 from logstore.segments.rocketmq.files.mapped_file_queue import MappedFileQueue
+from logstore.segments.rocketmq.files.whole_removal import remove_whole
 from logstore.segments.rocketmq.messages.message_draft import MessageEntry
 
 if TYPE_CHECKING:
@@ -292,4 +293,4 @@ class ConsumeQueueExt:
         if self._queue is not None:
             self._queue.abandon()
             self._queue = None
-        self._fs.remove_directory(self.directory)
+        remove_whole(self._fs, self.directory)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.errors import CorruptFileError
+from logstore.segments.rocketmq.files.whole_removal import remove_leftovers
 from logstore.segments.rocketmq.messages.dispatch_request import (
     SCHEDULE_TOPIC,
     DeliverTime,
@@ -106,6 +107,8 @@ class ConsumeQueues:
                 topic's ``queue.type``.
 
         """
+        if self.is_writable and not self.is_clean:
+            self._remove_leftovers()
         for folder, is_batch in ((SIMPLE_FOLDER, False), (BATCH_FOLDER, True)):
             for topic, queue_id in self._stored(f"{self.directory}/{folder}"):
                 if self.settings.is_batch_topic(topic) not in (is_batch, None):
@@ -116,6 +119,16 @@ class ConsumeQueues:
                         "away to have the queues made anew",
                     )
                 self._open(topic, queue_id, is_batch=is_batch)
+
+    def _remove_leftovers(self) -> None:
+        """Finish the removal of queues that a crash has interrupted."""
+        fs = self.host.fs
+        for folder in (SIMPLE_FOLDER, EXT_FOLDER, BATCH_FOLDER):
+            path = f"{self.directory}/{folder}"
+            topics = fs.list_directory(path) if fs.is_directory(path) else []
+            for topic in topics:
+                if topic.is_directory and remove_leftovers(fs, f"{path}/{topic.name}"):
+                    self.remove_topic_folders(topic.name)
 
     def _stored(self, folder: str) -> Iterator[QueueKey]:
         """Yield the queues that have a directory in `folder`; whatever else stands there stays."""

@@ -18,6 +18,7 @@ from logstore.retention import RetentionPolicy
 from logstore.segmented_log import FlushTask
 from logstore.segments.rocketmq.files.mapped_file_directory import MappedFileDirectory
 from logstore.segments.rocketmq.files.mapped_file_queue import MappedFileQueue
+from logstore.segments.rocketmq.files.whole_removal import remove_whole
 from logstore.segments.rocketmq.queues.unit_file import UnitFile, UnitRules, UnitRun, Witness
 from logstore.span import Span
 
@@ -375,13 +376,13 @@ class UnitQueue(ABC):
                 file.release()
 
     def destroy(self) -> None:
-        """Remove the queue with all its files."""
+        """Remove the queue with all its files, durably."""
         self._buffer.clear()
         if self._queue is not None:
             self._queue.abandon()
             self._queue = None
         self._end = 0
-        self._fs.remove_directory(self.directory)
+        remove_whole(self._fs, self.directory)
 
     def close(self) -> None:
         """Write what is buffered and let go of the files."""
