@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
@@ -498,3 +500,43 @@ def test_a_topic_that_the_disk_refuses_is_not_there() -> None:
     assert broker.topics.get("refused") is None
     broker.topics.put(config)
     assert broker.topics.get("refused") == config
+
+
+def test_a_topic_whose_removal_the_disk_refuses_is_still_there() -> None:
+    """It would come back at the next start, without what groups have committed in it."""
+    host = SimulatedHost(clock=ManualClock())
+    broker = a_broker(host)
+    config = TopicConfig("stays", 4, 4, 6)
+    broker.topics.put(config)
+    host.fs.faults.fail_next("write", errno.ENOSPC, path="/store/config/topics.json*")
+    with pytest.raises(OSError, match="ENOSPC"):
+        broker.topics.remove("stays")
+    assert broker.topics.get("stays") == config
+    assert broker.topics.remove("stays")
+    assert broker.topics.get("stays") is None
+
+
+def test_a_group_that_the_disk_refuses_is_as_it_was() -> None:
+    """Neither a new one, nor a change, nor a removal holds until the next start only."""
+    host = SimulatedHost(clock=ManualClock())
+    broker = a_broker(host)
+    groups, path = broker.groups, "/store/config/subscriptionGroup.json*"
+    first = SubscriptionGroupConfig("g")
+    changed = SubscriptionGroupConfig("g", retry_times_max=3)
+
+    def refused(change: Callable[[], object]) -> None:
+        host.fs.faults.fail_next("write", errno.ENOSPC, path=path)
+        with pytest.raises(OSError, match="ENOSPC"):
+            change()
+
+    refused(lambda: groups.put(first))
+    assert groups.table.get("g") is None
+    groups.put(first)
+    refused(lambda: groups.put(changed))
+    refused(lambda: groups.remove("g"))
+    assert groups.table.get("g") == first
+    assert a_broker(host.fork()).groups.table.get("g") == first
+    groups.put(changed)
+    assert groups.table.get("g") == changed
+    assert groups.remove("g")
+    assert groups.table.get("g") is None

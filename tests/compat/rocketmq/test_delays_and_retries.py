@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from logstore.compat.rocketmq.broker import Broker
@@ -214,3 +216,17 @@ def test_a_message_that_is_put_again_does_not_take_its_old_crc_along(has_crc: st
     (again,) = stage.peer.messages("%RETRY%g")
     for one in (message, again):
         assert ("__CRC32#" in one.properties) == (has_crc == "true"), one
+
+
+def test_a_delivery_that_fails_is_tried_again() -> None:
+    """A disk that cannot be read for a moment stops no delay level for good."""
+    stage = Stage()
+    stage.peer.produce(b"later", properties="DELAY\x011\x02")
+    stage.pass_ms(500)
+    stage.host.fs.faults.fail_next("read", errno.EIO, path="*/commitlog/*")
+    stage.pass_ms(1000)
+    assert stage.host.fs.faults.planned == []
+    stage.pass_ms(10_000)
+    stage.peer.produce(b"after", properties="DELAY\x011\x02")
+    stage.pass_ms(1000)
+    assert [message.body for message in stage.peer.messages()] == [b"later", b"after"]

@@ -12,6 +12,7 @@ from logstore.errors import (
     StorageError,
 )
 from logstore.host import read_file
+from logstore.segments.rocketmq.queues.batch_consume_queue import BatchConsumeQueue
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing import SimulatedHost
 from tests.segments.rocketmq.drafts import draft
@@ -215,3 +216,22 @@ def test_damage_at_the_end_is_told_with_its_physical_offset(host: SimulatedHost)
     assert len(bodies(again)) == 12
     assert again.recovery.log.kept_aside
     again.close()
+
+
+def test_what_is_left_of_a_deleted_topic_may_be_of_either_kind(host: SimulatedHost) -> None:
+    """A power loss amid a deletion takes the topic and leaves its queues: the store opens."""
+    store = small_store(host)
+    store.topic_table.put(TopicConfig("Batches", attributes={"queue.type": "BatchCQ"}))
+    store.topic_table.persist()
+    assert store.put_message(draft("Batches")).is_ok
+    store.close()
+    store = small_store(host)
+    assert isinstance(store.consume_queues.get("Batches", 0), BatchConsumeQueue)
+    store.topic_table.remove("Batches")
+    store.topic_table.persist()
+    store.close()
+    store = small_store(host)
+    assert isinstance(store.consume_queues.get("Batches", 0), BatchConsumeQueue)
+    assert len(bodies(store)) == 12
+    assert store.delete_topics({"Batches"}) == 1
+    assert not host.fs.exists(f"{DIRECTORY}/batchconsumequeue/Batches")

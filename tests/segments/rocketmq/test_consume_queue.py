@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 
 import pytest
@@ -385,3 +386,19 @@ def test_the_queues_of_a_real_broker_are_read(case: GoldenCase) -> None:
         assert again.max_physical_offset == units[-1][0] + units[-1][1]
         count += len(units)
     assert count >= len(case.expected)
+
+
+def test_a_queue_that_cannot_be_written_any_more_can_be_asked() -> None:
+    """A failed sync is final for writes: what waits is not in a file, all else is found."""
+    host, queue = filled(25)
+    put(queue, 25, 28)
+    queue.write()
+    host.fs.faults.fail_next("sync", errno.EIO, path=f"{DIRECTORY}/*")
+    with pytest.raises(OSError, match="EIO"):
+        queue.flush()
+    put(queue, 28, 30)
+    with pytest.raises(WriteFailedError):
+        queue.write()
+    spans = [(file.first_queue_offset, file.end_queue_offset) for file in queue.queue_files()]
+    assert spans == [(0, 10), (10, 20), (20, 28)]
+    assert numbers(queue.units(27, 10)) == [2700, 2800, 2900]

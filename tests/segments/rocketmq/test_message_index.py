@@ -473,3 +473,26 @@ def test_many_keys_are_hashed_as_each_by_itself(count: int, tags: bytes) -> None
         one.shape, one.key = take_apart(text)
         one.physical_offset = place
     assert draft_hashes(drafts, has_tag_entries=True) == (list(hashes), list(found))
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "until_ms", "is_kept"),
+    [
+        ((1000, 2000, 3000), 3000, True),
+        ((1000, 2000, 3000), 2999, False),
+        ((1000, 2000), 3000, True),
+        ((1000, 3000), 3000, False),
+        ((), 3000, False),
+    ],
+)
+def test_a_checkpoint_vouches_for_full_files(
+    times_ms: tuple[int, ...], until_ms: int, *, is_kept: bool
+) -> None:
+    """Not for one begun in the millisecond in which a full one ended, nor for an empty one."""
+    host = SimulatedHost()
+    sizes = IndexSizes(3, 4)
+    host.fs.make_directory(DIRECTORY)
+    file = IndexFile.create(host, f"{DIRECTORY}/20260101000000000", sizes)
+    for number, store_ms in enumerate(times_ms):
+        file.put([number + 1], number * 100, store_ms)
+    assert file.is_vouched_for(until_ms) is is_kept

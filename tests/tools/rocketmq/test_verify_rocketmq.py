@@ -15,6 +15,7 @@ from logstore.host import Host
 from logstore.os_host import SystemFileSystem
 from logstore.segments.rocketmq.messages.message import Message, decode_message
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
+from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing import ManualClock
 from tests.segments.rocketmq.drafts import draft
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
@@ -419,3 +420,29 @@ def test_a_delay_that_stands_in_an_extension_is_right(
     assert logstore("reindex", tmp_path / "store", *sets).exit_code == 0
     assert findings(logstore, tmp_path / "store", *sets) == []
     assert due.read_bytes() == before
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_what_is_left_of_a_deleted_topic_is_noted(
+    tmp_path: Path, logstore: CommandLine, *, is_deleted: bool
+) -> None:
+    """Its queue went, and what was delivered there later knows nothing of what was before."""
+    host = Host(SystemFileSystem(), ManualClock(), random.Random(0))
+    sizes = {"mappedFileSizeCommitLog": "4096", "maxHashSlotNum": "5", "maxIndexNum": "11"}
+    options = StoreOptions(settings={**sizes, "mappedFileSizeConsumeQueue": "400"})
+    store = RocketMQStore(host, str(tmp_path / "store"), options)
+    for name in ("Gone", "TopicTest"):
+        store.topic_table.put(TopicConfig(name))
+    for number in range(5):
+        assert store.put_message(draft("Gone", b"%d" % number)).is_ok
+    store.dispatch()
+    store.delete_topics({"Gone"})
+    if is_deleted:
+        store.topic_table.remove("Gone")
+    store.topic_table.persist()
+    assert store.put_message(draft("Gone", b"late")).is_ok
+    store.close()
+    sets = [f"--set={name}={value}" for name, value in options.settings.items()]
+    found = findings(logstore, tmp_path / "store", *sets)
+    assert {one["severity"] for one in found} == {"note" if is_deleted else "damage"}
+    assert all("the topic was deleted" in one["reason"] for one in found) is is_deleted
