@@ -22,6 +22,8 @@ class PopTruth:
     ack_log_end: int = 0
     #: it was acknowledged in time
     is_over: bool = False
+    #: another time was asked for when its time was over already: it comes again by both
+    is_doubled: bool = False
     #: the life's troubles when it was given first: a crash may bring it several times
     troubles: int = 0
 
@@ -58,7 +60,7 @@ class Popper:
             if deed < 0.7:
                 self.ack(topic, popped, until_ms)
             elif deed < 0.85:
-                self._change(topic, popped)
+                self._change(topic, popped, until_ms)
             return
         place = self.world.place(may_be_batch=False)
         if place is not None:
@@ -110,7 +112,7 @@ class Popper:
         troubles = self.world.chronicle.troubles
         truth = self.truth.setdefault(body, PopTruth(troubles=troubles))
         is_over = truth.is_over and truth.troubles == troubles
-        is_over &= sent.troubles > self.doubtful.get(topic, -1)
+        is_over &= not truth.is_doubled and sent.troubles > self.doubtful.get(topic, -1)
         assert not is_over or sent.copies_max(truth.troubles) > 1, (
             f"{self.group} is given again what it acknowledged: {sent}"
         )
@@ -136,8 +138,11 @@ class Popper:
 
         world.ask(self.peer, RequestCode.ACK_MESSAGE, self.fields(topic, popped), b"", done)
 
-    def _change(self, topic: str, popped: Popped) -> None:
+    def _change(self, topic: str, popped: Popped, until_ms: float) -> None:
         """Ask for a message to come again at another time."""
+        truth = self.truth.get(bytes(popped.message.body))
+        if truth is not None and self.world.now_ms() >= until_ms - 1000:
+            truth.is_doubled = True
         asked = {
             **self.fields(topic, popped),
             "invisibleTime": self.world.dice.choice((1000, 30_000)),
