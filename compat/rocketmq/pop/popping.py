@@ -32,8 +32,6 @@ class Popping:
         self.revive_log = ReviveLog(broker)
         self.orders = OrderLocks(broker)
         self.reviving = Reviving(broker)
-        # Where the table of offsets leads behind a pop its checkpoint must be on the disk.
-        broker.store.syncs.flushes_log_before_tables = True
         self.reviving.start()
 
     @cached_property

@@ -1,9 +1,10 @@
 """
 When what part of a store is made durable; the syncs themselves may run in any thread.
 
-The order is a law: commit log before consume queues and index, those before the checkpoint that
-speaks of them. A unit on disk never leads to a message that is not there, and a checkpoint never
-promises what is not durable.
+The order is a law: commit log before consume queues, index and tables, those before the checkpoint
+that speaks of them. A unit on disk never leads to a message that is not there, and a checkpoint
+never promises what is not durable. Nor does a table say that a half message or a delayed one is
+dealt with while what was put for it may still be lost; Java's does, under ``ASYNC_FLUSH``.
 
 Source: ``FlushRealTimeService``, ``CommitRealTimeService``, ``FlushConsumeQueueService``,
 ``StoreCheckpoint``. What puts wait for (``GroupCommitService``) is begun by whoever waits, with
@@ -117,8 +118,6 @@ class StoreSyncs:
         self._queues_thorough = _Timer(rule.queue_thorough_interval_ms, now_ms)
         self._checkpoint = _Timer(rule.checkpoint_interval_ms, now_ms)
         self._running: StoreSync | None = None
-        #: whether a table may lead to nothing in the log that is not durable (pop consumption)
-        self.flushes_log_before_tables = False
 
     @property
     def is_running(self) -> bool:
@@ -138,16 +137,17 @@ class StoreSyncs:
             is_thorough = self._commit_thorough.is_due(now_ms)
             self.commit_log.commit(0 if is_thorough else self.rule.commit_least_pages)
         sync = StoreSync()
-        sync.table_writes = [(table, table.begin_persist()) for table in tables]
+        if due_tables := list(tables):
+            self.commit_log.commit()
         if self._queues.is_due(now_ms):
             self._add_queues(sync, is_thorough=self._queues_thorough.is_due(now_ms))
-        if sync.table_writes and self.flushes_log_before_tables:
-            self.commit_log.commit(0)
+        if due_tables:
             self._add_log(sync, is_thorough=True)
         elif self._log.is_due(now_ms):
             self._add_log(sync, is_thorough=self._log_thorough.is_due(now_ms))
         if self._checkpoint.is_due(now_ms) and self.checkpoint.write():
             sync.checkpoint = self.checkpoint
+        sync.table_writes = [(table, table.begin_persist()) for table in due_tables]
         return self._started(sync)
 
     def begin_all(self) -> StoreSync | None:

@@ -203,6 +203,37 @@ def test_tables_that_change_are_written_by_the_clock(host: SimulatedHost) -> Non
     assert small_store(host).consumer_offsets.query("group", "TopicTest", 0) == 8
 
 
+def test_the_log_is_synced_before_a_table(host: SimulatedHost) -> None:
+    """Or it says that a message is dealt with of which all that came of it may be lost."""
+    store = small_store(host)
+    host.clock.advance(14_000)
+    store.tick()
+    put(store, 1)
+    store.consumer_offsets.commit("group", "TopicTest", 0, 1)
+    host.clock.advance(5_000)
+    store.tick()
+    assert store.commit_log.flushed_where == store.commit_log.max_physical_offset > 0
+    host.power_loss()
+    again = small_store(host)
+    assert again.consumer_offsets.query("group", "TopicTest", 0) == 1
+    assert len(bodies(again)) == 1
+
+
+def test_a_table_is_written_later_where_the_log_cannot_be(host: SimulatedHost) -> None:
+    """Its change is not forgotten."""
+    settings = {"transientStorePoolEnable": "true", "transientStorePoolSize": "2"}
+    store = small_store(host, settings=settings)
+    put(store, 1)
+    store.consumer_offsets.commit("group", "TopicTest", 0, 1)
+    host.clock.advance(10_000)
+    host.fs.faults.fail_next("write", errno.ENOSPC, path="*/commitlog/*")
+    with pytest.raises(WriteFailedError):
+        store.tick()
+    host.clock.advance(5_000)
+    store.tick()
+    assert b'"TopicTest@group"' in read_file(host.fs, f"{DIRECTORY}/config/consumerOffset.json")
+
+
 def test_what_was_dispatched_is_readable_before_it_is_written(host: SimulatedHost) -> None:
     """Units and index entries wait in memory; reads see them."""
     store = small_store(host)
