@@ -59,12 +59,15 @@ def change_invisible_time(
         return _change_in_order(
             broker, (topic, group, queue_id), queue_offset, handle, invisible_ms
         )
+    # In the millisecond of the pop it would be called as the checkpoint that it replaces, and be
+    # acknowledged with it: in Java such a message may never come again.
+    pop_time_ms = max(broker.host.clock.wall_ms(), handle.pop_time_ms + 1)
     checkpoint = Checkpoint(
         topic,
         group,
         queue_id,
         queue_offset,
-        broker.host.clock.wall_ms(),
+        pop_time_ms,
         invisible_ms,
         handle.broker_name,
         [0],

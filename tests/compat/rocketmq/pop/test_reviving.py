@@ -111,6 +111,7 @@ def test_another_time() -> None:
     stage = PopStage()
     stage.produce(b"a", b"b")
     first, second = stage.popped(invisibleTime=3000)
+    stage.pass_ms(1)
     answer = stage.change(first, 30_000)
     assert answer.fields == {
         "popTime": str(stage.clock.wall_ms()),
@@ -134,6 +135,22 @@ def test_put_off_without_having_failed(suspend: str, times: int) -> None:
     stage.pass_ms(1000 + REVIVED_WITHIN_MS)
     (again,) = stage.popped()
     assert again.message.reconsume_times == times
+
+
+@pytest.mark.parametrize("invisible_ms", [1000, 1500, 5000])
+def test_another_time_at_once(invisible_ms: int) -> None:
+    """A message that is put off in the millisecond in which it was popped comes again, too."""
+    stage = PopStage()
+    stage.produce(b"a")
+    (popped,) = stage.popped(invisibleTime=1000)
+    assert stage.change(popped, invisible_ms).code == ResponseCode.SUCCESS
+    stage.pass_ms(invisible_ms - 1)
+    assert stage.bodies() == []
+    stage.pass_ms(1 + REVIVED_WITHIN_MS)
+    (again,) = stage.popped()
+    stage.ack(again)
+    stage.pass_ms(30_000)
+    assert len(stage.peer.messages(RETRY)) == 1
 
 
 def test_many() -> None:
