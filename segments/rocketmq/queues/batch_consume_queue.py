@@ -122,6 +122,8 @@ class BatchConsumeQueue(UnitQueue):
             return False  # a message that is no batch; Java drops it, too
         if unit.physical_offset <= self.max_physical_offset:
             return False
+        if not unit.queue_offset and self._end:
+            self._begin_anew()
         if self._end == self._start:
             self._min_queue_offset = unit.queue_offset
         self._buffer += unit.encode()

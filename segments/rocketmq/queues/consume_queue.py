@@ -130,6 +130,8 @@ class ConsumeQueue(UnitQueue):
     def _accepts(self, queue_offset: int) -> bool:
         """Tell whether a unit that is not the next one is taken, in the place of the next one."""
         if not queue_offset:
+            self._begin_anew()
+            self._min = 0
             return True
         if self._end == self._start and queue_offset > self._end:
             self._begin_at(queue_offset)

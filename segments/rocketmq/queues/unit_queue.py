@@ -90,6 +90,8 @@ class UnitQueue(ABC):
             defers_first_sync=True,
         )
         self._queue: Queue | None = None
+        #: the one of which a flush is under way
+        self._flushed_queue: Queue | None = None
         self._buffer = bytearray()
         #: number of the next unit, buffered ones counted
         self._end: int = 0
@@ -168,6 +170,24 @@ class UnitQueue(ABC):
         if queue.recovery_point <= first.base_offset == queue.start_offset:
             first.flush()
             self._directory.sync_names()
+
+    def _begin_anew(self) -> None:
+        """
+        Let go of all units: a first message behind others is one of a topic that was made anew.
+
+        The log has those of the deleted topic still, and a recovery dispatches them once more. Java
+        keeps their units, and those of the new topic's messages have no place behind them.
+        """
+        _log.warning(
+            "%s-%d: begins anew, behind %d messages of a topic of that name that was deleted",
+            self.topic,
+            self.queue_id,
+            self._end - self._start,
+        )
+        self._buffer.clear()
+        if self._queue is not None:
+            self._remove_files(self._queue)
+        self._end = 0
 
     def _create(self, number: int) -> Queue:
         """Create the first file, for a queue that goes on with unit `number`."""
@@ -328,11 +348,12 @@ class UnitQueue(ABC):
     def begin_flush(self) -> FlushTask:
         """Return what must be synced of what is in files; only where :meth:`needs_flush`."""
         assert self._queue is not None, "a queue without files needs no flush"
+        self._flushed_queue = self._queue
         return self._queue.begin_flush()._replace(first=self._directory.sync_names)
 
     def end_flush(self, task: FlushTask) -> None:
         """Take note that `task` has run."""
-        if self._queue is not None:
+        if self._queue is not None and self._queue is self._flushed_queue:
             self._queue.end_flush(task)
 
     def flush(self, least_pages: int = 0) -> bool:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.testing import KEEP_EVERYTHING, SimulatedHost, every_power_loss
+from logstore.segments.rocketmq.tables.topics import TopicConfig
+from logstore.testing import (
+    KEEP_EVERYTHING,
+    LOSE_UNSYNCED,
+    PowerLoss,
+    SimulatedHost,
+    every_power_loss,
+)
+from logstore.tools.inspection.rocketmq.verification.store_check import StoreCheck
 from tests.segments.rocketmq.drafts import draft
-from tests.segments.rocketmq.small_store import DIRECTORY, bodies, small_store
+from tests.segments.rocketmq.small_store import DIRECTORY, SETTINGS, bodies, small_store
 
 #: five files of the queue, three of its extension
 _COUNT = 25
@@ -48,3 +56,41 @@ def test_a_queue_goes_as_a_whole(host: SimulatedHost) -> None:
             assert names in ([], ["0"]), point
         store.close()
     assert left, "at some point it is left over"
+
+
+@pytest.mark.parametrize(("old_count", "new_count"), [(5, 3), (3, 5), (1, 2), (12, 20), (4, 4)])
+@pytest.mark.parametrize("is_batch", [False, True])
+@pytest.mark.parametrize("loss", [LOSE_UNSYNCED, KEEP_EVERYTHING])
+def test_a_topic_that_was_made_anew_keeps_its_messages(
+    loss: PowerLoss, old_count: int, new_count: int, *, is_batch: bool
+) -> None:
+    """A recovery finds those of the deleted topic in the log, too: they take nobody's place."""
+    host = SimulatedHost()
+    store = small_store(host)
+    kind = "BatchCQ" if is_batch else "SimpleCQ"
+    store.topic_table.put(TopicConfig("T", attributes={"queue.type": kind}))
+    store.topic_table.persist()
+
+    def put(name: bytes, count: int) -> list[bytes]:
+        bodies = [name + b"%d" % number for number in range(count)]
+        for number, body in enumerate(bodies):
+            assert store.put_message(draft("T", body)).queue_offset == number
+        store.dispatch()
+        store.write_derived()
+        return bodies
+
+    put(b"old", old_count)
+    store.delete_topics({"T"})
+    told = put(b"new", new_count)
+    store.commit_log.flush()
+    store.abandon()
+    host.power_loss(loss)
+    store = small_store(host)
+    assert bodies(store, "T") == told
+    assert store.max_queue_offset("T", 0) == new_count
+    assert store.put_message(draft("T", b"more")).queue_offset == new_count
+    store.dispatch()
+    assert bodies(store, "T") == [*told, b"more"]
+    store.close()
+    found = list(StoreCheck(host.fs, DIRECTORY, SETTINGS).findings())
+    assert not [one for one in found if one.is_damage]

@@ -277,8 +277,8 @@ class Life:
 
     def _audit(self, *, is_after_crash: bool = False) -> None:
         """Read everything, and hold it against the chronicle."""
-        if self.host.fs.faults.planned:
-            return
+        if self.host.fs.faults.planned or not self.broker.store.running_flags.is_writeable:
+            return  # what the log took before a sync failed comes into its queue at the next start
         if self.settings["transientStorePoolEnable"] == "true":
             self._let_pass(300)  # nobody sees what the pool has not written
         self.world.listen()

@@ -193,12 +193,20 @@ class QueueCheck:
                 f"no unit for queue offset{_range(first, last)}: the message is at physical offset "
                 f"{message.physical_offset}; "
             )
-            yield self._finding(
-                "unit-missing",
-                first,
-                said + ("the next start dispatches it" if is_late else _REMEDY),
-                Severity.NOTE if is_late else Severity.DAMAGE,
-            )
+            is_fine, remedy = is_late, _REMEDY
+            if is_late:
+                remedy = "the next start dispatches it"
+            elif self._is_of_former_topic(first, message):
+                is_fine, remedy = True, "its topic was deleted, and made anew"
+            severity = Severity.NOTE if is_fine else Severity.DAMAGE
+            yield self._finding("unit-missing", first, said + remedy, severity)
+
+    def _is_of_former_topic(self, queue_offset: int, message: MessagePlace) -> bool:
+        """Tell whether a message stands before the first one in the log, and not in the queue."""
+        first = self._decoded(self.first) if self.first < self.end else None
+        if first is None or first.physical_offset <= message.physical_offset:
+            return False
+        return queue_offset >= (first.queue_offset if isinstance(first, BatchUnit) else self.first)
 
     def _said(self, number: int, message: MessagePlace) -> str:
         unit = self._decoded(number)
