@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
     from logstore.segments.rocketmq.messages.message_run import MessageRun
+    from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 __all__ = ["LAYOUT", "RocketMQLayout", "RocketMQStore", "StoreOptions"]
 
@@ -255,6 +256,12 @@ class RocketMQStore(ReadableStore):
                 self.consume_queues.remove_topic_folders(topic)
                 count += 1
         return count
+
+    def prepare_topic(self, config: TopicConfig) -> None:
+        """Make room for a new topic: a deleted one may have left queues of the other kind."""
+        topic, is_batch = config.topic_name, config.attributes.get("queue.type") == "BatchCQ"
+        for queue_id in self.consume_queues.remove_other_kind(topic, is_batch=is_batch):
+            self.queue_offsets.forget(topic, queue_id)
 
     # putting
 

@@ -60,6 +60,8 @@ class BrokerTopics:
         self._settings = settings
         self.on_change: Callable[[TopicConfig], None] | None = None
         self.on_remove: Callable[[str], None] | None = None
+        #: told of a topic that is not there yet, before it is
+        self.before_new: Callable[[TopicConfig], None] | None = None
         #: asks a name server for a topic's queues, those of other brokers among them
         self.find_queues: FindQueues | None = None
         #: beside the well-known ones, those named after broker and cluster
@@ -192,6 +194,8 @@ class BrokerTopics:
 
         """
         known = self.table.get(config.topic_name)
+        if known is None and self.before_new is not None:
+            self.before_new(config)
         self.table.put(config)
         self._persist(config.topic_name, known)
         _log.info("topic %s: %s", config.topic_name, config)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.errors import CorruptFileError
-from logstore.segments.rocketmq.files.whole_removal import remove_leftovers
+from logstore.segments.rocketmq.files.whole_removal import remove_leftovers, remove_whole
 from logstore.segments.rocketmq.messages.dispatch_request import (
     SCHEDULE_TOPIC,
     DeliverTime,
@@ -365,6 +365,27 @@ class ConsumeQueues:
         if queue is not None:
             self._unwritten.pop(queue, None)
             queue.destroy()
+
+    def remove_other_kind(self, topic: str, *, is_batch: bool) -> list[int]:
+        """
+        Remove what a deleted topic has left for a new one of its name whose queues are others.
+
+        No start would take queues of both kinds. Returns the numbers of those that were known.
+        """
+        removed = [
+            queue_id
+            for queue_id, queue in self.of_topic(topic).items()
+            if isinstance(queue, BatchConsumeQueue) is not is_batch
+        ]
+        for queue_id in removed:
+            self.remove(topic, queue_id)
+        path = f"{self.directory}/{SIMPLE_FOLDER if is_batch else BATCH_FOLDER}/{topic}"
+        if self.host.fs.is_directory(path):
+            for entry in self.host.fs.list_directory(path):
+                if entry.is_directory and _is_number(entry.name):
+                    remove_whole(self.host.fs, f"{path}/{entry.name}")
+            self.remove_topic_folders(topic)
+        return removed
 
     def remove_topic_folders(self, topic: str) -> None:
         """Remove the folders of a topic that has no queues any more."""

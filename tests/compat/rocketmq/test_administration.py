@@ -502,6 +502,20 @@ def test_a_topic_that_the_disk_refuses_is_not_there() -> None:
     assert broker.topics.get("refused") == config
 
 
+def test_what_was_committed_goes_with_its_topic() -> None:
+    """At once: a group would begin behind the first messages of a new topic of that name."""
+    host = SimulatedHost(clock=ManualClock())
+    broker = a_broker(host)
+    peer = Peer(broker)
+    peer.produce()
+    broker.store.consumer_offsets.commit("g", TOPIC, 0, 1)
+    broker.store.commit_log.flush()
+    broker.store.consumer_offsets.persist()
+    assert peer.ask(Code.DELETE_TOPIC_IN_BROKER, {"topic": TOPIC}).code == ResponseCode.SUCCESS
+    host.power_loss()
+    assert a_broker(host).store.consumer_offsets.query("g", TOPIC, 0) == -1
+
+
 def test_a_topic_whose_removal_the_disk_refuses_is_still_there() -> None:
     """It would come back at the next start, without what groups have committed in it."""
     host = SimulatedHost(clock=ManualClock())

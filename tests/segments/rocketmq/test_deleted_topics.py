@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from logstore.segments.rocketmq.queues.batch_consume_queue import BatchConsumeQueue
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing import (
     KEEP_EVERYTHING,
@@ -56,6 +57,32 @@ def test_a_queue_goes_as_a_whole(host: SimulatedHost) -> None:
             assert names in ([], ["0"]), point
         store.close()
     assert left, "at some point it is left over"
+
+
+@pytest.mark.parametrize("is_batch", [True, False])
+def test_a_new_topic_has_queues_of_its_own_kind(*, is_batch: bool) -> None:
+    """What is left of a deleted one of its name may be of the other: no start would take both."""
+    host = SimulatedHost()
+    kinds = ("BatchCQ", "SimpleCQ")
+    old, new = (
+        TopicConfig("T", attributes={"queue.type": kind})
+        for kind in (kinds if not is_batch else kinds[::-1])
+    )
+    store = small_store(host)
+    store.topic_table.put(old)
+    store.topic_table.persist()
+    store.put_message(draft("T", b"old"))
+    store.dispatch()
+    store.write_derived()
+    store.topic_table.remove("T")
+    store.prepare_topic(new)
+    store.topic_table.put(new)
+    store.topic_table.persist()
+    assert store.put_message(draft("T", b"new")).queue_offset == 0
+    store.close()
+    store = small_store(host)
+    assert bodies(store, "T") == [b"new"]
+    assert isinstance(store.consume_queues.get("T", 0), BatchConsumeQueue) is is_batch
 
 
 @pytest.mark.parametrize(("old_count", "new_count"), [(5, 3), (3, 5), (1, 2), (12, 20), (4, 4)])

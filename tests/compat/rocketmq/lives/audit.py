@@ -42,7 +42,7 @@ class Audit:
             committed = self._reader.committed(*key)
             is_right = truth.go_back(committed) if is_after_crash else committed == truth.newest
             assert is_right, f"{key}: {committed} is committed, and not {truth}"
-        self._check_given_back()
+        self.check_given_back()
         told = [
             one for one in chronicle.sent.values()
             if one.kind is Kind.PLAIN and one.must_be_seen(self.log_start)
@@ -62,8 +62,12 @@ class Audit:
         first = next(one.queue_offset for one in seen if one.stored_ms >= wanted)
         assert found == first, f"{place}: {wanted} is at {first}, not {found}"
 
-    def _check_given_back(self) -> None:
-        """What consumers gave back stands in their retry topic or among the dead letters."""
+    def check_given_back(self, *, is_settled: bool = False) -> None:
+        """
+        What consumers gave back stands in their retry topic or among the dead letters.
+
+        Once all time has passed, `is_settled`, all of it does.
+        """
         groups = sorted({group for group, _ in self._chronicle.given_back})
         for group in groups:
             there: list[bytes] = []
@@ -72,6 +76,10 @@ class Audit:
                     there += [one.body for one in self._reader.read(topic, 0)]
             for body in set(there):
                 assert (group, body) in self._chronicle.given_back, f"{group}: {body!r} is strange"
+            for (owner, body), told in self._chronicle.given_back.items():
+                is_wanted = is_settled and owner == group and max(told[1:], default=0) > 0
+                if is_wanted and not self.log_start:
+                    assert body in there, f"{group}: {body!r} was given back, and never came"
 
     def _look_up(self, sent: Sent) -> None:
         """Find a message by its id and by its keys."""

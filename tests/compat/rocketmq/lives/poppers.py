@@ -106,11 +106,16 @@ class Popper:
 
     def _given(self, topic: str, one: Popped) -> None:
         body = bytes(one.message.body)
-        sent = self.world.chronicle.sent.get(body)
+        chronicle = self.world.chronicle
+        troubles = chronicle.troubles
+        truth = self.truth.setdefault(body, PopTruth(troubles=troubles))
+        sent = chronicle.sent.get(body)
+        if sent is None and chronicle.former.get(body) == topic:
+            return
         assert sent is not None, f"{self.group} is given what nobody sent: {one.message}"
         assert sent.place[0] == topic, f"{self.group} is given {sent} of {topic}"
-        troubles = self.world.chronicle.troubles
-        truth = self.truth.setdefault(body, PopTruth(troubles=troubles))
+        if topic in chronicle.remade:
+            return  # what was popped of the former one comes again by its place, as in Java
         is_over = truth.is_over and truth.troubles == troubles
         is_over &= not truth.is_doubled and sent.troubles > self.doubtful.get(topic, -1)
         assert not is_over or sent.copies_max(truth.troubles) > 1, (
