@@ -119,6 +119,7 @@ def delete_topic(broker: Broker, topic: str) -> None:
     broker.topics.remove(topic)
     broker.store.consumer_offsets.remove_topic(topic)
     with suppress(OSError, StorageError):  # the clock has it written later
+        broker.store.commit_log.commit()
         broker.store.commit_log.flush()
         broker.store.consumer_offsets.persist_if_dirty()
     queues = [(topic, queue_id) for queue_id in broker.store.topics().get(topic, {})]

@@ -502,18 +502,23 @@ def test_a_topic_that_the_disk_refuses_is_not_there() -> None:
     assert broker.topics.get("refused") == config
 
 
-def test_what_was_committed_goes_with_its_topic() -> None:
+@pytest.mark.parametrize("pool", ["true", "false"])
+def test_what_was_committed_goes_with_its_topic(pool: str) -> None:
     """At once: a group would begin behind the first messages of a new topic of that name."""
     host = SimulatedHost(clock=ManualClock())
-    broker = a_broker(host)
+    settings = {"transientStorePoolEnable": pool, "flushDiskType": "ASYNC_FLUSH"}
+    broker = a_broker(host, settings)
     peer = Peer(broker)
     peer.produce()
     broker.store.consumer_offsets.commit("g", TOPIC, 0, 1)
-    broker.store.commit_log.flush()
     broker.store.consumer_offsets.persist()
     assert peer.ask(Code.DELETE_TOPIC_IN_BROKER, {"topic": TOPIC}).code == ResponseCode.SUCCESS
+    end = broker.store.commit_log.wrote_where
+    broker.abandon()
     host.power_loss()
-    assert a_broker(host).store.consumer_offsets.query("g", TOPIC, 0) == -1
+    store = a_broker(host, settings).store
+    assert store.consumer_offsets.query("g", TOPIC, 0) == -1
+    assert store.commit_log.max_physical_offset >= end, "the log first: a table speaks of it"
 
 
 def test_a_topic_whose_removal_the_disk_refuses_is_still_there() -> None:
