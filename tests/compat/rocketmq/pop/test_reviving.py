@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from logstore.compat.rocketmq.sending.group_commit import run_at_once
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from tests.compat.rocketmq.broker_peer import TOPIC, decoded
 from tests.compat.rocketmq.pop.pop_stage import GROUP, REVIVED_WITHIN_MS, PopStage
@@ -67,6 +70,32 @@ def test_acknowledged_while_all_waits_in_the_pool(after_ms: int, leap_ms: int) -
         stage.broker.timers.run()
     stage.pass_ms(REVIVED_WITHIN_MS)
     assert stage.bodies() == []
+
+
+@pytest.mark.parametrize("is_acked", [True, False])
+@pytest.mark.parametrize(("sync_ms", "after_ms"), [(3000, 1500), (4500, 0), (7000, 900), (700, 0)])
+def test_acknowledged_while_all_waits_for_the_disk(
+    sync_ms: int, after_ms: int, *, is_acked: bool
+) -> None:
+    """However long a sync takes an acknowledgement counts; and what has none comes again."""
+    stage = PopStage(flushDiskType="SYNC_FLUSH")
+    stage.produce(b"a")
+    (popped,) = stage.popped()
+    under_way: list[tuple[Callable[[], None], Callable[[BaseException | None], None]]] = []
+    stage.broker.offload = lambda work, done: under_way.append((work, done))
+    stage.pass_ms(after_ms)
+    if is_acked:
+        stage.peer.send(RequestCode.ACK_MESSAGE, popped.fields())
+    for _ in range(40_000 // sync_ms):
+        stage.pass_ms(sync_ms)
+        ended, under_way[:] = under_way[:], []
+        for work, done in ended:
+            run_at_once(work, done)
+    stage.broker.offload = run_at_once
+    for work, done in under_way:
+        run_at_once(work, done)
+    stage.pass_ms(REVIVED_WITHIN_MS)
+    assert stage.bodies() == ([] if is_acked else [b"a"])
 
 
 def test_acknowledged_in_a_batch() -> None:
