@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
-from logstore.errors import StorageError
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -112,16 +110,19 @@ def delete_topic(broker: Broker, topic: str) -> None:
     """
     Delete a topic: its settings, what groups committed in it, and its queues.
 
-    That nothing is committed is on the disk at once: groups of a topic of the same name would begin
-    behind its first messages.
+    That nothing is committed any more is on the disk at once: groups of a topic of the same name
+    would begin behind its first messages.
+
+    Raises:
+        OSError, StorageError: the disk refused, and the topic may be deleted in part; once more.
+
     """
     broker.catch_up()  # or what comes into a queue that is gone would make it anew
     broker.topics.remove(topic)
     broker.store.consumer_offsets.remove_topic(topic)
-    with suppress(OSError, StorageError):  # the clock has it written later
-        broker.store.commit_log.commit()
-        broker.store.commit_log.flush()
-        broker.store.consumer_offsets.persist_if_dirty()
     queues = [(topic, queue_id) for queue_id in broker.store.topics().get(topic, {})]
     broker.store.delete_topics({topic})
     broker.held_pulls.wake_all(queues)
+    broker.store.commit_log.commit()
+    broker.store.commit_log.flush()
+    broker.store.consumer_offsets.persist_if_dirty()

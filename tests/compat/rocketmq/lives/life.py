@@ -294,7 +294,10 @@ class Life:
 
     def _audit(self, *, is_after_crash: bool = False) -> None:
         """Read everything, and hold it against the chronicle."""
-        if self.host.fs.faults.planned or not self.broker.store.running_flags.is_writeable:
+        store = self.broker.store
+        is_behind = store.dispatching.reput_from < store.commit_log.wrote_where
+        is_ill = not store.running_flags.is_writeable or (is_behind and not self.world.is_healthy)
+        if self.host.fs.faults.planned or is_ill:
             return  # what the log took before a sync failed comes into its queue at the next start
         if self.settings["transientStorePoolEnable"] == "true":
             self._let_pass(300)  # nobody sees what the pool has not written
