@@ -420,7 +420,8 @@ class RocketMQStore(ReadableStore):
             table.persist_if_dirty()
         self.checkpoint.flush()
         self.commit_log.close(is_clean=True)
-        if self.running_flags.is_writeable and self.dispatching.behind_bytes <= 0:
+        is_whole = self.dispatching.behind_bytes <= 0 and not self.index.has_failed_sync
+        if self.running_flags.is_writeable and is_whole:
             self._home.mark_clean()
         else:
             _log.warning(

@@ -22,6 +22,7 @@ import attrs
 
 from logstore.host import Host
 from logstore.segments.rocketmq.index.index_file import IndexFile, IndexSizes
+from logstore.segments.rocketmq.index.index_flush import IndexFlush
 from logstore.segments.rocketmq.index.index_keys import (
     batch_hashes,
     draft_hashes,
@@ -44,24 +45,6 @@ if TYPE_CHECKING:
 PENDING_COUNT_MAX = 65_536
 #: the same where they come in bulk: most slots of a file change, and are written each time
 BULK_PENDING_COUNT_MAX = 1 << 19
-
-
-class IndexFlush:
-    """Files to sync. :meth:`run` may run in any thread; hand it to `end_flush` afterwards."""
-
-    __slots__ = ("_directory", "_host", "files")
-
-    def __init__(self, host: Host, directory: str, files: list[IndexFile]) -> None:
-        self._host = host
-        self._directory = directory
-        self.files = files
-
-    def run(self) -> None:
-        """Sync the files and their names. Raises OSError."""
-        for file in self.files:
-            file.sync()
-        if self.files:
-            self._host.fs.sync_directory(self._directory)
 
 
 @attrs.frozen
@@ -106,6 +89,8 @@ class MessageIndex:
         self._files: list[IndexFile] = []
         #: full or written since their last sync
         self._unsynced: dict[str, IndexFile] = {}
+        #: those of which a sync failed
+        self._failed_paths: set[str] = set()
 
     # loading and removing
 
@@ -470,8 +455,12 @@ class MessageIndex:
         if is_thorough:
             self.write()
         last = self._files[-1] if self._files else None
-        files = [file for file in self._unsynced.values() if is_thorough or file is not last]
-        return IndexFlush(self._host, self.directory, files)
+        files = [
+            file
+            for file in self._unsynced.values()
+            if (is_thorough or file is not last) and file.path not in self._failed_paths
+        ]
+        return IndexFlush(self._host.fs, self.directory, files, self._failed_paths)
 
     def end_flush(self, flush: IndexFlush) -> None:
         """
@@ -484,9 +473,19 @@ class MessageIndex:
             if file.is_dirty or self._unsynced.get(file.path) is not file:
                 continue
             del self._unsynced[file.path]
-            if file is not self._files[-1]:
+            if file is not self._files[-1] and not self.has_failed_sync:
                 self.checkpoint.index_msg_timestamp_ms = file.end_timestamp_ms
                 file.close()
+
+    @property
+    def has_failed_sync(self) -> bool:
+        """
+        Tell whether a file may have lost entries that are said to be written.
+
+        No later sync brings those back: from here on the checkpoint vouches for no file more, and
+        the stop is none that the next start may call clean. It makes the files anew.
+        """
+        return bool(self._failed_paths)
 
     def flush(self) -> None:
         """Write and sync everything. Raises WriteFailedError or OSError."""

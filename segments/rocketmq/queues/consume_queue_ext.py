@@ -289,7 +289,8 @@ class ConsumeQueueExt:
             self._queue.close()
 
     def destroy(self) -> None:
-        """Remove all files."""
+        """Remove all files; the names of folders that others share are durable first."""
+        self._directory.sync_names()
         if self._queue is not None:
             self._queue.abandon()
             self._queue = None

@@ -361,10 +361,11 @@ class ConsumeQueues:
 
     def remove(self, topic: str, queue_id: int) -> None:
         """Remove a queue with all its files; what was made of it stays in the commit log."""
-        queue = self.by_key.pop((topic, queue_id), None)
+        queue = self.by_key.get((topic, queue_id))
         if queue is not None:
-            self._unwritten.pop(queue, None)
             queue.destroy()
+            self._unwritten.pop(queue, None)
+            del self.by_key[topic, queue_id]
 
     def remove_other_kind(self, topic: str, *, is_batch: bool) -> list[int]:
         """

@@ -397,7 +397,12 @@ class UnitQueue(ABC):
                 file.release()
 
     def destroy(self) -> None:
-        """Remove the queue with all its files, durably."""
+        """
+        Remove the queue with all its files, durably.
+
+        It may be the one that made the folders in which others stand by now, and owes their names.
+        """
+        self._directory.sync_names()
         self._buffer.clear()
         if self._queue is not None:
             self._queue.abandon()

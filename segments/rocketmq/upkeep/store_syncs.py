@@ -24,7 +24,8 @@ from logstore.segments.rocketmq.settings.release import Release
 if TYPE_CHECKING:
     from logstore.host import Clock
     from logstore.segmented_log import FlushTask
-    from logstore.segments.rocketmq.index.message_index import IndexFlush, MessageIndex
+    from logstore.segments.rocketmq.index.index_flush import IndexFlush
+    from logstore.segments.rocketmq.index.message_index import MessageIndex
     from logstore.segments.rocketmq.log.commit_log import CommitLog
     from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
     from logstore.segments.rocketmq.queues.consume_queues import AnyQueue, ConsumeQueues

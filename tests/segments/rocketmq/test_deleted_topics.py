@@ -59,6 +59,20 @@ def test_a_queue_goes_as_a_whole(host: SimulatedHost) -> None:
     assert left, "at some point it is left over"
 
 
+def test_folders_that_a_deleted_topic_made_stay() -> None:
+    """It owed their names: others' queues stand there, which are said to be durable."""
+    host = SimulatedHost()
+    store = small_store(host, settings=_EXT)
+    for topic in ("First", "Stays"):
+        store.put_message(draft(topic, b"m"))
+        store.dispatch()
+        store.write_derived()
+    store.delete_topics({"First"})
+    store.consume_queues.flush()
+    host.power_loss()
+    assert host.fs.exists(f"{DIRECTORY}/consumequeue/Stays/0/{0:020}")
+
+
 @pytest.mark.parametrize("is_batch", [True, False])
 def test_a_new_topic_has_queues_of_its_own_kind(*, is_batch: bool) -> None:
     """What is left of a deleted one of its name may be of the other: no start would take both."""

@@ -234,6 +234,25 @@ def test_a_table_is_written_later_where_the_log_cannot_be(host: SimulatedHost) -
     assert b'"TopicTest@group"' in read_file(host.fs, f"{DIRECTORY}/config/consumerOffset.json")
 
 
+def test_an_index_whose_sync_failed_is_made_anew(host: SimulatedHost) -> None:
+    """What the disk has dropped then no later sync brings back: the stop counts as none."""
+    settings = {"messageIndexSafe": "true"}
+    store = small_store(host, settings=settings)
+    put(store, 25)
+    store.write_derived()
+    host.fs.faults.fail_next("sync", errno.EIO, path=f"{DIRECTORY}/index/*")
+    with pytest.raises(OSError, match="EIO"):
+        store.syncs.run_here(store.syncs.begin_all())
+    store.close()
+    for _, file in zip(range(1), host.fs.list_directory(f"{DIRECTORY}/index"), strict=False):
+        host.fs.damage(f"{DIRECTORY}/index/{file.name}", 40, bytes(200))
+    again = small_store(host, settings=settings)
+    assert not again.was_clean
+    for number in range(25):
+        found = again.index.query("TopicTest", f"k{number}", 9, 0, 1 << 62).physical_offsets
+        assert len(found) == 1, number
+
+
 def test_what_was_dispatched_is_readable_before_it_is_written(host: SimulatedHost) -> None:
     """Units and index entries wait in memory; reads see them."""
     store = small_store(host)
