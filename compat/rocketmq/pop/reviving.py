@@ -104,7 +104,6 @@ class Reviving:
             is_done = queue.revive(delivered_until_ms) and is_done
         return is_done
 
-
     def _find_readable(self) -> int | None:
         """
         Return up to when all that was due can be read here; None where nothing ever waited.
