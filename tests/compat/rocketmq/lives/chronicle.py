@@ -228,6 +228,8 @@ class Chronicle:
         for sent in self.sent.values():
             if not sent.is_told or sent.log_end <= log_start:
                 continue
+            if self.may_be_torn(sent.physical_offset):
+                continue  # what says where it belongs, and who is to be asked, may be gone
             is_wanted = sent.kind is not Kind.HALF or sent.outcome is Outcome.COMMIT
             if sent.kind is not Kind.PLAIN and is_wanted:
                 assert sent.body in there, f"{sent} never came"
