@@ -365,8 +365,8 @@ def _is_excused(finding: Finding, *, is_index_kept: bool) -> bool:
 
     Units that were not flushed may outlive a power loss that their extension did not. Java leaves
     them as well, and goes by the message then. And a crash costs entries of the last index file,
-    unless it is told not to.
+    unless it is told not to: all of them, where it ends in the millisecond of the one before.
     """
-    if finding.kind in ("index-missing", "index-entry") and not is_index_kept:
+    if finding.kind.startswith("index-") and not is_index_kept:
         return True
     return finding.kind == "unit" and "tags code -9223372036854" in finding.text
