@@ -189,8 +189,8 @@ class IndexFile:
 
         Not for an empty one, nor for one begun in the millisecond in which the last full one ended.
         """
-        ended_ms = self.end_timestamp_ms
-        is_old = ended_ms < until_ms or (ended_ms == until_ms and self.is_full)
+        begun_ms, ended_ms = self.begin_timestamp_ms, self.end_timestamp_ms
+        is_old = ended_ms < until_ms or (begun_ms < ended_ms == until_ms and self.is_full)
         return is_old and self.next_number > 1
 
     @property

@@ -482,6 +482,7 @@ def test_many_keys_are_hashed_as_each_by_itself(count: int, tags: bytes) -> None
         ((1000, 2000, 3000), 2999, False),
         ((1000, 2000), 3000, True),
         ((1000, 3000), 3000, False),
+        ((3000, 3000, 3000), 3000, False),
         ((), 3000, False),
     ],
 )
