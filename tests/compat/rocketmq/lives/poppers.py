@@ -20,6 +20,8 @@ class PopTruth:
 
     #: how long the log was when the acknowledgement was told; 0: it may come again
     ack_log_end: int = 0
+    #: an acknowledgement was not answered, or refused: it may count
+    is_doubtful: bool = False
     #: it was acknowledged in time
     is_over: bool = False
     #: another time was asked for when its time was over already: it comes again by both
@@ -102,7 +104,8 @@ class Popper:
             for body in seen[topic]:
                 truth = self.truth.get(body)
                 assert truth is not None, f"{self.group} was never given {body[:8]!r} of {topic}"
-                assert truth.ack_log_end, f"{body[:8]!r} of {topic} did not come again"
+                is_settled = truth.ack_log_end or truth.is_doubtful
+                assert is_settled, f"{body[:8]!r} of {topic} did not come again"
 
     def _given(self, topic: str, one: Popped) -> None:
         body = bytes(one.message.body)
@@ -133,11 +136,13 @@ class Popper:
     def ack(self, topic: str, popped: Popped, until_ms: float) -> None:
         """Say that a message is dealt with."""
         world, body = self.world, bytes(popped.message.body)
+        truth = self.truth[body]
+        was_doubtful, truth.is_doubtful = truth.is_doubtful, True
 
         def done(answer: Answer) -> None:
-            truth = self.truth.get(body)
-            if answer.code != ResponseCode.SUCCESS or truth is None:
+            if answer.code != ResponseCode.SUCCESS:
                 return
+            truth.is_doubtful = was_doubtful
             truth.ack_log_end = world.log_end
             truth.is_over |= world.is_healthy and world.now_ms() < until_ms - 1000
 
