@@ -78,8 +78,9 @@ class Life:
 
     @property
     def told_count(self) -> int:
-        """How many messages were acknowledged in topics that are still there."""
-        return sum(one.is_told for one in self.chronicle.sent.values())
+        """How many messages were acknowledged, or sent to topics that were deleted since."""
+        told = sum(one.is_told for one in self.chronicle.sent.values())
+        return told + len(self.chronicle.former)
 
     def run(self, step_count: int) -> None:
         """Lead the life, and look at its end; raises AssertionError that tells the way there."""
