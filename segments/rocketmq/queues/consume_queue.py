@@ -202,8 +202,10 @@ class ConsumeQueue(UnitQueue):
 
     def _learn(self) -> None:
         if self._end > self._start:
-            physical_offset, size_bytes, _ = UNIT.unpack(self._unit(self._end - 1))
-            self.max_physical_offset = physical_offset + size_bytes
+            unit = self._unit(self._end - 1)
+            physical_offset, size_bytes, _ = UNIT.unpack(unit)
+            # Where a crash left nothing but what was filled up, the queue knows of no message.
+            self.max_physical_offset = -1 if unit == PRE_BLANK else physical_offset + size_bytes
 
     def _physical_offset(self, unit: bytes) -> int:
         return -1 if unit[:UNIT_BYTES] == PRE_BLANK else super()._physical_offset(unit)

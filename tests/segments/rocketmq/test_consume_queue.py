@@ -402,3 +402,17 @@ def test_a_queue_that_cannot_be_written_any_more_can_be_asked() -> None:
     spans = [(file.first_queue_offset, file.end_queue_offset) for file in queue.queue_files()]
     assert spans == [(0, 10), (10, 20), (20, 28)]
     assert numbers(queue.units(27, 10)) == [2700, 2800, 2900]
+
+
+def test_a_queue_of_which_only_what_was_filled_up_is_left_takes_its_first_unit() -> None:
+    """A crash between the two must not make it think that it knows two gigabytes of the log."""
+    host = SimulatedHost()
+    queue = opened(host)
+    assert queue.put(5000, 100, 1, 12)
+    queue.flush()
+    queue.close()
+    host.fs.damage(f"{DIRECTORY}/{200:020d}", 40, bytes(20))
+    queue = opened(host)
+    assert (queue.max_queue_offset, queue.max_physical_offset) == (12, -1)
+    assert queue.put(5000, 100, 1, 12)
+    assert numbers(queue.units(12, 10)) == [5000]
