@@ -102,6 +102,8 @@ class RocketMQStore(ReadableStore):
         self.stats = StoreStats(host.clock)
         self._home = StoreDirectory(host, directory, is_writable=options.is_writable)
         self.was_clean = self._home.was_clean
+        #: something that belongs to the store could not be made durable: the next start recovers
+        self.stays_unclean = False
         try:
             self._load()
         except BaseException:
@@ -420,8 +422,9 @@ class RocketMQStore(ReadableStore):
             table.persist_if_dirty()
         self.checkpoint.flush()
         self.commit_log.close(is_clean=True)
-        is_whole = self.dispatching.behind_bytes <= 0 and not self.index.has_failed_sync
-        if self.running_flags.is_writeable and is_whole:
+        is_durable = not (self.index.has_failed_sync or self.stays_unclean)
+        is_whole = self.dispatching.behind_bytes <= 0 and self.running_flags.is_writeable
+        if is_whole and is_durable:
             self._home.mark_clean()
         else:
             _log.warning(

@@ -118,6 +118,7 @@ class TimedDelivery:
             wheel.close()
         except (LogStoreError, OSError) as error:  # messages come again: that is no loss
             _log.error("%s: %s", self._broker.store.directory, error)
+            self._broker.store.stays_unclean = True
             wheel.abandon()
 
     def abandon(self) -> None:
@@ -244,6 +245,6 @@ class TimedDelivery:
     def _synced(self, sync: TimerSync, error: BaseException | None) -> None:
         self._is_syncing = False
         if self._wheel is not None:
-            self._wheel.end_flush(sync, error if isinstance(error, OSError) else None)
+            self._wheel.end_flush(sync, error)
         if error is not None:
             _log.error("%s: %s", self._broker.store.directory, error)

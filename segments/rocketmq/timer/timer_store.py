@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from logstore.errors import CorruptEntryError
+from logstore.errors import CorruptEntryError, WriteFailedError
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties import (
     REAL_TOPIC,
@@ -129,6 +129,10 @@ class TimerStore:
     def _recover(self, *, is_clean: bool) -> None:
         """Find the end of the log, and let the wheel lead to what the log holds (``recover``)."""
         checkpoint, log = self.checkpoint, self.log
+        if not is_clean:
+            # What no checkpoint speaks of may be in the cache alone, where no sync would find it
+            # once one has failed. Its messages come in again, and are written anew.
+            log.truncate(checkpoint.last_timer_log_flush_where)
         start = max(checkpoint.last_timer_log_flush_where - log.file_size_bytes, 0)
         last = self._revise_slots(start)
         self.queue_offset = self._revised_queue_offset(last, is_clean=is_clean)
@@ -362,21 +366,28 @@ class TimerStore:
             self.metrics.begin_persist() if self.metrics.is_dirty else None,
         )
 
-    def end_flush(self, sync: TimerSync, error: OSError | None = None) -> None:
+    def end_flush(self, sync: TimerSync, error: BaseException | None = None) -> None:
         """Say that a sync is through, or why it failed: then all of it is written again."""
         if sync.metrics is not None:
-            self.metrics.end_persist(error)
+            self.metrics.end_persist(None if error is None else OSError(str(error)))
         if error is None:
             self.wheel.end_flush(sync.slots)
             if sync.log is not None:
                 self.log.end_flush(sync.log)
 
     def flush(self) -> None:
-        """Make everything durable; raises OSError."""
+        """
+        Make everything durable.
+
+        Raises:
+            OSError: the disk refused.
+            WriteFailedError: it refused before; the log has to be opened anew.
+
+        """
         sync = self.begin_flush()
         try:
             sync.run()
-        except OSError as error:
+        except (OSError, WriteFailedError) as error:
             self.end_flush(sync, error)
             raise
         self.end_flush(sync)

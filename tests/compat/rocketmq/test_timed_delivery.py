@@ -216,3 +216,22 @@ def test_files_of_the_wheel_go_with_those_of_the_log() -> None:
     after = {entry.name for entry in stage.host.fs.list_directory(folder)}
     assert len(after) < len(before)
     assert b"last" in stage.peer.pull(queue_offset=300).body
+
+
+def test_a_sync_of_the_wheel_that_fails_costs_no_message() -> None:
+    """The broker goes on, and after its stop and a power loss what waited is still to come."""
+    stage = Stage()
+    stage.send(b"first", 30_000)
+    stage.pass_ms(12_000)
+    stage.send(b"second", 30_000)
+    stage.host.fs.faults.fail_next_sync(errno.EIO, path="*/timerlog/*")
+    stage.pass_ms(12_000)
+    assert stage.host.fs.faults.planned == []
+    stage.broker.close()
+    stage.open()
+    stage.pass_ms(100)
+    stage.broker.abandon()
+    stage.host.power_loss()
+    stage.open()
+    stage.pass_ms(60_000)
+    assert set(stage.bodies()) == {b"first", b"second"}

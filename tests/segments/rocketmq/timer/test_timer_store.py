@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logstore.errors import WriteFailedError
 from logstore.host import read_file, write_file
 from logstore.os_host import system_host
 from logstore.segments.rocketmq.messages.message import Message, decode_message
@@ -378,6 +380,34 @@ def test_none_lost_by_power_loss(delays: list[int], flushes: set[int], dies_at: 
     store.move_write_time()
     found |= {one for one, _ in take(store)}
     assert found == set(range(len(topic.messages)))
+
+
+@pytest.mark.parametrize("opens_between", [False, True])
+def test_none_lost_by_a_sync_that_fails(opens_between: bool) -> None:
+    """No checkpoint speaks of units whose sync failed, nor does a start believe the cache."""
+    host, topic = host_at_start(), TimerTopic()
+    store = store_of(host, topic)
+    topic.put(START_MS + 5000)
+    take(store)
+    store.flush()
+    topic.put(START_MS + 6000)
+    take(store)
+    host.fs.faults.fail_next_sync(errno.EIO, path="*/timerlog/*")
+    with pytest.raises(OSError, match="EIO"):
+        store.flush()
+    for _ in range(2):
+        with pytest.raises(WriteFailedError, match="a sync failed"):
+            store.flush()
+    if opens_between:
+        store.abandon()
+        store = store_of(host, topic)
+        take(store)
+        store.flush()
+    host.power_loss()
+    store = store_of(host, topic)
+    host.clock.advance(20_000)
+    store.move_write_time()
+    assert {number for number, _ in take(store)} == {0, 1}
 
 
 def test_damaged_log_ends_there() -> None:
