@@ -387,12 +387,10 @@ def test_none_lost_by_a_sync_that_fails(opens_between: bool) -> None:
     """No checkpoint speaks of units whose sync failed, nor does a start believe the cache."""
     host, topic = host_at_start(), TimerTopic()
     store = store_of(host, topic)
-    topic.put(START_MS + 5000)
-    take(store)
     store.flush()
     topic.put(START_MS + 6000)
     take(store)
-    host.fs.faults.fail_next_sync(errno.EIO, path="*/timerlog/*")
+    host.fs.faults.fail_next_sync(errno.EIO, path="*/timerlog/0*")
     with pytest.raises(OSError, match="EIO"):
         store.flush()
     for _ in range(2):
@@ -407,7 +405,7 @@ def test_none_lost_by_a_sync_that_fails(opens_between: bool) -> None:
     store = store_of(host, topic)
     host.clock.advance(20_000)
     store.move_write_time()
-    assert {number for number, _ in take(store)} == {0, 1}
+    assert [number for number, _ in take(store)] == [0]
 
 
 def test_damaged_log_ends_there() -> None:
