@@ -17,20 +17,17 @@ from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.rebuilding.index_interval import (
-    configured_interval,
-    inferred_interval,
+    IndexIntervals,
 )
 from logstore.tools.inspection.rebuilding.outcome import Outcome, Rebuilt
 from logstore.tools.inspection.rebuilding.partition_rebuild import (
     PartitionRebuild,
     files_to_keep,
-    log_bases,
     log_bytes,
 )
 from logstore.tools.inspection.rebuilding.sparse_copy import copy_sparsely
 from logstore.tools.inspection.rebuilding.work_place import (
     WorkPartition,
-    WorkPlace,
     find_work,
 )
 from logstore.tools.inspection.verification.partition_check import (
@@ -83,12 +80,13 @@ def reindex(
         return
     work = find_work(host.fs, path)
     is_failed = False
+    intervals = interval_bytes or IndexIntervals(host, work.data_directory)
     total = sum(log_bytes(host.fs, partition.directory) for partition in work.partitions)
     out = kept_out(host.fs, work.data_directory, work.lock_path, only_reads=is_dry)
     with out, LateProgress("reindexing", total) as progress:
         for partition in work.partitions:
             try:
-                rebuild = _rebuild(host, work, partition, interval_bytes, is_changing=not is_dry)
+                rebuild = _rebuild(host, partition, intervals, is_changing=not is_dry)
                 for rebuilt in rebuild.run(progress.advance):
                     name = f"{partition.relative}/{rebuilt.name}".lstrip("/")
                     _say(name, rebuilt, is_json=is_json, is_dry=is_dry)
@@ -101,9 +99,8 @@ def reindex(
 
 def _rebuild(
     host: Host,
-    work: WorkPlace,
     partition: WorkPartition,
-    interval_bytes: int | None,
+    intervals: IndexIntervals | int,
     *,
     is_changing: bool,
 ) -> PartitionRebuild:
@@ -111,8 +108,11 @@ def _rebuild(
     context = PartitionContext(partition.log_start_offset, is_cleaned=partition.is_cleaned)
     check = PartitionCheck(host.fs, partition.directory, partition.place, context)
     kept = files_to_keep(check)
-    if interval_bytes is None:
-        interval_bytes = _interval(host, work, partition)
+    interval_bytes = (
+        intervals
+        if isinstance(intervals, int)
+        else intervals.of(partition.directory, partition.place.topic)
+    )
     return PartitionRebuild(
         host, partition.directory, interval_bytes, partition.log_start_offset, is_changing, kept,
         partition.is_cleaned,
@@ -130,14 +130,6 @@ def _copied(source: str, target: str) -> str:
 
     shutil.copytree(source, target, ignore=locks, copy_function=copy_sparsely)
     return target
-
-
-def _interval(host: Host, work: WorkPlace, partition: WorkPartition) -> int:
-    configured = configured_interval(host, work.data_directory, partition.place.topic)
-    if configured is not None:
-        return configured
-    bases = log_bases(host.fs, partition.directory)
-    return inferred_interval(host.fs, partition.directory, bases)
 
 
 def _say(name: str, rebuilt: Rebuilt, *, is_json: bool, is_dry: bool) -> None:

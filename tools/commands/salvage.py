@@ -17,10 +17,9 @@ from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.rebuilding.index_interval import (
-    configured_interval,
-    inferred_interval,
+    IndexIntervals,
 )
-from logstore.tools.inspection.rebuilding.partition_rebuild import log_bases, log_bytes
+from logstore.tools.inspection.rebuilding.partition_rebuild import log_bytes
 from logstore.tools.inspection.rebuilding.partition_salvage import (
     Lost,
     PartitionSalvage,
@@ -73,9 +72,10 @@ def salvage(directory: str, into: str, settings: dict[str, str], is_json: bool) 
     work = find_work(host.fs, source)
     total = sum(log_bytes(host.fs, partition.directory) for partition in work.partitions)
     out = kept_out(host.fs, work.data_directory, work.lock_path, only_reads=True)
+    intervals = IndexIntervals(host, work.data_directory)
     with out, LateProgress("salvaging", total) as progress:
         for partition in work.partitions:
-            salvaged = _salvage(host, work, partition, target).run(progress.advance)
+            salvaged = _salvage(host, partition, intervals, target).run(progress.advance)
             _say(partition, salvaged, is_json=is_json)
     if work.directory == work.data_directory:
         _copy_files(host, work, target)
@@ -91,17 +91,13 @@ def _check_target(source: str, target: str) -> None:
 
 
 def _salvage(
-    host: Host, work: WorkPlace, partition: WorkPartition, target: str
+    host: Host, partition: WorkPartition, intervals: IndexIntervals, target: str
 ) -> PartitionSalvage:
-    interval = configured_interval(host, work.data_directory, partition.place.topic)
-    if interval is None:
-        bases = log_bases(host.fs, partition.directory)
-        interval = inferred_interval(host.fs, partition.directory, bases)
     return PartitionSalvage(
         host.fs,
         partition.directory,
         f"{target}/{partition.relative}".rstrip("/"),
-        interval,
+        intervals.of(partition.directory, partition.place.topic),
         is_compacted=partition.is_cleaned or partition.place.topic.startswith("__"),
         log_start_offset=partition.log_start_offset,
     )

@@ -7,6 +7,9 @@ more bytes than the interval had gone by, at no batch between them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 import attrs
 
 from logstore.errors import CorruptEntryError, LogStoreError
@@ -14,6 +17,7 @@ from logstore.host import FileSystem, Host
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.segment_files import LOG, offset_file_name
 from logstore.tools.inspection.batch_walk import walk_batches
+from logstore.tools.inspection.rebuilding.partition_rebuild import log_bases
 from logstore.tools.inspection.verification.indexes import read_index
 
 DEFAULT_INDEX_INTERVAL_BYTES = LogConfig().index_interval_bytes
@@ -21,20 +25,40 @@ _STEPS = (4096, 1024, 1000, 512, 500, 256, 100, 64, 50, 32, 16, 10, 8, 5)
 _SETTING = "index.interval.bytes"
 
 
-def configured_interval(host: Host, data_directory: str, topic: str) -> int | None:
-    """Return what the metadata log of a data directory says; None if it says nothing."""
+class IndexIntervals:
+    """The intervals of a data directory's partitions; the cluster's metadata are read once."""
+
+    def __init__(self, host: Host, data_directory: str) -> None:
+        self._fs = host.fs
+        self._configured = _configured(host, data_directory)
+
+    def of(self, directory: str, topic: str) -> int:
+        """Return what the metadata say of a topic, or what its partition there looks like."""
+        value = self._configured(topic).get(_SETTING, "")
+        if value.isascii() and value.isdigit():
+            return int(value)
+        return inferred_interval(self._fs, directory, log_bases(self._fs, directory))
+
+
+def _configured(host: Host, data_directory: str) -> Callable[[str], Mapping[str, str]]:
+    """Return what tells a topic's settings."""
     from logstore.segments.kafka.cluster_metadata.image import ResourceType
     from logstore.segments.kafka.cluster_metadata.metadata_log import DIRECTORY, MetadataLog
     from logstore.segments.kafka.cluster_metadata.release import parse_release
 
     if not host.fs.exists(f"{data_directory}/{DIRECTORY}"):
-        return None
+        return _no_settings
     try:
         log = MetadataLog(host, data_directory, -1, release=parse_release("4.3"), is_writable=False)
-        value = log.image.configs_of(ResourceType.TOPIC, topic).get(_SETTING)
-        return None if value is None else int(value)
-    except (LogStoreError, ValueError):
-        return None
+    except LogStoreError:
+        return _no_settings
+    return partial(log.image.configs_of, ResourceType.TOPIC)
+
+
+def _no_settings(topic: str) -> Mapping[str, str]:
+    """Know of no topic."""
+    del topic
+    return {}
 
 
 def inferred_interval(fs: FileSystem, directory: str, bases: list[int]) -> int:
