@@ -129,10 +129,6 @@ class TimerStore:
     def _recover(self, *, is_clean: bool) -> None:
         """Find the end of the log, and let the wheel lead to what the log holds (``recover``)."""
         checkpoint, log = self.checkpoint, self.log
-        if not is_clean:
-            # What no checkpoint speaks of may be in the cache alone, where no sync would find it
-            # once one has failed. Its messages come in again, and are written anew.
-            log.truncate(checkpoint.last_timer_log_flush_where)
         start = max(checkpoint.last_timer_log_flush_where - log.file_size_bytes, 0)
         last = self._revise_slots(start)
         self.queue_offset = self._revised_queue_offset(last, is_clean=is_clean)
