@@ -184,7 +184,7 @@ def test_refusals_are_one_line_and_leave_nothing(
     assert (tmp_path / "full" / "file").read_text() == "mine"
     assert not (tmp_path / "store.converting").exists()
     for layout in ("rocketmq", "kafka", "jsonl"):
-        outcome = logstore("convert", source, store, "--to", layout, "--set", "nosuch=1")
+        outcome = logstore("convert", source, store, "--to", layout, "--set", "nosuch=1", *HERE)
         assert (outcome.exit_code, "has no such setting" in outcome.err) == (2, True)
 
 
