@@ -384,7 +384,7 @@ def test_none_lost_by_power_loss(delays: list[int], flushes: set[int], dies_at: 
 
 @pytest.mark.parametrize("opens_between", [False, True])
 def test_none_lost_by_a_sync_that_fails(opens_between: bool) -> None:
-    """No checkpoint speaks of units whose sync failed, nor does a start believe the cache."""
+    """No checkpoint speaks of units whose sync failed; their messages come in again."""
     host, topic = host_at_start(), TimerTopic()
     store = store_of(host, topic)
     store.flush()
