@@ -15,6 +15,7 @@ from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SHARE_VERSION
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.housekeeping import Housekeeping
+from logstore.compat.kafka.produce_run import ProduceRun
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.kafka.security.listener import Listener
 from logstore.compat.kafka.topics.names import (
@@ -93,6 +94,8 @@ class Broker:
         self.landing = memoryview(bytearray(BUFFER_BYTES_USUAL))
         #: how produce requests of a version that start with certain bytes are understood
         self.produce_routes: dict[tuple[int, bytes], ProduceRoute] = {}
+        #: gathers what arrives together
+        self.produce_run = ProduceRun(self)
         self._producer_ids = range(0)
         #: a test may want other connections, some of whose requests fail
         self.make_connection: Callable[[Broker, str], KafkaConnection] = KafkaConnection

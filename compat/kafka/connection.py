@@ -30,6 +30,7 @@ from logstore.errors import LogStoreError
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.compat.kafka.produce_run import ProduceRun
     from logstore.compat.kafka.security.listener import Listener
     from logstore.compat.kafka.security.sasl.authentication import Authentication
 
@@ -47,6 +48,7 @@ class Client:
         "host",
         "listener",
         "principal",
+        "produce_lead",
         "produce_route",
         "raw_client_id",
         "software",
@@ -64,6 +66,8 @@ class Client:
         self.software = ""
         #: how this client's last produce request was understood
         self.produce_route: ProduceRoute | None = None
+        #: what it began with, from the client id up to the first partition
+        self.produce_lead = b""
 
 
 class Throttled(list[Chunk]):
@@ -135,14 +139,22 @@ class KafkaConnection:
 
     def _serve_frames(self) -> bool:
         """Serve what can be served; tell whether a request failed, and others may wait."""
-        frames = self._frames
-        gate = self.client.authentication
+        frames, client = self._frames, self.client
+        gate = client.authentication
+        run = self._produce_run()
         frame: memoryview | None = None
         try:
             while not (self.is_waiting or self.is_closing):
                 frame = frames.next_frame()
                 if frame is None:
                     break
+                route = client.produce_route
+                if run is not None and route is not None:
+                    is_alone = not (run.is_filled or frames.pending_bytes)
+                    if not is_alone and run.take(client, route, frame):
+                        continue
+                    if run.is_filled:
+                        self.output += run.finish()
                 if gate is None or self._is_admitted(gate, frame):
                     self._handle(frame)
         except (FrameError, MalformedRequestError, struct.error, IndexError, ValueError) as error:
@@ -154,7 +166,16 @@ class KafkaConnection:
             return True
         except Exception as error:  # noqa: BLE001 - logged with its traceback
             self._break_off(error)
+        finally:
+            if run is not None and run.is_filled:
+                self.output += run.finish()
         return False
+
+    def _produce_run(self) -> ProduceRun | None:
+        """Return who gathers produce requests; None while each is to be looked at by itself."""
+        broker = self.broker
+        is_plain = broker.find_api is None and self.client.authentication is None
+        return broker.produce_run if is_plain else None
 
     def _tell_failure(self, frame: memoryview, error: Exception) -> None:
         """Answer a request during which the disk refused what its handler took for granted."""

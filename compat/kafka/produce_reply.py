@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import I16, I32, framed, uvarint
-from logstore.segments.kafka.append_errors import InvalidRecordError
+from logstore.compat.kafka.refusals import code_of
+from logstore.segments.kafka.append_errors import (
+    InvalidRecordError,
+    NotOneBatchError,
+    UnreadableBatchError,
+)
 from logstore.segments.kafka.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
+    from logstore.errors import LogStoreError
     from logstore.segments.kafka.partition import KafkaPartition
 
+_log = logging.getLogger(__name__)
+#: why a batch is refused without a look at what its log says
+_OF_THE_BATCH = (
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
 _RESULT = struct.Struct(">ihqqq")  # index, error, base offset, append time, log start offset
 _SUCCESS_V9 = struct.Struct(">ihqqq3s").pack
 _RESULT_V3 = struct.Struct(">ihqq")
@@ -93,6 +109,18 @@ class ProduceReply:
         """Add the result of a batch that was refused."""
         self.worst = self.worst or code
         self._pieces.append(self._failure(index, code, error, log_start))
+
+    def refuse(self, partition: KafkaPartition, index: int, error: LogStoreError | OSError) -> None:
+        """Add why a batch was not appended; what is no fault of the producer is logged too."""
+        code = code_of(error)
+        if code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR):
+            _log.error("%s-%s: %s", partition.topic, index, error)
+        has_been_validated = code not in _OF_THE_BATCH and not isinstance(error, NotOneBatchError)
+        log_start = partition.start_offset if has_been_validated else -1
+        has_message = isinstance(error, UnreadableBatchError) or (
+            isinstance(error, InvalidRecordError) and bool(error.record_errors)
+        )
+        self.fail(index, code, error if has_message else None, log_start)
 
     def retract(self, partition: KafkaPartition, code: int, error: BaseException) -> None:
         """Turn its successes into errors: what was appended may not be durable."""

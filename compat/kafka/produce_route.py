@@ -36,13 +36,15 @@ class ProduceRoute:
     """
     Where the requests of one connection go that start with `prefix`.
 
-    Only requests with one topic and one partition have a route, and acks other than 0. When the
-    topic is deleted its `partitions` become empty, which ends the route. `head` is what an answer
-    has before its one result, `start` the same with the header's tags, `tail` what follows.
+    Only requests with one topic have a route, and acks other than 0; :meth:`split` and
+    :meth:`succeeded` are for those with one partition. When the topic is deleted its `partitions`
+    become empty, which ends the route. `head` is what an answer has before its first result,
+    `start` the same with the header's tags, `tail` what follows the only one.
     """
 
     version: int
     prefix: bytes
+    partition_count: int
     partitions: dict[int, KafkaPartition]
     head: bytes
     start: bytes
@@ -52,7 +54,12 @@ class ProduceRoute:
 
     @classmethod
     def learn(
-        cls, version: int, prefix: bytes, partitions: dict[int, KafkaPartition], head: bytes
+        cls,
+        version: int,
+        prefix: bytes,
+        partition_count: int,
+        partitions: dict[int, KafkaPartition],
+        head: bytes,
     ) -> ProduceRoute | None:
         """Return the route of requests that start with `prefix`; None for old versions."""
         if version < 5:
@@ -60,7 +67,9 @@ class ProduceRoute:
         tail = _TAIL_V9 if version >= 9 else _TAIL_V8 if version == 8 else _TAIL_V5
         start = b"\x00" + head if version >= 9 else head
         answer = struct.Struct(f">ii{len(start)}sihqqq{len(tail)}s")
-        return cls(version, prefix, partitions, head, start, tail, answer, answer.size - 4)
+        return cls(
+            version, prefix, partition_count, partitions, head, start, tail, answer, answer.size - 4
+        )
 
     def shared(self, routes: dict[tuple[int, bytes], ProduceRoute]) -> ProduceRoute:
         """Return the one among `routes` that is the same, or itself, which is then among them."""
@@ -103,7 +112,7 @@ class ProduceRoute:
         return partition, index, data[start:end]
 
     def reply(self) -> ProduceReply:
-        """Return a reply that stands before the result of the one partition."""
+        """Return a reply that stands before its first result."""
         return ProduceReply.continued(self.version, self.head)
 
     def succeeded(

@@ -13,11 +13,15 @@ import struct
 from logstore.checksum import crc32c
 from logstore.compat.kafka.framing import Reader
 from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, PREFIX_BYTES
-from logstore.segments.kafka.usual_batch import USUAL_FIELDS, has_sound_records, usual_header
+from logstore.segments.kafka.usual_batch import (
+    USUAL_FIELDS,
+    UsualBatch,
+    has_sound_records,
+    usual_header,
+)
 
-#: partition number, record bytes (none for null), and of a usual batch its last offset delta and
-#: largest timestamp; of all others the former is :data:`UNUSUAL`
-PartitionBatch = tuple[int, memoryview, int, int]
+#: as :data:`UsualBatch`; of others the last offset delta is :data:`UNUSUAL`, null has no bytes
+PartitionBatch = UsualBatch
 UNUSUAL = -1
 #: beside the attributes of all batches, if any of them is that: more than a byte of them has
 SOME_UNUSUAL = 0x100

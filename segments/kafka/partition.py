@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from logstore.errors import OffsetMismatchError, OffsetOutOfRangeError, RejectedAppendError
 from logstore.flush import NEVER
@@ -19,9 +18,11 @@ from logstore.partition import Record as PlainRecord
 from logstore.recovery import Recovery
 from logstore.segmented_log import FlushTask, SegmentedLog
 from logstore.segments.kafka.append_errors import RecordListTooLargeError
+from logstore.segments.kafka.appended import Appended
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.control_record import ControlType, encode_control
 from logstore.segments.kafka.crash_leftovers import SWAP
+from logstore.segments.kafka.indexed_segment import RELATIVE_OFFSET_MAX
 from logstore.segments.kafka.leader_epochs import LeaderEpochs
 from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_METADATA
 from logstore.segments.kafka.plain_records import to_batch
@@ -30,25 +31,13 @@ from logstore.segments.kafka.producer_history import ProducerHistory
 from logstore.segments.kafka.readable_partition import ReadablePartition
 from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, NO_TIMESTAMP, RecordBatch
 from logstore.segments.kafka.recovery_witness import PartitionWitness
-from logstore.segments.kafka.segment import (
-    RELATIVE_OFFSET_MAX,
-    KafkaSegment,
-)
+from logstore.segments.kafka.segment import KafkaSegment
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.segments.kafka.transaction_verification import Verification
-from logstore.segments.kafka.usual_batch import usual_batch
+from logstore.segments.kafka.usual_batch import UsualBatch, usual_batch
 from logstore.segments.kafka.validation import accepted
 
 _log = logging.getLogger(__name__)
-
-
-class Appended(NamedTuple):
-    """What a leader answers to a produced batch. For a duplicate: the offsets of the first time."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int = NO_TIMESTAMP
-    is_duplicate: bool = False
 
 
 class KafkaPartition(ReadablePartition):
@@ -200,6 +189,13 @@ class KafkaPartition(ReadablePartition):
         """
         del now_ms  # for partitions that are no files of batches
         start = self.log.active.append_usual(data, last_delta, timestamp_ms, self.leader_epoch)
+        if self.on_append is not None and start >= 0:
+            self.on_append(self)
+        return start
+
+    def append_run_at_once(self, run: Sequence[UsualBatch]) -> int:
+        """Do what :meth:`append_at_once` does with several, in one write; all of them, or none."""
+        start = self.log.active.append_usual_run(run, self.leader_epoch)
         if self.on_append is not None and start >= 0:
             self.on_append(self)
         return start

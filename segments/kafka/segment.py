@@ -8,40 +8,30 @@ carry no checksum and are rebuilt after an unclean stop.
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from logstore.errors import CorruptEntryError, OffsetError, WriteFailedError
-from logstore.host import Host
 from logstore.recovery import Recovery
-from logstore.segment import Draft, Extent, LogSegment
+from logstore.segment import Extent
 from logstore.segments.kafka.batch_walk import is_cut_at, parse_entry, walk_batches, walk_spans
-from logstore.segments.kafka.config import LogConfig
-from logstore.segments.kafka.offset_index import OffsetIndex
+from logstore.segments.kafka.indexed_segment import NOWHERE, RELATIVE_OFFSET_MAX, IndexedSegment
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import (
     HEADER_BYTES,
-    NO_TIMESTAMP,
-    PREFIX_BYTES,
     RecordBatch,
     batch_size_bytes,
 )
 from logstore.segments.kafka.sparse_index import TEMPORARY_SUFFIXES
-from logstore.segments.kafka.time_index import TimeIndex, TimestampedOffset
-from logstore.segments.kafka.transaction_index import EXTENSION as TRANSACTION_INDEX
-from logstore.segments.kafka.transaction_index import TransactionIndex
+from logstore.segments.kafka.time_index import TimestampedOffset
 
 if TYPE_CHECKING:
-    from logstore.segments.kafka.recovery_witness import RecoveryWitness
+    pass
 
 _log = logging.getLogger(__name__)
-RELATIVE_OFFSET_MAX = 2**31 - 1
-_NOWHERE = 2**63 - 1
-_pack_stamp = struct.Struct(">qii").pack_into  # base offset, length, leader epoch
 
 
-class KafkaSegment(LogSegment[RecordBatch]):
+class KafkaSegment(IndexedSegment):
     """
     Record batches from `base_offset` on.
 
@@ -51,46 +41,8 @@ class KafkaSegment(LogSegment[RecordBatch]):
 
     may_skip_offsets: ClassVar[bool] = True
     unread_bytes: int = 0  #: behind the end of a log that is only read: no whole batch
-    #: where a walk ended before the end of the log, and whether only the end of a batch is missing
-    _damaged: tuple[int, bool] = (-1, False)
-
-    def __init__(
-        self,
-        host: Host,
-        path: str,
-        base_offset: int,
-        config: LogConfig,
-        offset_index: OffsetIndex,
-        time_index: TimeIndex,
-        transaction_index: TransactionIndex | None = None,
-    ) -> None:
-        super().__init__(host.fs, path, base_offset)
-        self._clock = host.clock
-        self.config = config
-        self.offset_index = offset_index
-        self.time_index = time_index
-        self.transaction_index = transaction_index or TransactionIndex(
-            host.fs, path.removesuffix(".log") + TRANSACTION_INDEX, base_offset
-        )
-        self.keeps_good_prefix = False
-        self.created_ms = 0
-        self.jitter_ms = 0
-        self.witness: RecoveryWitness | None = None
-        self.max_timestamp_ms = NO_TIMESTAMP
-        self.max_timestamp_offset = base_offset
-        self._first_timestamp_ms: int | None = None
-        self._bytes_since_index_entry = 0
-        self._is_index_full = False
-        # Where the newest batch stands: consumers at the tail ask for it again and again.
-        self._newest_base_offset = _NOWHERE
-        self._newest_position = 0
 
     # opening
-
-    def load_times(self) -> None:
-        """Take the largest timestamp from the time index (Kafka: ``readMaxTimestampSoFar``)."""
-        timestamp_ms, offset = self.time_index.last_entry
-        self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, offset
 
     def load_end(self, *, is_lenient: bool = False) -> None:
         """
@@ -149,117 +101,6 @@ class KafkaSegment(LogSegment[RecordBatch]):
         except CorruptEntryError as error:
             raise CorruptEntryError(self.path, position, error.reason) from None
 
-    def has_room_for(self, draft: Draft[RecordBatch]) -> bool:
-        """Apply every roll rule of Kafka's ``LogSegment.shouldRoll``."""
-        position, config = self.end_position, self.config
-        if position + draft.size_bytes > config.segment_bytes or self._is_index_full:
-            return False
-        if self.next_offset + draft.offset_count - 1 - self.base_offset > RELATIVE_OFFSET_MAX:
-            return False
-        if position == 0:
-            return True
-        first_ms = self._first_timestamp_ms
-        if first_ms is not None and first_ms >= 0:
-            # Data is measured by its own time, not by when it came.
-            age_ms = draft.max_timestamp_ms - first_ms
-            return age_ms <= config.segment_ms_max - self.jitter_ms
-        return not self._is_aged(draft.max_timestamp_ms)
-
-    def _is_aged(self, timestamp_ms: int) -> bool:
-        first_ms = self._first_timestamp_ms
-        if first_ms is None:
-            first_ms = self._load_first_timestamp()
-        if first_ms >= 0:
-            waited_ms = timestamp_ms - first_ms
-        else:
-            waited_ms = self._clock.wall_ms() - self.created_ms
-        return waited_ms > self.config.segment_ms_max - self.jitter_ms
-
-    def _load_first_timestamp(self) -> int:
-        batch = self.decode(0)
-        self._first_timestamp_ms = NO_TIMESTAMP if batch is None else batch.max_timestamp_ms
-        return self._first_timestamp_ms
-
-    def append(self, entry: RecordBatch) -> int:
-        """Append as any segment does; the usual case in one step, it is the broker's hot path."""
-        start = entry.base_offset
-        file = self._file
-        if file is None or self._is_unsettled or start < self.next_offset:
-            return super().append(entry)
-        position = self.end_position
-        try:
-            file.write(position, entry.data)
-        except OSError as error:
-            self._undo_write(position, error)
-        self.end_position = position + entry.size_bytes
-        self.next_offset = start + entry.last_offset_delta + 1
-        self.observe(entry, position)
-        return position
-
-    def append_usual(
-        self, data: memoryview, last_delta: int, timestamp_ms: int, leader_epoch: int
-    ) -> int:
-        """
-        Stamp and append a usual batch (:mod:`~logstore.segments.kafka.usual_batch`) in one step.
-
-        Returns its base offset; -1, and nothing was done, where the segment may have to roll or to
-        be looked at. What `has_room_for`, `append` and `observe` do of it stands here once more,
-        because calls are what small appends cost.
-
-        Raises:
-            WriteFailedError: the disk refused; the segment is as it was before.
-
-        """
-        config, file, start = self.config, self._file, self.next_offset
-        position, size_bytes = self.end_position, len(data)
-        first_ms = self._first_timestamp_ms
-        if (
-            position + size_bytes > config.segment_bytes
-            or first_ms is None
-            or not first_ms >= 0
-            or timestamp_ms - first_ms > config.segment_ms_max - self.jitter_ms
-            or start + last_delta - self.base_offset > RELATIVE_OFFSET_MAX
-            or position == 0
-            or file is None
-            or self._is_index_full
-            or self._is_unsettled
-        ):
-            return -1
-        _pack_stamp(data, 0, start, size_bytes - PREFIX_BYTES, leader_epoch)
-        try:
-            file.write(position, data)
-        except OSError as error:
-            self._undo_write(position, error)
-        self.end_position = position + size_bytes
-        self.next_offset = start + last_delta + 1
-        if timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, start + last_delta
-        if self._bytes_since_index_entry > config.index_interval_bytes:
-            self._index(start + last_delta, position)
-        self._bytes_since_index_entry += size_bytes
-        self._newest_base_offset, self._newest_position = start, position
-        return start
-
-    def observe(self, entry: RecordBatch, position: int) -> None:
-        """Fold one batch into both indexes (Kafka: the second half of ``LogSegment.append``)."""
-        timestamp_ms = entry.max_timestamp_ms
-        if position == 0:
-            self._first_timestamp_ms = timestamp_ms
-        if timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms = timestamp_ms
-            self.max_timestamp_offset = entry.last_offset
-        if self._bytes_since_index_entry > self.config.index_interval_bytes:
-            self._index(entry.last_offset, position)
-        self._bytes_since_index_entry += entry.size_bytes
-        self._newest_base_offset = entry.base_offset
-        self._newest_position = position
-
-    def _index(self, last_offset: int, position: int) -> None:
-        self.offset_index.append(last_offset, position)
-        self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
-        self._bytes_since_index_entry = 0
-        self._is_index_full = self.offset_index.is_full or self.time_index.is_full
-
     def forget(self, offset: int) -> None:
         """Cut the indexes back and count index intervals anew (``LogSegment.truncateTo``)."""
         self._damaged = (-1, False)
@@ -268,7 +109,7 @@ class KafkaSegment(LogSegment[RecordBatch]):
         self.transaction_index.truncate_to(offset)
         self._bytes_since_index_entry = 0
         self._is_index_full = False
-        self._newest_base_offset = _NOWHERE
+        self._newest_base_offset = NOWHERE
         if self.end_position == 0:
             self._first_timestamp_ms = None
         self.find_times()
@@ -289,45 +130,6 @@ class KafkaSegment(LogSegment[RecordBatch]):
                     self.max_timestamp_offset = batch.last_offset
         except CorruptEntryError:
             return  # for recovery to judge, or for whoever reads there
-
-    def save_times(self) -> None:
-        """Give a sealed time index the last entry that it lacks, durably."""
-        index = self.time_index
-        if self.max_timestamp_ms <= index.last_entry[0]:
-            return
-        index.resume()
-        try:
-            index.maybe_append(
-                self.max_timestamp_ms, self.max_timestamp_offset, skip_full_check=True
-            )
-        except OffsetError as error:  # garbage, which Kafka leaves as it is, too
-            _log.warning("%s", error)
-        index.seal()
-        index.flush(sync=True)
-
-    def reset_observations(self) -> None:
-        """Empty the indexes before a recovery fills them."""
-        self._damaged = (-1, False)
-        self.offset_index.reset()
-        self.time_index.reset()
-        self.transaction_index.reset()
-        self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
-        self._first_timestamp_ms = None
-        self._bytes_since_index_entry = 0
-        self._is_index_full = False
-        self._newest_base_offset = _NOWHERE
-
-    def sync_observations(self) -> None:
-        """Write and sync the indexes."""
-        self.offset_index.flush(sync=True)
-        self.time_index.flush(sync=True)
-        self.transaction_index.flush()
-
-    def largest_timestamp_ms(self) -> int:
-        """Return the largest timestamp in the segment, or when it was last written."""
-        if self.max_timestamp_ms >= 0:
-            return self.max_timestamp_ms
-        return super().largest_timestamp_ms()
 
     # what follows from it, at Kafka's granularity
 
@@ -466,16 +268,10 @@ class KafkaSegment(LogSegment[RecordBatch]):
                 f"{self.path}: the indexes could not be written: {error.strerror or error}"
             ) from error
 
-    def resume(self) -> None:
-        """Make a sealed segment the active one again: its indexes take entries."""
-        self.offset_index.resume()
-        self.time_index.resume()
-        self._is_index_full = self.offset_index.is_full or self.time_index.is_full
-
     def reach(self, next_offset: int) -> None:
         """Say that the segment ends at `next_offset`: a hole is behind its last batch."""
         self.next_offset = self.recovery_point = next_offset
-        self._newest_base_offset = _NOWHERE
+        self._newest_base_offset = NOWHERE
 
     def rename(self, ending: str) -> None:
         """Give all files `ending` behind their names, instead of a temporary one they have."""

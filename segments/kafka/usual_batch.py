@@ -18,6 +18,8 @@ from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, PREFIX_BYT
 if TYPE_CHECKING:
     from logstore.segments.kafka.config import LogConfig
 
+#: partition number, the batch, its last offset delta and its largest timestamp
+UsualBatch = tuple[int, memoryview, int, int]
 _CRC_START = 21
 _SIZE_BYTES_MIN = HEADER_BYTES + 2
 #: all of the header but leader epoch, base timestamp, producer epoch and base sequence, and the

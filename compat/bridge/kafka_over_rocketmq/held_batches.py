@@ -35,7 +35,8 @@ from logstore.compat.bridge.kafka_over_rocketmq.held_drafts import (
 from logstore.errors import LogStoreError, RejectedAppendError, WriteFailedError
 from logstore.flush import NEVER
 from logstore.segments.kafka.append_errors import InvalidRecordError, MessageTooLargeError
-from logstore.segments.kafka.partition import Appended, KafkaPartition
+from logstore.segments.kafka.appended import Appended
+from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record import CorruptRecordError
 from logstore.segments.kafka.record_run import decode_run
 from logstore.segments.kafka.segment_files import SegmentFiles

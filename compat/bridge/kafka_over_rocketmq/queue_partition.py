@@ -7,7 +7,7 @@ no place for (leader epochs, the topic's id). Offsets are queue offsets, times a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.kafka_over_rocketmq.commit_intent import CommitIntent
@@ -29,7 +29,8 @@ from logstore.segments.kafka.append_errors import (
     InvalidRecordError,
     MessageTooLargeError,
 )
-from logstore.segments.kafka.partition import Appended, KafkaPartition
+from logstore.segments.kafka.appended import Appended
+from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.producer_state import (
     InvalidTransactionStateError,
     ProducerEntry,
@@ -39,7 +40,7 @@ from logstore.segments.kafka.record import CorruptRecordError, decode_records
 from logstore.segments.kafka.record_batch import NO_TIMESTAMP, RecordBatch
 from logstore.segments.kafka.record_run import decode_run
 from logstore.segments.kafka.time_index import TimestampedOffset
-from logstore.segments.kafka.usual_batch import usual_batch
+from logstore.segments.kafka.usual_batch import UsualBatch, usual_batch
 from logstore.segments.kafka.validation import accepted
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus, PutResult
 
@@ -200,6 +201,11 @@ class QueuePartition(KafkaPartition):
         """Do what :meth:`append_usual` does."""
         del last_delta, timestamp_ms
         return self.append_usual(data, now_ms)
+
+    def append_run_at_once(self, run: Sequence[UsualBatch]) -> int:
+        """Return -1: a queue takes them one by one."""
+        del run
+        return -1
 
     def _put(self, batch: RecordBatch) -> PutResult:
         result = self.queues.put(self._draft(batch))

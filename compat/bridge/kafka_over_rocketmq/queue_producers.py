@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logstore.compat.bridge.kafka_over_rocketmq.producer_journal import SentBatch
-from logstore.segments.kafka.partition import Appended
+from logstore.segments.kafka.appended import Appended
 from logstore.segments.kafka.producer_state import OutOfOrderSequenceError, ProducerStates
 
 if TYPE_CHECKING:

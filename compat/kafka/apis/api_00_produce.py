@@ -24,6 +24,7 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.produce_reply import ProduceReply
 from logstore.compat.kafka.produce_route import ProduceRoute
+from logstore.compat.kafka.produce_run import LEAD_AT
 from logstore.compat.kafka.produced_batches import (
     SOME_UNUSUAL,
     UNUSUAL,
@@ -44,8 +45,6 @@ from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER
 from logstore.segments.kafka.append_errors import (
-    InvalidRecordError,
-    NotOneBatchError,
     UnreadableBatchError,
 )
 from logstore.segments.kafka.compression import Codec
@@ -74,13 +73,6 @@ _log = logging.getLogger(__name__)
 _TopicBatches = tuple[bytes, list[PartitionBatch]]
 _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
-#: why a batch is refused without a look at what its log says
-_OF_THE_BATCH = (
-    ErrorCode.MESSAGE_TOO_LARGE,
-    ErrorCode.RECORD_LIST_TOO_LARGE,
-    ErrorCode.CORRUPT_MESSAGE,
-    ErrorCode.KAFKA_STORAGE_ERROR,
-)
 _ZSTD_SINCE = 7
 _IDS_SINCE = 13
 _MAGIC_POSITION = 16
@@ -92,7 +84,7 @@ def handle(
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Append every partition's batch; answer, or say who answers later."""
     route = client.produce_route
-    if route is not None and route.version == request.version:
+    if route is not None and route.version == request.version and route.partition_count == 1:
         response = _by_route(broker, route, request)
         if response is not None:
             return [response]
@@ -122,7 +114,7 @@ def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes
     except (LogStoreError, OSError) as error:
         # Told from here: the batch may be stamped by now, the long way would see another one.
         reply = route.reply()
-        _refuse(reply, partition, index, error)
+        reply.refuse(partition, index, error)
         reply.close_topic()
         return reply.frame(request.correlation_id)
     return route.succeeded(
@@ -152,9 +144,8 @@ def _by_parsing(
     for key, batches in topics:
         partitions = by_key.get(key)
         reply.open_topic(key, len(batches))
-        is_routable = transactional_id is None and len(topics) == len(batches) == 1
-        if is_routable and partitions is not None:
-            route = ProduceRoute.learn(version, prefix, partitions, reply.head())
+        if transactional_id is None and len(topics) == 1 and partitions is not None:
+            route = ProduceRoute.learn(version, prefix, len(batches), partitions, reply.head())
         if refused is not None:
             for index, *_ in batches:
                 reply.fail(index, refused.code, refused if refused.message else None)
@@ -169,6 +160,7 @@ def _by_parsing(
         return _after_flush(broker, request, reply)
     if not reply.worst and reply.has_appended:
         client.produce_route = route and route.shared(broker.produce_routes)
+        client.produce_lead = bytes(request.data[LEAD_AT : request.position]) + prefix
     return [reply.frame(request.correlation_id)]
 
 
@@ -299,7 +291,7 @@ def _append_all(
                         continue
                 _append(partition, records, reply, now_ms, admission.guards.get(partition))
             except (LogStoreError, OSError) as error:
-                _refuse(reply, partition, index, error)
+                reply.refuse(partition, index, error)
 
 
 def _append(
@@ -316,21 +308,6 @@ def _append(
     done = partition.append_produced(records, now_ms, guard)
     base_offset = told_base_offset(done.base_offset, reply.software)
     reply.succeed(partition, base_offset, done.log_append_time_ms)
-
-
-def _refuse(
-    reply: ProduceReply, partition: KafkaPartition, index: int, error: LogStoreError | OSError
-) -> None:
-    """Add why a batch was not appended; what is no fault of the producer is logged too."""
-    code = code_of(error)
-    if code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR):
-        _log.error("%s-%s: %s", partition.topic, index, error)
-    has_been_validated = code not in _OF_THE_BATCH and not isinstance(error, NotOneBatchError)
-    log_start = partition.start_offset if has_been_validated else -1
-    has_message = isinstance(error, UnreadableBatchError) or (
-        isinstance(error, InvalidRecordError) and bool(error.record_errors)
-    )
-    reply.fail(index, code, error if has_message else None, log_start)
 
 
 def _is_transactional(records: memoryview) -> bool:

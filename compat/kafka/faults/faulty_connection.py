@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from logstore.compat.faults.request_fault import RequestFault
     from logstore.compat.faults.request_faults import RequestFaults
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.produce_run import ProduceRun
 
 _log = logging.getLogger(__name__)
 #: Metadata, ApiVersions, DescribeCluster: an answer without all that is in one is of no use, so
@@ -45,6 +46,9 @@ class FaultyConnection(KafkaConnection):
         self._faults = faults
         #: the request being served whose answer is to be lost, late or a lie
         self._answer_to: _Struck | None = None
+
+    def _produce_run(self) -> ProduceRun | None:
+        return None if self._faults.planned else super()._produce_run()
 
     def _handle(self, frame: memoryview) -> None:
         struck = self._struck(frame) if self._faults.planned else None

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from logstore.errors import OffsetError
 from logstore.segments.kafka.crash_leftovers import CLEANED
+from logstore.segments.kafka.indexed_segment import RELATIVE_OFFSET_MAX
 from logstore.segments.kafka.record_batch import HEADER_BYTES, RecordBatch
-from logstore.segments.kafka.segment import RELATIVE_OFFSET_MAX, KafkaSegment
+from logstore.segments.kafka.segment import KafkaSegment
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.segments.kafka.transaction_index import AbortedTransaction
 

@@ -20,8 +20,9 @@ from logstore.segments.kafka.compaction.cleaned_transactions import CleanedTrans
 from logstore.segments.kafka.compaction.compaction_plan import CompactionPlan
 from logstore.segments.kafka.compaction.plain_scan import PlainScan
 from logstore.segments.kafka.config import LogConfig
+from logstore.segments.kafka.indexed_segment import RELATIVE_OFFSET_MAX
 from logstore.segments.kafka.record_batch import RecordBatch
-from logstore.segments.kafka.segment import RELATIVE_OFFSET_MAX, KafkaSegment
+from logstore.segments.kafka.segment import KafkaSegment
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.segments.kafka.transaction_index import AbortedTransaction
 

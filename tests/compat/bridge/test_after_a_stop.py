@@ -17,7 +17,7 @@ from logstore.compat.bridge.kafka_over_rocketmq.producer_journal import (
 from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
 from logstore.segments.kafka.append_errors import OutOfOrderSequenceError
-from logstore.segments.kafka.partition import Appended
+from logstore.segments.kafka.appended import Appended
 from logstore.segments.kafka.record import Record, encode_batch
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.power_loss import PowerLoss

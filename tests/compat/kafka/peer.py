@@ -87,6 +87,15 @@ class Peer:
         self._unread += joined(self.connection.feed(frame))
         return self
 
+    def send_together(self, api: str, version: int, requests: Sequence[Mapping[str, Any]]) -> Self:
+        """Send requests that arrive with one read of the connection."""
+        frames: list[bytes] = []
+        for fields in requests:
+            frames.append(self.encoded(api, version, fields))
+            self._asked.append((api, version, self._correlation_id))
+        self._unread += joined(self.connection.feed(b"".join(frames)))
+        return self
+
     def answers(self) -> list[Answer]:
         """Return the answers that came since the last call; they must be in the order asked."""
         self._unread += joined(self.connection.output)

@@ -1,0 +1,250 @@
+"""
+Plain produce requests of one read of a connection: what they bring a partition is written at once.
+
+A producer has several requests in flight, and on a busy connection they arrive together. Those that
+begin as the one before (:mod:`logstore.compat.kafka.produce_route`) and hold nothing but usual
+batches are gathered here, and each partition gets all of its batches with one write. Whatever else
+comes is the connection's to serve, after what was gathered before it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from logstore.compat.kafka.framing import REQUEST_HEADER, MalformedRequestError, Reader
+from logstore.compat.kafka.produced_batches import PartitionBatch, read_batches
+from logstore.errors import LogStoreError
+from logstore.segments.kafka.record_batch import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from logstore.compat.connection import Chunk
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.produce_reply import ProduceReply
+    from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.segments.kafka.partition import KafkaPartition
+
+_unpack_header = REQUEST_HEADER.unpack_from
+#: key, version and correlation id, which stand before what all requests of a client begin with
+LEAD_AT = 8
+#: larger requests gain nothing from company: their bytes cost more than their number
+_FRAME_BYTES_MAX = 32 * 1024
+_FLEXIBLE_SINCE = 9
+_NO_TAGS = b"\x00\x00"  # of the topic, of the request
+
+
+@attrs.define(slots=True, eq=False)
+class _Alike:
+    """Requests behind each other that name the same partitions in the same order."""
+
+    indexes: list[int]
+    correlation_ids: list[int] = attrs.Factory(list)
+    batches: list[list[PartitionBatch]] = attrs.Factory(list)
+
+
+class ProduceRun:
+    """
+    Gathers the produce requests of one read at a time, for all connections of a broker.
+
+    Use :meth:`take` for frames of a client that has a route, and :meth:`finish` before anything
+    else is served and at the end of the read.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        #: requests wait for :meth:`finish`
+        self.is_filled = False
+        #: requests for one partition each: correlation id, batch
+        self._single: list[tuple[int, PartitionBatch]] = []
+        #: requests for several each, and the answers to those before them
+        self._alike: _Alike | None = None
+        self._answers: list[Chunk] = []
+        # What holds for all of them: another request's route is learned only after `finish`.
+        self._route: ProduceRoute | None = None
+        self._now_ms = self._time_max_ms = 0
+
+    def take(self, client: Client, route: ProduceRoute, frame: memoryview) -> bool:
+        """Gather a request; False if it is not plain, and nothing was done."""
+        lead = client.produce_lead
+        start = LEAD_AT + len(lead)
+        key, version, correlation_id = _unpack_header(frame)
+        if (
+            key
+            or version != route.version
+            or len(frame) > _FRAME_BYTES_MAX
+            or bytes(frame[LEAD_AT:start]) != lead
+            or not (self.is_filled or self._begin(route))
+        ):
+            return False
+        batches = self._plain_batches(route, frame, start)
+        if batches is None:
+            return False
+        if route.partition_count == 1:
+            if batches[0][0] not in route.partitions:
+                return False
+            self._single.append((correlation_id, batches[0]))
+        elif not self._join(route, correlation_id, batches):
+            return False
+        self.is_filled = True
+        return True
+
+    def _begin(self, route: ProduceRoute) -> bool:
+        """Look up what the route's topic wants; tell whether it wants nothing special."""
+        broker = self._broker
+        if broker.flusher.due:
+            return False
+        for partition in route.partitions.values():
+            rules = partition.config
+            if not rules.has_usual_batches or rules.max_message_bytes < _FRAME_BYTES_MAX:
+                return False
+            self._now_ms = broker.host.clock.wall_ms()
+            self._time_max_ms = self._now_ms + rules.message_timestamp_after_max_ms
+            self._route = route
+            return True
+        return False  # the topic is gone
+
+    def _plain_batches(
+        self, route: ProduceRoute, frame: memoryview, start: int
+    ) -> list[PartitionBatch] | None:
+        """Return the batches of a whole request if all are usual, and the topic takes them."""
+        is_flexible = route.version >= _FLEXIBLE_SINCE
+        reader = Reader(frame, start, is_flexible=is_flexible)
+        try:
+            batches, attributes = read_batches(reader, route.partition_count)
+        except (MalformedRequestError, struct.error, IndexError, ValueError):
+            return None  # it is for others to say what is wrong
+        end = _NO_TAGS if is_flexible else b""
+        if attributes or bytes(frame[reader.position :]) != end:
+            return None
+        if max([batch[3] for batch in batches]) > self._time_max_ms:
+            return None
+        return batches
+
+    def _join(
+        self, route: ProduceRoute, correlation_id: int, batches: list[PartitionBatch]
+    ) -> bool:
+        """Put a request to those before it, if alike; False if it names a partition twice."""
+        indexes = [batch[0] for batch in batches]
+        alike = self._alike
+        if alike is None or alike.indexes != indexes:
+            named = set(indexes)
+            if len(named) < len(indexes) or not route.partitions.keys() >= named:
+                return False
+            if alike is not None:  # at once: what is held for long leaves the processor's cache
+                self._answers += self._append_alike(route, alike)
+            self._alike = alike = _Alike(indexes)
+        alike.correlation_ids.append(correlation_id)
+        alike.batches.append(batches)
+        return True
+
+    def finish(self) -> list[Chunk]:
+        """Append what was gathered; return the answers, in the order of the requests."""
+        route, single, alike, answers = self._route, self._single, self._alike, self._answers
+        assert route is not None, "finished without a request"
+        self._single, self._alike, self._answers = [], None, []
+        self._route, self.is_filled = None, False
+        if single:
+            answers.append(b"".join(self._append_single(route, single)))
+        if alike is not None:
+            answers += self._append_alike(route, alike)
+        return answers
+
+    def _append_single(
+        self, route: ProduceRoute, requests: list[tuple[int, PartitionBatch]]
+    ) -> list[bytes]:
+        answers = [b""] * len(requests)
+        by_partition: dict[int, list[int]] = {}
+        for number, (_, batch) in enumerate(requests):
+            by_partition.setdefault(batch[0], []).append(number)
+        for index, numbers in by_partition.items():
+            partition = route.partitions[index]
+            start = self._append(partition, [requests[number][1] for number in numbers])
+            log_start = partition.start_offset
+            for number in numbers:
+                correlation_id, batch = requests[number]
+                if start >= 0:
+                    answers[number] = route.succeeded(
+                        correlation_id, index, start, NO_TIMESTAMP, log_start
+                    )
+                    start += batch[2] + 1
+                else:
+                    reply = route.reply()
+                    self._append_by_itself(partition, batch, reply)
+                    reply.close_topic()
+                    answers[number] = reply.frame(correlation_id)
+        return answers
+
+    def _append_alike(self, route: ProduceRoute, alike: _Alike) -> list[Chunk]:
+        replies = [route.reply() for _ in alike.batches]
+        if len(replies) == 1:
+            self._append_each(route.partitions, alike.batches[0], replies[0])
+        else:
+            self._append_columns(route.partitions, alike.batches, replies)
+        answers: list[Chunk] = []
+        for correlation_id, reply in zip(alike.correlation_ids, replies, strict=True):
+            reply.close_topic()
+            answers.append(reply.frame(correlation_id))
+        return answers
+
+    def _append_each(
+        self,
+        partitions: dict[int, KafkaPartition],
+        batches: list[PartitionBatch],
+        reply: ProduceReply,
+    ) -> None:
+        now_ms, succeed = self._now_ms, reply.succeed_at_once
+        for batch in batches:
+            index, records, last_delta, timestamp_ms = batch
+            partition = partitions[index]
+            try:
+                start = partition.append_at_once(records, last_delta, timestamp_ms, now_ms)
+            except (LogStoreError, OSError) as error:
+                reply.refuse(partition, index, error)
+                continue
+            if start >= 0:
+                succeed(index, start, partition.start_offset)
+            else:
+                self._append_by_itself(partition, batch, reply)
+
+    def _append_columns(
+        self,
+        partitions: dict[int, KafkaPartition],
+        batches: list[list[PartitionBatch]],
+        replies: list[ProduceReply],
+    ) -> None:
+        for run in zip(*batches, strict=True):
+            index = run[0][0]
+            partition = partitions[index]
+            start = self._append(partition, run)
+            log_start = partition.start_offset
+            for reply, batch in zip(replies, run, strict=True):
+                if start >= 0:
+                    reply.succeed_at_once(index, start, log_start)
+                    start += batch[2] + 1
+                else:
+                    self._append_by_itself(partition, batch, reply)
+
+    def _append(self, partition: KafkaPartition, run: Sequence[PartitionBatch]) -> int:
+        """Append to one partition; return the first base offset, -1 if each must go by itself."""
+        try:
+            if len(run) > 1:
+                return partition.append_run_at_once(run)
+            _, records, last_delta, timestamp_ms = run[0]
+            return partition.append_at_once(records, last_delta, timestamp_ms, self._now_ms)
+        except (LogStoreError, OSError):
+            return -1  # the disk may have room for some of them, and says what is wrong once more
+
+    def _append_by_itself(
+        self, partition: KafkaPartition, batch: PartitionBatch, reply: ProduceReply
+    ) -> None:
+        index, records, _, _ = batch
+        try:
+            done = partition.append_produced(records, self._now_ms)
+        except (LogStoreError, OSError) as error:
+            reply.refuse(partition, index, error)
+        else:
+            reply.succeed(partition, done.base_offset, done.log_append_time_ms)
