@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import attrs
+
 from logstore.compat.spark.convert.derived_parts import (
     Derived,
     keys_path,
@@ -16,6 +18,7 @@ from logstore.compat.spark.convert.derived_parts import (
     read_units,
     units_path,
 )
+from logstore.deferred_sync import DeferredFileSystem, sync_volume
 from logstore.os_host import system_host
 from logstore.segments.rocketmq.opening.directory import StoreDirectory
 from logstore.segments.rocketmq.opening.loading import StoreParts, load_parts
@@ -53,7 +56,9 @@ def put_together(
     found = [one for one in derived if one is not None]
     if not found or len(found) < len(derived) or not is_derivable(settings):
         return False
-    home = StoreDirectory(system_host(), str(data), is_writable=True)
+    # Each queue has a file of its own; none of them counts before all of them are there.
+    host = attrs.evolve(system_host(), fs=DeferredFileSystem())
+    home = StoreDirectory(host, str(data), is_writable=True)
     try:
         parts = load_parts(home, config, settings, Release.V5, lambda _: False)
         try:
@@ -67,6 +72,7 @@ def put_together(
             parts.close()
     finally:
         home.release()
+    sync_volume(str(data))
     return True
 
 
@@ -83,7 +89,7 @@ def _put_units(parts: StoreParts, path: Path, derived: Derived) -> None:
 
 
 def _make_durable(parts: StoreParts, found: Sequence[Derived]) -> None:
-    """Sync what was put, and say so in the checkpoint."""
+    """Write what was put, and say so in the checkpoint."""
     parts.consume_queues.flush()
     flush = parts.index.begin_flush(is_thorough=True)
     flush.run()

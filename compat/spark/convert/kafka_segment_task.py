@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import attrs
@@ -16,11 +16,12 @@ from logstore.compat.spark.convert.message_fields import MessageFieldsWriter
 from logstore.compat.spark.convert.offset_map import OffsetMapWriter
 from logstore.compat.spark.convert.queue_units import QueueUnits, UnitArrays
 from logstore.compat.spark.convert.record_packing import RecordBatches
-from logstore.compat.spark.convert.restored_records import KeptRests
+from logstore.compat.spark.convert.restored_records import KeptRests, rests_kept_in
 from logstore.compat.spark.convert.segment_writing import SegmentWriter
 from logstore.compat.spark.convert.topic_names import kafka_name
 from logstore.compat.spark.convert.unwrapping import unwrapped
 from logstore.compat.spark.convert.work_folder import Attempt
+from logstore.deferred_sync import DeferredFileSystem
 from logstore.errors import CorruptEntryError
 from logstore.os_host import system_host
 from logstore.segments.compiled.reused_memory import ReusedMemory
@@ -29,6 +30,21 @@ from logstore.segments.kafka.config import LogConfig
 from logstore.segments.rocketmq.columns import MessageColumns, decode_columns
 
 _STEP_BYTES = 4 * 1024 * 1024
+
+
+class WritersBeside(ExitStack):
+    """
+    What a task writes of its messages beside the segments; durable when it is closed.
+
+    And what it reads beside the source, which looks through many files.
+    """
+
+    def __init__(self, attempt: Attempt, number: int, source: Path) -> None:
+        super().__init__()
+        self.rests = rests_kept_in(str(source))
+        self.offset_map = self.enter_context(OffsetMapWriter(attempt.beside, number))
+        self.fields = self.enter_context(MessageFieldsWriter(attempt.beside, number))
+        self.damage = self.enter_context(DamageWriter(attempt.beside, number))
 
 
 @attrs.frozen
@@ -51,6 +67,11 @@ class KafkaSegmentTask:
     leader_epoch: int = 0
     mode: str = FAILFAST
 
+    @property
+    def source(self) -> Path:
+        """Where the store is."""
+        return Path(self.commit_log).parent
+
     def of_queue(self, topic: str, queue_id: int) -> KafkaSegmentTask:
         """Return the same for another queue."""
         name = kafka_name(topic)
@@ -64,34 +85,36 @@ class KafkaSegmentTask:
 
     def run(self, attempt: Attempt) -> int:
         """Write them, and the map of what stands where; return how many records there are."""
+        with WritersBeside(attempt, self.number, self.source) as beside:
+            return self.write(attempt, beside)
+
+    def write(
+        self, attempt: Attempt, beside: WritersBeside, fs: DeferredFileSystem | None = None
+    ) -> int:
+        """Do what :meth:`run` does with writers that others may share, and syncs put off."""
         units = self.units.read(system_host().fs)
         directory = attempt.data / self.partition_folder
         directory.mkdir(parents=True, exist_ok=True)
-        segments = SegmentWriter(directory, self.config)
-        rests = KeptRests(str(Path(self.commit_log).parent), self.source_topic, self.partition)
+        segments = SegmentWriter(directory, self.config, fs)
+        rests = KeptRests(str(self.source), self.source_topic, self.partition, beside.rests)
         count, memory = 0, ReusedMemory()
-        with (
-            OffsetMapWriter(attempt.beside, self.number) as offset_map,
-            MessageFieldsWriter(attempt.beside, self.number) as fields,
-            DamageWriter(attempt.beside, self.number) as damage,
-        ):
-            for columns, queue_offsets in self.steps(units, damage):
-                offsets = queue_offsets + self.offset_shift
-                positions = np.empty(len(columns), dtype=np.int64)
-                batches = RecordBatches(columns, self.codec, self.leader_epoch, memory)
-                for batch in batches.batches(offsets, rests.of(queue_offsets)):
-                    positions[batch.first : batch.last] = segments.append(batch.data)
-                offset_map.add(
-                    self.topic,
-                    self.partition,
-                    queue_offsets,
-                    columns.physical_offset,
-                    offsets,
-                    positions,
-                    {},
-                )
-                fields.add(self.topic, self.partition, offsets, columns)
-                count += len(columns)
+        for columns, queue_offsets in self.steps(units, beside.damage):
+            offsets = queue_offsets + self.offset_shift
+            positions = np.empty(len(columns), dtype=np.int64)
+            batches = RecordBatches(columns, self.codec, self.leader_epoch, memory)
+            for batch in batches.batches(offsets, rests.of(queue_offsets)):
+                positions[batch.first : batch.last] = segments.append(batch.data)
+            beside.offset_map.add(
+                self.topic,
+                self.partition,
+                queue_offsets,
+                columns.physical_offset,
+                offsets,
+                positions,
+                {},
+            )
+            beside.fields.add(self.topic, self.partition, offsets, columns)
+            count += len(columns)
         segments.close()
         return count
 

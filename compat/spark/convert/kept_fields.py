@@ -48,6 +48,8 @@ class KeptFields:
         self._paths = sorted(str(path) for path in Path(directory).glob(pattern))
         self._offset_name = offset_name
         self._read: OrderedDict[_Group, Any] = OrderedDict()
+        self._opened: Any = None
+        self._opened_path = ""
 
     @property
     def is_empty(self) -> bool:
@@ -99,9 +101,14 @@ class KeptFields:
 
     def _table(self, group: _Group) -> Any:
         if group not in self._read:
-            parquet: Any = importlib.import_module("pyarrow.parquet")
-            with parquet.ParquetFile(group.path) as file:
-                self._read[group] = file.read_row_group(group.number)
+            self._read[group] = self._file_of(group.path).read_row_group(group.number)
             if len(self._read) > _CACHED_GROUPS_MAX:
                 self._read.popitem(last=False)
         return self._read[group]
+
+    def _file_of(self, path: str) -> Any:
+        """Return a file; the last one stays open, as its footer has a line for every group."""
+        if path != self._opened_path:
+            parquet: Any = importlib.import_module("pyarrow.parquet")
+            self._opened, self._opened_path = parquet.ParquetFile(path), path
+        return self._opened

@@ -11,11 +11,22 @@ from logstore.compat.spark.convert.record_packing import Rests
 from logstore.compat.spark.convert.restored_messages import bytes_of
 
 
-class KeptRests:
-    """The rests of one partition of a RocketMQ store; one that was never converted has none."""
+def rests_kept_in(directory: str) -> KeptFields:
+    """Return the rests of all partitions of a store."""
+    return KeptFields(directory, REST_PATTERN, "targetOffset")
 
-    def __init__(self, directory: str, topic: str, partition: int) -> None:
-        self._kept = KeptFields(directory, REST_PATTERN, "targetOffset")
+
+class KeptRests:
+    """
+    The rests of one partition of a RocketMQ store; one that was never converted has none.
+
+    `kept` are those of the whole store, if somebody has them already.
+    """
+
+    def __init__(
+        self, directory: str, topic: str, partition: int, kept: KeptFields | None = None
+    ) -> None:
+        self._kept = kept or rests_kept_in(directory)
         self._place = topic, partition
 
     def of(self, queue_offsets: NDArray[np.int64]) -> Rests | None:

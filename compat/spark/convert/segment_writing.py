@@ -6,6 +6,7 @@ from pathlib import Path
 
 import attrs
 
+from logstore.deferred_sync import DeferredFileSystem
 from logstore.os_host import system_host
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.record_batch import RecordBatch
@@ -21,11 +22,14 @@ class SegmentWriter:
     """
     Writes batches to the segments of a partition, as its broker would; durable when it is closed.
 
-    Segments roll by size, and where an index is full or could not say where a batch is.
+    Segments roll by size, and where an index is full or could not say where a batch is. With an
+    `fs` whose syncs are deferred they are durable when that is synced.
     """
 
-    def __init__(self, directory: Path, config: LogConfig) -> None:
-        self._fs = StreamedFileSystem()
+    def __init__(
+        self, directory: Path, config: LogConfig, fs: DeferredFileSystem | None = None
+    ) -> None:
+        self._fs = fs or StreamedFileSystem()
         self._host = attrs.evolve(system_host(), fs=self._fs)
         self._directory = str(directory)
         config = attrs.evolve(
@@ -53,5 +57,6 @@ class SegmentWriter:
     def close(self) -> None:
         """Make all segments durable."""
         self._seal()
-        self._fs.close()
+        if isinstance(self._fs, StreamedFileSystem):
+            self._fs.close()
         self._fs.sync_directory(self._directory)

@@ -7,7 +7,9 @@ stop, which enters the topics into the cluster's metadata, and the groups' offse
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -33,6 +35,7 @@ from logstore.compat.spark.convert.preserve.restore_kafka import (
     restoring_tasks,
 )
 from logstore.compat.spark.convert.queue_units import NO_UNITS, QueueUnits
+from logstore.compat.spark.convert.small_queues_task import shared
 from logstore.compat.spark.convert.topic_names import kafka_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.log_end import check_end
@@ -40,10 +43,13 @@ from logstore.compat.spark.options import OptionError, ReadOptions, parse_option
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.rocketmq_plan import queue_bounds, wanted_queues
 from logstore.compat.spark.stores import open_for_reading
+from logstore.deferred_sync import DeferredFileSystem, sync_volume
 from logstore.errors import ForeignDirectoryError
 from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka import clean_shutdown
+from logstore.segments.kafka.checkpoints import LEADER_EPOCHS, LOG_START
+from logstore.segments.kafka.cluster_metadata.metadata_log import TOPIC as METADATA_TOPIC
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.config import parse_topic_configs
 from logstore.segments.kafka.internal_topics.codec import encode_versioned
@@ -52,6 +58,7 @@ from logstore.segments.kafka.internal_topics.offset_commit import (
     OffsetCommitValue,
 )
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
+from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_METADATA
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.segments.kafka.topic import Topic
 from logstore.segments.rocketmq.messages.java_strings import java_hash
@@ -67,6 +74,8 @@ _GROUPS_SETTINGS = {
 }
 _KEY_VERSION, _VALUE_VERSION = 1, 3
 _CHUNK_UNITS = 300_000
+#: what the store writes into partitions; where an old log goes on it stands there before
+_MADE_IN_PARTITIONS = (PARTITION_METADATA, LEADER_EPOCHS, "*.snapshot")
 
 
 @attrs.frozen
@@ -118,13 +127,17 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
         begins: dict[tuple[str, int], int] = {}
         if kept is not None:
             tasks, begins = restoring_tasks(store, read_options, kept, plain, options.task_bytes)
-        for topic, queue_id, units, size_bytes in _shares(
-            store, read_options, options.task_bytes, begins
-        ):
-            task = plain.of_queue(topic, queue_id)
-            if kept is not None:
-                task = going_on(task, kept, options)
-            tasks.append(attrs.evolve(task, number=len(tasks), units=units, size_bytes=size_bytes))
+        shares = [
+            attrs.evolve(plain.of_queue(topic, queue_id), units=units, size_bytes=size_bytes)
+            for topic, queue_id, units, size_bytes in _shares(
+                store, read_options, options.task_bytes, begins
+            )
+        ]
+        if kept is None:
+            tasks.extend(shared(shares, options.task_bytes))
+        else:  # what goes on behind an old log has a task of its own, by which its head is known
+            shares = [going_on(task, kept, options) for task in shares]
+            tasks += [attrs.evolve(task, number=n) for n, task in enumerate(shares, len(tasks))]
         counts = _partition_counts(store, read_options)
         keeping = None
         if options.preserve and kept is None:
@@ -244,8 +257,12 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> N
     is_untouched = not (folder.data / META_PROPERTIES).exists()
     if plan.kept is None and is_untouched:
         clean_shutdown.write(system_host().fs, str(folder.data))
+    if not is_untouched:
+        _forget_completion(folder.data, plan)
+    # Each partition gets files of its own; none of them counts before all of them are there.
+    host = attrs.evolve(system_host(), fs=DeferredFileSystem())
     store = KafkaStore(
-        system_host(),
+        host,
         str(folder.data),
         StoreOptions(node_id=1, log_defaults=dict(options.settings)),
     )
@@ -262,6 +279,23 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> N
         store.abandon()
         raise
     store.close()
+    sync_volume(str(folder.data))
+
+
+def _forget_completion(data: Path, plan: KafkaPlan) -> None:
+    """Remove what a killed run has made behind its tasks: a power loss may have torn it."""
+    own_topics = [METADATA_TOPIC, *({GROUPS_TOPIC} - {*plan.partition_counts})]
+    for topic in own_topics:
+        for directory in data.glob(f"{topic}-*"):
+            shutil.rmtree(directory)
+    made = [path for path in data.iterdir() if path.is_file()]
+    if plan.kept is not None:  # its heads were entered just now
+        made = [path for path in made if path.name != LOG_START]
+    else:
+        for pattern in _MADE_IN_PARTITIONS:
+            made += data.glob(f"*-*/{pattern}")
+    for path in made:
+        path.unlink()
 
 
 def _begin_epochs(topic: Topic) -> None:

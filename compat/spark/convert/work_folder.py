@@ -31,6 +31,7 @@ from typing import Any
 
 import attrs
 
+from logstore.deferred_sync import sync_volume
 from logstore.errors import LogStoreError, WriteFailedError
 from logstore.segments import UNFINISHED_SUFFIX
 
@@ -39,6 +40,8 @@ REPORT_NAME = "logstore-conversion.json"
 FILES_REPORT_NAME = "_" + REPORT_NAME
 _PLAN_NAME = "plan.pickle"
 _CLEARED = "cleared"
+#: more directories than that are not synced one by one
+_SYNCED_SINGLY_MAX = 4
 
 
 class TargetError(LogStoreError):
@@ -89,8 +92,11 @@ class Attempt:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(place)
                 touched.add(place.parent)
-        for directory in sorted(touched):
-            _sync(directory)
+        if len(touched) > _SYNCED_SINGLY_MAX:
+            sync_volume(str(folder.path))
+        else:
+            for directory in sorted(touched):
+                _sync(directory)
         if not self.path.is_dir():  # a worker may outlive its driver by some moments
             raise TargetError(f"{self.path}: another run goes on with this conversion")
         self.remove()

@@ -25,6 +25,7 @@ from logstore.compat.spark.convert.preserve.restore_segments import (
     RestoreSegmentsTask,
 )
 from logstore.compat.spark.convert.queue_units import NO_UNITS, QueueUnits
+from logstore.compat.spark.convert.small_queues_task import SmallQueuesTask
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.options import ReadOptions
 from logstore.compat.spark.predicates import Where
@@ -36,7 +37,7 @@ from logstore.segments.rocketmq.store import RocketMQStore
 
 #: by (group, topic, partition)
 Commits = Mapping[tuple[str, str, int], int]
-KafkaTask = KafkaSegmentTask | RestoreSegmentsTask
+KafkaTask = KafkaSegmentTask | SmallQueuesTask | RestoreSegmentsTask
 
 
 def kept_for(options: ConvertOptions) -> KeptKafka | None:
