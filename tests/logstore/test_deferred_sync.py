@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """An error of the disk is raised and names the path; so is one about the path itself."""
 
     def fails(_: int) -> int:
-        deferred_sync.ctypes.set_errno(5)
+        ctypes.set_errno(5)
         return -1
 
     found: Any = fails

@@ -100,8 +100,6 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
 
     """
     read_options = parse_options(options.read_options())
-    codec = _codec(options)
-    config = parse_topic_configs(dict(options.settings))
     kept = kept_for(options)
     with open_for_reading(options.source) as store:
         if not isinstance(store, RocketMQStore):
@@ -109,20 +107,7 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
                 f"{options.source}: is no RocketMQ store: nothing to convert"
             )
         check_end(store)
-        plain = KafkaSegmentTask(
-            0,
-            f"{options.source}/commitlog",
-            store.commit_log.file_size_bytes,
-            NO_UNITS,
-            "",
-            "",
-            "",
-            0,
-            codec,
-            config,
-            0,
-            mode=options.mode,
-        )
+        plain = _plain_task(store, options)
         tasks: list[KafkaTask] = []
         begins: dict[tuple[str, int], int] = {}
         if kept is not None:
@@ -143,6 +128,24 @@ def plan_to_kafka(options: ConvertOptions) -> KafkaPlan:
         if options.preserve and kept is None:
             keeping = plan_keeping_rocketmq(store, options, read_options)
         return KafkaPlan(tasks, counts, _committed(store), kept, keeping)
+
+
+def _plain_task(store: RocketMQStore, options: ConvertOptions) -> KafkaSegmentTask:
+    """Return what the tasks of all queues have in common."""
+    return KafkaSegmentTask(
+        0,
+        f"{options.source}/commitlog",
+        store.commit_log.file_size_bytes,
+        NO_UNITS,
+        "",
+        "",
+        "",
+        0,
+        _codec(options),
+        parse_topic_configs(dict(options.settings)),
+        0,
+        mode=options.mode,
+    )
 
 
 def _partition_counts(store: RocketMQStore, options: ReadOptions) -> dict[str, int]:
