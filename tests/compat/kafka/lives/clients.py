@@ -96,6 +96,42 @@ class PlainProducer:
 
 
 @attrs.define
+class HastyProducer:
+    """Has several requests under way on one connection, which arrive there together."""
+
+    world: World
+    peer: Peer | None = None
+
+    def reconnect(self) -> None:
+        """Its connection is gone."""
+        self.peer = None
+
+    def forget(self, topic: str) -> None:
+        """Whom it writes to is drawn anew each time."""
+
+    def act(self) -> None:
+        """Send some batches to one partition."""
+        world = self.world
+        place = world.place()
+        if place is None:
+            return
+        if self.peer is None or self.peer.connection.is_closing:
+            self.peer = Peer(world.broker, "hasty")
+        key = world.dice.choice(KEYS[:3])
+        sent: list[list[bytes]] = []
+        for _ in range(world.dice.randint(2, 8)):
+            sent.append(world.values())
+            world.chronicle.ask(place, sent[-1])
+        batches = [batch(*values, key=key, timestamp_ms=world.now_ms()) for values in sent]
+        requests = [produce_fields([(place[0], [(place[1], data)])], 9, -1) for data in batches]
+        answers = self.peer.send_together("Produce", 9, requests).answers()
+        assert len(answers) == len(sent), "a plain request is answered at once"
+        for values, answer in zip(sent, answers, strict=True):
+            if not answer.partition["error_code"]:
+                world.chronicle.tell(place, answer.partition["base_offset"], values, key)
+
+
+@attrs.define
 class IdempotentProducer:
     """Sends a batch until it is told, and now and then once more."""
 

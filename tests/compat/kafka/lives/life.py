@@ -24,6 +24,7 @@ from tests.compat.kafka.lives.classic_member import ClassicMember, Plans
 from tests.compat.kafka.lives.clients import (
     Client,
     Committer,
+    HastyProducer,
     IdempotentProducer,
     PlainProducer,
     TransactionalProducer,
@@ -76,7 +77,7 @@ class Life:
         ]
         self.idempotent = IdempotentProducer(self.world)
         self.clients: list[Client] = [
-            PlainProducer(self.world), PlainProducer(self.world), self.idempotent,
+            PlainProducer(self.world), HastyProducer(self.world), self.idempotent,
             self.idempotent, *self.transactional, *self.transactional, Committer(self.world),
         ]  # fmt: skip
         self.shares = ShareTruth()
