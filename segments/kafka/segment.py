@@ -85,7 +85,8 @@ class KafkaSegment(IndexedSegment):
             if base_offset + last_delta >= offset:
                 return start
             position = start + size_bytes
-        self._damaged = position, is_cut_at(self.file, position, self.end_position)
+        if position < self.end_position:  # else a hole is there, and the next append follows it
+            self._damaged = position, is_cut_at(self.file, position, self.end_position)
         return min(position, self.end_position)  # where damage ends the walk, for a reader to see
 
     def decode(self, position: int) -> RecordBatch | None:
@@ -245,6 +246,7 @@ class KafkaSegment(IndexedSegment):
         if self.witness is not None:
             self.witness.begin(self)
         outcome = super().recover()
+        self._bytes_since_index_entry = 0  # as Kafka, whose recovery does not count for appends
         self.transaction_index.flush()  # written anew: below the recovery point nobody else syncs
         self.time_index.maybe_append(
             self.max_timestamp_ms, self.max_timestamp_offset, skip_full_check=True

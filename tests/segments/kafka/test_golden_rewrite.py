@@ -23,6 +23,8 @@ from tests.segments.kafka.golden_case import (
 
 #: written for the whole topic
 NOT_REWRITTEN = {"partition.metadata", "quorum-state"}
+#: of the restarts of `leader-epochs` the second came after a kill; an epoch costs two
+EPOCH_AFTER_KILL = 4
 #: not written by clients alone
 WITH_MARKERS = ("transactions", "consumer_offsets")
 
@@ -158,15 +160,21 @@ def test_restarts_leave_the_marks_that_they_leave_in_kafka(
     Closed and opened at every new leader epoch, a log gets the bytes of the restarted broker.
 
     A reopened active segment counts its index interval anew; producers that were silent for a day
-    are forgotten; a snapshot that belongs to no segment goes when a newer one is there.
+    are forgotten; a snapshot that belongs to no segment goes when a newer one is there. The start
+    after the kill makes anew what stands beside the segments from the recovery point on.
     """
     golden = case.partition_folders[0]
     epochs = LeaderEpochs.load(system_host().fs, str(golden)).entries
     partition = open_partition(case, tmp_path, is_new=True)
+    recovery_point = 0
     for batch in case.stored_batches(0):
         if batch.leader_epoch > partition.leader_epoch:
-            partition.close()
-            partition = open_partition(case, tmp_path)
+            if batch.leader_epoch == EPOCH_AFTER_KILL:
+                partition = recovered_partition(case, tmp_path, recovery_point)
+            else:
+                recovery_point = partition.end_offset
+                partition.close()
+                partition = open_partition(case, tmp_path)
             partition.become_leader(batch.leader_epoch)
         partition.append_stored(batch)
     partition.close()
@@ -174,3 +182,10 @@ def test_restarts_leave_the_marks_that_they_leave_in_kafka(
     partition.become_leader(epochs[-1][0])  # the last start had no write after it
     partition.close()
     assert differing(bytes_by_name(tmp_path), bytes_by_name(golden)) == []
+
+
+def recovered_partition(case: GoldenCase, directory: Path, recovery_point: int) -> KafkaPartition:
+    """Open a partition that nobody has closed, of which all up to that offset was synced."""
+    host = system_host()
+    files = SegmentFiles(host, str(directory), case.config, is_clean=False)
+    return KafkaPartition(host, files, case.topic, 0, recovery_point=recovery_point)

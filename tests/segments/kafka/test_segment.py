@@ -171,6 +171,19 @@ def test_the_interval_is_exceeded_not_reached() -> None:
         assert segment.offset_index.entry_count == entries
 
 
+def test_a_recovered_segment_counts_its_interval_anew() -> None:
+    """Kafka's recovery makes entries, but what it found behind the last one does not count."""
+    host = SimulatedHost()
+    segment = new_segment(host)
+    filled(segment, [0, 1])
+    segment.close()
+    recovered = SegmentFiles(host, DIRECTORY, CONFIG, is_clean=False).open(0, is_active=True)
+    recovered.recover()
+    for base_offset, entries in ((4, 0), (6, 0), (8, 1)):
+        recovered.append(batch(base_offset, T))
+        assert recovered.offset_index.entry_count == entries
+
+
 # when it is full
 
 
@@ -288,6 +301,21 @@ def test_an_offset_in_a_hole_leads_to_the_next_batch() -> None:
     segment.seal()
     for offset, number in ((1, 0), (2, 1), (9, 1), (11, 1), (12, 2), (39, 4), (41, 4), (42, 5)):
         assert segment.locate(offset) == number * BATCH_BYTES, offset
+
+
+def test_what_is_appended_behind_a_hole_is_read_from_within_it() -> None:
+    """Also where somebody has looked into the hole before, and found nothing."""
+    segment = new_segment()
+    filled(segment, [0])
+    segment.truncate(1)
+
+    def found() -> bytes:
+        end = segment.end_position
+        return segment.read_batches(0, 1, end_position=end, is_first_whole=True).read()
+
+    assert found() == b""
+    segment.append(following := batch(1, T))
+    assert found() == following.data
 
 
 def test_reads_start_with_a_whole_batch_and_stop_where_told() -> None:
