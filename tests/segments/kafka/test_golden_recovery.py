@@ -74,7 +74,7 @@ def recovered(damage: Damage, folder: Path) -> KafkaPartition:
     host = host_of_then()
     files = SegmentFiles(host, str(directory), CASE.config, is_clean=False)
     partition = KafkaPartition(
-        host, files, "crash", damage.partition, recovery_point=points["crash", damage.partition]
+        host, files, "crash", damage.partition, recovery_point=points.get(("crash", damage.partition), 0)
     )
     partition.become_leader(EPOCH)
     return partition
@@ -102,9 +102,12 @@ def test_what_was_recovered_reads_as_the_real_consumer_read_it(
 ) -> None:
     """Every record that is left, committed or not; where Kafka's consumer failed, ours does too."""
     partition = recovered(damage, tmp_path)
+    told = UNREADABLE.get(str(damage.partition), "")
+    if told.startswith(ENDLESS):
+        return
     start, stable = CASE.watermarks[damage.partition]
     assert (partition.start_offset, partition.last_stable_offset) == (start, stable)
-    if damage.partition in UNREADABLE:
+    if told:
         with pytest.raises(CorruptEntryError, match=r"00000000000000000000\.log: position 0: CRC"):
             list(partition.batches())
         return
@@ -118,7 +121,10 @@ def test_what_was_recovered_reads_as_the_real_consumer_read_it(
 
 
 Place = tuple[int, int, str | None]
-UNREADABLE = {int(number) for number in CASE.content["expect"]["unreadable"]}
+UNREADABLE: dict[str, str] = CASE.content["expect"].get("unreadable", {})
+#: Kafka may take a base offset that cannot be right for its high watermark: its consumer waits for
+#: what never comes, and there is nothing to compare with
+ENDLESS = "no end of"
 
 
 def decoded(batches: Iterable[RecordBatch]) -> Iterator[Place]:
@@ -142,8 +148,8 @@ def test_what_was_cut_is_told_and_kept(damage: Damage, tmp_path: Path) -> None:
     outcome = recovered(damage, tmp_path).recovery
     assert outcome is not None
     before, after = contents_of(SET / "data-before" / name), contents_of(SET / "data" / name)
-    active = max(file for file in before if file.endswith(".log"))
-    cut = before[active][len(after[active]) :]
+    logs = sorted(file for file in before if file.endswith(".log"))
+    cut = b"".join(before[file][len(after.get(file, b"")) :] for file in logs)
     assert outcome.dropped_bytes == len(cut)
     kept = b"".join(Path(path).read_bytes() for path in outcome.kept_aside)
     assert kept == (cut if any(cut) else b"")
@@ -155,8 +161,9 @@ def test_an_offset_that_cannot_be_right_is_told(
 ) -> None:
     """Kafka takes it in silence; here the log says in which file and where it stands."""
     damage = next(damage for damage in DAMAGES if damage.name == "flip_active_offset")
+    active = max((SET / "data-before" / f"crash-{damage.partition}").glob("*.log"))
     recovered(damage, tmp_path)
     (warning,) = [
         r.getMessage() for r in caplog.records if "base offset is wrong" in r.getMessage()
     ]
-    assert "00000000000000000046.log: the batch before position" in warning
+    assert f"{active.name}: the batch before position" in warning
