@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from logstore.errors import CorruptEntryError, OffsetError, WriteFailedError
 from logstore.recovery import Recovery
@@ -71,8 +71,6 @@ class KafkaSegment(IndexedSegment):
 
     def _spans(self, position: int) -> Iterator[tuple[int, int, int, int]]:
         return walk_spans(self.file, max(0, position), self.end_position)  # an index may lie
-
-    # what the core asks of a layout
 
     def locate(self, offset: int) -> int:
         """Return the position of the batch that holds `offset`: index entry, then a short walk."""
@@ -182,14 +180,21 @@ class KafkaSegment(IndexedSegment):
                     return TimestampedOffset(record.timestamp_ms, record.offset, batch.leader_epoch)
         return None
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> int | None:
-        """Return the first offset whose record is at least that young."""
-        found = self.find_timestamp(timestamp_ms, self.base_offset)
-        return None if found is None else found.offset
-
     def scan(self) -> None:
+        """Observe every batch, as the core does, show it to the witness, and note the last time."""
+        try:
+            self._scan()
+        finally:  # also in front of damage
+            try:
+                self.time_index.maybe_append(
+                    self.max_timestamp_ms, self.max_timestamp_offset, skip_full_check=True
+                )
+            except OffsetError as error:
+                self._refuse_found(self.end_position, error)
+
+    def _scan(self) -> None:
         """
-        Observe every batch, as the core does, and show it to the witness.
+        Observe every batch and show it to the witness.
 
         A base offset lies outside of the CRC. As Kafka, one that is too high is put up with where
         the next batch shows that it is wrong. One that is too low is not: torn writes leave those,
@@ -211,33 +216,30 @@ class KafkaSegment(IndexedSegment):
                 )  # fmt: skip
             if batch.last_offset > offset_max:
                 raise CorruptEntryError(path, position, f"offset {batch.last_offset} is too far")
-            self._observe_found(batch, position)
+            try:
+                self.observe(batch, position)
+            except OffsetError as error:
+                self._refuse_found(position, error)
             expected = next_offset + batch.offset_count
             self.end_position = position = position + batch.size_bytes
             self.next_offset = next_offset = batch.next_offset
             if witness is not None:
                 witness.see(self, batch)
 
-    def _observe_found(self, batch: RecordBatch, position: int) -> None:
+    def _refuse_found(self, position: int, error: OffsetError) -> NoReturn:
         """
-        Observe a batch of a recovery.
+        Raise CorruptEntryError: offsets do not fit into an index.
 
-        Raises:
-            CorruptEntryError: its offsets do not fit into an index; as Kafka, nothing of the
-                segment is part of the log then, unless it keeps a good prefix.
-
+        As in Kafka nothing of the segment is part of the log then, unless it keeps a good prefix.
         """
-        try:
-            self.observe(batch, position)
-        except OffsetError as error:
-            if self.keeps_good_prefix:
-                self.forget(self.next_offset)
-            else:
-                self.reset_observations()
-                self.next_offset, self.end_position = self.base_offset, 0
-                if self.witness is not None:
-                    self.witness.begin(self)  # what it saw is not in the log
-            raise CorruptEntryError(self.path, position, str(error)) from error
+        if self.keeps_good_prefix:
+            self.forget(self.next_offset)
+        else:
+            self.reset_observations()
+            self.next_offset, self.end_position = self.base_offset, 0
+            if self.witness is not None:
+                self.witness.begin(self)  # what it saw is not in the log
+        raise CorruptEntryError(self.path, position, str(error)) from error
 
     def recover(self) -> Recovery:
         """Check every batch and rebuild the indexes (``LogSegment.recover``)."""
@@ -248,9 +250,6 @@ class KafkaSegment(IndexedSegment):
         outcome = super().recover()
         self._bytes_since_index_entry = 0  # as Kafka, whose recovery does not count for appends
         self.transaction_index.flush()  # written anew: below the recovery point nobody else syncs
-        self.time_index.maybe_append(
-            self.max_timestamp_ms, self.max_timestamp_offset, skip_full_check=True
-        )
         if self.witness is not None:
             self.witness.end(self)
         if not is_active:

@@ -284,6 +284,6 @@ class TransactionIndex:
         last_offset: int,
         last_stable_offset: int,
     ) -> AbortedTransaction:
-        if version > _VERSION:
+        if version >> 8 > _VERSION:  # of its two bytes Kafka looks at the first alone
             raise CorruptFileError(self.path, f"version {version} of an entry, known is {_VERSION}")
         return AbortedTransaction(producer_id, first_offset, last_offset, last_stable_offset)

@@ -14,7 +14,6 @@ Source: ``IndexService``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from logstore.segments.rocketmq.index.index_keys import (
     index_hashes,
     run_hashes,
 )
+from logstore.segments.rocketmq.index.index_name import is_index_name, next_index_name
 from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from logstore.segments.rocketmq.settings.release import Release
 
@@ -108,7 +108,7 @@ class MessageIndex:
         vouched_ms = self.checkpoint.index_msg_timestamp_ms
         for entry in self._host.fs.list_directory(self.directory):
             path = f"{self.directory}/{entry.name}"
-            if entry.is_directory or not (entry.name.isascii() and entry.name.isdigit()):
+            if entry.is_directory or not is_index_name(entry.name):
                 self.warnings.append(f"{path}: no index file; it is let alone")
                 continue
             file = IndexFile(self._host, path, self.sizes, is_writable=self._is_writable)
@@ -385,24 +385,12 @@ class MessageIndex:
             last.write()
             last.close()
             self._unsynced[last.path] = last
-        path = f"{self.directory}/{self._next_name(last)}"
+        last_name = None if last is None else last.path.rpartition("/")[2]
+        name = next_index_name(self._host.clock.wall_ms(), last_name)
+        path = f"{self.directory}/{name}"
         made = IndexFile.create(self._host, path, self.sizes, previous=last, release=self.release)
         self._files.append(made)
         return made
-
-    def _next_name(self, last: IndexFile | None) -> str:
-        """
-        Return the wall clock's time in the local zone, or the number behind the last name.
-
-        Files are read in the order of their names, so a clock that went back, or two files in one
-        millisecond, must not put a new file before older ones.
-        """
-        wall_ms = self._host.clock.wall_ms()
-        seconds, millis = divmod(wall_ms, 1000)
-        name = f"{datetime.fromtimestamp(seconds):%Y%m%d%H%M%S}{millis:03}"
-        if last is None:
-            return name
-        return str(max(int(name), int(last.path.rpartition("/")[2]) + 1))
 
     # asking
 

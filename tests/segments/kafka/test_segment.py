@@ -342,7 +342,8 @@ def test_a_time_leads_to_the_first_record_that_is_at_least_so_young() -> None:
     stamps = [T + delta + n for delta in deltas for n in range(2)]
     for asked in {stamp + n for stamp in stamps for n in (-1, 0, 1)}:
         wanted = next((o for o, stamp in enumerate(stamps) if stamp >= asked), None)
-        assert segment.offset_for_timestamp(asked) == wanted, asked - T
+        found = segment.find_timestamp(asked, segment.base_offset)
+        assert (None if found is None else found.offset) == wanted, asked - T
     found = segment.find_timestamp(T, 5)
     assert found is not None
     assert (found.offset, found.timestamp_ms, found.leader_epoch) == (5, T + 301, -1)

@@ -159,7 +159,7 @@ def test_half_an_entry_at_the_end_does_not_count(host: SimulatedHost) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "reason"),
-    [((1, 7, 100, 110, 111), "version 1"), ((0, 7, 10, 99, 100), "below the base offset 100")],
+    [((256, 7, 100, 110, 111), "version 256"), ((0, 7, 10, 99, 100), "below the base offset 100")],
 )
 def test_impossible_entries_are_refused(
     host: SimulatedHost, fields: tuple[int, ...], reason: str
@@ -168,6 +168,15 @@ def test_impossible_entries_are_refused(
     write_file(host.fs, PATH, struct.pack(">hqqqq", *fields))
     with pytest.raises(CorruptFileError, match=reason):
         TransactionIndex(host.fs, PATH, 100).sanity_check()
+
+
+@pytest.mark.parametrize("version", [1, 255, -1])
+def test_a_version_that_kafka_does_not_see_is_put_up_with(host: SimulatedHost, version: int) -> None:
+    """Of its two bytes Kafka looks at the first: a segment is not recovered because of the other."""
+    write_file(host.fs, PATH, struct.pack(">hqqqq", version, 7, 100, 110, 111))
+    index = TransactionIndex(host.fs, PATH, 100)
+    index.sanity_check()
+    assert [entry.producer_id for entry in index.entries()] == [7]
 
 
 def test_markers_come_in_order(host: SimulatedHost) -> None:

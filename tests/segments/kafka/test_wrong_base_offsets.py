@@ -117,8 +117,26 @@ def test_offsets_that_no_index_can_take(host: SimulatedHost, keeps_good_prefix: 
     data = encode_batch(records, base_offset=BASE + kept, leader_epoch=0)
     segment.append(RecordBatch(memoryview(data), len(data)))
     assert segment.locate(BASE + kept) == kept * BATCH_BYTES
-    found = segment.offset_for_timestamp(NOW_MS + 99)
-    assert found == BASE + kept
+    found = segment.find_timestamp(NOW_MS + 99, BASE)
+    assert found is not None
+    assert found.offset == BASE + kept
+
+
+@pytest.mark.parametrize("keeps_good_prefix", [False, True])
+def test_a_last_time_that_its_index_cannot_take(
+    host: SimulatedHost, keeps_good_prefix: bool
+) -> None:
+    """The batch behind a wrong one needs no entry, but its time comes last: as above."""
+    say(host, COUNT - 2, 300)
+    whole = read_file(host.fs, PATH)
+    segment, outcome = recovered(host, keeps_good_prefix=keeps_good_prefix)
+    kept = COUNT if keeps_good_prefix else 0
+    assert len(offsets(segment)) == kept
+    assert outcome.dropped_bytes == (COUNT - kept) * BATCH_BYTES
+    assert [read_file(host.fs, aside) for aside in outcome.kept_aside] == (
+        [] if keeps_good_prefix else [whole]
+    )
+    assert segment.next_offset == BASE + kept
 
 
 def test_a_search_ends_where_damage_ends_it(host: SimulatedHost) -> None:
