@@ -38,7 +38,6 @@ FOUND = {
     "flip_active_offset": ("base-offset", ".log", ACTIVE),
     "flip_active_size": ("length", ".log", ACTIVE),
     "flip_sealed": ("crc", ".log", 0),
-    "no_index_active": ("index-missing", ".index", ACTIVE),
     "no_index_sealed": ("index-missing", ".index", SECOND),
     "no_timeindex_sealed": ("index-missing", ".timeindex", SECOND),
     "short_timeindex_sealed": ("index-size", ".timeindex", SECOND),
@@ -100,6 +99,35 @@ def test_what_a_kill_leaves_is_no_damage(logstore: CommandLine) -> None:
     """Preallocated indexes and late checkpoints of a killed broker are as they have to be."""
     outcome = logstore("verify", "--json", CRASHED / f"crash-{crash_damages()['untouched']}")
     assert (outcome.exit_code, outcome.out) == (0, "")
+
+
+@pytest.mark.parametrize("recovery_point", [None, 0, 10**6])
+def test_an_index_that_the_next_start_makes_is_no_damage(
+    recovery_point: int | None, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """Of segments that it recovers, which are the newest and those above the recovery point."""
+    number = crash_damages()["untouched"]
+    data = tmp_path / "data"
+    partition = shutil.copytree(CRASHED / f"crash-{number}", data / f"crash-{number}")
+    shutil.copy(CRASHED / "meta.properties", data)
+    stems = [log.stem for log in sorted(partition.glob("*.log"))]
+    for stem in stems[1], stems[-1]:
+        (partition / f"{stem}.index").unlink()
+    if recovery_point is None:
+        (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    else:
+        point = f"0\n1\ncrash {number} {recovery_point}\n"
+        (data / "recovery-point-offset-checkpoint").write_text(point)
+    outcome = logstore("verify", "--json", data)
+    lines = [line for line in outcome.json_lines if line["kind"] == "index-missing"]
+    damaged = {None: [stems[1], stems[-1]], 0: [], 10**6: [stems[1]]}[recovery_point]
+    assert [line["severity"] for line in lines] == [
+        "damage" if stem in damaged else "note" for stem in (stems[1], stems[-1])
+    ]
+    notes = [line["reason"] for line in lines if line["severity"] == "note"]
+    assert all("the next start makes it" in text for text in notes)
+    if recovery_point == 0:
+        assert outcome.exit_code == 0
 
 
 def test_names_are_relative_to_the_directory(logstore: CommandLine) -> None:

@@ -9,7 +9,7 @@ import attrs
 
 from logstore.errors import CorruptFileError, ForeignDirectoryError
 from logstore.host import FileSystem
-from logstore.segments.kafka import checkpoints
+from logstore.segments.kafka import checkpoints, clean_shutdown
 from logstore.segments.kafka.data_directory import LOCK_FILE
 from logstore.segments.kafka.directory_name import (
     DirectoryNameError,
@@ -44,20 +44,23 @@ _BOUNDED = {
 
 @attrs.frozen
 class _Surroundings:
-    """The checkpoints of a data directory, and whether a broker has it."""
+    """The checkpoints of a data directory, whether a broker has it, and whether it stopped well."""
 
     tables: dict[str, dict[tuple[str, int], int]]
     is_live: bool
+    is_clean: bool
     has_records: bool
     coordinated: Callable[[], Coordinated | None]
 
     def context(self, place: PartitionDirectory) -> PartitionContext:
         key = (place.topic, place.partition)
+        points = self.tables.get(checkpoints.RECOVERY_POINT, {})
         start = self.tables.get(checkpoints.LOG_START, {}).get(key) if place.is_live else None
         return PartitionContext(
             log_start_offset=start,
             is_cleaned=key in self.tables.get(checkpoints.CLEANER, {}),
             is_live=self.is_live,
+            recovery_point=None if self.is_clean else points.get(key, 0),
             has_records=self.has_records,
             coordinated=self.coordinated,
         )
@@ -122,7 +125,14 @@ class DirectoryCheck:
                 self._early.append(Finding("metadata", META_PROPERTIES, reason))
         lock = f"{around}/{LOCK_FILE}"
         is_live = self.fs.exists(lock) and lock_holder(lock) is not None
-        return _Surroundings(tables, is_live, has_records, cache(lambda: self._coordinated(around)))
+        is_data_directory = self.fs.exists(f"{around}/{META_PROPERTIES}")
+        return _Surroundings(
+            tables,
+            is_live,
+            not is_data_directory or clean_shutdown.exists(self.fs, around),
+            has_records,
+            cache(lambda: self._coordinated(around)),
+        )
 
     def _coordinated(self, around: str) -> Coordinated | None:
         folders = [

@@ -53,6 +53,8 @@ class PartitionContext:
     is_cleaned: bool = False
     #: a broker has it open: its newest batch may be half written, its indexes behind
     is_live: bool = False
+    #: the last stop was no clean one: the next start recovers what is at or above; None if clean
+    recovery_point: int | None = None
     has_records: bool = False
     coordinated: Callable[[], Coordinated | None] = lambda: None
 
@@ -120,7 +122,7 @@ class PartitionCheck:
         for segment in segments:
             for finding in index_findings(segment.indexes, segment.scan, runs):
                 if not (segment.is_active and self.context.is_live):
-                    yield finding
+                    yield self._if_not_made_anew(finding, segment)
         log_start = self.context.log_start_offset or 0
         story = tell_story(self.fs, self.directory, scans, self.snapshots, is_compacted, log_start)
         yield from story.findings
@@ -132,6 +134,16 @@ class PartitionCheck:
             # Whoever writes to the metadata log recovers it first, from its start, and finds them.
             severity = Severity.NOTE if self.place.topic == _METADATA else finding.severity
             yield attrs.evolve(finding, severity=severity)
+
+    def _if_not_made_anew(self, finding: Finding, segment: ScannedSegment) -> Finding:
+        """Return the finding, as a note if the next start makes the missing index anyway."""
+        point = self.context.recovery_point
+        if finding.kind != "index-missing" or point is None:
+            return finding
+        if not segment.is_active and segment.scan.next_offset <= point:
+            return finding
+        text = f"{finding.text}; the next start makes it, as after any stop that was not clean"
+        return attrs.evolve(finding, text=text, severity=Severity.NOTE)
 
     def _files(self) -> Iterator[Finding]:
         """Yield what is wrong with the set of files itself."""
