@@ -26,6 +26,8 @@ from tests.segments.kafka.golden_case import (
 )
 
 HASHED_VALUE_BYTES = 512
+
+
 @pytest.fixture(scope="module")
 def stores(
     tmp_path_factory: pytest.TempPathFactory,

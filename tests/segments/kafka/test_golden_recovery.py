@@ -74,7 +74,11 @@ def recovered(damage: Damage, folder: Path) -> KafkaPartition:
     host = host_of_then()
     files = SegmentFiles(host, str(directory), CASE.config, is_clean=False)
     partition = KafkaPartition(
-        host, files, "crash", damage.partition, recovery_point=points.get(("crash", damage.partition), 0)
+        host,
+        files,
+        "crash",
+        damage.partition,
+        recovery_point=points.get(("crash", damage.partition), 0),
     )
     partition.become_leader(EPOCH)
     return partition

@@ -171,8 +171,10 @@ def test_impossible_entries_are_refused(
 
 
 @pytest.mark.parametrize("version", [1, 255, -1])
-def test_a_version_that_kafka_does_not_see_is_put_up_with(host: SimulatedHost, version: int) -> None:
-    """Of its two bytes Kafka looks at the first: a segment is not recovered because of the other."""
+def test_a_version_that_kafka_does_not_see_is_put_up_with(
+    host: SimulatedHost, version: int
+) -> None:
+    """Of its two bytes Kafka looks at the first: nothing is recovered because of the other."""
     write_file(host.fs, PATH, struct.pack(">hqqqq", version, 7, 100, 110, 111))
     index = TransactionIndex(host.fs, PATH, 100)
     index.sanity_check()

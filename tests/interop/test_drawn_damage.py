@@ -1,0 +1,49 @@
+"""Damages drawn from seeds: what the real ones make of them, ours makes of them, too."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from logstore.tools.dev.maven import PeerUnavailable
+from tests.interop.conftest import missing
+from tests.interop.damage import kafka_rounds, rocketmq_rounds
+
+pytestmark = pytest.mark.interop
+
+#: twenty partitions a round, once as a kill left them and once as a clean stop did
+KAFKA_SEEDS = (106,)
+#: by which what is damaged is drawn
+KAFKA_BASE = 7
+ROCKETMQ_COUNT = 40
+
+
+def seeds_wanted(usual: tuple[int, ...]) -> tuple[int, ...]:
+    """Return LOGSTORE_DAMAGE_SEEDS, as in 100-120, else the usual ones."""
+    first, _, last = os.environ.get("LOGSTORE_DAMAGE_SEEDS", "").partition("-")
+    return tuple(range(int(first), int(last or first) + 1)) if first else usual
+
+
+def test_kafka_and_ours_leave_the_same_files(tmp_path: Path) -> None:
+    """Byte for byte, but for the excuses of ``damage/kafka_comparison.py``; no batch is lost."""
+    count = 0
+    try:
+        for name, found in kafka_rounds.rounds(tmp_path, KAFKA_BASE, seeds_wanted(KAFKA_SEEDS)):
+            assert "\n".join(found.differences) == "", name
+            count += found.compared
+    except PeerUnavailable as reason:
+        missing(str(reason))
+    assert count > 20
+
+
+@pytest.mark.parametrize("version", sorted(rocketmq_rounds.VERSIONS))
+def test_java_and_ours_find_the_same_messages(version: str, tmp_path: Path) -> None:
+    """Messages, units and index, but for the excuses of ``damage/rocketmq_comparison.py``."""
+    seeds = seeds_wanted(tuple(range(ROCKETMQ_COUNT)))
+    try:
+        found = rocketmq_rounds.run_rounds(version, seeds, tmp_path)
+    except PeerUnavailable as reason:
+        missing(str(reason))
+    assert "\n".join(f"{seed}: {lines}" for seed, lines in found.items()) == ""
