@@ -134,7 +134,7 @@ def _offset_for_time(broker: Broker, topic: str, queue_id: int, timestamp_ms: in
 def _body(broker: Broker, topic: str, targets: dict[int, int]) -> bytes:
     name = broker.settings.broker_name
     table = {MessageQueue(topic, name, queue_id): target for queue_id, target in targets.items()}
-    return object_body(offsetTable=queue_table(table))
+    return object_body(offsetTable=queue_table(table, is_concurrent=False))
 
 
 def _body_for_cpp(broker: Broker, topic: str, targets: dict[int, int]) -> bytes:

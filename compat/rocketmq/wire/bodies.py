@@ -17,13 +17,18 @@ def json_body(value: object) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
 
 
-def queue_table(table: Mapping[MessageQueue, Any]) -> bytes:
+def queue_table(table: Mapping[MessageQueue, Any], *, is_concurrent: bool = True) -> bytes:
     """
     Return a map from queues to values as fastjson writes it: ``{{"brokerName":…}:value,…}``.
 
-    That is no standard JSON, and what every client and tool of RocketMQ reads.
+    That is no standard JSON, and what every client and tool of RocketMQ reads. The queues stand in
+    the order of Java's ``ConcurrentHashMap``, or of its ``HashMap``, which grows one entry later.
     """
-    pieces = [json_body(queue.to_json()) + b":" + json_body(table[queue]) for queue in table]
+    size = 16
+    while len(table) >= size * 3 // 4 + (0 if is_concurrent else 1):
+        size *= 2
+    order = sorted(table, key=lambda queue: queue.spread_hash & size - 1)
+    pieces = [json_body(queue.to_json()) + b":" + json_body(table[queue]) for queue in order]
     return b"{" + b",".join(pieces) + b"}"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from logstore.segments.rocketmq.messages.java_strings import java_hash
+
 
 @attrs.frozen(order=True)
 class MessageQueue:
@@ -16,3 +18,10 @@ class MessageQueue:
     def to_json(self) -> dict[str, object]:
         """Return it as clients write it."""
         return {"brokerName": self.broker_name, "queueId": self.queue_id, "topic": self.topic}
+
+    @property
+    def spread_hash(self) -> int:
+        """What Java's maps choose a bucket by: its hash code, high bits mixed into the low ones."""
+        value = (31 + java_hash(self.broker_name)) * 31 + self.queue_id
+        value = (value * 31 + java_hash(self.topic)) & 0xFFFF_FFFF
+        return value ^ value >> 16

@@ -77,8 +77,8 @@ def _body(exchange: Exchange, answer: Answer, *, is_4: bool) -> Any:
     if code in (RUNTIME, CONFIG, TOPICS):
         return _names(code, answer, is_4=is_4)
     if code in (TOPIC_STATS, CONSUME_STATS):
-        body = re.sub(rb"\d{13}", b"TIME", answer.body)
-        body = re.sub(rb'(Tps"):[\d.]+', rb"\1:RATE", body)
+        body = re.sub(rb'(Tps"):[\d.E-]+', rb"\1:RATE", answer.body)
+        body = re.sub(rb"\d{13}", b"TIME", body)
         return re.sub(rb',"topicPutTps":RATE|,"pullOffset":\d+', b"", body) if is_4 else body
     return answer.body
 
