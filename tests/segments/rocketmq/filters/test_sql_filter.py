@@ -100,6 +100,13 @@ def test_bits_of_groups(case: GoldenCase) -> None:
         assert one.bloom_positions == BLOOM.bit_positions(f"{one.consumer_group}#{one.topic}")
 
 
+def topic_of(case: GoldenCase) -> str:
+    """Return the only topic that the case has."""
+    (topic,) = {one["topic"] for one in case.expected}
+    assert isinstance(topic, str)
+    return topic
+
+
 @GOLDEN
 def test_bit_maps(case: GoldenCase) -> None:
     """Every bit map in a real broker's consume queue extension is computed again, bit by bit."""
@@ -107,7 +114,7 @@ def test_bit_maps(case: GoldenCase) -> None:
     commit_log = MemoryCommitLog.of_store(case.store, 1 << 40)
     seen = 0
     for queue_id in (0, 1):
-        queue = MemoryQueue.of_store(case.store, "stock_stock_1", queue_id)
+        queue = MemoryQueue.of_store(case.store, topic_of(case), queue_id)
         for physical_offset, size, address in UNIT.iter_unpack(queue.data):
             unit = queue.ext_unit(address)
             request = read_dispatch_request(commit_log.read(physical_offset, size))
@@ -117,7 +124,7 @@ def test_bit_maps(case: GoldenCase) -> None:
             assert unit.store_timestamp_ms == request.store_timestamp_ms
             assert unit.tags_code == request.tags_code
             seen += 1
-    assert seen == len([one for one in case.expected if one["topic"] == "stock_stock_1"])
+    assert seen == len(case.expected)
 
 
 @GOLDEN
@@ -136,13 +143,13 @@ def test_consumed(case: GoldenCase, number: int) -> None:
         queue_id: max((one[1] for one in got if one[0] == queue_id), default=-1)
         for queue_id in (0, 1)
     }
-    consumer_filter = golden_filters(case).get("stock_stock_1", f"golden_sql_{number}")
+    consumer_filter = golden_filters(case).get(topic_of(case), f"golden_sql_{number}")
     commit_log = MemoryCommitLog.of_store(case.store, 1 << 40)
     for bloom in (None, BLOOM):
         message_filter = SqlFilter(consumer_filter, bloom)
         found: set[tuple[int, int]] = set()
         for queue_id in (0, 1):
-            queue = MemoryQueue.of_store(case.store, "stock_stock_1", queue_id)
+            queue = MemoryQueue.of_store(case.store, topic_of(case), queue_id)
             for begin in range(queue.max_queue_offset):
                 result = get_message(queue, commit_log, begin, 1, message_filter=message_filter)
                 if result.count:

@@ -30,7 +30,7 @@ from logstore.segments.rocketmq.timer.timer_rules import (
 )
 from logstore.segments.rocketmq.timer.timer_steps import TimerDelivery
 from logstore.segments.rocketmq.timer.timer_store import TimerStore
-from logstore.segments.rocketmq.timer.timer_unit import TimerUnit
+from logstore.segments.rocketmq.timer.timer_unit import TIMER_UNIT_BYTES, TimerUnit
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.segments.rocketmq.golden_case import golden_cases
@@ -135,10 +135,11 @@ def test_golden_again(tmp_path: Path) -> None:
     """The messages of a real broker's timer topic give its wheel and log again, byte for byte."""
     case = golden_cases("timer")[0]
     recorded = (case.store / "timerlog/00000000000000000000").read_bytes()
-    units = [TimerUnit.decode(recorded, position) for position in range(0, 20 * 52, 52)]
+    places = range(0, len(recorded), TIMER_UNIT_BYTES)
+    units = [unit for at in places if (unit := TimerUnit.decode(recorded, at)) is not None]
     queue = MemoryQueue.of_store(case.store, TIMER_TOPIC, 0)
     commit_log = MemoryCommitLog.of_store(case.store, 1 << 40)
-    clock = ManualClock(1_795_234_001_000)
+    clock = ManualClock(units[0].write_time_ms)
     host = attrs.evolve(system_host(), clock=clock)
     store = TimerStore(
         host,
@@ -148,7 +149,6 @@ def test_golden_again(tmp_path: Path) -> None:
         lambda: queue,
     )
     for unit in units:
-        assert unit is not None
         clock.jump_wall(unit.write_time_ms - clock.wall_ms())
         store.move_write_time()
         step = store.enqueue(1)
