@@ -206,8 +206,19 @@ class ConsumeQueues:
 
     @property
     def max_physical_offset(self) -> int:
-        """The highest physical offset that any queue knows, -1 without units."""
-        return max((queue.max_physical_offset for queue in self.by_key.values()), default=-1)
+        """
+        Up to which physical offset some queue knows all messages, -1 without units.
+
+        A queue of batches knows where its last one begins, and that is in it already.
+        """
+        return max(
+            (
+                queue.max_physical_offset
+                + (isinstance(queue, BatchConsumeQueue) and queue.max_physical_offset >= 0)
+                for queue in self.by_key.values()
+            ),
+            default=-1,
+        )
 
     # dispatch
 

@@ -144,7 +144,11 @@ def is_index_excused(outcome: Outcome) -> bool:
     makes it put everything in again. Behind garbage units it begins to dispatch elsewhere.
     """
     before = {file.name: file.stat().st_size for file in (outcome.before / "index").glob("*")}
-    is_made_anew = any(file.name not in before for file in (outcome.real / "index").glob("*"))
+    is_made_anew = any(
+        file.name not in before
+        for side in (outcome.real, outcome.ours)
+        for file in (side / "index").glob("*")
+    )
     if not (is_made_anew or outcome.has_bad_units or 0 in before.values()):
         return False
     slots = int(outcome.case.settings["maxHashSlotNum"])

@@ -13,7 +13,12 @@ from logstore.os_host import SystemFileSystem
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 from logstore.testing import ManualClock
-from tests.segments.rocketmq.golden_case import GoldenCase, RecoveredPair, golden_cases
+from tests.segments.rocketmq.golden_case import (
+    GoldenCase,
+    RecoveredPair,
+    golden_cases,
+    stored_cases,
+)
 
 PAIRS = [
     pytest.param(case, pair, id=f"{case.id}-{pair.name}")
@@ -143,3 +148,24 @@ def test_reading_alone_finds_the_same_and_writes_nothing(
     assert [one for one in read_all(store) if one[0] in topics] == expected
     store.close()
     assert files() == before
+
+
+@pytest.mark.parametrize("case", stored_cases(), ids=lambda case: case.id)
+def test_a_clean_start_dispatches_nothing_again(case: GoldenCase, tmp_path: Path) -> None:
+    """Log, queues of all kinds and index are those that the real broker left."""
+    directory = case.copy_store(tmp_path / "store")
+    folders = ("commitlog", "consumequeue", "consumequeue_ext", "batchconsumequeue", "index")
+
+    def files() -> dict[str, bytes]:
+        return {
+            str(path.relative_to(directory)): path.read_bytes().rstrip(b"\0")
+            for folder in folders
+            for path in sorted((directory / folder).rglob("*"))
+            if path.is_file()
+        }
+
+    before = files()
+    opened(case, directory).close()
+    assert {name: data for name, data in files().items() if data} == {
+        name: data for name, data in before.items() if data
+    }
