@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from logstore.segments.rocketmq.messages.dispatch_request import Blank, read_dispatch_request
 from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
+from logstore.segments.rocketmq.queues.consume_queues import can_have_queues
 
 if TYPE_CHECKING:
     from logstore.segments.compiled.reused_memory import ReusedMemory
@@ -79,12 +80,13 @@ class BulkDispatch:
         from logstore.segments.rocketmq.columns import kernel
 
         for run in scan.queue_runs():
-            queue = self.queues.find_or_create(run.topic, run.queue_id)
-            if isinstance(queue, ConsumeQueue) and queue.ext is None:
-                self._put_run(queue, run)
-            else:
-                for row in run.rows.tolist():
-                    self.queues.dispatch(scan.request(row))
+            if can_have_queues(run.topic):
+                queue = self.queues.find_or_create(run.topic, run.queue_id)
+                if isinstance(queue, ConsumeQueue) and queue.ext is None:
+                    self._put_run(queue, run)
+                    continue
+            for row in run.rows.tolist():
+                self.queues.dispatch(scan.request(row))
         last = scan.table[:, -1]
         self.queues.last_store_timestamp_ms = int(last[kernel.STORE_MS])
         self.queues.last_physical_offset = int(last[kernel.PHYSICAL_OFFSET])

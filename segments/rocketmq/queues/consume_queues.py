@@ -9,6 +9,7 @@ Source: ``ConsumeQueueStore`` (5.x), ``DefaultMessageStore`` (4.9.8).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,13 @@ EXT_FOLDER = "consumequeue_ext"
 BATCH_FOLDER = "batchconsumequeue"
 
 _INNER = b"INNER_MULTI_DISPATCH\x01"
+_NO_QUEUE = "commit log: physical offset %d: the topic %r can have no directory; passed over"
+_log = logging.getLogger(__name__)
+
+
+def can_have_queues(topic: str) -> bool:
+    """Tell whether a topic can name a directory: no checksum covers it, and it may be damaged."""
+    return topic not in ("", ".", "..") and "/" not in topic and "\0" not in topic
 
 
 @attrs.frozen
@@ -228,8 +236,13 @@ class ConsumeQueues:
         if sys_flag & TRANSACTION_MASK and not is_queued(sys_flag):
             return
         topic, queue_id = request.topic, request.queue_id
-        queue = self.by_key.get((topic, queue_id)) or self.find_or_create(topic, queue_id)
         physical_offset = request.physical_offset
+        queue = self.by_key.get((topic, queue_id))
+        if queue is None:
+            if not can_have_queues(topic):
+                _log.error(_NO_QUEUE, physical_offset, topic)
+                return
+            queue = self.find_or_create(topic, queue_id)
         if isinstance(queue, ConsumeQueue):
             tags_code = request.tags_code
             if queue.ext is not None:
@@ -321,6 +334,9 @@ class ConsumeQueues:
         """Give the queues that a message names their units, too."""
         named = self._multi.units(request.topic, request.queue_id, request.properties)
         for name, queue_id, queue_offset in named:
+            if not can_have_queues(name):
+                _log.error(_NO_QUEUE, request.physical_offset, name)
+                continue
             queue = self.find_or_create(name, queue_id)
             if isinstance(queue, ConsumeQueue):
                 queue.put(
