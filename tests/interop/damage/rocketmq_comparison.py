@@ -141,7 +141,8 @@ def is_index_excused(outcome: Outcome) -> bool:
     Tell whether Java's index has nothing that ours lacks, and may have less, or the same twice.
 
     It names files by the millisecond: two that are made within one are one file. A file of no bytes
-    makes it put everything in again. Behind garbage units it begins to dispatch elsewhere.
+    makes it put everything in again. Behind garbage units it begins to dispatch elsewhere. What
+    leads behind the last message of all is not looked at.
     """
     before = {file.name: file.stat().st_size for file in (outcome.before / "index").glob("*")}
     is_made_anew = any(
@@ -152,7 +153,10 @@ def is_index_excused(outcome: Outcome) -> bool:
     if not (is_made_anew or outcome.has_bad_units or 0 in before.values()):
         return False
     slots = int(outcome.case.settings["maxHashSlotNum"])
-    return entries_of(outcome.real_index, slots) <= entries_of(outcome.our_index, slots)
+    units = [unit for queue in outcome.units(outcome.real).values() for unit in queue]
+    last = max((int.from_bytes(unit[:8], "big", signed=True) for unit in units), default=-1)
+    real, ours = (entries_of(side, slots) for side in (outcome.real_index, outcome.our_index))
+    return {entry for entry in real if entry[1] <= last} <= ours
 
 
 def entries_of(files: list[bytes], slots: int) -> set[tuple[int, int]]:

@@ -299,7 +299,7 @@ def test_a_lost_or_impossible_index_is_rebuilt(host: SimulatedHost) -> None:
     partition.close()
     path = f"{DIRECTORY}/{0:020d}.txnindex"
     whole = read_file(host.fs, path)
-    host.fs.damage(path, 0, b"\x00\x07")
+    host.fs.damage(path, 0, b"\x07\x00")
     partition = open_partition(host)
     assert partition.aborted_transactions(0, 1000) == expected
     assert read_file(host.fs, path) == whole
