@@ -111,8 +111,8 @@ class StoreRecoverer:
         self._bases = bases = self.commit_log.file_bases()
         if not bases:
             return self._without_log()
-        known = self.consume_queues.max_physical_offset
         if self.was_clean:
+            known = self.consume_queues.known_physical_offset
             start = self._start_after_clean_stop(bases, known)
             self._first_dispatched = max(known, bases[0])
             self._dispatch_unchecked(start)

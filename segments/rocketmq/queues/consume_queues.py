@@ -70,6 +70,12 @@ class QueueSettings:
     multi_dispatch: MultiDispatch = attrs.field(factory=MultiDispatch)
 
 
+def _known_by(queue: AnyQueue) -> int:
+    """Return where the last message of a queue ends; of a batch it knows only where it begins."""
+    offset = queue.max_physical_offset
+    return offset + 1 if isinstance(queue, BatchConsumeQueue) and offset >= 0 else offset
+
+
 class ConsumeQueues:
     """
     The consume queues by (topic, queue id).
@@ -213,20 +219,17 @@ class ConsumeQueues:
         return {number: queue for (name, number), queue in self.by_key.items() if name == topic}
 
     @property
-    def max_physical_offset(self) -> int:
+    def known_physical_offset(self) -> int:
         """
-        Up to which physical offset some queue knows all messages, -1 without units.
+        Up to which physical offset all messages have their units, -1 without units.
 
-        A queue of batches knows where its last one begins, and that is in it already.
+        So it is as far as any queue knows messages, but for queues that end before a bad unit: Java
+        goes on behind it, and all messages between are in no queue.
         """
-        return max(
-            (
-                queue.max_physical_offset
-                + (isinstance(queue, BatchConsumeQueue) and queue.max_physical_offset >= 0)
-                for queue in self.by_key.values()
-            ),
-            default=-1,
-        )
+        cut = [one for one in self.by_key.values() if one.is_cut]
+        if cut:
+            return min(map(_known_by, cut))
+        return max(map(_known_by, self.by_key.values()), default=-1)
 
     # dispatch
 

@@ -76,6 +76,8 @@ class UnitQueue(ABC):
         self.units_per_file = units
         #: what the queue knows of the commit log; -1 while it knows nothing
         self.max_physical_offset = -1
+        #: the recovery found something behind its end that is no unit, nor nothing
+        self.is_cut = False
         self._fs = host.fs
         self._witness = witness
         self._directory = MappedFileDirectory(
@@ -266,6 +268,7 @@ class UnitQueue(ABC):
         self._end = queue.next_offset
         outcome = queue.recovery
         if outcome is not None and not outcome.is_clean:
+            self.is_cut = True
             _log.warning(
                 "%s-%d: ends at unit %d: %s", self.topic, self.queue_id, self._end, outcome.reason
             )

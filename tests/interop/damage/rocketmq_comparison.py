@@ -24,7 +24,12 @@ INDEX_ENTRY = struct.Struct(">iq")  # hash and physical offset, of 20 bytes
 INT_MIN = -(1 << 31)
 REFUSAL = "!! "
 #: a refusal of ours says what to do about the file that it names
-REMEDIES = ("move the file away", "move it out of the directory", "former value")
+REMEDIES = (
+    "move the file away",
+    "move it out of the directory",
+    "former value",
+    "move the files behind it away",
+)
 Queues = Mapping[tuple[str, int], list[bytes]]
 
 
@@ -53,6 +58,13 @@ class Outcome:
     def is_about(self, *words: str) -> bool:
         """Tell whether something of that kind was done."""
         return any(what.startswith(words) for what in self.done[1:])
+
+    @property
+    def exchanged(self) -> set[tuple[str, int]]:
+        """Queues that have each other's units: Java keeps more of what is not theirs."""
+        names = [name for what in self.done if what.startswith("exchange") for name in what.split()]
+        places = [name.split("/")[1:3] for name in names if "/" in name]
+        return {(topic, int(number)) for topic, number in places}
 
     @property
     def has_bad_units(self) -> bool:
@@ -102,7 +114,8 @@ def differences(outcome: Outcome) -> list[str]:
         return []  # where Java does not start ours may, and loses nothing by it
     if ours and ours[0].startswith(REFUSAL):
         has_remedy = any(remedy in ours[0] for remedy in REMEDIES)
-        return [] if has_remedy and outcome.is_about("add", "resize") else [ours[0]]
+        is_about_files = outcome.is_about("add", "resize", "remove commitlog")
+        return [] if has_remedy and is_about_files else [ours[0]]
     if is_older_file_bad(outcome) or is_place_wrong(outcome):
         return []
     found = [*different_messages(outcome), *different_units(outcome)]
@@ -185,7 +198,8 @@ def different_messages(outcome: Outcome) -> list[str]:
     real = [one for one in outcome.real_read if one.rsplit(" ", 2)[1] != "0"]
     ours = outcome.ours_read
     if outcome.has_bad_units:
-        lost = sorted({content(one) for one in real} - {content(one) for one in ours})
+        theirs = {content(one) for one in real} - {content(one) for one in ours}
+        lost = sorted(one for one in theirs if (one[0], int(one[1])) not in outcome.exchanged)
         return [f"messages lacking {lost[:3]}"] if lost else []
     if real == ours:
         return []
@@ -205,7 +219,9 @@ def different_units(outcome: Outcome) -> list[str]:
     found: list[str] = []
     for key in sorted(real.keys() | ours.keys()):
         one, other = real.get(key, []), ours.get(key, [])
-        if one == other or (outcome.has_bad_units and set(one) <= set(other)):
+        if one == other or key in outcome.exchanged:
+            continue
+        if outcome.has_bad_units and set(one) <= set(other):
             continue
         found.append(f"units {key} {len(one)}/{len(other)}")
     return found
