@@ -9,7 +9,8 @@ The releases differ in where they begin. Here whatever either of them brings bac
 
 * Clean stop: the check begins where the later of the two begins (4.9.8: three files from the end;
   5.x: the last file whose first message is in the queues), so that old damage cuts nothing off.
-  Messages before that which are in no queue are dispatched without a check, as 4.9.8 does.
+  Messages before that which are in no queue are dispatched without a check, as 4.9.8 does; so are
+  those behind a bad unit of a queue, which Java leaves out.
 * Any other stop: 5.5.0 writes up to which physical offset the queues are durable, and begins with
   the file that holds it; without that the store times of the checkpoint decide, as in 4.9.8.
   There is no limit to the number of files (5.5.0 has one of ten).
@@ -112,9 +113,10 @@ class StoreRecoverer:
         if not bases:
             return self._without_log()
         if self.was_clean:
-            known = self.consume_queues.known_physical_offset
+            known = self.consume_queues.max_physical_offset
             start = self._start_after_clean_stop(bases, known)
-            self._first_dispatched = max(known, bases[0])
+            cut = self.consume_queues.cut_physical_offset
+            self._first_dispatched = max(known if cut is None else cut, bases[0])
             self._dispatch_unchecked(start)
         else:
             start = self._start_by_checkpoint(bases)

@@ -219,17 +219,18 @@ class ConsumeQueues:
         return {number: queue for (name, number), queue in self.by_key.items() if name == topic}
 
     @property
-    def known_physical_offset(self) -> int:
-        """
-        Up to which physical offset all messages have their units, -1 without units.
-
-        So it is as far as any queue knows messages, but for queues that end before a bad unit: Java
-        goes on behind it, and all messages between are in no queue.
-        """
-        cut = [one for one in self.by_key.values() if one.is_cut]
-        if cut:
-            return min(map(_known_by, cut))
+    def max_physical_offset(self) -> int:
+        """Up to which physical offset some queue knows messages, -1 without units."""
         return max(map(_known_by, self.by_key.values()), default=-1)
+
+    @property
+    def cut_physical_offset(self) -> int | None:
+        """
+        Up to which physical offset queues know messages that end before a bad unit; None without.
+
+        Java goes on where the others end, and all messages of such a queue between are in no queue.
+        """
+        return min((_known_by(one) for one in self.by_key.values() if one.is_cut), default=None)
 
     # dispatch
 
