@@ -191,20 +191,16 @@ def count_of(data: bytes) -> int:
 
 def different_messages(outcome: Outcome) -> list[str]:
     """
-    Return a line if readers get different messages; some of no bytes are none.
+    Return a line if readers of a queue get different messages; some of no bytes are none.
 
+    Where a queue has them its units tell: who asks for one that is gone gets the next one there is.
     Where units are garbage Java's queue may end at them until its next start: ours has more then.
     """
-    real = [one for one in outcome.real_read if one.rsplit(" ", 2)[1] != "0"]
-    ours = outcome.ours_read
-    if outcome.has_bad_units:
-        theirs = {content(one) for one in real} - {content(one) for one in ours}
-        lost = sorted(one for one in theirs if (one[0], int(one[1])) not in outcome.exchanged)
-        return [f"messages lacking {lost[:3]}"] if lost else []
-    if real == ours:
-        return []
-    lacking, more = sorted(set(real) - set(ours)), sorted(set(ours) - set(real))
-    return [f"messages {len(real)}/{len(ours)} lacking {lacking[:3]} more {more[:3]}"]
+    real = {content(one) for one in outcome.real_read if one.rsplit(" ", 2)[1] != "0"}
+    ours = {content(one) for one in outcome.ours_read}
+    lost = sorted(one for one in real - ours if (one[0], int(one[1])) not in outcome.exchanged)
+    more = [] if outcome.has_bad_units else sorted(ours - real)
+    return [f"messages lacking {lost[:3]} more {more[:3]}"] if lost or more else []
 
 
 def content(line: str) -> tuple[str, str, str]:
