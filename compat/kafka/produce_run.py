@@ -42,8 +42,8 @@ class _Alike:
     """Requests behind each other that name the same partitions in the same order."""
 
     indexes: list[int]
-    correlation_ids: list[int] = attrs.Factory(list)
-    batches: list[list[PartitionBatch]] = attrs.Factory(list)
+    correlation_ids: list[int] = attrs.field(factory=list[int])
+    batches: list[list[PartitionBatch]] = attrs.field(factory=list[list[PartitionBatch]])
 
 
 class ProduceRun:
