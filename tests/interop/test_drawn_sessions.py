@@ -18,7 +18,7 @@ from tests.interop.conftest import (
     new_topic,
     start_real,
 )
-from tests.interop.drawn.comparison import Pair
+from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.line import Line
 from tests.interop.drawn.session import AT_ONCE, AUTHORIZER, run
 from tests.interop.drawn.twin import Twin

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.interop.drawn.batches import plain_batches
 from tests.interop.drawn.orders import ORDERED_UP_TO
@@ -30,26 +30,6 @@ COMING_LATE = "Assignment"
 MADE = frozenset(("ProducerId", "MemberId", "SessionId", "Leader", "ClusterId"))
 #: What tells items of a list apart, so that another order is told as that and no more.
 KEYS = frozenset(("Name", "TopicName", "TopicId", "Topic", "GroupId", "PartitionIndex"))
-
-
-class Pair(NamedTuple):
-    """What ours calls one thing and what the real one calls it."""
-
-    ours: Any
-    real: Any
-
-
-def of_side(value: Any, side: int) -> Any:
-    """Return a question as it is put to one of them: 0 is ours, 1 the real one."""
-    if isinstance(value, Pair):
-        return value[side]
-    if callable(value):
-        return value(side)
-    if isinstance(value, dict):
-        return {name: of_side(one, side) for name, one in value.items()}
-    if isinstance(value, list):
-        return [of_side(one, side) for one in value]
-    return value
 
 
 class Comparison:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.interop.drawn.batches import APPEND_TIME, CONTROL, TRANSACTIONAL, batch, message_set
-from tests.interop.drawn.comparison import of_side
+from tests.interop.drawn.pair import of_side
 from tests.interop.drawn.world import Producer, Topic, World, plus
 
 FIRST_TIME_MS = int(time.time() * 1000) - 100_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.interop.drawn.comparison import Pair
+from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.schemas import ZERO_UUID
 from tests.interop.drawn.world import Topic, World
 from tests.interop.eventually import eventually

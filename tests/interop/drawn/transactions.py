@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.interop.drawn.batches import TRANSACTIONAL, batch
-from tests.interop.drawn.comparison import of_side
+from tests.interop.drawn.pair import of_side
 from tests.interop.drawn.records import Sent, some_records
 from tests.interop.drawn.world import Producer, World, plus
 

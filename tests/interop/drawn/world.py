@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from tests.interop.drawn.comparison import Pair
+from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.mutation import mutated
 from tests.interop.drawn.schemas import apis
 from tests.interop.drawn.twin import Answer, Twin

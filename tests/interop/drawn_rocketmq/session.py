@@ -1,0 +1,206 @@
+"""
+A session is drawn from a seed and put to a real name server and broker, and to ours.
+
+To run many: ``./dev run python -m tests.interop.drawn_rocketmq.session --first 0 --count 100``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
+from tests.interop.drawn_rocketmq import (
+    groups,
+    names,
+    offsets,
+    pops,
+    pulls,
+    sends,
+    settings,
+    topics,
+    transactions,
+)
+from tests.interop.drawn_rocketmq.twin import Twin
+from tests.interop.drawn_rocketmq.world import World
+from tests.interop.our_rocketmq import OurRocketMQ
+
+Draw = Callable[[World], None]
+#: what both brokers are told: the filters of SQL are served, half messages are not checked
+SETTINGS: dict[str, object] = {
+    **CALM,
+    "enablePropertyFilter": "true",
+    "transactionCheckInterval": 3_600_000,
+    "recallMessageEnable": "true",
+}
+#: what may be done, and how often beside the others
+TOPICS: tuple[tuple[int, Draw], ...] = (
+    (6, topics.create_topic),
+    (3, topics.create_topics),
+    (1, topics.delete),
+    (4, topics.config),
+    (1, topics.all_configs),
+    (3, topics.stats),
+    (1, topics.system_topics),
+    (2, topics.route),
+    (1, topics.clean),
+)
+RECORDS: tuple[tuple[int, Draw], ...] = (
+    (8, sends.send_plainly),
+    (8, sends.send),
+    (3, sends.send_batch),
+    (1, sends.send_batch_by),
+    (3, sends.send_back),
+    (1, sends.reply),
+    (8, pulls.pull),
+    (2, pulls.pull_and_wait),
+    (4, pulls.bounds),
+    (2, pulls.earliest),
+    (3, pulls.search_by_time),
+    (3, pulls.query_by_key),
+    (2, pulls.view),
+    (2, pulls.consume_queue),
+    (1, topics.create_topic),
+)
+GROUPS: tuple[tuple[int, Draw], ...] = (
+    (3, sends.send_plainly),
+    (5, groups.update),
+    (2, groups.delete),
+    (3, groups.config),
+    (1, groups.all_configs),
+    (2, groups.forbid),
+    (8, groups.heartbeat),
+    (3, groups.unregister),
+    (2, groups.check_client),
+    (6, groups.connections),
+    (4, groups.ask_clients),
+    (4, groups.lock),
+    (2, groups.request_mode),
+    (3, groups.assignment),
+    (1, groups.hang_up),
+    (2, pulls.pull),
+    (5, offsets.commit),
+    (5, offsets.query),
+    (3, offsets.reset),
+    (2, offsets.clone),
+    (2, offsets.correction),
+    (3, offsets.consume_stats),
+    (1, offsets.broker_consume_stats),
+    (2, offsets.time_span),
+    (3, offsets.who_consumes),
+    (1, offsets.all_offsets),
+)
+POPS: tuple[tuple[int, Draw], ...] = (
+    (8, sends.send_plainly),
+    (8, pops.pop),
+    (5, pops.ack),
+    (2, pops.ack_batch),
+    (3, pops.change),
+    (3, pops.peek),
+    (3, pops.notification),
+    (2, pops.polling),
+    (2, pops.pop_and_wait),
+    (1, offsets.commit),
+    (2, offsets.query),
+)
+TRANSACTIONS: tuple[tuple[int, Draw], ...] = (
+    (6, transactions.send_half),
+    (6, transactions.end),
+    (1, transactions.resume),
+    (3, pulls.pull),
+    (2, pulls.bounds),
+    (1, pulls.query_by_key),
+)
+SETTINGS_ASKED: tuple[tuple[int, Draw], ...] = (
+    (4, settings.update),
+    (2, settings.get),
+    (1, settings.runtime_info),
+    (2, settings.stats_data),
+    (3, settings.cold_data),
+    (4, settings.odds),
+    (4, settings.unknown),
+    (2, sends.send_plainly),
+)
+NAMES: tuple[tuple[int, Draw], ...] = (
+    (6, names.register),
+    (2, names.unregister),
+    (6, names.route),
+    (4, names.lists),
+    (2, names.by_cluster),
+    (2, names.member_group),
+    (1, names.beat),
+    (3, names.data_version),
+    (2, names.wipe),
+    (6, names.texts),
+    (3, names.topics),
+    (3, names.settings),
+    (1, names.unknown),
+)
+AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
+    "topics": TOPICS,
+    "records": RECORDS,
+    "groups": GROUPS,
+    "pops": POPS,
+    "transactions": TRANSACTIONS,
+    "settings": SETTINGS_ASKED,
+    "names": NAMES,
+}
+
+
+def run(
+    ours: tuple[str, str],
+    real: tuple[str, str],
+    seed: int,
+    areas: Sequence[str] = (),
+    steps: int = 80,
+    prefix: str = "",
+) -> Twin:
+    """Lead both, of which name server and broker are given, through the session of a seed."""
+    chance = random.Random(seed)
+    twin = Twin(ours, real, groups.REPLIES)
+    world = World(twin, chance, f"{prefix}s{seed}")
+    drawn = [one for area in areas or AREAS for one in AREAS[area]]
+    weights = [weight for weight, _ in drawn]
+    try:
+        topics.first_topics(world)
+        for _ in range(steps):
+            ((_, draw),) = chance.choices(drawn, weights)
+            draw(world)
+            twin.settle()
+        twin.compare_told()
+    finally:
+        twin.close()
+    return twin
+
+
+def main() -> int:
+    """Run the sessions of some seeds, tell what is different, return in how many."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=80)
+    parser.add_argument("--areas", default="", help="some of: " + ",".join(AREAS))
+    options = parser.parse_args()
+    areas = [one for one in options.areas.split(",") if one]
+    bad = 0
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        real = stack.enter_context(RocketMQPeer("5", directory / "real", SETTINGS))
+        ours = stack.enter_context(OurRocketMQ(directory / "ours", SETTINGS))
+        addresses = [(one.bootstrap, one.broker_address) for one in (ours, real)]
+        for seed in range(options.first, options.first + options.count):
+            twin = run(addresses[0], addresses[1], seed, areas, options.steps)
+            told = [f"seed {seed}: {len(twin.steps)} steps", *map(str, twin.differences)]
+            sys.stdout.write("\n  ".join(told) + "\n")
+            sys.stdout.flush()
+            bad += bool(twin.differences)
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
