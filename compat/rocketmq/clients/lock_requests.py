@@ -22,7 +22,8 @@ def read_lock_request(body: bytes | memoryview) -> tuple[str, str, list[MessageQ
             MessageQueue(str(item["topic"]), str(item["brokerName"]), int(item["queueId"]))
             for item in objects_in(data, "mqSet")
         ]
-        return str(data["consumerGroup"]), str(data["clientId"]), queues
+        # A set in Java: who names a queue twice is told of it once.
+        return str(data["consumerGroup"]), str(data["clientId"]), list(dict.fromkeys(queues))
     except (ValueError, KeyError, TypeError) as error:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"the body does not say what to lock: {error}"

@@ -12,6 +12,7 @@ from logstore.compat.rocketmq.topics.names import check_topic
 from logstore.compat.rocketmq.topics.topic_changes import parse_attributes, put_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_flag, read_int, read_text
+from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
+
+_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
@@ -30,6 +33,10 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
 
 def _read(request: Command) -> TopicConfig:
     fields = request.ext_fields
+    filter_type = read_text(fields, "topicFilterType")
+    if filter_type not in _FILTER_TYPES:
+        remark = f"topicFilterType = [{filter_type}] value invalid"
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     topic = read_text(fields, "topic")
     check_topic(topic)
     return TopicConfig(
@@ -37,7 +44,7 @@ def _read(request: Command) -> TopicConfig:
         read_int(fields, "readQueueNums"),
         read_int(fields, "writeQueueNums"),
         read_int(fields, "perm"),
-        read_text(fields, "topicFilterType"),
+        filter_type,
         read_int(fields, "topicSysFlag", 0),
         read_flag(fields, "order"),
         parse_attributes(fields.get("attributes") or ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.topics.names import check_topic
-from logstore.compat.rocketmq.topics.topic_changes import put_topic
+from logstore.compat.rocketmq.topics.topic_changes import check_change, put_topic
 from logstore.compat.rocketmq.wire.bodies import objects_in, read_object
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
@@ -28,6 +28,10 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
     for topic in topics:
         check_topic(topic.topic_name)
+        check_change(broker, topic)
+        if topic == broker.topics.get(topic.topic_name):
+            # In Java, too: of a list in which one topic is as it was, nothing is looked at more.
+            return Response(ResponseCode.SUCCESS, "not set any response code")
     for topic in topics:
         put_topic(broker, topic)
     return Response(ResponseCode.SUCCESS, "not set any response code")

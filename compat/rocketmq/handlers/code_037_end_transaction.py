@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
 
+#: undecided, committed, rolled back: bits of a message's flags
+_UNDECIDED, _COMMITTED, _ROLLED_BACK = _OUTCOMES = (0, 8, 12)
+
 
 def handle(
     broker: Broker,
@@ -29,11 +32,18 @@ def handle(
     if broker.settings.is_slave:
         raise RefusedError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transactions")
     fields = request.ext_fields
+    outcome = read_int(fields, "commitOrRollback")
+    if outcome not in _OUTCOMES:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, "commitOrRollback field wrong")
     end = EndTransaction(
         producer_group=read_text(fields, "producerGroup"),
         half_queue_offset=read_long(fields, "tranStateTableOffset"),
         half_physical_offset=read_long(fields, "commitLogOffset"),
-        outcome=read_int(fields, "commitOrRollback"),
+        outcome=outcome,
         is_checked=read_flag(fields, "fromTransactionCheck", default=False),
     )
-    return Response(ResponseCode.SUCCESS) if end_transaction(broker, end) else None
+    if not end_transaction(broker, end):
+        return None
+    # Java's answer to a rollback is the one of its check, of which it says no more.
+    remark = "not set any response code" if outcome == _ROLLED_BACK else None
+    return Response(ResponseCode.SUCCESS, remark)

@@ -19,4 +19,4 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
-    return Response(ResponseCode.SUCCESS)
+    return Response(ResponseCode.SUCCESS, "not set any response code")

@@ -26,6 +26,8 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     smallest: dict[int, int] = {}
     for group in offsets.groups_of(topic) - passed_over:
         for queue_id, queue_offset in (offsets.of_group(group, topic) or {}).items():
+            if queue_offset < broker.store.min_queue_offset(topic, queue_id):
+                continue
             smallest[queue_id] = min(smallest.get(queue_id, queue_offset), queue_offset)
     for queue_id, queue_offset in (offsets.of_group(compared, topic) or {}).items():
         if smallest.get(queue_id, queue_offset) > queue_offset:

@@ -38,7 +38,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     members: dict[str, object] = {}
     message_filter: MessageFilter | None = None
     group = fields.get("consumerGroup")
-    if group:
+    if group is not None:
         subscription = broker.consumers.subscription(group, topic)
         if subscription is None:
             members["filterData"] = f"{group}@{topic} is not online!"

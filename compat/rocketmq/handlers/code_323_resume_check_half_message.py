@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from logstore.compat.rocketmq.redelivery.redrafts import redraft
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.wire.codes import ResponseCode
-from logstore.compat.rocketmq.wire.fields import read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.segments.rocketmq.messages.message_id import MessageIdError, parse_offset_message_id
@@ -18,19 +17,19 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
 
+#: whatever is wrong with the id
+_NO_MESSAGE = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
+
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     try:
-        _, physical_offset = parse_offset_message_id(read_text(request.ext_fields, "msgId"))
+        _, physical_offset = parse_offset_message_id(request.ext_fields.get("msgId", ""))
     except MessageIdError as error:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, _NO_MESSAGE) from error
     message = broker.store.message_at(physical_offset)
     if message is None:
-        raise RefusedError(
-            ResponseCode.SYSTEM_ERROR,
-            "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC.",
-        )
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, _NO_MESSAGE)
     properties = {**message.properties, TRANSACTION_CHECK_TIMES: "0"}
     result = broker.store.put_message(redraft(message, names.HALF_TOPIC, 0, properties))
     if not result.is_ok:

@@ -47,6 +47,7 @@ _DEFAULTS: Mapping[str, str] = {
     "writeBufferHighWaterMark": "0",
     "writeBufferLowWaterMark": "0",
 }
+_FLAGS = ("false", "true")
 #: what no client may change, beside what `configBlackList` names
 _FIXED = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
 
@@ -89,13 +90,16 @@ class NameServerConfig:
         """
         given: dict[str, str] = {}
         for line in text.splitlines():
-            name, separator, value = line.partition("=")
-            if separator and not line.lstrip().startswith("#"):
+            name, _, value = line.partition("=")
+            if name.strip() and not line.lstrip().startswith("#"):
                 given[name.strip()] = value.strip()
         fixed = _FIXED.union(self._values["configBlackList"].split(";"))
         if not fixed.isdisjoint(given):
             raise RefusedError(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-        self._values.update({name: text for name, text in given.items() if name in self._values})
+        for name, text in given.items():
+            if name in self._values:
+                is_flag = _DEFAULTS.get(name) in _FLAGS
+                self._values[name] = text if not is_flag else _FLAGS[text.lower() == "true"]
 
     def text(self) -> str:
         """Return all values as lines ``name=value``."""

@@ -52,7 +52,7 @@ def change_invisible_time(
     except RefusedError as refusal:
         raise RefusedError(refusal.code, refusal.remark, _NO_CHANGE) from None
     if not low <= queue_offset < high:
-        return Response(ResponseCode.NO_MESSAGE, None, _NO_CHANGE)
+        return Response(ResponseCode.NO_MESSAGE, NO_REMARK, _NO_CHANGE)
     handle = handle_in(fields)
     group = read_text(fields, "consumerGroup")
     if handle.is_ordered:
@@ -75,7 +75,7 @@ def change_invisible_time(
     )
     put = broker.popping.revive_log.put_checkpoint(checkpoint, handle.revive_queue_id)
     if not put.is_ok:
-        return Response(ResponseCode.SYSTEM_ERROR, None, _NO_CHANGE)
+        return Response(ResponseCode.SYSTEM_ERROR, NO_REMARK, _NO_CHANGE)
     end = ack_origin(broker, handle, topic, group, queue_id, queue_offset)
     answer = _answer(checkpoint.pop_time_ms, invisible_ms, handle)
     return answered_when_stored(broker, max(end, put.next_physical_offset), answer)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.rocketmq.pop.pop_requests import NO_REMARK, born_time, check_target
+from logstore.compat.rocketmq.pop.pop_requests import NO_REMARK, born_time, check_filter, check_target
 from logstore.compat.rocketmq.pop.pop_waits import Polling, PopWait
 from logstore.compat.rocketmq.pop.retry_topics import pop_retry_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode
@@ -39,6 +39,8 @@ class Question:
     born_ms: int
     is_ordered: bool
     attempt_id: str | None
+    filter_kind: str | None = None
+    expression: str | None = None
 
 
 def check_readable(broker: Broker, what: str) -> None:
@@ -73,6 +75,8 @@ def answer_question(
         born_time(broker, fields),
         read_flag(fields, "order", default=False),
         fields.get("attemptId"),
+        fields.get("expType"),
+        fields.get("exp"),
     )
     later: Later[Response] = Later()
     answer = _answer(broker, channel, question, later)
@@ -84,6 +88,10 @@ def _answer(
 ) -> Response | None:
     check_readable(broker, "peeking message")
     check_target(broker, channel, question.topic, question.group, question.queue_id)
+    if question.filter_kind and question.expression:
+        check_filter(
+            broker, question.group, question.topic, question.filter_kind, question.expression
+        )
     broker.catch_up()
     if _has_messages(broker, question):
         return _told(has_messages=True)

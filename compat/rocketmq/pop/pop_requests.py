@@ -118,6 +118,9 @@ def check_pop(broker: Broker, channel: Channel, pop: PopRequest) -> TopicConfig:
         raise _refused(refusal.code, refusal.remark) from None
 
 
+_NOT_PARSED = "parse the consumer's subscription failed"
+
+
 def check_target(
     broker: Broker, channel: Channel, topic: str, group: str, queue_id: int
 ) -> TopicConfig:
@@ -167,11 +170,10 @@ def filter_of_pop(broker: Broker, pop: PopRequest) -> MessageFilter | None:
         RefusedError: the expression cannot be understood.
 
     """
-    remark = "parse the consumer's subscription failed"
     try:
         wanted = subscription_to(pop.topic, pop.expression or "*", pop.expression_type or TAG)
     except SubscriptionError as error:
-        raise _refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark) from error
+        raise _refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _NOT_PARSED) from error
     retry_topic = pop_retry_topic(pop.topic, pop.group, is_v2=broker.settings.has_retry_topic_v2)
     broker.consumers.note_pulled(pop.group, wanted)
     broker.consumers.note_pulled(pop.group, subscription_to(retry_topic, "*", TAG))
@@ -179,8 +181,25 @@ def filter_of_pop(broker: Broker, pop: PopRequest) -> MessageFilter | None:
         return wanted.tag_filter
     found = build_filter(broker, pop.group, wanted)
     if found is None:
-        raise _refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark)
+        raise _refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _NOT_PARSED)
     return filter_of(broker, found, pop.topic)
+
+
+def check_filter(broker: Broker, group: str, topic: str, kind: str, expression: str) -> None:
+    """
+    Refuse an expression that cannot be understood.
+
+    Raises:
+        RefusedError: SUBSCRIPTION_PARSE_FAILED.
+
+    """
+    try:
+        wanted = subscription_to(topic, expression, kind)
+        is_understood = wanted.is_by_tag or build_filter(broker, group, wanted) is not None
+    except SubscriptionError:
+        is_understood = False
+    if not is_understood:
+        raise RefusedError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _NOT_PARSED)
 
 
 def _refused(code: int, remark: str) -> RefusedError:

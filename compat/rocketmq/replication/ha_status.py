@@ -44,7 +44,6 @@ def _table(**given: object) -> dict[str, Any]:
     """Return all fields, those that are not given as Java has them where there is nothing."""
     return {
         "haClientRuntimeInfo": {
-            "activated": False,
             "lastReadTimestamp": 0,
             "lastWriteTimestamp": 0,
             "masterFlushOffset": 0,
@@ -61,7 +60,6 @@ def _table(**given: object) -> dict[str, Any]:
 def _master_of(broker: Broker, end: int) -> dict[str, Any]:
     follower = broker.follower
     found: dict[str, Any] = {
-        "activated": False,
         "lastReadTimestamp": 0,
         "lastWriteTimestamp": 0,
         "masterFlushOffset": 0,

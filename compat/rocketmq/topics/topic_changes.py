@@ -9,18 +9,23 @@ import attrs
 
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.segments.rocketmq.messages.java_strings import java_hash_map_order
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.segments.rocketmq.tables.topics import TopicConfig
 
-#: what topics can be told, and what each takes (TopicAttributes)
+#: what topics can be told, and what each takes (TopicAttributes), in the order of Java's sets
 _ENUMS = {
-    "queue.type": ("BatchCQ", "SimpleCQ"),
-    "cleanup.policy": ("DELETE", "COMPACTION"),
-    "message.type": ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"),
+    "queue.type": java_hash_map_order(("BatchCQ", "SimpleCQ"), 3),
+    "cleanup.policy": java_hash_map_order(("DELETE", "COMPACTION"), 3),
+    "message.type": java_hash_map_order(
+        ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED"),
+        11,
+    ),
 }
-_NUMBERS = ("reserve.time",)
+#: from -1 on, up to these
+_NUMBERS = {"reserve.time": 2**63 - 1, "lite.topic.expiration": 30 * 24 * 60}
 #: these are settled when a topic is made
 _UNCHANGEABLE = ("queue.type", "cleanup.policy")
 
@@ -36,7 +41,7 @@ def parse_attributes(text: str) -> dict[str, str]:
     changes: dict[str, str] = {}
     for item in filter(None, text.split(",")):
         name, has_value, value = item.partition("=")
-        if not name.startswith("+" if has_value else "-") or len(name) < 2:
+        if not name.startswith("+" if has_value else "-") or not name:
             raise RefusedError(
                 ResponseCode.SYSTEM_ERROR,
                 f"add/alter attribute format is wrong: {item}"
@@ -49,6 +54,23 @@ def parse_attributes(text: str) -> dict[str, str]:
     return changes
 
 
+def check_change(broker: Broker, wanted: TopicConfig) -> None:
+    """
+    Refuse what no administrator may ask for; see :func:`put_topic`.
+
+    Raises:
+        RefusedError: it is one of the broker's own, or is to take messages of all types.
+
+    """
+    topic = wanted.topic_name
+    if broker.topics.is_system(topic):
+        raise RefusedError(
+            ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic."
+        )
+    if wanted.attributes.get("+message.type") == "MIXED":
+        raise RefusedError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+
+
 def put_topic(broker: Broker, wanted: TopicConfig) -> None:
     """
     Make or change a topic; its `attributes` are changes with a sign in front of their names.
@@ -57,12 +79,8 @@ def put_topic(broker: Broker, wanted: TopicConfig) -> None:
         RefusedError: it is one of the broker's own, or an attribute cannot be what it is told.
 
     """
-    topic = wanted.topic_name
-    if broker.topics.is_system(topic):
-        raise RefusedError(
-            ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic."
-        )
-    known = broker.topics.get(topic)
+    check_change(broker, wanted)
+    known = broker.topics.get(wanted.topic_name)
     current: Mapping[str, str] = {} if known is None else known.attributes
     changed = attrs.evolve(
         wanted, attributes=_changed(current, wanted.attributes, is_new=known is None)
@@ -74,10 +92,12 @@ def put_topic(broker: Broker, wanted: TopicConfig) -> None:
 def _changed(
     current: Mapping[str, str], changes: Mapping[str, str], *, is_new: bool
 ) -> dict[str, str]:
+    for signed_name in changes:
+        _check_name(signed_name, current, is_new=is_new)
     attributes = dict(current)
     for signed_name, value in changes.items():
         name = signed_name[1:]
-        _check(name, value, is_new=is_new, is_set=signed_name.startswith("+"))
+        _check_value(name, value, is_new=is_new, is_set=signed_name.startswith("+"))
         if signed_name.startswith("+"):
             attributes[name] = value
         else:
@@ -85,25 +105,41 @@ def _changed(
     return attributes
 
 
-def _check(name: str, value: str, *, is_new: bool, is_set: bool) -> None:
+def _check_name(signed_name: str, current: Mapping[str, str], *, is_new: bool) -> None:
+    name = signed_name[1:]
+    flaw = None
+    if not name or "+" in name or "-" in name:
+        flaw = "kv string format wrong."
+    elif signed_name.startswith("+"):
+        return
+    elif is_new:
+        flaw = f"only add attribute is supported while creating topic. key: {name}"
+    elif not signed_name.startswith("-"):
+        flaw = f"wrong format key: {name}"
+    elif name not in current:
+        flaw = f"attempt to delete a nonexistent key: {name}"
+    if flaw is not None:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, flaw)
+
+
+def _check_value(name: str, value: str, *, is_new: bool, is_set: bool) -> None:
     if name not in _ENUMS and name not in _NUMBERS:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"unsupported key: {name}")
     if not is_new and name in _UNCHANGEABLE:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"attempt to update an unchangeable attribute. key: {name}"
         )
-    if is_new and not is_set:
-        raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"attempt to delete a nonexistent key: {name}"
-        )
     if is_set and value not in _ENUMS.get(name, (value,)):
         raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"value is not in set: {sorted(_ENUMS[name])}"
+            ResponseCode.SYSTEM_ERROR, f"value is not in set: [{', '.join(_ENUMS[name])}]"
         )
-    if is_set and name in _NUMBERS and not value.lstrip("-").isdigit():
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"value is no number: {value}")
-    if is_set and name == "message.type" and value == "MIXED":
-        raise RefusedError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+    if is_set and name in _NUMBERS:
+        if not value.lstrip("-").isdigit():
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, f'For input string: "{value}"')
+        if not -1 <= int(value) <= _NUMBERS[name]:
+            raise RefusedError(
+                ResponseCode.SYSTEM_ERROR, f"value is not in range(-1, {_NUMBERS[name]})"
+            )
 
 
 def delete_topic(broker: Broker, topic: str) -> None:

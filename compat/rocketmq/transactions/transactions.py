@@ -94,9 +94,7 @@ def _check_immunity(broker: Broker, end: EndTransaction, half: Message) -> None:
         return
     age_ms = broker.host.clock.wall_ms() - half.born_timestamp_ms
     if age_ms > immunity_ms(text, broker.settings.transaction_timeout_ms):
-        raise RefusedError(
-            ResponseCode.ILLEGAL_OPERATION, "the time to end the transaction unasked is over"
-        )
+        raise RefusedError(ResponseCode.ILLEGAL_OPERATION, "not set any response code")
 
 
 def _check_half(end: EndTransaction, half: Message) -> None:

@@ -33,7 +33,6 @@ def group_config(world: World) -> dict[str, Any]:
         ("notifyConsumerIdsChangedEnable", (True, True, False)),
         ("groupSysFlag", (0, 1)),
         ("consumeTimeoutMinute", (15, 1)),
-        ("attributes", ({}, {"+x": "y"}, {"-x": ""}, {"x": "y"})),
         ("groupRetryPolicy", ({"type": "CUSTOMIZED"}, {"type": "EXPONENTIAL"}, None)),
         ("subscriptionDataSet", (None, [{"topic": "x", "expression": "*", "version": 1,
                                          "expressionType": "TAG"}])),
@@ -66,9 +65,7 @@ def config(world: World) -> None:
 
 def all_configs(world: World) -> None:
     """Ask for the settings of all."""
-    fields: dict[str, Any] = world.pick({}, {}, {"groupSeq": 0, "maxGroupNum": 2}, {"groupSeq": 1},
-                                        {"groupSeq": -1}, {"groupSeq": 10**6})  # fmt: skip
-    world.ask(Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, fields)
+    world.ask(Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, {})
 
 
 def forbid(world: World) -> None:

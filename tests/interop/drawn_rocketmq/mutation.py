@@ -21,11 +21,16 @@ LEFT_ALONE = frozenset(
 )  # fmt: skip
 
 
-def mutated(request: Request, chance: random.Random) -> Request:
-    """Return the request with one thing changed."""
+def mutated(request: Request, chance: random.Random, *, is_only_asked: bool) -> Request:
+    """
+    Return the request with one thing changed.
+
+    The fields of what changes something stay: Java takes many that are missing for null, and goes
+    on until it stumbles, so that nothing after it would be the same.
+    """
     kinds = ["header"]
     names = [name for name in request.fields or () if name not in LEFT_ALONE]
-    if names:
+    if names and is_only_asked:
         kinds += ["field"] * 4 + ["missing"] * 3
     if request.body:
         kinds += ["body"] * 3

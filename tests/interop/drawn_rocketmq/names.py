@@ -47,16 +47,17 @@ def register(world: World) -> None:
         },
     }  # fmt: skip
     data = json.dumps(body).encode() if world.likely(0.9) else world.pick(b"", b"x", b"{}")
+    crc = zlib.crc32(data) & 0x7FFFFFFF
     fields = broker(world) | {
         "haServerAddr": world.pick("10.0.0.9:10912", ""), "compressed": "false",
-        "bodyCrc32": world.pick(zlib.crc32(data), zlib.crc32(data), 0, None, 5),
+        "bodyCrc32": world.pick(crc, crc, 0, None, 5),
         "heartbeatTimeoutMillis": world.pick(None, None, 100_000),
         "enableActingMaster": world.pick(None, "false"), "zoneName": None,
     }  # fmt: skip
     if not data:
         fields["bodyCrc32"] = 0
     line = f"names-broker{world.chance.randrange(2)}"
-    world.ask(Code.REGISTER_BROKER, fields, data, line=line, is_plain=world.likely(0.5))
+    world.ask(Code.REGISTER_BROKER, fields, data, line=line, is_plain=True, version=513)
 
 
 def unregister(world: World) -> None:

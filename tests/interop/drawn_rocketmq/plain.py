@@ -16,7 +16,8 @@ NOW_MS = 4 * 86_400_000
 #: Counted or measured by each broker for itself.
 OF_EACH = frozenset(
     ("indexLastUpdatePhyoffset", "indexLastUpdateTimestamp", "version", "stateVersion", "counter",
-     "reviveQid", "lastUpdateTimestamp", "heartbeatFingerprint")
+     "reviveQid", "lastUpdateTimestamp", "heartbeatFingerprint", "masterCommitLogMaxOffset",
+     "transactionId")
 )  # fmt: skip
 #: Made by the broker where the client brings none.
 MADE_PROPERTIES = frozenset(("UNIQ_KEY", "__transactionId__", "ORIGIN_MESSAGE_ID"))
@@ -28,7 +29,7 @@ MESSAGES = frozenset(
 NAMES_ALONE = frozenset((RequestCode.GET_BROKER_RUNTIME_INFO, RequestCode.VIEW_BROKER_STATS_DATA))
 SETTINGS = frozenset((RequestCode.GET_BROKER_CONFIG, RequestCode.GET_NAMESRV_CONFIG))
 #: Where each keeps what, and where it listens.
-OF_PLACE = re.compile("namesrvAddr|rocketmqHome|storePath|[pP]ort$|configStorePath|kvConfigPath")
+OF_PLACE = re.compile("diskMaxUsedSpaceRatio|bitMapLengthConsumeQueueExt|namesrvAddr|rocketmqHome|storePath|[pP]ort$|configStorePath|kvConfigPath")
 _ADDRESS = re.compile(r"/?127\.0\.0\.1:\d+")
 _ID = re.compile(r"\b[0-9A-F]{32}\b")
 _DIGITS = re.compile(r"(?<![0-9A-Za-z])1[0-9]{12}(?![0-9A-Za-z])")

@@ -29,7 +29,6 @@ def pull_fields(world: World) -> dict[str, Any]:
         "commitOffset": world.pick(0, 0, 1, 2, -1), "suspendTimeoutMillis": 0,
         "subscription": expression, "subVersion": world.pick(0, 1, 1, 5, world.now_ms()),
         "expressionType": kind, "maxMsgBytes": world.pick(None, None, None, 100, 0, 10_000, -1),
-        "requestSource": world.pick(None, None, 0, 1), "nsd": None,
     }  # fmt: skip
 
 

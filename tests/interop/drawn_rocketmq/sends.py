@@ -56,8 +56,7 @@ def properties(world: World) -> dict[str, Any]:
         )  # fmt: skip
         found[name] = value
     if world.likely(0.05):
-        found[world.pick("INNER_BATCH", "INNER_NUM", "RETRY_TOPIC", "__INNER_MULTI_DISPATCH",
-                         "_SYS_MSG_PRIORITY_", "TRAN_MSG", "__PRI")] = world.pick("1", "true")  # fmt: skip
+        found[world.pick("RETRY_TOPIC", "TRAN_MSG", "__PRI")] = world.pick("1", "true")  # fmt: skip
     return found
 
 

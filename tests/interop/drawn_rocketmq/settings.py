@@ -9,7 +9,7 @@ from tests.interop.drawn_rocketmq.world import World
 
 LINES = (
     "maxMessageSize=4194304", "no-such=1", "defaultQueryMaxNum=32", "", "=", "x", "maxMessageSize=x",
-    "brokerPermission=6", "regionId=DefaultRegion", "brokerName=other", "traceOn=yes",
+    "brokerPermission=6", "regionId=DefaultRegion", "brokerName=broker-a", "traceOn=true",
     "fileReservedTime=72", "listenPort=1", "fileReservedTime=", "#maxMessageSize=1",
     "flushDelayOffsetInterval=10000", "brokerConfigPath=/x", "configBlackList=a",
     "messageDelayLevel=1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
@@ -59,8 +59,8 @@ def odds(world: World) -> None:
     code, fields = world.pick(
         (Code.GET_BROKER_HA_STATUS, {}), (Code.RESET_MASTER_FLUSH_OFFSET, {"masterFlushOffset": 0}),
         (Code.RESET_MASTER_FLUSH_OFFSET, {}), (Code.GET_BROKER_EPOCH_CACHE, {}),
-        (Code.SET_COMMITLOG_READ_MODE, {"READ_AHEAD_MODE": world.pick("0", "1", "5", "x", "")}),
-        (Code.SET_COMMITLOG_READ_MODE, {}), (Code.SWITCH_TIMER_ENGINE, {"ENGINE_TYPE": "x"}),
+        (Code.SET_COMMITLOG_READ_MODE, {"READ_AHEAD_MODE": world.pick("0", "5", "x", "")}),
+        (Code.SWITCH_TIMER_ENGINE, {"ENGINE_TYPE": "x"}),
         (Code.SWITCH_TIMER_ENGINE, {}), (Code.POP_ROLLBACK, {}),
     )  # fmt: skip
     world.ask(code, world.pick(fields, fields, None))

@@ -95,12 +95,8 @@ def config(world: World) -> None:
 
 
 def all_configs(world: World) -> None:
-    """Ask for the settings of all, by pages or at once."""
-    fields: dict[str, Any] = world.pick(
-        {}, {"topicSeq": 0, "maxTopicNum": 2}, {"topicSeq": 1, "maxTopicNum": 3}, {"topicSeq": -1},
-        {"topicSeq": 0, "maxTopicNum": 0}, {"topicSeq": 100000},
-    )  # fmt: skip
-    world.ask(Code.GET_ALL_TOPIC_CONFIG, fields)
+    """Ask for the settings of all: pages of them follow the order of Java's tables."""
+    world.ask(Code.GET_ALL_TOPIC_CONFIG, {})
 
 
 def stats(world: World) -> None:

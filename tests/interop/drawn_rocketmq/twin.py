@@ -14,7 +14,7 @@ from tests.interop.drawn_rocketmq.plain import masked, plain
 from tests.interop.drawn_rocketmq.request import Request
 from tests.interop.drawn_rocketmq.side import SILENT, Side
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 6.0
 #: What follows a little later in a real broker (queues, index, the name server's tables) is asked
 #: for again for so long.
 COMING_SECONDS = 1.5

@@ -10,7 +10,7 @@ import attrs
 
 from tests.interop.drawn_rocketmq.mutation import mutated
 from tests.interop.drawn_rocketmq.request import Request
-from tests.interop.drawn_rocketmq.twin import Told, Twin
+from tests.interop.drawn_rocketmq.twin import ONLY_ASK, Told, Twin
 
 #: of ten requests so many have one thing wrong
 MUTATED_SHARE = 0.15
@@ -75,7 +75,7 @@ class World:
         is_plain = more.pop("is_plain", False)
         request = Request(int(code), given if fields is not None else None, body, **more)
         if not is_plain and self.likely(MUTATED_SHARE):
-            return mutated(request, self.chance)
+            return mutated(request, self.chance, is_only_asked=code in ONLY_ASK)
         return request
 
     def ask(

@@ -7,7 +7,6 @@ from tests.compat.rocketmq.broker_peer import Peer
 from tests.compat.rocketmq.replication.network import MASTER_HA, Pair
 
 NO_CLIENT = {
-    "activated": False,
     "lastReadTimestamp": 0,
     "lastWriteTimestamp": 0,
     "masterFlushOffset": 0,
@@ -59,7 +58,6 @@ def test_a_slave_tells_of_its_master() -> None:
     pair.network.run(1000)
     assert reader.ask(RequestCode.GET_BROKER_HA_STATUS).content == {
         "haClientRuntimeInfo": {
-            "activated": False,
             "lastReadTimestamp": now_ms,
             "lastWriteTimestamp": now_ms,
             "masterAddr": MASTER_HA,
