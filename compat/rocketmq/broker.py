@@ -51,6 +51,7 @@ from logstore.segments.rocketmq.filters.sql_filter import FilterBitMaps
 from logstore.segments.rocketmq.ha.settings import HaSettings
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
+from logstore.segments.rocketmq.settings.delay_levels import DelayLevels
 from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptions
 
 if TYPE_CHECKING:
@@ -399,8 +400,11 @@ class Broker:
 
         Raises:
             ConfigError: a value is not allowed; nothing has changed then.
+            DelayLevelsError: the delay levels cannot be read; nothing has changed, either.
 
         """
+        if "messageDelayLevel" in given:
+            DelayLevels.parse(given["messageDelayLevel"])
         if self.config.update(given):
             self.config_changes += 1
         self.settings.update(given)

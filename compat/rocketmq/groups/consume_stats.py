@@ -23,10 +23,22 @@ def topics_of_group(broker: Broker, group: str, topic: str | None = None) -> lis
     return [name for name in topics if broker.consumers.subscription(group, name) is not None]
 
 
-class ConsumeStats:
-    """The numbers of one group in some topics."""
+def as_long(number: int) -> int:
+    """Return a sum as Java has it, which goes round: offsets may be any number of 64 bits."""
+    return (number + 2**63) % 2**64 - 2**63
 
-    def __init__(self, broker: Broker, group: str, topics: Iterable[str]) -> None:
+
+class ConsumeStats:
+    """
+    The numbers of one group in some topics.
+
+    Who is told of all groups is not told how far they have pulled (`tells_pulled`), in Java, too.
+    """
+
+    def __init__(
+        self, broker: Broker, group: str, topics: Iterable[str], *, tells_pulled: bool = True
+    ) -> None:
+        self._tells_pulled = tells_pulled
         self._broker = broker
         self._group = group
         self.rate = 0.0
@@ -37,12 +49,14 @@ class ConsumeStats:
     @property
     def lag(self) -> int:
         """How many messages the group has not committed yet."""
-        return sum(row["brokerOffset"] - row["consumerOffset"] for row in self.table.values())
+        found = sum(row["brokerOffset"] - row["consumerOffset"] for row in self.table.values())
+        return as_long(found)
 
     @property
     def in_flight(self) -> int:
         """How many messages it has pulled and not committed yet."""
-        return sum(row["pullOffset"] - row["consumerOffset"] for row in self.table.values())
+        found = sum(row["pullOffset"] - row["consumerOffset"] for row in self.table.values())
+        return as_long(found)
 
     def body(self) -> bytes:
         """Return them as administrators are shown them."""
@@ -67,5 +81,5 @@ class ConsumeStats:
             "brokerOffset": max(store.max_queue_offset(topic, queue_id), 0),
             "consumerOffset": committed,
             "lastTimestamp": max(stored_ms, 0),
-            "pullOffset": max(committed, pulled),
+            "pullOffset": max(committed, pulled) if self._tells_pulled else 0,
         }

@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.topics.names import check_topic
-from logstore.compat.rocketmq.topics.topic_changes import parse_attributes, put_topic
+from logstore.compat.rocketmq.topics.topic_changes import (
+    check_not_system,
+    parse_attributes,
+    put_topic,
+)
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_flag, read_int, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
@@ -26,12 +30,12 @@ _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
-    put_topic(broker, _read(request))
+    put_topic(broker, _read(broker, request))
     # Java forgets to take back what it says of an answer before it is one.
     return Response(ResponseCode.SUCCESS, "not set any response code")
 
 
-def _read(request: Command) -> TopicConfig:
+def _read(broker: Broker, request: Command) -> TopicConfig:
     fields = request.ext_fields
     filter_type = read_text(fields, "topicFilterType")
     if filter_type not in _FILTER_TYPES:
@@ -39,6 +43,7 @@ def _read(request: Command) -> TopicConfig:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     topic = read_text(fields, "topic")
     check_topic(topic)
+    check_not_system(broker, topic)
     return TopicConfig(
         topic,
         read_int(fields, "readQueueNums"),

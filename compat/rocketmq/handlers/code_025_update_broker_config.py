@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
+from logstore.segments.rocketmq.settings.delay_levels import DelayLevelsError
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         raise RefusedError(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
     try:
         broker.update_settings(given)
-    except ConfigError as error:
+    except (ConfigError, DelayLevelsError) as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
     return Response(ResponseCode.SUCCESS)
 

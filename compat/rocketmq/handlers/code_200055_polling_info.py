@@ -8,6 +8,7 @@ from logstore.compat.rocketmq.pop.notices import check_readable
 from logstore.compat.rocketmq.pop.pop_requests import NO_REMARK, check_target
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields, read_int, read_text
+from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     fields = request.ext_fields
     topic, group = read_text(fields, "topic"), read_text(fields, "consumerGroup")
     queue_id = read_int(fields, "queueId")
-    check_readable(broker, "peeking message")
-    check_target(broker, channel, topic, group, queue_id)
+    try:
+        check_readable(broker, "peeking message")
+        check_target(broker, channel, topic, group, queue_id)
+    except RefusedError as refusal:
+        raise RefusedError(refusal.code, refusal.remark, as_fields(pollingNum=0)) from None
     count = broker.popping.waits.count(topic, group, queue_id)
     return Response(ResponseCode.SUCCESS, NO_REMARK, as_fields(pollingNum=count))

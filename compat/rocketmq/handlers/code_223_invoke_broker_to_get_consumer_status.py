@@ -81,8 +81,11 @@ class _Question:
 
     def _finish(self) -> None:
         pieces = [json_body(name) + b":" + table for name, table in self._tables.items()]
-        body = object_body(consumerTable=b"{" + b",".join(pieces) + b"}")
-        self._later.answer(Response(ResponseCode.SUCCESS, body=body))
+        body = object_body(
+            consumerTable=b"{" + b",".join(pieces) + b"}", messageQueueTable=b"{}"
+        )
+        answer = Response(ResponseCode.SUCCESS, "not set any response code", body=body)
+        self._later.answer(answer)
 
 
 def _table_of(body: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.groups.consume_stats import ConsumeStats, topics_of_group
+from logstore.compat.rocketmq.groups.consume_stats import ConsumeStats, as_long, topics_of_group
 from logstore.compat.rocketmq.wire.bodies import json_body, object_body
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_flag
@@ -28,7 +28,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
             config = broker.topics.get(topic)
             if config is None or (is_order and not config.is_order):
                 continue
-            stats = ConsumeStats(broker, group, [topic])
+            stats = ConsumeStats(broker, group, [topic], tells_pulled=False)
             pieces.append(stats.body())
             lag += stats.lag
             in_flight += stats.in_flight
@@ -36,7 +36,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     body = object_body(
         brokerAddr=f"{broker.advertised_host}:{broker.advertised_port}",
         consumeStatsList=b"[" + b",".join(groups) + b"]",
-        totalDiff=lag,
-        totalInflightDiff=in_flight,
+        totalDiff=as_long(lag),
+        totalInflightDiff=as_long(in_flight),
     )
     return Response(ResponseCode.SUCCESS, body=body)

@@ -63,7 +63,7 @@ def _pretty(content: object) -> str:
 
 def _units(queue: ReadableQueue, start: int, count: int) -> Iterator[tuple[int, int, int]]:
     """Yield place, size and tags code of every unit."""
-    data = queue.units(start, count)
+    data = queue.units(start, max(count, 0))
     for position in range(0, len(data), queue.unit_size_bytes):
         yield UNIT.unpack_from(data, position)
 

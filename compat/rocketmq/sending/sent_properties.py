@@ -146,10 +146,11 @@ class PropertyRewriter:
         sent = parse_properties(text.encode("utf-8", "surrogatepass"))
         names = tuple(sent)
         stored = {name: value for name, value in sent.items() if name != POP_CHECK}
-        stored.update(self._added)
-        if UNIQUE_KEY not in stored:
+        is_keyless = UNIQUE_KEY not in stored
+        if is_keyless:
             stored[UNIQUE_KEY] = self._make_unique_key()
-        elif not self._added.keys() & sent.keys() and POP_CHECK not in sent:
+        stored.update(self._added)
+        if not is_keyless and not self._added.keys() & sent.keys() and POP_CHECK not in sent:
             self._learn(names, tuple(stored))
         is_half = stored.get(TRANSACTION_PREPARED, "").lower() == "true"
         return SentProperties(

@@ -54,6 +54,20 @@ def parse_attributes(text: str) -> dict[str, str]:
     return changes
 
 
+def check_not_system(broker: Broker, topic: str) -> None:
+    """
+    Refuse a topic of the broker's own.
+
+    Raises:
+        RefusedError: INVALID_PARAMETER.
+
+    """
+    if broker.topics.is_system(topic):
+        raise RefusedError(
+            ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic."
+        )
+
+
 def check_change(broker: Broker, wanted: TopicConfig) -> None:
     """
     Refuse what no administrator may ask for; see :func:`put_topic`.
@@ -62,11 +76,7 @@ def check_change(broker: Broker, wanted: TopicConfig) -> None:
         RefusedError: it is one of the broker's own, or is to take messages of all types.
 
     """
-    topic = wanted.topic_name
-    if broker.topics.is_system(topic):
-        raise RefusedError(
-            ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic."
-        )
+    check_not_system(broker, wanted.topic_name)
     if wanted.attributes.get("+message.type") == "MIXED":
         raise RefusedError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
 

@@ -302,7 +302,7 @@ def test_where_each_client_is(peer: Peer) -> None:
     consumer.reply(question, b'{"messageQueueTable":' + table + b"}")
     answer = peer.answer_to(opaque)
     assert answer is not None
-    assert answer.body == b'{"consumerTable":{"c1":' + table + b"}}"
+    assert answer.body == b'{"consumerTable":{"c1":' + table + b'},"messageQueueTable":{}}'
 
 
 def test_a_reply_reaches_whoever_waits_for_it(peer: Peer) -> None:

@@ -33,7 +33,7 @@ def group_config(world: World) -> dict[str, Any]:
         ("notifyConsumerIdsChangedEnable", (True, True, False)),
         ("groupSysFlag", (0, 1)),
         ("consumeTimeoutMinute", (15, 1)),
-        ("groupRetryPolicy", ({"type": "CUSTOMIZED"}, {"type": "EXPONENTIAL"}, None)),
+        ("groupRetryPolicy", ({"type": "CUSTOMIZED"}, {"type": "EXPONENTIAL"})),
         ("subscriptionDataSet", (None, [{"topic": "x", "expression": "*", "version": 1,
                                          "expressionType": "TAG"}])),
     ):  # fmt: skip
@@ -45,11 +45,11 @@ def group_config(world: World) -> dict[str, Any]:
 def update(world: World) -> None:
     """Make or change a group."""
     if world.likely(0.75):
-        world.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, group_config(world))
+        world.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, group_config(world), is_plain=True)
         return
     items = [group_config(world) for _ in range(world.pick(0, 1, 2))]
     body = {"groupConfigList": items}
-    world.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, None, body)
+    world.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, None, body, is_plain=True)
 
 
 def delete(world: World) -> None:
@@ -116,7 +116,7 @@ def heartbeat(world: World) -> None:
         "heartbeatFingerprint": world.pick(0, 0, 0, 7, 8),
         "withoutSub": world.pick(False, False, False, True),
     }  # fmt: skip
-    world.ask(Code.HEART_BEAT, world.pick(None, {}), body, line=name)
+    world.ask(Code.HEART_BEAT, world.pick(None, {}), body, line=name, version=513, is_plain=True)
 
 
 def unregister(world: World) -> None:
@@ -203,10 +203,10 @@ def assignment(world: World) -> None:
     body = {
         "topic": world.topic(), "consumerGroup": world.group(),
         "clientId": f"{world.prefix}-{client(world)}",
-        "strategyName": world.pick("AVG", "AVG", "AVG_BY_CIRCLE", "x", None),
+        "strategyName": world.pick("AVG", "AVG", "AVG_BY_CIRCLE", "x"),
         "messageModel": world.pick("CLUSTERING", "CLUSTERING", "BROADCASTING"),
     }  # fmt: skip
-    world.ask(Code.QUERY_ASSIGNMENT, None, body)
+    world.ask(Code.QUERY_ASSIGNMENT, None, body, is_plain=True)
 
 
 def hang_up(world: World) -> None:

@@ -15,10 +15,11 @@ LINE = "names"
 def broker(world: World) -> dict[str, Any]:
     """Draw a broker that is none."""
     number = world.chance.randrange(3)
+    name = world.pick(0, 0, 1)
     return {
-        "brokerName": f"{world.prefix}-broker{world.pick(0, 0, 1)}",
+        "brokerName": f"{world.prefix}-broker{name}",
         "brokerAddr": f"10.0.0.{number + 1}:10911",
-        "clusterName": f"{world.prefix}-cluster{world.pick(0, 0, 0, 1)}",
+        "clusterName": f"{world.prefix}-cluster{name}",
         "brokerId": world.pick(0, 0, 1, 2),
     }
 
@@ -58,6 +59,25 @@ def register(world: World) -> None:
         fields["bodyCrc32"] = 0
     line = f"names-broker{world.chance.randrange(2)}"
     world.ask(Code.REGISTER_BROKER, fields, data, line=line, is_plain=True, version=513)
+
+
+def leave(world: World) -> None:
+    """Take all brokers of the session away, so that the next one does not find them."""
+    for name in (0, 1):
+        for number in range(3):
+            for cluster in (0, 1):
+                fields = {
+                    "brokerName": f"{world.prefix}-broker{name}",
+                    "brokerAddr": f"10.0.0.{number + 1}:10911",
+                    "clusterName": f"{world.prefix}-cluster{cluster}",
+                }  # fmt: skip
+                for broker_id in (0, 1, 2):
+                    world.twin.exchange(
+                        world.request(
+                            Code.UNREGISTER_BROKER, fields | {"brokerId": broker_id}, is_plain=True
+                        ),
+                        LINE,
+                    )  # fmt: skip
 
 
 def unregister(world: World) -> None:

@@ -52,7 +52,7 @@ def clone(world: World) -> None:
 def correction(world: World) -> None:
     """Ask which offsets other groups would have a group start from."""
     fields = {
-        "filterGroups": world.pick(None, world.group(), "", "a,b"), "compareGroup": world.group(),
+        "filterGroups": world.pick(None, ""), "compareGroup": world.group(),
         "topic": world.topic(),
     }  # fmt: skip
     world.ask(Code.QUERY_CORRECTION_OFFSET, fields)

@@ -17,10 +17,11 @@ NOW_MS = 4 * 86_400_000
 OF_EACH = frozenset(
     ("indexLastUpdatePhyoffset", "indexLastUpdateTimestamp", "version", "stateVersion", "counter",
      "reviveQid", "lastUpdateTimestamp", "heartbeatFingerprint", "masterCommitLogMaxOffset",
-     "transactionId")
+     "transactionId", "recallHandle")
 )  # fmt: skip
 #: Made by the broker where the client brings none.
 MADE_PROPERTIES = frozenset(("UNIQ_KEY", "__transactionId__", "ORIGIN_MESSAGE_ID"))
+ID_LENGTHS = frozenset((32, 56))
 MESSAGES = frozenset(
     (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.QUERY_MESSAGE,
      RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.POP_MESSAGE, RequestCode.PEEK_MESSAGE)
@@ -31,7 +32,7 @@ SETTINGS = frozenset((RequestCode.GET_BROKER_CONFIG, RequestCode.GET_NAMESRV_CON
 #: Where each keeps what, and where it listens.
 OF_PLACE = re.compile("diskMaxUsedSpaceRatio|bitMapLengthConsumeQueueExt|namesrvAddr|rocketmqHome|storePath|[pP]ort$|configStorePath|kvConfigPath")
 _ADDRESS = re.compile(r"/?127\.0\.0\.1:\d+")
-_ID = re.compile(r"\b[0-9A-F]{32}\b")
+_ID = re.compile(r"\b(?:[0-9A-F]{32}|[0-9A-F]{56})\b")
 _DIGITS = re.compile(r"(?<![0-9A-Za-z])1[0-9]{12}(?![0-9A-Za-z])")
 _RATE = re.compile("Tps$|Rt$|RT$|Rate$")
 #: what a program in Java says of an exception that nobody expected
@@ -138,6 +139,6 @@ def properties(data: bytes) -> list[str]:
             parts = value.split(" ")
             parts[3:4] = ["…"]
             value = " ".join(parts)
-        shown = "…" if name in MADE_PROPERTIES and len(value) == 32 else masked(value)
+        shown = "…" if name in MADE_PROPERTIES and len(value) in ID_LENGTHS else masked(value)
         found.append(f"{name}={shown}")
     return found

@@ -10,7 +10,7 @@ from tests.interop.drawn_rocketmq.world import World
 COMMITS, SUSPENDS, SUBSCRIBES, CLASS_FILTERS, LITE = 1, 2, 4, 8, 16
 EXPRESSIONS = (
     ("TAG", "*"), ("TAG", "*"), ("TAG", "*"), ("TAG", "A"), ("TAG", "A || B"), ("TAG", "A|| B ||"),
-    ("TAG", "||"), ("TAG", ""), (None, "*"), (None, None), ("", "A"), ("SQL92", "a = '1'"),
+    ("TAG", "||"), ("TAG", ""), (None, "*"), (None, None), ("SQL92", "a = '1'"),
     ("SQL92", "TAGS = 'A' OR a IS NOT NULL"), ("SQL92", "a > 1"), ("SQL92", "a >"), ("SQL92", ""),
     ("SQL92", "color BETWEEN 1 AND 2"), ("SQL92", "a = '1' AND"), ("OWN", "x"), ("SQL92", "*"),
     ("SQL92", "TRUE"), ("SQL92", "a IN ('1', '2')"), ("SQL92", "NOT (a = '1')"),

@@ -73,8 +73,8 @@ def header(world: World, topic: str, text: str | None) -> dict[str, Any]:
         "topic": topic,
         "defaultTopic": world.pick("TBW102", "TBW102", "TBW102", "no-such", ""),
         "defaultTopicQueueNums": world.pick(4, 4, 1, 0, -1, 100),
-        "queueId": world.queue(topic),
-        "sysFlag": world.pick(*[0] * 10, COMPRESSED, 8, 12, 16, 2, 64),
+        "queueId": max(0, world.queue(topic)),
+        "sysFlag": world.pick(*[0] * 10, COMPRESSED, 8, 12, 64),
         "bornTimestamp": BORN_MS + world.next(),
         "flag": world.pick(0, 0, 5, -1),
         "properties": text,
@@ -158,11 +158,10 @@ def send_batch(world: World) -> None:
     """Send several at once."""
     topic = world.topic()
     data = b"".join(batch_item(world) for _ in range(world.pick(1, 2, 3, 5)))
-    text = properties_text(properties(world)) if world.likely(0.3) else ""
-    fields = header(world, topic, text) | {"batch": world.pick("true", "true", "true", "false")}
+    fields = header(world, topic, "") | {"batch": "true"}
     if world.likely(0.1):
-        data = bytes(world.pick(b"", data[:-1], data + b"\0", struct.pack(">i", 5), b"\0" * 30))
-    world.ask(Code.SEND_BATCH_MESSAGE, short(fields), data)
+        data = b""
+    world.ask(Code.SEND_BATCH_MESSAGE, short(fields), data, is_plain=True)
 
 
 def send_batch_by(world: World) -> None:
@@ -172,7 +171,7 @@ def send_batch_by(world: World) -> None:
     fields = header(world, topic, "") | {"batch": "true"}
     is_short = world.likely(0.5)
     code = Code.SEND_MESSAGE_V2 if is_short else Code.SEND_MESSAGE
-    world.ask(code, short(fields) if is_short else fields, data)
+    world.ask(code, short(fields) if is_short else fields, data, is_plain=True)
 
 
 def send_back(world: World) -> None:
@@ -201,7 +200,7 @@ def reply(world: World) -> None:
     }  # fmt: skip
     if world.likely(0.2):
         drawn.pop("REPLY_TO_CLIENT")
-    fields = header(world, topic, properties_text(drawn))
+    fields = header(world, topic, properties_text(drawn)) | {"sysFlag": 0}
     is_short = world.likely(0.7)
     code = Code.SEND_REPLY_MESSAGE_V2 if is_short else Code.SEND_REPLY_MESSAGE
     world.ask(code, short(fields) if is_short else fields, b"answer")

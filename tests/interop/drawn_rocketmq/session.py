@@ -70,7 +70,6 @@ RECORDS: tuple[tuple[int, Draw], ...] = (
 GROUPS: tuple[tuple[int, Draw], ...] = (
     (3, sends.send_plainly),
     (5, groups.update),
-    (2, groups.delete),
     (3, groups.config),
     (1, groups.all_configs),
     (2, groups.forbid),
@@ -104,7 +103,6 @@ POPS: tuple[tuple[int, Draw], ...] = (
     (3, pops.peek),
     (3, pops.notification),
     (2, pops.polling),
-    (2, pops.pop_and_wait),
     (1, offsets.commit),
     (2, offsets.query),
 )
@@ -172,6 +170,8 @@ def run(
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)
             twin.settle()
+        if "names" in (areas or AREAS):
+            names.leave(world)
         twin.compare_told()
     finally:
         twin.close()

@@ -72,7 +72,8 @@ def create_topics(world: World) -> None:
         }
         for _ in range(world.pick(0, 1, 2, 3))
     ]  # fmt: skip
-    told = world.ask(Code.UPDATE_AND_CREATE_TOPIC_LIST, {}, {"topicConfigList": items})
+    items = list({one["topicName"]: one for one in items}.values())  # Java stumbles over two
+    told = world.ask(Code.UPDATE_AND_CREATE_TOPIC_LIST, {}, {"topicConfigList": items}, is_plain=True)
     if told.is_success:
         for one in items:
             if one["topicName"].startswith(world.prefix):

@@ -15,6 +15,7 @@ from tests.interop.drawn_rocketmq.request import Request
 from tests.interop.drawn_rocketmq.side import SILENT, Side
 
 SECONDS_MAX = 6.0
+END_SECONDS = 0.3
 #: What follows a little later in a real broker (queues, index, the name server's tables) is asked
 #: for again for so long.
 COMING_SECONDS = 1.5
@@ -117,7 +118,11 @@ class Twin:
     def exchange(self, request: Request, line: str = "main") -> Told:
         """Put a request to both, and return what they say."""
         ours, real = self.send(request, line)
-        seconds = PAUSE_SECONDS if request.is_oneway else SECONDS_MAX
+        seconds = SECONDS_MAX
+        if request.is_oneway:
+            seconds = PAUSE_SECONDS
+        elif request.code == Code.END_TRANSACTION:
+            seconds = END_SECONDS  # what is undecided is not answered
         second = self.sides[1].receive(line, real, seconds)
         return Told(self.sides[0].receive(line, ours, seconds), second)
 
@@ -181,11 +186,11 @@ class Twin:
             side.attend()
             sides.append(
                 {
-                    name: sorted(
+                    name: sorted({
                         f"{one.code} {masked(one.fields)} {one.flag}"
                         for one in told
                         if one.code in TOLD
-                    )
+                    })
                     for name, told in side.told().items()
                 }
             )
