@@ -15,13 +15,13 @@ pytestmark = pytest.mark.interop
 Address = tuple[str, str]
 #: what is asked about, and by which seeds
 SESSIONS = (
-    ("topics", (100, 101, 103)),
-    ("records", (100, 201, 202)),
-    ("groups", (200, 201, 202)),
-    ("pops", (101, 201, 202)),
-    ("transactions", (100, 101, 102)),
-    ("settings", (201, 202, 203)),
-    ("names", (201, 202, 203)),
+    ("settings", (300, 301, 302)),
+    ("names", (305, 200, 202)),
+    ("topics", (300, 301, 303)),
+    ("records", (300, 301, 303)),
+    ("groups", (303, 304, 307)),
+    ("pops", (300, 301, 302)),
+    ("transactions", (300, 303, 304)),
 )
 
 

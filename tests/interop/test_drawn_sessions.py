@@ -18,8 +18,8 @@ from tests.interop.conftest import (
     new_topic,
     start_real,
 )
-from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.line import Line
+from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.session import AT_ONCE, AUTHORIZER, run
 from tests.interop.drawn.twin import Twin
 from tests.interop.eventually import eventually

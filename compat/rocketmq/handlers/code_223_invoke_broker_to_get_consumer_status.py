@@ -81,9 +81,7 @@ class _Question:
 
     def _finish(self) -> None:
         pieces = [json_body(name) + b":" + table for name, table in self._tables.items()]
-        body = object_body(
-            consumerTable=b"{" + b",".join(pieces) + b"}", messageQueueTable=b"{}"
-        )
+        body = object_body(consumerTable=b"{" + b",".join(pieces) + b"}", messageQueueTable=b"{}")
         answer = Response(ResponseCode.SUCCESS, "not set any response code", body=body)
         self._later.answer(answer)
 

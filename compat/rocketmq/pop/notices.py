@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.rocketmq.pop.pop_requests import NO_REMARK, born_time, check_filter, check_target
+from logstore.compat.rocketmq.pop.pop_requests import (
+    NO_REMARK,
+    born_time,
+    check_filter,
+    check_target,
+)
 from logstore.compat.rocketmq.pop.pop_waits import Polling, PopWait
 from logstore.compat.rocketmq.pop.retry_topics import pop_retry_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode

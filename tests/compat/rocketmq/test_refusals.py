@@ -13,6 +13,7 @@ from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
 from tests.compat.rocketmq.name_server.conversation import Conversation
 from tests.compat.rocketmq.test_pulling import heartbeat
 
+ONLY_ADD = "only add attribute is supported while creating topic. key: message.type"
 NOT_SET = "not set any response code"
 
 
@@ -39,21 +40,19 @@ def told_of(peer: Peer, name: str, **changes: object) -> tuple[int, str | None]:
 @pytest.mark.parametrize(
     ("attributes", "remark"),
     [
-        ("-message.type", "only add attribute is supported while creating topic. key: message.type"),
+        ("-message.type", ONLY_ADD),
         ("-", "kv string format wrong."),
         ("+x=y", "unsupported key: x"),
         (
             "+message.type=bad",
-            "value is not in set: [UNSPECIFIED, MIXED, TRANSACTION, PRIORITY, FIFO, DELAY, LITE, "
-            "NORMAL]",
+            "value is not in set: "
+            + "[UNSPECIFIED, MIXED, TRANSACTION, PRIORITY, FIFO, DELAY, LITE, NORMAL]",
         ),
         ("+reserve.time=x", 'For input string: "x"'),
         ("+lite.topic.expiration=43201", "value is not in range(-1, 43200)"),
     ],
 )
-def test_attributes_that_a_new_topic_cannot_have(
-    peer: Peer, attributes: str, remark: str
-) -> None:
+def test_attributes_that_a_new_topic_cannot_have(peer: Peer, attributes: str, remark: str) -> None:
     """Each flaw has its remark, and no topic is made."""
     assert told_of(peer, "new", attributes=attributes) == (ResponseCode.SYSTEM_ERROR, remark)
     assert peer.ask(Code.GET_TOPIC_CONFIG, {"topic": "new"}).code == ResponseCode.TOPIC_NOT_EXIST
@@ -75,14 +74,18 @@ def test_a_topic_is_filtered_in_one_of_two_ways(peer: Peer) -> None:
     assert found == (ResponseCode.SYSTEM_ERROR, remark)
 
 
+def listed(name: str) -> dict[str, Any]:
+    """Return a topic as it stands in a list of those that are to be made."""
+    return {
+        "topicName": name, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6,
+        "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False, "attributes": {},
+    }  # fmt: skip
+
+
 def test_a_list_with_a_topic_that_is_as_it_was_changes_nothing(peer: Peer) -> None:
     """Nor does one with a topic of the broker's own."""
     assert told_of(peer, "old")[0] == 0
-    old, new = (
-        {"topicName": name, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6,
-         "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False, "attributes": {}}
-        for name in ("old", "new")
-    )  # fmt: skip
+    old, new = listed("old"), listed("new")
 
     def asked(*topics: dict[str, Any]) -> int:
         body = json.dumps({"topicConfigList": topics}).encode()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tests.interop.drawn.comparison import Comparison
-from tests.interop.drawn.pair import Pair, of_side
 from tests.interop.drawn.line import SILENT, Line
 from tests.interop.drawn.orders import SHUFFLED
+from tests.interop.drawn.pair import Pair, of_side
 from tests.interop.drawn.schemas import apis
 
 SECONDS_MAX = 15.0

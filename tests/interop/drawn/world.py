@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.mutation import mutated
+from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.schemas import apis
 from tests.interop.drawn.twin import Answer, Twin
 

@@ -14,7 +14,18 @@ NOTHING = {"remark": "", "fields": {}}
 ROUTES = frozenset((Code.GET_ROUTEINFO_BY_TOPIC, Code.GET_BROKER_CLUSTER_INFO))
 PULLS = frozenset((Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE))
 #: both mean that nothing was ever put there
-NOT_THERE = "is not exist!"
+#: members that are left out
+MEMBERS: dict[int, tuple[str, ...]] = {
+    # A group that has committed nothing waits since the year 1970 in Java; and Java writes the
+    # times once more, for people.
+    Code.QUERY_CONSUME_TIME_SPAN: (
+        "delayTime", "minTimeStampStr", "maxTimeStampStr", "consumeTimeStampStr"
+    ),
+    # That of any broker, of those that are there.
+    Code.GET_SYSTEM_TOPIC_LIST_FROM_NS: ("brokerAddr",),
+    # Keys that Java makes for messages are longer. And of pulls it keeps subscriptions of its own.
+    Code.QUERY_CONSUME_QUEUE: ("physicOffset", "physicSize", "subVersion"),
+}  # fmt: skip
 REFUSED_SETTINGS = ("maxMessageSize=", "messageDelayLevel ", "fileReservedTime=")
 EMPTY = {"NO_MATCHED_LOGIC_QUEUE", "NO_MESSAGE_IN_QUEUE"}
 #: what Java's own library objects to
@@ -42,34 +53,45 @@ def excused(request: Request, ours: Any, real: Any) -> list[str]:
     if request.serializer:
         # Ours answers in the form of the request, a real one always in that of its own setting.
         ours = ours | {"serializer": real["serializer"]}
-    if ours["code"] == SYSTEM_ERROR and ours["remark"].startswith("the custom field <"):
-        return []  # ours names the field that is wrong; Java goes on with null or 0
-    if real["code"] == SYSTEM_ERROR and _STUMBLES.match(real["remark"]):
-        return []  # Java did not look at a field, and its own library did
-    if request.code in ROUTES and request.version < VERSION_5:
-        real = without(real, "enableActingMaster")
-        ours = without(ours, "enableActingMaster")
+    if is_stumbled_over(ours, real):
+        return []
     if request.code in PULLS and {ours["remark"], real["remark"]} == EMPTY:
         # A real broker has the files of a queue as soon as somebody asks for its end.
         ours = ours | {"remark": real["remark"]}
-    if request.code == Code.QUERY_CONSUME_TIME_SPAN:
-        # A group that has committed nothing waits since the year 1970 in Java; and Java writes
-        # the times once more, for people.
-        for name in ("delayTime", "minTimeStampStr", "maxTimeStampStr", "consumeTimeStampStr"):
-            ours, real = without(ours, name), without(real, name)
-    if request.code == Code.GET_SYSTEM_TOPIC_LIST_FROM_NS:
-        # That of any broker, of those that are there.
-        ours, real = without(ours, "brokerAddr"), without(real, "brokerAddr")
-    if request.code == Code.QUERY_CONSUME_QUEUE:
-        if ours["remark"].endswith(NOT_THERE) and real["remark"].endswith(NOT_THERE):
-            return []  # as with pulls: the queue or the place in it
-        for name in ("physicOffset", "physicSize"):  # keys that Java makes are longer
-            ours, real = without(ours, name), without(real, name)
-    if request.code == Code.GET_BROKER_CONSUME_STATS:
-        ours, real = _topics_sorted(ours), _topics_sorted(real)
+    if request.code == Code.QUERY_CONSUME_QUEUE and is_not_there(ours) and is_not_there(real):
+        return []  # as with pulls: the queue or the place in it
     if request.code == Code.UPDATE_BROKER_CONFIG and ours["remark"].startswith(REFUSED_SETTINGS):
         return []  # Java passes over a value that it cannot read, and says nothing
+    names = MEMBERS.get(request.code, ())
+    if request.code in ROUTES and request.version < VERSION_5:
+        names = ("enableActingMaster",)
+    for name in names:
+        ours, real = without(ours, name), without(real, name)
+    if request.code == Code.GET_BROKER_CONSUME_STATS:
+        ours, real = _topics_sorted(ours), _topics_sorted(real)
+    if request.code == Code.GET_ALL_DELAY_OFFSET:
+        ours, real = _levels_begun(ours), _levels_begun(real)
     return differences(ours, real, "")
+
+
+def is_stumbled_over(ours: Any, real: Any) -> bool:
+    """Tell whether ours names the field that is wrong, or Java died of it."""
+    if ours["code"] == SYSTEM_ERROR and ours["remark"].startswith("the custom field <"):
+        return True  # Java goes on with null or 0
+    return bool(real["code"] == SYSTEM_ERROR and _STUMBLES.match(real["remark"]))
+
+
+def is_not_there(answer: Any) -> bool:
+    """Tell whether an answer says that there is no such thing."""
+    return bool(answer["remark"].endswith("is not exist!"))
+
+
+def _levels_begun(answer: Any) -> Any:
+    """Return offsets of delay levels without those of which nothing was delivered."""
+    if not isinstance(answer["body"], dict):
+        return answer
+    table = {level: one for level, one in answer["body"]["offsetTable"].items() if one}
+    return answer | {"body": answer["body"] | {"offsetTable": table}}
 
 
 def without(value: Any, name: str) -> Any:

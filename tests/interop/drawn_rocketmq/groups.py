@@ -10,7 +10,9 @@ from tests.interop.drawn_rocketmq.world import World
 
 #: how a client answers a broker that asks it, by the code of the question
 REPLIES = {
-    int(Code.GET_CONSUMER_RUNNING_INFO): b'{"properties":{"PROP_CONSUME_TYPE":"CONSUME_PASSIVELY"}}',
+    int(Code.GET_CONSUMER_RUNNING_INFO): (
+        b'{"properties":{"PROP_CONSUME_TYPE":"CONSUME_PASSIVELY"}}'
+    ),
     int(Code.CONSUME_MESSAGE_DIRECTLY): (
         b'{"autoCommit":true,"consumeResult":"CR_SUCCESS","order":false,"spentTimeMills":3}'
     ),
@@ -45,7 +47,9 @@ def group_config(world: World) -> dict[str, Any]:
 def update(world: World) -> None:
     """Make or change a group."""
     if world.likely(0.75):
-        world.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, group_config(world), is_plain=True)
+        world.ask(
+            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, group_config(world), is_plain=True
+        )
         return
     items = [group_config(world) for _ in range(world.pick(0, 1, 2))]
     body = {"groupConfigList": items}

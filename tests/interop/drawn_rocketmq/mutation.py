@@ -17,7 +17,7 @@ LANGUAGES = ("CPP", "GO", "PYTHON", "RUST", "NOBODYS", "OTHER", 0, 7)
 #: What would have a broker wait long, or fill the disk.
 LEFT_ALONE = frozenset(
     ("readQueueNums", "writeQueueNums", "d", "defaultTopicQueueNums", "suspendTimeoutMillis",
-     "pollTime", "sysFlag", "f", "t", "bornTime", "subVersion", "topicSeq", "groupSeq", "e", "queueId")
+     "pollTime", "sysFlag", "f", "t", "bornTime", "subVersion", "e", "queueId")
 )  # fmt: skip
 
 

@@ -95,9 +95,14 @@ def route(world: World) -> None:
 
 def lists(world: World) -> None:
     """Ask for lists of topics and brokers."""
-    code = world.pick(Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, Code.GET_BROKER_CLUSTER_INFO,
-                      Code.GET_SYSTEM_TOPIC_LIST_FROM_NS, Code.GET_UNIT_TOPIC_LIST,
-                      Code.GET_HAS_UNIT_SUB_TOPIC_LIST, Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST)  # fmt: skip
+    code = world.pick(
+        Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
+        Code.GET_BROKER_CLUSTER_INFO,
+        Code.GET_SYSTEM_TOPIC_LIST_FROM_NS,
+        Code.GET_UNIT_TOPIC_LIST,
+        Code.GET_HAS_UNIT_SUB_TOPIC_LIST,
+        Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
+    )
     world.ask(code, world.pick(None, {}), line=LINE)
 
 
@@ -135,8 +140,14 @@ def wipe(world: World) -> None:
 
 def texts(world: World) -> None:
     """Put, get, list and delete texts."""
-    code = world.pick(Code.PUT_KV_CONFIG, Code.PUT_KV_CONFIG, Code.GET_KV_CONFIG,
-                      Code.GET_KV_CONFIG, Code.DELETE_KV_CONFIG, Code.GET_KVLIST_BY_NAMESPACE)  # fmt: skip
+    code = world.pick(
+        Code.PUT_KV_CONFIG,
+        Code.PUT_KV_CONFIG,
+        Code.GET_KV_CONFIG,
+        Code.GET_KV_CONFIG,
+        Code.DELETE_KV_CONFIG,
+        Code.GET_KVLIST_BY_NAMESPACE,
+    )
     fields = {"namespace": world.pick(f"{world.prefix}-space", "none", "", "ORDER_TOPIC_CONFIG")}
     if code != Code.GET_KVLIST_BY_NAMESPACE:
         fields["key"] = world.pick("a", "b", "", f"{world.prefix}-n0")

@@ -21,6 +21,8 @@ OF_EACH = frozenset(
 )  # fmt: skip
 #: Made by the broker where the client brings none.
 MADE_PROPERTIES = frozenset(("UNIQ_KEY", "__transactionId__", "ORIGIN_MESSAGE_ID"))
+#: Of each level that has ever been used; ours has them as soon as something was delivered.
+OF_DELAYS = "scheduleMessageOffset_"
 ID_LENGTHS = frozenset((32, 56))
 MESSAGES = frozenset(
     (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.QUERY_MESSAGE,
@@ -30,7 +32,9 @@ MESSAGES = frozenset(
 NAMES_ALONE = frozenset((RequestCode.GET_BROKER_RUNTIME_INFO, RequestCode.VIEW_BROKER_STATS_DATA))
 SETTINGS = frozenset((RequestCode.GET_BROKER_CONFIG, RequestCode.GET_NAMESRV_CONFIG))
 #: Where each keeps what, and where it listens.
-OF_PLACE = re.compile("diskMaxUsedSpaceRatio|bitMapLengthConsumeQueueExt|namesrvAddr|rocketmqHome|storePath|[pP]ort$|configStorePath|kvConfigPath")
+OF_PLACE = re.compile(
+    "diskMaxUsedSpaceRatio|bitMapLengthConsumeQueueExt|namesrvAddr|rocketmqHome|storePath|[pP]ort$|configStorePath|kvConfigPath"
+)
 _ADDRESS = re.compile(r"/?127\.0\.0\.1:\d+")
 _ID = re.compile(r"\b(?:[0-9A-F]{32}|[0-9A-F]{56})\b")
 _DIGITS = re.compile(r"(?<![0-9A-Za-z])1[0-9]{12}(?![0-9A-Za-z])")
@@ -103,7 +107,10 @@ def body_of(code: int, answer: Answer) -> Any:
     except JsonError:
         return masked(text)
     if code in NAMES_ALONE:
-        return sorted(re.sub("_/.*", "_PATH", name) for name in content.get("table", content))
+        names = content.get("table", content)
+        return sorted(
+            re.sub("_/.*", "_PATH", name) for name in names if not name.startswith(OF_DELAYS)
+        )
     return masked(content)
 
 

@@ -106,14 +106,16 @@ def ack(world: World) -> None:
 
 def ack_batch(world: World) -> None:
     """Acknowledge several at once."""
-    acks = []
-    for one in world.chance.sample(world.popped, min(len(world.popped), world.pick(1, 2))):
-        acks.append({
+    chosen = world.chance.sample(world.popped, min(len(world.popped), world.pick(1, 2)))
+    acks = [
+        {
             "c": one["consumerGroup"], "t": one["topic"], "r": str(_retry(one["topic"])),
-            "so": one["start"], "q": one["queueId"], "rq": lambda side, of=one: int(of["revive"][side]),
-            "pt": lambda side, of=one: int(of["times"][side]), "it": INVISIBLE_MS,
+            "so": one["start"], "q": one["queueId"], "it": INVISIBLE_MS,
+            "rq": Pair(*map(int, one["revive"])), "pt": Pair(*map(int, one["times"])),
             "b": world.pick("AQ==", "Aw==", "", "BQ=="),
-        })  # fmt: skip
+        }
+        for one in chosen
+    ]  # fmt: skip
     body = {"brokerName": "broker-a", "acks": acks}
     world.ask(Code.BATCH_ACK_MESSAGE, world.pick(None, {}), body, is_plain=True)
 

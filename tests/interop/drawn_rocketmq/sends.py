@@ -62,8 +62,12 @@ def properties(world: World) -> dict[str, Any]:
 
 def odd_properties(world: World) -> str:
     """Draw properties that no client would write."""
-    return str(world.pick("", "x", "\x01", "\x02", "a\x01b", "a\x01b\x02c", "\x01\x02", "a\x02",
-                          "WAIT\x01", "TAGS\x01A\x02TAGS\x01B\x02", "a\x01" + "v" * 40_000))  # fmt: skip
+    return str(
+        world.pick(
+            "", "x", "\x01", "\x02", "a\x01b", "a\x01b\x02c", "\x01\x02", "a\x02", "WAIT\x01",
+            "TAGS\x01A\x02TAGS\x01B\x02", "a\x01" + "v" * 40_000,
+        )
+    )  # fmt: skip
 
 
 def header(world: World, topic: str, text: str | None) -> dict[str, Any]:
@@ -88,7 +92,7 @@ def header(world: World, topic: str, text: str | None) -> dict[str, Any]:
 def body(world: World) -> bytes:
     """Draw a message's body."""
     if world.likely(0.02):
-        return b"x" * world.pick(LARGE, LARGE - 1, 100_000)
+        return b"x" * int(world.pick(LARGE, LARGE - 1, 100_000))
     return bytes(world.pick(b"hello", b"", b"\0\xff", b"x" * 500, "größer".encode()))
 
 
@@ -148,7 +152,7 @@ def batch_item(world: World) -> bytes:
     text = properties_text(
         {"UNIQ_KEY": unique_key(world), "TAGS": "A"} if world.likely(0.9) else properties(world)
     ).encode()
-    data = world.pick(b"one", b"", b"x" * 300)
+    data = bytes(world.pick(b"one", b"", b"x" * 300))
     size = 22 + len(data) + len(text)
     head = struct.pack(">iiiii", size, 0, world.pick(0, 0, 7), world.pick(0, 0, 3), len(data))
     return head + data + struct.pack(">h", len(text)) + text

@@ -36,6 +36,7 @@ SETTINGS: dict[str, object] = {
     **CALM,
     "enablePropertyFilter": "true",
     "transactionCheckInterval": 3_600_000,
+    "transactionTimeOut": 6_000,
     "recallMessageEnable": "true",
 }
 #: what may be done, and how often beside the others

@@ -8,7 +8,8 @@ from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from tests.interop.drawn_rocketmq.world import World
 
 LINES = (
-    "maxMessageSize=4194304", "no-such=1", "defaultQueryMaxNum=32", "", "=", "x", "maxMessageSize=x",
+    "maxMessageSize=4194304", "no-such=1", "defaultQueryMaxNum=32", "", "=", "x",
+    "maxMessageSize=x",
     "brokerPermission=6", "regionId=DefaultRegion", "brokerName=broker-a", "traceOn=true",
     "fileReservedTime=72", "listenPort=1", "fileReservedTime=", "#maxMessageSize=1",
     "flushDelayOffsetInterval=10000", "brokerConfigPath=/x", "configBlackList=a",
@@ -67,6 +68,6 @@ def odds(world: World) -> None:
 
 def unknown(world: World) -> None:
     """Ask what nobody answers."""
-    code = world.pick(0, -1, 1, 13, 22, 27, 47, 50, 53, 209, 301, 999, 32767, 2**31 - 1, -5, 215_000,
-                      100, 105, 318)  # fmt: skip
+    code = world.pick(0, -1, 1, 13, 22, 27, 47, 50, 53, 209, 301, 999, 32767, 2**31 - 1, -5,
+                      215_000, 100, 105, 318)  # fmt: skip
     world.ask(code, world.pick(None, {}, {"topic": "x"}), world.pick(b"", b"x"))

@@ -36,9 +36,7 @@ def create(world: World, name: str, queues: int, **more: Any) -> None:
         "topicSysFlag": 0, "order": "false",
     }  # fmt: skip
     is_plain = more.pop("is_plain", False)
-    told = world.ask(
-        Code.UPDATE_AND_CREATE_TOPIC, fields | more, is_plain=is_plain, version=513
-    )
+    told = world.ask(Code.UPDATE_AND_CREATE_TOPIC, fields | more, is_plain=is_plain, version=513)
     if told.is_success and name.startswith(world.prefix) and len(name) < 120:
         world.topics[name] = queues
 
@@ -73,7 +71,9 @@ def create_topics(world: World) -> None:
         for _ in range(world.pick(0, 1, 2, 3))
     ]  # fmt: skip
     items = list({one["topicName"]: one for one in items}.values())  # Java stumbles over two
-    told = world.ask(Code.UPDATE_AND_CREATE_TOPIC_LIST, {}, {"topicConfigList": items}, is_plain=True)
+    told = world.ask(
+        Code.UPDATE_AND_CREATE_TOPIC_LIST, {}, {"topicConfigList": items}, is_plain=True
+    )
     if told.is_success:
         for one in items:
             if one["topicName"].startswith(world.prefix):

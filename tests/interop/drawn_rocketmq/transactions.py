@@ -22,7 +22,8 @@ def send_half(world: World) -> None:
     if world.likely(0.1):
         drawn["CHECK_IMMUNITY_TIME_IN_SECONDS"] = world.pick("100", "-1", "x")
     fields = header(world, topic, properties_text(drawn)) | {
-        "sysFlag": world.pick(4, 4, 4, 0), "producerGroup": group
+        "sysFlag": world.pick(4, 4, 4, 0),
+        "producerGroup": group,
     }
     told = world.ask(Code.SEND_MESSAGE_V2, short(fields), b"half")
     ids = told.pair(lambda answer: (answer.fields or {})["msgId"])

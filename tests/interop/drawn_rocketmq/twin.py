@@ -15,7 +15,7 @@ from tests.interop.drawn_rocketmq.request import Request
 from tests.interop.drawn_rocketmq.side import SILENT, Side
 
 SECONDS_MAX = 6.0
-END_SECONDS = 0.3
+END_SECONDS = 0.6
 #: What follows a little later in a real broker (queues, index, the name server's tables) is asked
 #: for again for so long.
 COMING_SECONDS = 1.5
@@ -186,11 +186,13 @@ class Twin:
             side.attend()
             sides.append(
                 {
-                    name: sorted({
-                        f"{one.code} {masked(one.fields)} {one.flag}"
-                        for one in told
-                        if one.code in TOLD
-                    })
+                    name: sorted(
+                        {
+                            f"{one.code} {masked(one.fields)} {one.flag}"
+                            for one in told
+                            if one.code in TOLD
+                        }
+                    )
                     for name, told in side.told().items()
                 }
             )

@@ -93,8 +93,12 @@ class World:
         """Draw a group's name."""
         if self.likely(0.93):
             return f"{self.prefix}-g{self.chance.randrange(3)}"
-        return str(self.pick("", "bad name", "CID_RMQ_SYS_x", "DEFAULT_CONSUMER", "g" * 300,
-                             f"{self.prefix}-unknown", "TOOLS_CONSUMER", "CID_ONSAPI_PULL"))  # fmt: skip
+        return str(
+            self.pick(
+                "", "bad name", "CID_RMQ_SYS_x", "DEFAULT_CONSUMER", "g" * 300,
+                f"{self.prefix}-unknown", "TOOLS_CONSUMER", "CID_ONSAPI_PULL",
+            )
+        )  # fmt: skip
 
     def topic(self) -> str:
         """Draw a topic's name, most often one of a topic that is there."""
