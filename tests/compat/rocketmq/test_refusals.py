@@ -14,6 +14,8 @@ from tests.compat.rocketmq.name_server.conversation import Conversation
 from tests.compat.rocketmq.test_pulling import heartbeat
 
 ONLY_ADD = "only add attribute is supported while creating topic. key: message.type"
+#: as Java's set has them
+MESSAGE_TYPES = "UNSPECIFIED, MIXED, TRANSACTION, PRIORITY, FIFO, DELAY, LITE, NORMAL"
 NOT_SET = "not set any response code"
 
 
@@ -43,11 +45,7 @@ def told_of(peer: Peer, name: str, **changes: object) -> tuple[int, str | None]:
         ("-message.type", ONLY_ADD),
         ("-", "kv string format wrong."),
         ("+x=y", "unsupported key: x"),
-        (
-            "+message.type=bad",
-            "value is not in set: "
-            + "[UNSPECIFIED, MIXED, TRANSACTION, PRIORITY, FIFO, DELAY, LITE, NORMAL]",
-        ),
+        ("+message.type=bad", f"value is not in set: [{MESSAGE_TYPES}]"),
         ("+reserve.time=x", 'For input string: "x"'),
         ("+lite.topic.expiration=43201", "value is not in range(-1, 43200)"),
     ],
