@@ -399,14 +399,11 @@ class Broker:
         Change settings by Java's keys while the broker runs.
 
         Raises:
-            ConfigError: a value is not allowed; nothing has changed then.
-            DelayLevelsError: the delay levels cannot be read; nothing has changed, either.
+            ConfigError, DelayLevelsError: a value is not allowed; nothing has changed then.
 
         """
-        if "messageDelayLevel" in given:
-            DelayLevels.parse(given["messageDelayLevel"])
-        if self.config.update(given):
-            self.config_changes += 1
+        DelayLevels.parse(given.get("messageDelayLevel", self.settings.delay_levels))
+        self.config_changes += bool(self.config.update(given))
         self.settings.update(given)
         self.store.config.update(given)
         self._apply_to_store()

@@ -86,8 +86,8 @@ def test_any_texts_come_out_as_a_hash_map_would_write_them(
         text = "".join(f"{name}\x01{value}\x02" for name, value in pairs)
         wanted = parse_properties(text.encode())
         stored = {name: value for name, value in wanted.items() if name != "POP_CK"}
-        stored.update(ADDED)
         stored.setdefault("UNIQ_KEY", "MADE")
+        stored.update(ADDED)
         order = java_hash_map_order(tuple(stored), 128)
         found = rewriter.rewrite(text)
         assert found.text == "".join(f"{name}\x01{stored[name]}\x02" for name in order)
