@@ -6,6 +6,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.properties import REAL_TOPIC, TIMER_DELETE_UNIQUE_KEY
+from logstore.segments.rocketmq.timer.timer_rules import is_unit_of
 from logstore.segments.rocketmq.timer.timer_steps import TimerDelivery
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class DueTick:
 
     def _take_back(self, unit: TimerUnit) -> None:
         """Note the key of the message that a unit takes back."""
-        message = self._message_at(unit.physical_offset, unit.size_bytes)
+        message = self._message_of(unit)
         key = None if message is None else message.properties.get(TIMER_DELETE_UNIQUE_KEY)
         if message is not None and key is not None:
             self._count(message, 1)  # it counted off when it came
@@ -99,7 +100,7 @@ class DueTick:
         unit = self._log.unit_at(timer_offset)
         if unit is None:
             return None
-        message = self._message_at(unit.physical_offset, unit.size_bytes)
+        message = self._message_of(unit)
         if message is None:
             return None
         self._count(message, -1)
@@ -107,6 +108,11 @@ class DueTick:
             return None
         now_ms = self._clock.wall_ms()
         return TimerDelivery.of(message, unit.write_time_ms, now_ms, is_roll=unit.is_roll)
+
+    def _message_of(self, unit: TimerUnit) -> Message | None:
+        """Return the message of a unit, None if it is gone, whatever stands in its place."""
+        message = self._message_at(unit.physical_offset, unit.size_bytes)
+        return message if message is not None and is_unit_of(unit, message) else None
 
     def _key_of(self, message: Message) -> str | None:
         """Return the key by which a message is taken back."""

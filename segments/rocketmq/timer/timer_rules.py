@@ -8,19 +8,28 @@ How a message comes into topic ``rmq_sys_wheel_timer`` stands in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.segments.rocketmq.messages.properties import (
     TIMER_DEQUEUE_MS,
     TIMER_ENQUEUE_MS,
+    TIMER_OUT_MS,
     TIMER_ROLL_TIMES,
 )
+from logstore.segments.rocketmq.putting.put_redirection import TIMER_TOPIC
 from logstore.segments.rocketmq.timer.timer_wheel import SLOT_COUNT
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.messages.message import Message
+    from logstore.segments.rocketmq.timer.timer_unit import TimerUnit
 
 __all__ = [
     "NEVER_ENQUEUED_MS",
     "TimerSettings",
+    "due_ms_of",
+    "is_unit_of",
     "properties_when_due",
 ]
 
@@ -95,3 +104,22 @@ def properties_when_due(
         converted[TIMER_ROLL_TIMES] = str(int(rolled) + 1 if rolled.isdecimal() else 1)
     converted[TIMER_DEQUEUE_MS] = str(now_ms)
     return converted
+
+
+def due_ms_of(message: Message) -> int | None:
+    """Return when a message of the timer topic is due, None where it does not say."""
+    text = message.properties.get(TIMER_OUT_MS, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def is_unit_of(unit: TimerUnit, message: Message) -> bool:
+    """
+    Tell whether a unit was made of the message that stands where it leads.
+
+    A power loss may cost the end of the commit log and leave units that lead there: others stand
+    there by and by, half messages even. Java delivers them all the same.
+    """
+    due_ms = due_ms_of(message)
+    if message.topic != TIMER_TOPIC or due_ms is None:
+        return False
+    return unit.due_ms < due_ms if unit.is_roll else unit.due_ms == due_ms

@@ -20,7 +20,6 @@ from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties import (
     REAL_TOPIC,
     TIMER_DELETE_UNIQUE_KEY,
-    TIMER_OUT_MS,
 )
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 from logstore.segments.rocketmq.timer.due_tick import DueTick
@@ -30,6 +29,8 @@ from logstore.segments.rocketmq.timer.timer_metrics import TimerMetrics
 from logstore.segments.rocketmq.timer.timer_rules import (
     NEVER_ENQUEUED_MS,
     TimerSettings,
+    due_ms_of,
+    is_unit_of,
 )
 from logstore.segments.rocketmq.timer.timer_steps import (
     EnqueueStep,
@@ -181,7 +182,8 @@ class TimerStore:
         found = self.checkpoint.last_timer_queue_offset
         if last is not None:
             message = self._message_at(last.physical_offset, last.size_bytes)
-            behind = found if message is None else message.queue_offset + 1
+            is_known = message is not None and is_unit_of(last, message)
+            behind = message.queue_offset + 1 if message is not None and is_known else found
             found = max(found, behind) if is_clean else behind
         found = min(found, self.checkpoint.master_timer_queue_offset)
         queue = self._queue()
@@ -222,7 +224,7 @@ class TimerStore:
         late: list[TimerDelivery] = []
         for physical_offset, size_bytes, _ in UNIT.iter_unpack(units):
             message = self._message_at(physical_offset, size_bytes)
-            due_ms = None if message is None else _due_ms(message)
+            due_ms = None if message is None else due_ms_of(message)
             if message is None or due_ms is None:
                 continue  # it is gone, or nobody said when it is due
             if self.runs_dequeue and due_ms < self.write_time_ms:
@@ -401,9 +403,3 @@ class TimerStore:
         """Let go of the files as they are, as if the process had been killed."""
         self.wheel.close()
         self.log.close()
-
-
-def _due_ms(message: Message) -> int | None:
-    """Return when a message of the timer topic is due, None where it does not say."""
-    text = message.properties.get(TIMER_OUT_MS, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -408,6 +408,49 @@ def test_none_lost_by_a_sync_that_fails(opens_between: bool) -> None:
     assert [number for number, _ in take(store)] == [0]
 
 
+@pytest.mark.parametrize("is_timer", [False, True])
+@pytest.mark.parametrize("is_wheel_written", [False, True])
+def test_units_lead_to_no_message_but_their_own(*, is_timer: bool, is_wheel_written: bool) -> None:
+    """Another one stands where a power loss cost the commit log its end: it is not due."""
+    host, topic = host_at_start(), TimerTopic()
+    store = store_of(host, topic)
+    topic.put(START_MS + 5000)
+    take(store)
+    if is_wheel_written:
+        store.wheel.write(store.wheel.begin_flush())
+    store.abandon()
+    lost = topic.messages.pop()
+    if is_timer:
+        topic.put(START_MS + 60_000)
+    else:  # a half message, whose timer topic is empty
+        properties = encode_properties({"REAL_TOPIC": "t", "REAL_QID": "3"})
+        topic.messages.append(
+            attrs.evolve(lost, topic="RMQ_SYS_TRANS_HALF_TOPIC", properties_text=properties)
+        )
+    again = store_of(host, topic)
+    assert again.queue_offset == 0
+    delivered: list[tuple[int, int]] = []
+    for _ in range(70):
+        delivered += take(again)
+        host.clock.advance(1000)
+        again.move_write_time()
+    assert delivered == ([(0, START_MS + 61_000)] if is_timer else [])
+
+
+def test_no_message_is_taken_back_by_a_strange_one() -> None:
+    """A unit that takes a message back counts only with its own message."""
+    host, topic = host_at_start(), TimerTopic()
+    store = store_of(host, topic)
+    topic.put(START_MS + 5000, UNIQ_KEY="k")
+    topic.put(START_MS + 5000, TIMER_DEL_UNIQKEY="k")
+    take(store)
+    properties = encode_properties({"REAL_TOPIC": "t", "TIMER_DEL_UNIQKEY": "k"})
+    topic.messages[1] = attrs.evolve(topic.messages[1], topic="t", properties_text=properties)
+    host.clock.advance(6000)
+    store.move_write_time()
+    assert [number for number, _ in take(store)] == [0]
+
+
 def test_damaged_log_ends_there() -> None:
     """A damaged unit ends the log; messages from there on come in again from the timer topic."""
     host, topic = host_at_start(), TimerTopic()
