@@ -135,3 +135,44 @@ def test_a_topic_that_was_made_anew_keeps_its_messages(
     store.close()
     found = list(StoreCheck(host.fs, DIRECTORY, SETTINGS).findings())
     assert not [one for one in found if one.is_damage]
+
+
+def test_a_light_queue_that_was_made_anew_keeps_its_messages() -> None:
+    """Its numbers stand in messages of another topic, which the log has of both queues, too."""
+    light = {"enableLmq": "true", "enableMultiDispatch": "true"}
+    host = SimulatedHost()
+    store = small_store(host, settings=light)
+    for name, count in ((b"old", 4), (b"new", 3)):
+        store.delete_topics({"%LMQ%q"})
+        for number in range(count):
+            named = {"INNER_MULTI_DISPATCH": "%LMQ%q,%LMQ%q"}  # once, however often it is named
+            store.put_message(draft("T", name + b"%d" % number, properties=named))
+        store.dispatch()
+        store.write_derived()
+    store.commit_log.flush()
+    store.abandon()
+    host.power_loss(LOSE_UNSYNCED)
+    store = small_store(host, settings=light)
+    assert bodies(store, "%LMQ%q") == [b"new0", b"new1", b"new2"]
+    assert len(bodies(store, "T")) == 7
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_slave_has_the_messages_of_a_topic_that_was_made_anew(*, is_batch: bool) -> None:
+    """It keeps the queues of a topic that its master has deleted, as a real one does."""
+    kind = "BatchCQ" if is_batch else "SimpleCQ"
+    config = TopicConfig("T", attributes={"queue.type": kind})
+    master = small_store(SimulatedHost())
+    slave = small_store(SimulatedHost(), settings={"brokerRole": "SLAVE"})
+    for one in (master, slave):
+        one.topic_table.put(config)
+    for name, count in ((b"old", 4), (b"new", 3)):
+        master.delete_topics({"T"})
+        for number in range(count):
+            master.put_message(draft("T", name + b"%d" % number))
+        start = slave.commit_log.max_physical_offset
+        end = master.commit_log.max_physical_offset
+        assert slave.append_raw(start, master.commit_log.read(start, end - start))
+        slave.dispatch()
+    assert bodies(slave, "T") == [b"new0", b"new1", b"new2"]
+    assert slave.max_queue_offset("T", 0) == 3
