@@ -151,11 +151,14 @@ class Chronicle:
         """Return the topics that must be there, sorted."""
         return sorted({topic for topic, _ in self.places})
 
-    def add_topic(self, topic: str, queue_count: int, *, is_batch: bool) -> None:
-        """Take note of a topic that was made, of a name that one had before, perhaps."""
+    def make_anew(self, topic: str) -> None:
+        """Take note that a topic is to be made: from now on one of that name may be back."""
         if topic in self.deleted:
             self.deleted.remove(topic)
             self.remade.add(topic)
+
+    def add_topic(self, topic: str, queue_count: int, *, is_batch: bool) -> None:
+        """Take note of a topic that was made."""
         self.places |= {(topic, queue_id) for queue_id in range(queue_count)}
         if is_batch:
             self.batch_topics.add(topic)

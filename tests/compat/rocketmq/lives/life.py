@@ -142,6 +142,7 @@ class Life:
             "writeQueueNums": count, "perm": 6, "topicFilterType": "SINGLE_TAG",
             "order": "false", "attributes": "+queue.type=BatchCQ" if is_batch else "",
         }  # fmt: skip
+        self.chronicle.make_anew(name)
         answer = self.world.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
         if not answer.code:
             self.chronicle.add_topic(name, count, is_batch=is_batch)
