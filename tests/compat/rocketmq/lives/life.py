@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable
 
 from logstore.compat.rocketmq.broker import Broker
-from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.errors import LogStoreError
 from logstore.host import read_file
 from logstore.segments.rocketmq.files.mapped_file_directory import file_name
@@ -24,6 +23,7 @@ from logstore.testing.simulated_host import SimulatedHost
 from logstore.tools.inspection.rocketmq.verification.store_check import StoreCheck
 from logstore.tools.inspection.verification.finding import Finding
 from tests.compat.rocketmq.broker_peer import DIRECTORY, a_broker
+from tests.compat.rocketmq.lives.administrator import Administrator
 from tests.compat.rocketmq.lives.audit import Audit
 from tests.compat.rocketmq.lives.chronicle import Chronicle
 from tests.compat.rocketmq.lives.consumers import Consumer
@@ -34,7 +34,6 @@ from tests.compat.rocketmq.lives.transactions import BEAT_INTERVAL_MS, Transacti
 from tests.compat.rocketmq.lives.world import Client, World
 
 _OPERATIONS_MAX = 120
-_TOPICS_MAX = 5
 #: what `verify` says of a unit of which nothing is wrong but the tags code
 _OTHER_TAGS = re.compile(
     r"physical offset (\d+), (\d+) bytes, tags code -?\d+; the message has \1, \2, "
@@ -54,6 +53,7 @@ class Life:
         self.defers = self.dice.random() < 0.5
         self.world = World(self.dice, Chronicle(), self._opened(), self.is_sync)
         world, has_wheel = self.world, self.settings["timerWheelEnable"] == "true"
+        self.administrator = Administrator(world)
         self.transactional = TransactionalSender(world)
         self.popper = Popper(world, "pop")
         self.clients: list[Client] = [
@@ -63,7 +63,6 @@ class Life:
         if has_wheel:
             self.clients += [self.popper, self.popper]
         self._beat_ms = self._ticked_ms = self._healthy_since_ms = 0.0
-        self._topic_count = 0
         self._faulty_steps = 0
 
     @property
@@ -97,8 +96,10 @@ class Life:
 
     def _step(self) -> None:
         rare: dict[Callable[[], None], float] = {
-            self._create_topic: 0.03 if self.chronicle.places else 1,
-            self._delete_topic: 0.01,
+            self.administrator.create_topic: 0.03 if self.chronicle.places else 1,
+            self.administrator.delete_topic: 0.01,
+            self.administrator.clean_log: 0.01,
+            self.administrator.clean_queues: 0.01,
             self._pass_time: 0.15,
             self._break_disk: 0.015,
             self._plan_crash: 0.03,
@@ -124,43 +125,12 @@ class Life:
             if not self._faulty_steps:
                 self._mend()
 
-    # administrators
-
-    def _create_topic(self) -> None:
-        if len(self.chronicle.topics()) >= _TOPICS_MAX:
-            return
-        count, is_batch = self.dice.randrange(1, 4), self.dice.random() < 0.2
-        deleted = sorted(self.chronicle.deleted)
-        if deleted and self.dice.random() < 0.7:
-            name = self.dice.choice(deleted)
-            is_batch = name in self.chronicle.batch_topics
-        else:
-            self._topic_count += 1
-            name = f"t{self._topic_count}"
-        fields = {
-            "topic": name, "defaultTopic": "TBW102", "readQueueNums": count,
-            "writeQueueNums": count, "perm": 6, "topicFilterType": "SINGLE_TAG",
-            "order": "false", "attributes": "+queue.type=BatchCQ" if is_batch else "",
-        }  # fmt: skip
-        self.chronicle.make_anew(name)
-        answer = self.world.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
-        if not answer.code:
-            self.chronicle.add_topic(name, count, is_batch=is_batch)
-
-    def _delete_topic(self) -> None:
-        topics = self.chronicle.topics()
-        if len(topics) < 2:
-            return
-        name = self.dice.choice(topics)
-        self.chronicle.drop_topic(name)
-        answer = self.world.peer().ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": name})
-        if not answer.code:
-            self.chronicle.deleted.add(name)
-
     # time, disks and crashes
 
     def _pass_time(self) -> None:
         delay_ms = self.dice.choice((1, 100, 700, 3000, 5_000, 20_000, 70_000, 400_000))
+        if self.settings["fileReservedTime"] == "1" and self.dice.random() < 0.15:
+            delay_ms = 4_000_000  # files are past their time
         self._let_pass(delay_ms)
         self.events[-1] += f" {delay_ms}"
 

@@ -16,6 +16,8 @@ _SMALL = {
     "transactionCheckMax": "1000000",
     "transactionCheckInterval": "10000",
     "transactionTimeOut": "3000",
+    # at any hour: that of the machine does not matter
+    "deleteWhen": ";".join(f"{hour:02}" for hour in range(24)),
 }
 
 
@@ -40,4 +42,5 @@ def drawn_settings(dice: random.Random) -> dict[str, str]:
         "timerWheelEnable": flag(0.7),
         "messageIndexSafe": flag(0.3),
         "readUnCommitted": flag(0.2),
+        "fileReservedTime": dice.choice(("1", "72")),
     }
