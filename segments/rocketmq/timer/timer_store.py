@@ -138,6 +138,8 @@ class TimerStore:
         self.read_time_ms = max(checkpoint.last_read_time_ms, oldest)
         self._mend_slots()
         self._committed_queue_offset = self.queue_offset
+        # Where the clock was set back slots before the read time are over: nobody looks there.
+        self.write_time_ms = self.read_time_ms
         self.move_write_time()
 
     def _mend_slots(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from logstore.compat.rocketmq.wire.codes import RequestCode
+from tests.compat.rocketmq.lives.consumers import CONSUMERS
 from tests.compat.rocketmq.lives.world import World
 
 _TOPICS_MAX = 5
@@ -52,10 +53,35 @@ class Administrator:
         if not answer.code:
             chronicle.deleted.add(name)
 
+    def delete_group(self) -> None:
+        """Delete a group of those that pull, mostly with what it has committed."""
+        world, group = self.world, self.world.dice.choice(CONSUMERS)
+        cleans = world.dice.random() < 0.7
+        now_ms = world.broker.host.clock.monotonic_ms()
+        truths = [one for key, one in world.chronicle.offsets.items() if key[0] == group]
+        told = (now_ms, -1)
+        if cleans:
+            for truth in truths:
+                truth.told.append(told)
+        fields = {"groupName": group, "cleanOffset": str(cleans).lower()}
+        answer = world.peer().ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields)
+        if answer.code and cleans:
+            for truth in truths:
+                truth.told.remove(told)
+
     def clean_log(self) -> None:
         """Have files go that are past their time (mqadmin deleteExpiredCommitLog)."""
         self.world.peer().ask(RequestCode.DELETE_EXPIRED_COMMITLOG)
 
     def clean_queues(self) -> None:
-        """Have queues go whose messages are all gone (mqadmin cleanExpiredCQ): they begin anew."""
+        """
+        Have queues go whose messages are all gone (mqadmin cleanExpiredCQ): they begin anew.
+
+        At 0, while groups stay where they were: they pass by what comes next, as with Java.
+        """
+        chronicle, store = self.world.chronicle, self.world.broker.store
+        for topic, queue_id in chronicle.places:
+            end = store.max_queue_offset(topic, queue_id)
+            if 0 < end <= store.min_queue_offset(topic, queue_id):
+                chronicle.emptied.add(topic)
         self.world.peer().ask(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)

@@ -10,6 +10,9 @@ from tests.compat.rocketmq.frames import Answer
 from tests.compat.rocketmq.lives.chronicle import OffsetTruth
 from tests.compat.rocketmq.lives.world import World
 
+#: the groups that pull
+CONSUMERS = ("a", "b")
+
 
 @attrs.define
 class Consumer:

@@ -26,7 +26,7 @@ from tests.compat.rocketmq.broker_peer import DIRECTORY, a_broker
 from tests.compat.rocketmq.lives.administrator import Administrator
 from tests.compat.rocketmq.lives.audit import Audit
 from tests.compat.rocketmq.lives.chronicle import Chronicle
-from tests.compat.rocketmq.lives.consumers import Consumer
+from tests.compat.rocketmq.lives.consumers import CONSUMERS, Consumer
 from tests.compat.rocketmq.lives.poppers import Popper
 from tests.compat.rocketmq.lives.senders import BatchSender, DelayedSender, Sender
 from tests.compat.rocketmq.lives.settings import drawn_settings
@@ -51,6 +51,7 @@ class Life:
         self.is_sync = self.settings["flushDiskType"] == "SYNC_FLUSH"
         self.loses_power = self.is_sync or self.dice.random() < 0.3
         self.defers = self.dice.random() < 0.5
+        self.jumps = self.dice.random() < 0.3
         self.world = World(self.dice, Chronicle(), self._opened(), self.is_sync)
         world, has_wheel = self.world, self.settings["timerWheelEnable"] == "true"
         self.administrator = Administrator(world)
@@ -58,7 +59,8 @@ class Life:
         self.popper = Popper(world, "pop")
         self.clients: list[Client] = [
             Sender(world), BatchSender(world), DelayedSender(world, has_wheel=has_wheel),
-            self.transactional, self.transactional, Consumer(world, "a"), Consumer(world, "b"),
+            self.transactional, self.transactional,
+            *(Consumer(world, group) for group in CONSUMERS),
         ]  # fmt: skip
         if has_wheel:
             self.clients += [self.popper, self.popper]
@@ -90,7 +92,7 @@ class Life:
             self._restart_cleanly()
             self._end()
         except Exception as error:
-            error.add_note(f"{self.settings}; {self.loses_power=}, {self.defers=}")
+            error.add_note(f"{self.settings}; {self.loses_power=}, {self.defers=}, {self.jumps=}")
             error.add_note(", ".join(self.events[-40:]))
             raise
 
@@ -98,9 +100,11 @@ class Life:
         rare: dict[Callable[[], None], float] = {
             self.administrator.create_topic: 0.03 if self.chronicle.places else 1,
             self.administrator.delete_topic: 0.01,
+            self.administrator.delete_group: 0.01,
             self.administrator.clean_log: 0.01,
             self.administrator.clean_queues: 0.01,
             self._pass_time: 0.15,
+            self._jump_clock: 0.02 if self.jumps else 0,
             self._break_disk: 0.015,
             self._plan_crash: 0.03,
             self._restart_cleanly: 0.01,
@@ -145,6 +149,12 @@ class Life:
             if clock.monotonic_ms() > self._beat_ms + BEAT_INTERVAL_MS:
                 self._beat_ms = clock.monotonic_ms()
                 self.transactional.beat()
+
+    def _jump_clock(self) -> None:
+        """Set the wall clock forth or back: somebody does, or NTP."""
+        jump_ms = self.dice.choice((-3_600_000, -60_000, -3000, -10, 10, 3000, 60_000, 3_600_000))
+        self.world.jump_clock(jump_ms)
+        self.events[-1] += f" {jump_ms}"
 
     def _break_disk(self) -> None:
         kinds: list[FaultKind] = ["write", "write", "write", "sync", "open", "rename"]
@@ -281,7 +291,7 @@ class Life:
         for _ in range(4):
             self._let_pass(30_000)
             self.transactional.answer_questions(is_last=True)
-        self._let_pass(1_000_000)
+        self._let_pass(1_000_000 + self.world.latest_ms - self.world.now_ms())
         self.world.listen()
         if self.popper in self.clients:
             self._pop_all()

@@ -100,7 +100,7 @@ class Popper:
 
     def check_settled(self, seen: dict[str, list[bytes]]) -> None:
         """All time has passed: every message of the topics was given, and acknowledged at last."""
-        for topic in self.topics & seen.keys():
+        for topic in self.topics & seen.keys() - self.world.chronicle.emptied:
             for body in seen[topic]:
                 truth = self.truth.get(body)
                 assert truth is not None, f"{self.group} was never given {body[:8]!r} of {topic}"
@@ -144,14 +144,14 @@ class Popper:
                 return
             truth.is_doubtful = was_doubtful
             truth.ack_log_end = world.log_end
-            truth.is_over |= world.is_healthy and world.now_ms() < until_ms - 1000
+            truth.is_over |= world.is_healthy and world.latest_ms < until_ms - 1000
 
         world.ask(self.peer, RequestCode.ACK_MESSAGE, self.fields(topic, popped), b"", done)
 
     def _change(self, topic: str, popped: Popped, until_ms: float) -> None:
         """Ask for a message to come again at another time."""
         truth = self.truth.get(bytes(popped.message.body))
-        if truth is not None and self.world.now_ms() >= until_ms - 1000:
+        if truth is not None and self.world.latest_ms >= until_ms - 1000:
             truth.is_doubled = True
         asked = {
             **self.fields(topic, popped),

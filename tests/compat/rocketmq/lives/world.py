@@ -47,6 +47,7 @@ class World:
     #: requests that wait for their answer
     waiting: list[tuple[Peer, int, Then]] = attrs.field(factory=list[tuple[Peer, int, Then]])
     _ports: int = 40_000
+    _latest_ms: int = 0
 
     def peer(self) -> Peer:
         """Return a new client of the broker of the day."""
@@ -56,6 +57,18 @@ class World:
     def now_ms(self) -> int:
         """Return the time."""
         return self.broker.host.clock.wall_ms()
+
+    @property
+    def latest_ms(self) -> int:
+        """The latest time that the wall clock has shown."""
+        return max(self._latest_ms, self.now_ms())
+
+    def jump_clock(self, jump_ms: int) -> None:
+        """Set the wall clock forth or back."""
+        self._latest_ms = self.latest_ms
+        if jump_ms < 0:
+            self.chronicle.has_gone_back = True
+        self.broker.host.clock.jump_wall(jump_ms)
 
     def place(self, *, may_be_batch: bool = True) -> Place | None:
         """Return any queue; None if there is none."""

@@ -451,6 +451,29 @@ def test_no_message_is_taken_back_by_a_strange_one() -> None:
     assert [number for number, _ in take(store)] == [0]
 
 
+@pytest.mark.parametrize("opens_between", [False, True])
+def test_none_lost_by_a_clock_that_is_set_back(opens_between: bool) -> None:
+    """What is due before the tick that was read last is late, after a start, too."""
+    host, topic = host_at_start(), TimerTopic()
+    store = store_of(host, topic)
+    host.clock.advance(60_000)
+    topic.put(START_MS + 50_000)
+    take(store)
+    store.flush()
+    host.clock.jump_wall(-40_000)
+    if opens_between:
+        store.abandon()
+        store = store_of(host, topic)
+    topic.put(START_MS + 25_000)
+    topic.put(START_MS + 90_000)
+    found: list[tuple[int, int]] = []
+    for _ in range(80):
+        found += take(store)
+        host.clock.advance(1000)
+        store.move_write_time()
+    assert found == [(1, START_MS + 20_000), (2, START_MS + 91_000)]
+
+
 def test_damaged_log_ends_there() -> None:
     """A damaged unit ends the log; messages from there on come in again from the timer topic."""
     host, topic = host_at_start(), TimerTopic()
