@@ -422,6 +422,7 @@ class IndexFile:
         try:
             self._write()
         except OSError as error:
+            self._pending = bytearray(self._pending)  # whoever keeps the traceback keeps the other
             raise WriteFailedError(f"{self.path}: cannot write the index: {error}") from error
         self._pending = bytearray()
         self._dirty_blocks = bytearray(len(self._dirty_blocks))

@@ -368,14 +368,16 @@ def test_a_full_disk_loses_no_entry() -> None:
     index.write()
     host.fs.fill_up()
     index.put(request_at(200, "k"))
-    with pytest.raises(WriteFailedError, match="cannot write the index"):
+    with pytest.raises(WriteFailedError, match="cannot write the index") as refused:
         index.write()
     assert index.query("T", "k", 9, *ALL_TIME).physical_offsets == [200, 100]
+    index.put(request_at(300, "k"))
+    assert refused.tb is not None, "somebody keeps the frames in which it was being written"
     host.fs.faults.clear()
     index.flush()
     index.close()
     again = index_on(host, IndexSizes(3, 50), load=True)
-    assert again.query("T", "k", 9, *ALL_TIME).physical_offsets == [200, 100]
+    assert again.query("T", "k", 9, *ALL_TIME).physical_offsets == [300, 200, 100]
 
 
 def test_only_synced_files_move_the_checkpoint() -> None:

@@ -27,6 +27,7 @@ from tests.compat.rocketmq.lives.administrator import Administrator
 from tests.compat.rocketmq.lives.audit import Audit
 from tests.compat.rocketmq.lives.chronicle import Chronicle
 from tests.compat.rocketmq.lives.consumers import CONSUMERS, Consumer
+from tests.compat.rocketmq.lives.ordered_poppers import OrderedPopper
 from tests.compat.rocketmq.lives.poppers import Popper
 from tests.compat.rocketmq.lives.senders import BatchSender, DelayedSender, Sender
 from tests.compat.rocketmq.lives.settings import drawn_settings
@@ -57,13 +58,14 @@ class Life:
         self.administrator = Administrator(world)
         self.transactional = TransactionalSender(world)
         self.popper = Popper(world, "pop")
+        self.ordered = OrderedPopper(world, "ordered")
         self.clients: list[Client] = [
             Sender(world), BatchSender(world), DelayedSender(world, has_wheel=has_wheel),
             self.transactional, self.transactional,
             *(Consumer(world, group) for group in CONSUMERS),
         ]  # fmt: skip
         if has_wheel:
-            self.clients += [self.popper, self.popper]
+            self.clients += [self.popper, self.popper, self.ordered]
         self._beat_ms = self._ticked_ms = self._healthy_since_ms = 0.0
         self._faulty_steps = 0
 
@@ -295,12 +297,14 @@ class Life:
         self.world.listen()
         if self.popper in self.clients:
             self._pop_all()
+            self._pop_all_in_order()
         audit = Audit(self.broker, self.chronicle, self.dice)
         audit.run()
         self.chronicle.check_settled(
             (body for bodies in audit.seen.values() for body in bodies), audit.log_start
         )
         self.popper.check_settled(audit.seen)
+        self.ordered.check_settled(audit.seen)
         audit.check_given_back(is_settled=True)
         self.broker.close()
         self.host.fs.process_death()
@@ -335,6 +339,19 @@ class Life:
         while idle_rounds < 3:
             for topic in sorted(popper.topics & set(self.chronicle.topics())):
                 popper.pop(topic, 32, 60_000)
+            idle_rounds = 0 if popper.held else idle_rounds + 1
+            while popper.held:
+                popper.ack(*popper.held.pop())
+            self._let_pass(35_000)
+
+    def _pop_all_in_order(self) -> None:
+        """Have the group that pops in order acknowledge everything."""
+        popper, idle_rounds = self.ordered, 0
+        popper.held.clear()
+        while idle_rounds < 3:
+            for place in sorted(self.chronicle.places):
+                if place[0] in popper.topics:
+                    popper.pop(place, 32, 60_000)
             idle_rounds = 0 if popper.held else idle_rounds + 1
             while popper.held:
                 popper.ack(*popper.held.pop())
