@@ -183,16 +183,6 @@ class IndexFile:
         """Whether no entry fits any more."""
         return self.next_number >= self.sizes.entry_count
 
-    def is_vouched_for(self, until_ms: int) -> bool:
-        """
-        Tell whether a checkpoint, which speaks of full files, vouches for this one.
-
-        Not for an empty one, nor for one begun in the millisecond in which the last full one ended.
-        """
-        begun_ms, ended_ms = self.begin_timestamp_ms, self.end_timestamp_ms
-        is_old = ended_ms < until_ms or (begun_ms < ended_ms == until_ms and self.is_full)
-        return is_old and self.next_number > 1
-
     @property
     def room_count(self) -> int:
         """How many entries fit into the file."""

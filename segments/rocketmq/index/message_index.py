@@ -30,6 +30,7 @@ from logstore.segments.rocketmq.index.index_keys import (
     run_hashes,
 )
 from logstore.segments.rocketmq.index.index_name import is_index_name, next_index_name
+from logstore.segments.rocketmq.index.vouching import vouched_count
 from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from logstore.segments.rocketmq.settings.release import Release
 
@@ -102,10 +103,9 @@ class MessageIndex:
         recovery dispatches again, are not in there twice. A store that is not writable leaves
         them where they are, unread.
         """
-        removed: list[str] = []
+        found: list[IndexFile] = []
         if not self._host.fs.exists(self.directory):
-            return removed
-        vouched_ms = self.checkpoint.index_msg_timestamp_ms
+            return []
         for entry in self._host.fs.list_directory(self.directory):
             path = f"{self.directory}/{entry.name}"
             if entry.is_directory or not is_index_name(entry.name):
@@ -113,13 +113,14 @@ class MessageIndex:
                 continue
             file = IndexFile(self._host, path, self.sizes, is_writable=self._is_writable)
             file.close()
-            if not is_clean and not file.is_vouched_for(vouched_ms):
-                removed.append(path)
-                continue
+            found.append(file)
+        kept = len(found) if is_clean else vouched_count(found, self.checkpoint)
+        for file in found[:kept]:
             self._warn_of(file)
             if self._files:
                 file.follow(self._files[-1])
             self._files.append(file)
+        removed = [file.path for file in found[kept:]]
         if self._is_writable:
             self._remove_files(removed)
         return removed

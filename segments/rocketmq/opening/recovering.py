@@ -175,11 +175,16 @@ class StoreRecoverer:
     def _is_covered(self, first: DispatchRequest) -> bool:
         checkpoint = self.checkpoint
         stored_ms = first.store_timestamp_ms
-        if not stored_ms or (self.is_index_safe and stored_ms >= checkpoint.index_msg_timestamp_ms):
+        if not stored_ms or (self.is_index_safe and not self._is_indexed(first)):
             return False
         if checkpoint.logics_physical_offset > 0:
             return bool(first.physical_offset <= checkpoint.logics_physical_offset)
         return bool(stored_ms <= checkpoint.min_timestamp_ms)
+
+    def _is_indexed(self, first: DispatchRequest) -> bool:
+        """Tell whether all before a message is in the index files that outlived the stop."""
+        index = self.index
+        return index is not None and first.physical_offset <= index.end_physical_offset
 
     def _first_message(self, base: int) -> DispatchRequest | None:
         """Return the first message of the file, checked; None if what stands there is none."""

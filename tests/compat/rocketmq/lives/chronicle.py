@@ -50,6 +50,7 @@ class Sent:
     physical_offset: int = -1
     #: what was said holds as long as the log is at least this long; 0: nothing was said
     log_end: int = 0
+    born_ms: int = 0
     due_ms: int = 0
     outcome: Outcome = Outcome.OPEN
     #: how many commits were asked for, and how long the log was when one was told
@@ -233,8 +234,12 @@ class Chronicle:
             found = one.properties.get(name)
             assert found == value, f"{place}: {name} of {one} is {found}, not {value}"
 
-    def check_settled(self, seen: Iterable[bytes], log_start: int) -> None:
-        """All time has passed that had to: what was delayed and committed is there."""
+    def check_settled(self, seen: Iterable[bytes], log_start: int, oldest_ms: int) -> None:
+        """
+        All time has passed that had to: what was delayed and committed is there.
+
+        Nobody is asked about half messages of before `oldest_ms`: they are older than files get.
+        """
         there = set(seen)
         for sent in self.sent.values():
             if not sent.is_told or sent.log_end <= log_start:
@@ -242,5 +247,7 @@ class Chronicle:
             if self.may_be_torn(sent.physical_offset):
                 continue  # what says where it belongs, and who is to be asked, may be gone
             is_wanted = sent.kind is not Kind.HALF or sent.outcome is Outcome.COMMIT
+            if sent.kind is Kind.HALF and not sent.commit_log_end and sent.born_ms < oldest_ms:
+                continue
             if sent.kind is not Kind.PLAIN and is_wanted:
                 assert sent.body in there, f"{sent} never came"

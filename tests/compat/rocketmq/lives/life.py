@@ -255,6 +255,8 @@ class Life:
             self._come_back(KEEP_EVERYTHING)
             return
         self.host.fs.process_death()
+        if not self.world.is_healthy:
+            self.chronicle.troubles += 1  # what was not synced for good has the start recover
         for truth in self.chronicle.offsets.values():
             truth.settle(self.host.clock.monotonic_ms() + 1)
         self._start()
@@ -301,7 +303,9 @@ class Life:
         audit = Audit(self.broker, self.chronicle, self.dice)
         audit.run()
         self.chronicle.check_settled(
-            (body for bodies in audit.seen.values() for body in bodies), audit.log_start
+            (body for bodies in audit.seen.values() for body in bodies),
+            audit.log_start,
+            self.world.latest_ms - int(self.settings["fileReservedTime"]) * 3_600_000,
         )
         self.popper.check_settled(audit.seen)
         self.ordered.check_settled(audit.seen)

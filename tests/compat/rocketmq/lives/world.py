@@ -87,7 +87,7 @@ class World:
         tag = self.dice.choice(TAGS)
         if tag is not None:
             found["TAGS"] = tag
-        return Sent(body, place, found["UNIQ_KEY"], found, kind)
+        return Sent(body, place, found["UNIQ_KEY"], found, kind, born_ms=self.now_ms())
 
     # requests
 
