@@ -210,6 +210,11 @@ class TimedDelivery:
         """Put one message where it belongs; False if it is to be tried again."""
         if not delivery.is_roll and TIMER_DELETE_UNIQUE_KEY in delivery.properties:
             return True  # it only took another one back
+        if not delivery.is_roll and delivery.topic == TIMER_TOPIC:
+            # A power loss may cost properties that nobody waited for. Put, it would be due again.
+            place = delivery.message.physical_offset
+            _log.error("a timer message at %s does not say where it belongs", place)
+            return True
         draft = redraft(delivery.message, delivery.topic, delivery.queue_id, delivery.properties)
         result = self._broker.store.put_message(draft, is_delivery=True)
         if not result.is_ok:

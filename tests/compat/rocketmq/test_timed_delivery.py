@@ -10,10 +10,12 @@ import pytest
 
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.segments.rocketmq.putting.put_redirection import TIMER_TOPIC
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import SMALL, TOPIC, Peer, a_broker
+from tests.segments.rocketmq.drafts import draft
 
 WHEEL = {**SMALL, "timerWheelEnable": "true", "mappedFileSizeTimerLog": "52000"}
 TIMER_TOPIC = "rmq_sys_wheel_timer"
@@ -140,6 +142,20 @@ def test_goes_on_after_a_restart(end: str) -> None:
     bodies = stage.bodies()
     assert set(bodies) == {b"late", b"soon", b"later"}
     assert end != "close" or len(bodies) == 3
+
+
+@pytest.mark.parametrize("delay_ms", [-5000, 3000], ids=["late", "due"])
+def test_a_message_that_does_not_say_where_it_belongs_goes(delay_ms: int) -> None:
+    """A power loss may cost it its properties: put once more, it would be due for ever."""
+    stage = Stage()
+    stage.send(b"other", 2000)
+    due_ms = stage.clock.wall_ms() + delay_ms
+    torn = draft(TIMER_TOPIC, b"torn", properties={"TIMER_OUT_MS": str(due_ms)})
+    assert stage.broker.store.put_message(torn, is_delivery=True).is_ok
+    stage.pass_ms(8000)
+    assert stage.bodies() == [b"other"]
+    assert stage.broker.store.max_queue_offset(TIMER_TOPIC, 0) == 2
+    assert stage.broker.timed_delivery.delivered_until_ms
 
 
 def test_taken_back() -> None:
