@@ -12,14 +12,18 @@ from tests.compat.rocketmq.lives.world import Then, World
 from tests.compat.rocketmq.pop.pop_stage import Popped, popped_in
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Lock:
-    """What was popped last of a queue, and what has become of it, while nothing goes wrong."""
+    """What one pop took of a queue, and what has become of it, while nothing goes wrong."""
 
     #: the life's troubles when it was popped: a crash forgets the lock
     troubles: int
-    #: by queue offset: until when a message that is not done locks the queue
+    #: by queue offset: until when a message that is not done locks the queue for sure
     until_ms: dict[int, float]
+    #: queue offsets of those that are not acknowledged in time
+    open: set[int]
+    #: the queue offset behind them
+    end: int
 
 
 @attrs.define
@@ -29,7 +33,7 @@ class OrderedPopper:
     world: World
     group: str
     #: what was popped and not dealt with
-    held: list[tuple[Place, Popped]] = attrs.field(factory=list[tuple[Place, Popped]])
+    held: list[tuple[Place, Popped, Lock]] = attrs.field(factory=list[tuple[Place, Popped, Lock]])
     locks: dict[Place, Lock] = attrs.field(factory=dict[Place, Lock])
     #: (troubles, queue offset) below which all was acknowledged in time
     passed: dict[Place, tuple[int, int]] = attrs.field(factory=dict[Place, tuple[int, int]])
@@ -49,12 +53,12 @@ class OrderedPopper:
         """Pop, acknowledge, ask for another time, or forget a message."""
         dice = self.world.dice
         if self.held and dice.random() < 0.6:
-            place, popped = self.held.pop(dice.randrange(len(self.held)))
+            place, popped, lock = self.held.pop(dice.randrange(len(self.held)))
             deed = dice.random()
             if deed < 0.75:
-                self.ack(place, popped)
+                self.ack(place, popped, lock)
             elif deed < 0.9:
-                self._change(place, popped)
+                self._change(place, popped, lock)
             return
         drawn = self.world.place(may_be_batch=False)
         if drawn is not None:
@@ -90,43 +94,40 @@ class OrderedPopper:
             counted, passed = self.passed.get(place, (troubles, 0))
             is_new = counted != troubles or offsets[0] >= passed
             assert is_new, f"{place}: {offsets} is given again, all below {passed} is done"
-        self.locks[place] = Lock(troubles, dict.fromkeys(offsets, until_ms))
+        lock = Lock(troubles, dict.fromkeys(offsets, until_ms), set(offsets), offsets[-1] + 1)
+        self.locks[place] = lock
         for one in batch:
             self.given.add(bytes(one.message.body))
-            self.held.append((place, one))
+            self.held.append((place, one, lock))
 
-    def ack(self, place: Place, popped: Popped) -> None:
-        """Say that a message is dealt with."""
-        lock, queue_offset = self.locks.get(place), popped.queue_offset
+    def ack(self, place: Place, popped: Popped, lock: Lock) -> None:
+        """Say that a message is dealt with: whatever is answered, it may count."""
+        until_ms = lock.until_ms.pop(popped.queue_offset, 0)
 
         def done(answer: Answer) -> None:
-            if answer.code != ResponseCode.SUCCESS or lock is None:
-                return
-            until_ms = lock.until_ms.get(queue_offset, 0)
             world = self.world
             is_current = lock is self.locks.get(place) and world.is_healthy
-            if is_current and world.latest_ms < until_ms - 1000:
-                del lock.until_ms[queue_offset]
-                self._pass(place, lock, queue_offset)
+            is_told = is_current and answer.code == ResponseCode.SUCCESS
+            if is_told and world.latest_ms < until_ms - 1000:
+                lock.open.discard(popped.queue_offset)
+                self._pass(place, lock)
 
         self._ask(RequestCode.ACK_MESSAGE, place, popped, done)
 
-    def _pass(self, place: Place, lock: Lock, queue_offset: int) -> None:
+    def _pass(self, place: Place, lock: Lock) -> None:
         """Take note of where the group goes on: at the first one that is not done."""
-        end = min(lock.until_ms, default=queue_offset + 1)
+        end = min(lock.open, default=lock.end)
         counted, passed = self.passed.get(place, (-1, 0))
         troubles = self.world.chronicle.troubles
         if lock.troubles == troubles:
             self.passed[place] = troubles, max(end, passed) if counted == troubles else end
 
-    def _change(self, place: Place, popped: Popped) -> None:
-        """Ask for a message to lock its queue until another time."""
-        lock, queue_offset = self.locks.get(place), popped.queue_offset
-        invisible_ms = self.world.dice.choice((1000, 30_000))
-        if lock is not None:  # until then at most, if it is the older pop that is meant
-            end_ms = min(lock.until_ms.get(queue_offset, 0), self.world.now_ms() + invisible_ms)
-            if queue_offset in lock.until_ms:
-                lock.until_ms[queue_offset] = end_ms
+    def _change(self, place: Place, popped: Popped, lock: Lock) -> None:
+        """Ask for a message to lock its queue until another time: sooner, for all one knows."""
+        queue_offset, invisible_ms = popped.queue_offset, self.world.dice.choice((1000, 30_000))
+        if queue_offset in lock.until_ms:
+            end_ms = self.world.now_ms() + invisible_ms
+            lock.until_ms[queue_offset] = min(lock.until_ms[queue_offset], end_ms)
         self._ask(
             RequestCode.CHANGE_MESSAGE_INVISIBLETIME, place, popped, _ignore,
             invisibleTime=invisible_ms,
