@@ -292,10 +292,11 @@ class Life:
 
     def _end(self) -> None:
         """Let everything come that is to come; no file lies afterwards."""
+        self._let_pass(self.world.latest_ms - self.world.now_ms())
         for _ in range(4):
             self._let_pass(30_000)
             self.transactional.answer_questions(is_last=True)
-        self._let_pass(1_000_000 + self.world.latest_ms - self.world.now_ms())
+        self._let_pass(1_000_000)
         self.world.listen()
         if self.popper in self.clients:
             self._pop_all()

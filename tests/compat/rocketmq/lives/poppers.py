@@ -18,8 +18,8 @@ _GOOD_ANSWERS = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCode
 class PopTruth:
     """What is known of one message that a group was given."""
 
-    #: how long the log was when the acknowledgement was told; 0: it may come again
-    ack_log_end: int = 0
+    #: how long the log was whenever an acknowledgement was told; none: it may come again
+    ack_log_ends: list[int] = attrs.field(factory=list[int])
     #: an acknowledgement was not answered, or refused: it may count
     is_doubtful: bool = False
     #: it was acknowledged in time
@@ -95,8 +95,7 @@ class Popper:
     def lose(self, log_end: int) -> None:
         """The log ends here after a crash: acknowledgements behind are forgotten."""
         for truth in self.truth.values():
-            if truth.ack_log_end > log_end:
-                truth.ack_log_end = 0
+            truth.ack_log_ends = [one for one in truth.ack_log_ends if one <= log_end]
 
     def check_settled(self, seen: dict[str, list[bytes]]) -> None:
         """All time has passed: every message of the topics was given, and acknowledged at last."""
@@ -104,7 +103,7 @@ class Popper:
             for body in seen[topic]:
                 truth = self.truth.get(body)
                 assert truth is not None, f"{self.group} was never given {body[:8]!r} of {topic}"
-                is_settled = truth.ack_log_end or truth.is_doubtful
+                is_settled = truth.ack_log_ends or truth.is_doubtful
                 assert is_settled, f"{body[:8]!r} of {topic} did not come again"
 
     def _given(self, topic: str, one: Popped) -> None:
@@ -143,7 +142,7 @@ class Popper:
             if answer.code != ResponseCode.SUCCESS:
                 return
             truth.is_doubtful = was_doubtful
-            truth.ack_log_end = world.log_end
+            truth.ack_log_ends.append(world.log_end)
             truth.is_over |= world.is_healthy and world.latest_ms < until_ms - 1000
 
         world.ask(self.peer, RequestCode.ACK_MESSAGE, self.fields(topic, popped), b"", done)
