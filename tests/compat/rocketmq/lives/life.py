@@ -235,6 +235,7 @@ class Life:
         assert end >= durable or self._is_padding(end, durable), text
         self.chronicle.lose(end)
         self.popper.lose(end)
+        self.ordered.lose(end)
         if self.settings["enabledAppendPropCRC"] == "false" and end > durable:
             self.chronicle.torn.append((durable, end))
 

@@ -49,6 +49,14 @@ class OrderedPopper:
         """It goes on with what it holds."""
         self.peer = self.world.peer()
 
+    def lose(self, log_end: int) -> None:
+        """
+        The log ends here after a crash: what it has lost is not acknowledged.
+
+        That would count for what comes to its queue offset, in Java too.
+        """
+        self.held = [one for one in self.held if one[1].message.physical_offset < log_end]
+
     def act(self) -> None:
         """Pop, acknowledge, ask for another time, or forget a message."""
         dice = self.world.dice
