@@ -215,9 +215,11 @@ class BatchConsumeQueue(UnitQueue):
             self._learn()
 
     def correct_min(self, min_physical_offset: int) -> None:
-        """Move `min_queue_offset` to the first batch whose message is there."""
-        if self._end == self._start:
-            return
+        """
+        Move `min_queue_offset` to the first batch whose message is there.
+
+        A queue whose batches are all gone, with their file perhaps, has its minimum at its end.
+        """
         number = self._search(self._physical_offset, min_physical_offset)
         if number == self._end:
             self._min_queue_offset = self._max_queue_offset

@@ -140,6 +140,17 @@ def test_the_minimum_follows_the_commit_log() -> None:
     assert len(host.fs.list_directory(DIRECTORY)) == 2
 
 
+def test_a_queue_whose_files_are_gone_but_for_one_without_batches_begins_at_its_end() -> None:
+    """A crash may leave one that was made for a batch that never came."""
+    host, _ = filled(10)
+    file = host.fs.open(f"{DIRECTORY}/{10 * BATCH_UNIT_BYTES:020}", create=True)
+    file.truncate(10 * BATCH_UNIT_BYTES)
+    file.close()
+    queue = opened(host)
+    assert queue.delete_below(9999) == 1
+    assert (queue.min_queue_offset, queue.max_queue_offset) == (30, 30)
+
+
 def test_a_time_leads_to_the_oldest_batch_of_that_time_or_later() -> None:
     """Within the file that it falls into: behind that file's last batch Java returns that one."""
     _, queue = filled(25)
