@@ -1,4 +1,4 @@
-"""A topic that was deleted and made anew, and lost its queues: what 5.5.0 serves, and what we do."""
+"""A topic that was deleted and made anew, and lost its queues: what 5.5.0 and ours serve of it."""
 
 from __future__ import annotations
 

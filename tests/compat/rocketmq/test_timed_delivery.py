@@ -18,7 +18,6 @@ from tests.compat.rocketmq.broker_peer import SMALL, TOPIC, Peer, a_broker
 from tests.segments.rocketmq.drafts import draft
 
 WHEEL = {**SMALL, "timerWheelEnable": "true", "mappedFileSizeTimerLog": "52000"}
-TIMER_TOPIC = "rmq_sys_wheel_timer"
 
 
 class Stage:

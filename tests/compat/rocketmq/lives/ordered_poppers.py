@@ -1,4 +1,4 @@
-"""Those who pop in order: one batch of a queue at a time, and nothing passes by what is not done."""
+"""Those who pop in order: one batch of a queue at a time; nothing passes by what is not done."""
 
 from __future__ import annotations
 
