@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from tests.compat.rocketmq.lives.consumers import CONSUMERS
+from tests.compat.rocketmq.lives.ordered_poppers import OrderedPopper
+from tests.compat.rocketmq.lives.poppers import Popper
 from tests.compat.rocketmq.lives.world import World
 
 _TOPICS_MAX = 5
@@ -16,6 +20,8 @@ class Administrator:
     """Does what mqadmin does, now and then."""
 
     world: World
+    #: by group
+    poppers: Mapping[str, Popper | OrderedPopper]
     _topic_count: int = 0
 
     def create_topic(self) -> None:
@@ -54,9 +60,12 @@ class Administrator:
             chronicle.deleted.add(name)
 
     def delete_group(self) -> None:
-        """Delete a group of those that pull, mostly with what it has committed."""
-        world, group = self.world, self.world.dice.choice(CONSUMERS)
+        """Delete a group, mostly with what it has committed: those that pop begin once more."""
+        world = self.world
+        group = world.dice.choice((*CONSUMERS, *self.poppers))
         cleans = world.dice.random() < 0.7
+        if group in self.poppers:
+            self.poppers[group].forget()
         now_ms = world.broker.host.clock.monotonic_ms()
         truths = [one for key, one in world.chronicle.offsets.items() if key[0] == group]
         told = (now_ms, -1)

@@ -55,10 +55,11 @@ class Life:
         self.jumps = self.dice.random() < 0.3
         self.world = World(self.dice, Chronicle(), self._opened(), self.is_sync)
         world, has_wheel = self.world, self.settings["timerWheelEnable"] == "true"
-        self.administrator = Administrator(world)
         self.transactional = TransactionalSender(world)
         self.popper = Popper(world, "pop")
         self.ordered = OrderedPopper(world, "ordered")
+        poppers = {one.group: one for one in (self.popper, self.ordered)}
+        self.administrator = Administrator(world, poppers)
         self.clients: list[Client] = [
             Sender(world), BatchSender(world), DelayedSender(world, has_wheel=has_wheel),
             self.transactional, self.transactional,
@@ -154,7 +155,8 @@ class Life:
 
     def _jump_clock(self) -> None:
         """Set the wall clock forth or back: somebody does, or NTP."""
-        jump_ms = self.dice.choice((-3_600_000, -60_000, -3000, -10, 10, 3000, 60_000, 3_600_000))
+        jump_ms = self.dice.choice((10, 3000, 60_000, 3_600_000, 86_400_000))
+        jump_ms *= self.dice.choice((-1, 1))
         self.world.jump_clock(jump_ms)
         self.events[-1] += f" {jump_ms}"
 
@@ -293,7 +295,7 @@ class Life:
 
     def _end(self) -> None:
         """Let everything come that is to come; no file lies afterwards."""
-        self._let_pass(self.world.latest_ms - self.world.now_ms())
+        self.world.jump_clock(self.world.latest_ms - self.world.now_ms())
         for _ in range(4):
             self._let_pass(30_000)
             self.transactional.answer_questions(is_last=True)

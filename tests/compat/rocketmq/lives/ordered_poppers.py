@@ -49,6 +49,11 @@ class OrderedPopper:
         """It goes on with what it holds."""
         self.peer = self.world.peer()
 
+    def forget(self) -> None:
+        """The group is deleted: nothing is locked any more, nor done."""
+        self.locks.clear()
+        self.passed.clear()
+
     def lose(self, log_end: int) -> None:
         """
         The log ends here after a crash: what it has lost is not acknowledged.

@@ -92,6 +92,10 @@ class Popper:
 
         world.ask(self.peer, RequestCode.POP_MESSAGE, fields, b"", popped)
 
+    def forget(self) -> None:
+        """The group is deleted: what it popped and acknowledged may come once more."""
+        self.doubtful |= dict.fromkeys(self.topics, self.world.chronicle.troubles)
+
     def lose(self, log_end: int) -> None:
         """The log ends here after a crash: acknowledgements behind are forgotten."""
         for truth in self.truth.values():
