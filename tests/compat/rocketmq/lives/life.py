@@ -53,7 +53,8 @@ class Life:
         self.loses_power = self.is_sync or self.dice.random() < 0.3
         self.defers = self.dice.random() < 0.5
         self.jumps = self.dice.random() < 0.3
-        self.world = World(self.dice, Chronicle(), self._opened(), self.is_sync)
+        broker, clock = self._opened(), self.host.clock
+        self.world = World(self.dice, Chronicle(), broker, self.is_sync, clock)
         world, has_wheel = self.world, self.settings["timerWheelEnable"] == "true"
         self.transactional = TransactionalSender(world)
         self.popper = Popper(world, "pop")

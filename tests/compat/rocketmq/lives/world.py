@@ -10,6 +10,7 @@ from typing import Protocol
 import attrs
 
 from logstore.compat.rocketmq.broker import Broker
+from logstore.testing.manual_clock import ManualClock
 from tests.compat.rocketmq.broker_peer import Peer
 from tests.compat.rocketmq.frames import Answer
 from tests.compat.rocketmq.lives.chronicle import Chronicle, Kind, Place, Sent
@@ -41,6 +42,7 @@ class World:
     broker: Broker
     #: whether what senders are told is on the disk
     is_sync: bool
+    clock: ManualClock
     count: int = 0
     #: nothing has gone wrong since the last start
     is_healthy: bool = True
@@ -56,7 +58,7 @@ class World:
 
     def now_ms(self) -> int:
         """Return the time."""
-        return self.broker.host.clock.wall_ms()
+        return self.clock.wall_ms()
 
     @property
     def latest_ms(self) -> int:
@@ -68,7 +70,7 @@ class World:
         self._latest_ms = self.latest_ms
         if jump_ms < 0:
             self.chronicle.has_gone_back = True
-        self.broker.host.clock.jump_wall(jump_ms)
+        self.clock.jump_wall(jump_ms)
 
     def place(self, *, may_be_batch: bool = True) -> Place | None:
         """Return any queue; None if there is none."""
