@@ -355,6 +355,23 @@ def test_a_timer_chain_that_loops_is_found(tmp_path: Path, logstore: CommandLine
     assert "loop" in found["reason"]
 
 
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_slot_leads_to_a_message_until_it_is_over(
+    tmp_path: Path, logstore: CommandLine, *, is_over: bool
+) -> None:
+    """A crash may cost the log what was delivered long ago: the wheel is not cleared."""
+    (case,) = golden_cases("timer")
+    store = case.copy_store(tmp_path / "store")
+    with (store / "timerlog" / f"{0:020}").open("r+b") as file:
+        file.seek(28)
+        file.write((1 << 40).to_bytes(8))
+    with (store / "config" / "timercheck").open("r+b") as file:
+        file.write((1 << 50 if is_over else 0).to_bytes(8))
+    found = [one["reason"] for one in findings(logstore, store) if one["severity"] == "damage"]
+    assert is_over or "behind the log" in found[0]
+    assert len(found) == (not is_over)
+
+
 def test_sizes_that_no_file_tells_can_be_said(tmp_path: Path, logstore: CommandLine) -> None:
     """With the wrong number of slots nothing fits; a wrong key is refused."""
     (case,) = golden_cases("plain", version="5.5.0")

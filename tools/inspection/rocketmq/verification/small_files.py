@@ -9,6 +9,7 @@ from logstore.host import FileSystem, read_file
 from logstore.segments.rocketmq.ha.epoch_file import decode_epochs
 from logstore.segments.rocketmq.opening.checkpoint import CHECKPOINT_SIZE_BYTES
 from logstore.segments.rocketmq.tables.java_json import parse_json
+from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
 from logstore.segments.rocketmq.timer.timer_unit import TIMER_UNIT_BYTES, TimerUnit
 from logstore.tools.inspection.rocketmq.stored_files import StoredFiles
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
@@ -90,15 +91,25 @@ def timer_findings(store: StoredStore, log: FollowedLog) -> Iterator[Finding]:
         yield Finding(oddity.kind, oddity.relative, oddity.reason)
     if not store.fs.exists(path):
         return
+    over_ms = _read_until_ms(store)
     for index, slot in wheel_slots(store.fs, path, store.config.timer_precision_ms):
-        reason = _broken_chain(files, slot.first_timer_offset, slot.last_timer_offset, log)
+        # What was delivered may be lost since: a crash cost the log its end, which no flush had.
+        log_end = log.end if slot.time_ms >= over_ms else None
+        reason = _broken_chain(files, slot.first_timer_offset, slot.last_timer_offset, log_end)
         if reason:
             said = f"the slot of {iso_time(slot.time_ms)}: {reason}"
             yield Finding("timer", "timerwheel", said, 32 * index)
     files.close()
 
 
-def _broken_chain(files: StoredFiles, first: int, last: int, log: FollowedLog) -> str:
+def _read_until_ms(store: StoredStore) -> int:
+    """Return up to when the wheel is read, 0 if that is not known."""
+    path = f"{store.directory}/config/timercheck"
+    data = read_file(store.fs, path) if store.fs.exists(path) else b""
+    return TimerCheckpoint.decode(data).last_read_time_ms
+
+
+def _broken_chain(files: StoredFiles, first: int, last: int, log_end: int | None) -> str:
     """Follow a slot's units from the last to the first one; return what is wrong, or nothing."""
     place, below = last, files.end
     while True:
@@ -109,7 +120,7 @@ def _broken_chain(files: StoredFiles, first: int, last: int, log: FollowedLog) -
         unit = TimerUnit.decode(files.read(place, TIMER_UNIT_BYTES))
         if unit is None:
             return f"no unit stands at timer offset {place}"
-        if unit.physical_offset >= log.end:
+        if log_end is not None and unit.physical_offset >= log_end:
             return f"unit {place} leads to physical offset {unit.physical_offset}, behind the log"
         if place == first or unit.previous_timer_offset < files.start:
             return ""
