@@ -253,6 +253,33 @@ def test_an_index_whose_sync_failed_is_made_anew(host: SimulatedHost) -> None:
         assert len(found) == 1, number
 
 
+@pytest.mark.parametrize("jump_ms", [-3_600_000, 0, 3_600_000])
+def test_an_index_is_whole_whatever_the_clock_does(host: SimulatedHost, jump_ms: int) -> None:
+    """A start builds again what was not synced, from the file on where the synced part ends."""
+    settings = {"messageIndexSafe": "true"}
+    store = small_store(host, settings=settings)
+    for first in (0, 30):
+        for number in range(first, first + 30):
+            host.clock.advance(100)
+            body = b"%02d" % number + bytes(300)
+            store.put_message(draft(body=body, properties={"KEYS": f"k{number}"}))
+            store.dispatch()
+        if not first:
+            store.syncs.run_here(store.syncs.begin_all())
+            host.clock.jump_wall(jump_ms)
+    store.write_derived()
+    store.commit_log.flush()
+    store.consume_queues.flush()
+    store.checkpoint.logics_physical_offset = store.commit_log.flushed_where
+    store.checkpoint.flush()
+    store.abandon()
+    host.power_loss()
+    again = small_store(host, settings=settings)
+    for number in range(60):
+        found = again.index.query("TopicTest", f"k{number}", 9, 0, 1 << 62).physical_offsets
+        assert found, number
+
+
 def test_what_was_dispatched_is_readable_before_it_is_written(host: SimulatedHost) -> None:
     """Units and index entries wait in memory; reads see them."""
     store = small_store(host)
