@@ -121,6 +121,8 @@ class StoreRecoverer:
         else:
             start = self._start_by_checkpoint(bases)
             self._first_dispatched = start
+            if bases[0]:
+                self.consume_queues.correct_min(bases[0])
         far = self._first_dispatched + bulk_bytes_min()
         if self.commit_log.peek(far, _HEAD_BYTES).strip(b"\0"):
             self._bulk = bulk_dispatch(self.dispatching, self.index)

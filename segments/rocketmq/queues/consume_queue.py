@@ -133,7 +133,8 @@ class ConsumeQueue(UnitQueue):
             self._begin_anew()
             self._min = 0
             return True
-        if self._end == self._start and queue_offset > self._end:
+        is_without_messages = self._end in (self._start, self._min)
+        if is_without_messages and queue_offset > self._end:
             self._begin_at(queue_offset)
             return True
         if queue_offset < self._end:
@@ -149,7 +150,13 @@ class ConsumeQueue(UnitQueue):
         return True
 
     def _begin_at(self, queue_offset: int) -> None:
-        """Let an empty queue begin anywhere; what lies before is filled up (``fillPreBlank``)."""
+        """
+        Let an empty queue begin anywhere; what lies before is filled up (``fillPreBlank``).
+
+        So, too, one whose messages are all gone: a crash has cost it units of some that are gone as
+        well. Java puts the next unit in the place of the first of those, and all others behind it.
+        """
+        self._buffer.clear()
         if self._queue is not None:
             self._remove_files(self._queue)
         self._end = self._min = queue_offset

@@ -382,9 +382,13 @@ class ConsumeQueues:
     def recovered_queue_offsets(self, min_physical_offset: int) -> QueueOffsets:
         """Correct every queue's minimum; return where each goes on (``recoverOffsetTable``)."""
         offsets = QueueOffsets({key: queue.max_queue_offset for key, queue in self.by_key.items()})
+        self.correct_min(min_physical_offset)
+        return offsets
+
+    def correct_min(self, min_physical_offset: int) -> None:
+        """Move every queue's minimum to its first message that is there."""
         for queue in self:
             queue.correct_min(min_physical_offset)
-        return offsets
 
     def delete_below(self, min_physical_offset: int) -> int:
         """Remove files whose messages are all gone; count them."""

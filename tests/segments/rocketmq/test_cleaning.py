@@ -243,3 +243,28 @@ def test_the_hours_of_the_day_are_read_as_java_writes_them() -> None:
     assert CleaningRule.hours_of("04") == {4}
     assert CleaningRule.hours_of("04; 16;x") == {4, 16}
     assert datetime.fromtimestamp(0, UTC).hour == 0
+
+
+def test_a_crash_gives_no_message_the_place_of_one_that_is_gone() -> None:
+    """Neither the unit nor the message is there of some, which a sick disk may have come to."""
+    host = SimulatedHost()
+    store = small_store(host)
+    for first, end in ((0, 3), (3, 40)):
+        for number in range(first, end):
+            result = store.put_message(draft(body=b"%02d" % number + bytes(300)))
+            assert result.queue_offset == number
+        store.dispatch()
+        if not first:
+            store.consume_queues.flush()
+            store.checkpoint.logics_physical_offset = store.commit_log.flushed_where
+            store.checkpoint.flush()
+        store.commit_log.flush()
+    store.commit_log.delete_below(store.commit_log.files()[-1].base_offset)
+    store.abandon()
+    host.power_loss()
+    store = small_store(host)
+    found = [body[:2] for body in bodies(store)]
+    assert found == [b"%02d" % number for number in range(40 - len(found), 40)]
+    queue = store.queue("TopicTest", 0)
+    assert (queue.start_offset, store.max_queue_offset("TopicTest", 0)) == (40 - len(found), 40)
+    assert store.put_message(draft()).queue_offset == 40

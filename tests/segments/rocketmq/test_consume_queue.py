@@ -135,6 +135,27 @@ def test_a_unit_that_comes_too_early_is_written_in_the_next_place(
     assert numbers(queue.units(5, 1)) == [5000]
 
 
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_queue_whose_messages_are_gone_goes_on_where_the_next_one_belongs(
+    *, is_written: bool
+) -> None:
+    """Units of others that are gone too may be missing: their places are not taken."""
+    host, queue = filled(7) if is_written else (SimulatedHost(), None)
+    if queue is None:
+        queue = opened(host)
+        for number in range(7):
+            queue.put(number * 100, 100, number, number)
+    queue.correct_min(5000)
+    assert queue.put(5000, 100, 9, 9)
+    queue.write()
+    assert (queue.min_queue_offset, queue.max_queue_offset) == (9, 10)
+    assert numbers(queue.units(9, 5)) == [5000]
+    queue.close()
+    again = opened(host)
+    again.correct_min(5000)
+    assert (again.min_queue_offset, again.max_queue_offset) == (9, 10)
+
+
 def test_a_queue_may_begin_anywhere() -> None:
     """The first file is filled up to there, and the minimum is where the units begin."""
     host = SimulatedHost()
