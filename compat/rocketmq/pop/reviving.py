@@ -43,6 +43,8 @@ LOOK_INTERVAL_MS = 1000
 #: an acknowledgement counts that is so much too late
 LATE_MS_MAX = AHEAD_MS + 1000
 _READ_COUNT = 32
+#: of so many pops a queue remembers acknowledgements that came without their checkpoint
+_EARLY_COUNT_MAX = 1000
 #: each of a look's (eight) queues holds up everybody else for few more messages than these
 _RUN_COUNT_MAX = 32
 
@@ -140,6 +142,9 @@ class _ReviveQueue:
         self._next_offset: int = offsets.query(REVIVE_GROUP, broker.revive_topic, queue_id) + 1
         #: in the order in which they stand in the queue
         self._open: dict[tuple[str, str, int, int, int], Checkpoint] = {}
+        #: queue offsets of acknowledgements that came before their checkpoint, by its key: the
+        #: wheel hands out at once what comes to it late, and what it has already bit by bit
+        self._early: dict[tuple[str, str, int, int, int], set[int]] = {}
         self._is_read_up = False
         #: when the last message that was read was due
         self._read_until_ms = 0
@@ -189,12 +194,18 @@ class _ReviveQueue:
             checkpoint.revive_offset = message.queue_offset
             self._open.pop(checkpoint.key, None)
             self._open[checkpoint.key] = checkpoint
+            for queue_offset in self._early.pop(checkpoint.key, ()):
+                checkpoint.ack(queue_offset)
         elif tag in (ACK_TAG, BATCH_ACK_TAG):
             ack = decode_ack(message.body, is_batch=tag == BATCH_ACK_TAG)
             known = self._open.get(ack.key)
             if known is not None:
                 for queue_offset in ack.queue_offsets:
                     known.ack(queue_offset)
+                return
+            self._early.setdefault(ack.key, set()).update(ack.queue_offsets)
+            if len(self._early) > _EARLY_COUNT_MAX:  # mostly it came too late
+                del self._early[next(iter(self._early))]
 
     def revive(self, delivered_until_ms: int | None) -> bool:
         """Settle the checkpoints whose time is over, in their order; tell whether that was all."""

@@ -98,6 +98,21 @@ def test_acknowledged_while_all_waits_for_the_disk(
     assert stage.bodies() == ([] if is_acked else [b"a"])
 
 
+def test_acknowledged_just_before_a_stop() -> None:
+    """The wheel hands out the acknowledgement, which comes to it late, before the checkpoint."""
+    stage = PopStage()
+    stage.produce(b"a", b"b", b"c")
+    popped = stage.popped()
+    stage.pass_ms(3000)
+    for one in popped[:2]:
+        assert stage.ack(one).code == 0
+    stage.broker.close()
+    stage.clock.advance(60_000)
+    stage.open()
+    stage.pass_ms(REVIVED_WITHIN_MS)
+    assert stage.bodies() == [b"c"]
+
+
 def test_acknowledged_in_a_batch() -> None:
     """A batch acknowledges many messages of a pop, those that came again as well."""
     stage = PopStage()
