@@ -30,7 +30,7 @@ from logstore.segments.rocketmq.index.index_keys import (
     run_hashes,
 )
 from logstore.segments.rocketmq.index.index_name import is_index_name, next_index_name
-from logstore.segments.rocketmq.index.vouching import vouched_count
+from logstore.segments.rocketmq.index.vouching import vouched
 from logstore.segments.rocketmq.messages.system_flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from logstore.segments.rocketmq.settings.release import Release
 
@@ -114,13 +114,13 @@ class MessageIndex:
             file = IndexFile(self._host, path, self.sizes, is_writable=self._is_writable)
             file.close()
             found.append(file)
-        kept = len(found) if is_clean else vouched_count(found, self.checkpoint)
-        for file in found[:kept]:
+        kept = found if is_clean else vouched(found, self.checkpoint)
+        for file in kept:
             self._warn_of(file)
             if self._files:
                 file.follow(self._files[-1])
             self._files.append(file)
-        removed = [file.path for file in found[kept:]]
+        removed = [file.path for file in found if file not in kept]
         if self._is_writable:
             self._remove_files(removed)
         return removed

@@ -14,18 +14,20 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.index.index_file import IndexFile
     from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
 
-__all__ = ["vouched_count"]
+__all__ = ["vouched"]
 
 
-def vouched_count(files: Sequence[IndexFile], checkpoint: StoreCheckpoint) -> int:
+def vouched(files: Sequence[IndexFile], checkpoint: StoreCheckpoint) -> list[IndexFile]:
     """
-    Return how many of the files, oldest first, a checkpoint vouches for.
+    Return those of the files, oldest first, that a checkpoint vouches for.
 
-    Not for an empty one, nor for one begun in the millisecond in which the last full one ended.
+    Not an empty one, nor one begun in the millisecond in which the last full one ended.
     """
     until_ms = checkpoint.index_msg_timestamp_ms
     for place, file in enumerate(files):
         if file.begin_timestamp_ms < file.end_timestamp_ms == until_ms and file.is_full:
-            return place + 1  # it speaks of this one; whatever follows was not synced
-    old = [file.end_timestamp_ms < until_ms and file.next_number > 1 for file in files]
-    return [*old, False].index(False)
+            count = place + 1  # it speaks of this one; whatever follows was not synced
+            break
+    else:
+        count = [*(one.end_timestamp_ms < until_ms for one in files), False].index(False)
+    return [file for file in files[:count] if file.next_number > 1]

@@ -17,7 +17,7 @@ from logstore.segments.rocketmq.index.index_keys import (
     index_hashes,
 )
 from logstore.segments.rocketmq.index.message_index import MessageIndex
-from logstore.segments.rocketmq.index.vouching import vouched_count
+from logstore.segments.rocketmq.index.vouching import vouched
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties_shape import take_apart
@@ -500,7 +500,29 @@ def test_a_checkpoint_vouches_for_full_files(
         file.put([number + 1], number * 100, store_ms)
     checkpoint = StoreCheckpoint(host, "/store/checkpoint")
     checkpoint.index_msg_timestamp_ms = until_ms
-    assert vouched_count([file], checkpoint) == is_kept
+    assert vouched([file], checkpoint) == [file] * is_kept
+
+
+def test_a_file_that_a_full_disk_left_empty_goes() -> None:
+    """Others follow it, which the checkpoint vouches for."""
+    host = SimulatedHost()
+    sizes = IndexSizes(3, 4)
+    host.fs.make_directory(DIRECTORY)
+    file = host.fs.open(f"{DIRECTORY}/20231114000000000", create=True)
+    file.truncate(50)
+    file.close()
+    index = index_on(host, sizes)
+    for number in range(7):
+        host.clock.advance(1000)
+        index.put(request_at(number * 100, "k", store_ms=1000 * number))
+    index.flush()
+    index.checkpoint.flush()
+    assert len(host.fs.list_directory(DIRECTORY)) == len(index.files) + 1
+    again = index_on(host, sizes)
+    again.load(is_clean=False)
+    assert again.files
+    assert all(file.next_number > 1 for file in again.files)
+    assert len(host.fs.list_directory(DIRECTORY)) == len(again.files)
 
 
 @pytest.mark.parametrize("synced_count", [1, 2])
