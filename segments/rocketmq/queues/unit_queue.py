@@ -151,6 +151,9 @@ class UnitQueue(ABC):
         queue = self._queue
         if queue is None:
             queue = self._create(self._written_end)
+        lacking = self._written_end - queue.active.next_offset
+        if lacking:  # of a first file, and of one where the disk refused it before
+            self._fill_up(queue, lacking)
         unit_bytes = self.unit_size_bytes
         while buffer:
             if queue.active.is_full:
@@ -194,10 +197,7 @@ class UnitQueue(ABC):
     def _create(self, number: int) -> Queue:
         """Create the first file, for a queue that goes on with unit `number`."""
         start = number - number % self.units_per_file
-        queue = Queue(self._directory, start_offset=start)
-        self._queue = queue
-        if number > start:
-            self._fill_up(queue, number - start)
+        self._queue = queue = Queue(self._directory, start_offset=start)
         return queue
 
     def _fill_up(self, queue: Queue, count: int) -> None:

@@ -177,6 +177,20 @@ def test_a_queue_may_begin_anywhere() -> None:
     assert again.max_physical_offset == 5100
 
 
+def test_a_queue_that_begins_anywhere_is_filled_up_though_the_disk_refused_it_at_first() -> None:
+    """Else its first unit would stand in the place of the one that is filled up first."""
+    host = SimulatedHost()
+    queue = opened(host)
+    assert queue.put(5000, 100, 1, 13)
+    host.fs.faults.fail_next("write", errno.EIO)
+    with pytest.raises(WriteFailedError):
+        queue.write()
+    queue.write()
+    assert numbers(queue.units(13, 5)) == [5000]
+    expected = PRE_BLANK * 3 + UNIT.pack(5000, 100, 1)
+    assert read_file(host.fs, f"{DIRECTORY}/{200:020d}") == expected.ljust(SIZE, b"\0")
+
+
 def test_a_run_of_units_is_taken_at_once() -> None:
     """As the units of a batch, which follow one another."""
     _, queue = filled(5)
