@@ -286,7 +286,8 @@ class ConsumeQueue(UnitQueue):
             self._ext_task = None
 
     def destroy(self) -> None:
-        """Remove the queue with all its files."""
+        """Remove the queue with all its files; refused by the disk, it is empty until a start."""
+        self._min = 0
         super().destroy()
         if self.ext is not None:
             self.ext.destroy()

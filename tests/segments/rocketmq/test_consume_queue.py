@@ -393,6 +393,16 @@ def test_a_queue_that_is_destroyed_leaves_nothing() -> None:
     assert queue.max_queue_offset == 0
 
 
+def test_a_queue_whose_removal_the_disk_refuses_is_empty() -> None:
+    """Its first message is not said to stand behind its end."""
+    host, queue = filled(7)
+    queue.correct_min(5000)
+    host.fs.faults.fail_next("rename", errno.ENOSPC)
+    with pytest.raises(OSError, match="ENOSPC"):
+        queue.destroy()
+    assert (queue.min_queue_offset, queue.max_queue_offset) == (0, 0)
+
+
 @pytest.mark.parametrize("case", golden_cases("plain", "properties"), ids=lambda case: case.id)
 def test_the_queues_of_a_real_broker_are_read(case: GoldenCase) -> None:
     """Every queue has its units where they end, and the same units put again give equal files."""
