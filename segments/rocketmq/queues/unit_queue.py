@@ -94,7 +94,7 @@ class UnitQueue(ABC):
         self._queue: Queue | None = None
         #: the one of which a flush is under way
         self._flushed_queue: Queue | None = None
-        self._buffer = bytearray()
+        self._buffer: bytearray = bytearray()
         #: number of the next unit, buffered ones counted
         self._end: int = 0
 
