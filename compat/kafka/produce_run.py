@@ -219,14 +219,18 @@ class ProduceRun:
         for run in zip(*batches, strict=True):
             index = run[0][0]
             partition = partitions[index]
-            start = self._append(partition, run)
+            try:
+                start = partition.append_run_at_once(run)
+            except (LogStoreError, OSError):
+                start = -1  # the disk may have room for some of them
+            if start < 0:
+                for reply, batch in zip(replies, run, strict=True):
+                    self._append_by_itself(partition, batch, reply)
+                continue
             log_start = partition.start_offset
             for reply, batch in zip(replies, run, strict=True):
-                if start >= 0:
-                    reply.succeed_at_once(index, start, log_start)
-                    start += batch[2] + 1
-                else:
-                    self._append_by_itself(partition, batch, reply)
+                reply.succeed_at_once(index, start, log_start)
+                start += batch[2] + 1
 
     def _append(self, partition: KafkaPartition, run: Sequence[PartitionBatch]) -> int:
         """Append to one partition; return the first base offset, -1 if each must go by itself."""

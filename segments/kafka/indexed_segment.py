@@ -179,31 +179,35 @@ class IndexedSegment(LogSegment[RecordBatch]):
                 batches' base offsets, as the disk may have room for some of them.
 
         """
-        position, start = self.end_position, self.next_offset
+        config, file, start = self.config, self._file, self.next_offset
+        position, first_ms = self.end_position, self._first_timestamp_ms
         end, end_offset, youngest_ms = position, start, -1
         for _, data, last_delta, timestamp_ms in run:
-            end += len(data)
+            size_bytes = len(data)
+            _pack_stamp(data, 0, end_offset, size_bytes - PREFIX_BYTES, leader_epoch)
+            end += size_bytes
             end_offset += last_delta + 1
-            youngest_ms = max(youngest_ms, timestamp_ms)
-        is_indexed = self._bytes_since_index_entry + end - position > (
-            self.config.index_interval_bytes
-        )
-        file = self._file
+            if timestamp_ms > youngest_ms:
+                youngest_ms = timestamp_ms
+        is_indexed = self._bytes_since_index_entry + end - position > config.index_interval_bytes
         if (
-            file is None
-            or not self._has_room_at_once(end, end_offset - 1, youngest_ms)
+            end > config.segment_bytes
+            or first_ms is None
+            or not first_ms >= 0
+            or youngest_ms - first_ms > config.segment_ms_max - self.jitter_ms
+            or end_offset - 1 - self.base_offset > RELATIVE_OFFSET_MAX
+            or position == 0
+            or file is None
+            or self._is_index_full
+            or self._is_unsettled
             or (is_indexed and not self._has_index_room(len(run)))
         ):
+            _unstamp(run)
             return -1
-        offset = start
-        for _, data, last_delta, _ in run:
-            _pack_stamp(data, 0, offset, len(data) - PREFIX_BYTES, leader_epoch)
-            offset += last_delta + 1
         try:
             file.write(position, b"".join([batch[1] for batch in run]))
         except OSError as error:
-            for _, data, _, _ in run:
-                _pack_stamp(data, 0, 0, len(data) - PREFIX_BYTES, leader_epoch)
+            _unstamp(run)
             self._undo_write(position, error)
         self.end_position, self.next_offset = end, end_offset
         if is_indexed or youngest_ms > self.max_timestamp_ms:
@@ -213,20 +217,6 @@ class IndexedSegment(LogSegment[RecordBatch]):
         self._newest_base_offset = end_offset - run[-1][2] - 1
         self._newest_position = end - len(run[-1][1])
         return start
-
-    def _has_room_at_once(self, end: int, last_offset: int, timestamp_ms: int) -> bool:
-        """Tell whether no rule of `has_room_for` has to be looked at for batches up to `end`."""
-        config, first_ms = self.config, self._first_timestamp_ms
-        return (
-            end <= config.segment_bytes
-            and first_ms is not None
-            and first_ms >= 0
-            and timestamp_ms - first_ms <= config.segment_ms_max - self.jitter_ms
-            and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
-            and self.end_position > 0
-            and not self._is_index_full
-            and not self._is_unsettled
-        )
 
     def _has_index_room(self, entry_count: int) -> bool:
         """Tell whether so many entries may follow before the segment must roll."""
@@ -310,3 +300,9 @@ class IndexedSegment(LogSegment[RecordBatch]):
         self.offset_index.resume()
         self.time_index.resume()
         self._is_index_full = self.offset_index.is_full or self.time_index.is_full
+
+
+def _unstamp(run: Sequence[UsualBatch]) -> None:
+    """Make base offsets 0 again, as producers send them."""
+    for _, data, _, _ in run:
+        _pack_stamp(data, 0, 0, len(data) - PREFIX_BYTES, -1)
