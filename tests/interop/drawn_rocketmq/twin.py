@@ -43,6 +43,12 @@ ONLY_ASK = frozenset(
      Code.GET_HAS_UNIT_SUB_TOPIC_LIST, Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
      Code.GET_BROKER_MEMBER_GROUP, Code.QUERY_DATA_VERSION)
 )  # fmt: skip
+#: After these a real broker has its queues a moment later: a pop of that moment finds less, takes
+#: less away, and cannot be asked for again.
+STORES = frozenset(
+    (Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE, Code.SEND_REPLY_MESSAGE,
+     Code.SEND_REPLY_MESSAGE_V2, Code.CONSUMER_SEND_MSG_BACK, Code.END_TRANSACTION)
+)  # fmt: skip
 #: What a broker asks of clients when something has happened; the checks of half messages are not
 #: among them, whose moment each chooses.
 TOLD = frozenset(
@@ -124,7 +130,10 @@ class Twin:
         elif request.code == Code.END_TRANSACTION:
             seconds = END_SECONDS  # what is undecided is not answered
         second = self.sides[1].receive(line, real, seconds)
-        return Told(self.sides[0].receive(line, ours, seconds), second)
+        told = Told(self.sides[0].receive(line, ours, seconds), second)
+        if request.code in STORES:
+            time.sleep(PAUSE_SECONDS)
+        return told
 
     def ask(self, request: Request, line: str = "main") -> Told:
         """Put a request to both and compare the answers; it is noted where they differ."""
