@@ -51,6 +51,7 @@ class Client:
         "produce_lead",
         "produce_route",
         "raw_client_id",
+        "sends_usual",
         "software",
     )
 
@@ -68,6 +69,8 @@ class Client:
         self.produce_route: ProduceRoute | None = None
         #: what it began with, from the client id up to the first partition
         self.produce_lead = b""
+        #: whether its batches were usual ones: only such are gathered
+        self.sends_usual = False
 
 
 class Throttled(list[Chunk]):
@@ -149,7 +152,7 @@ class KafkaConnection:
                 if frame is None:
                     break
                 route = client.produce_route
-                if run is not None and route is not None:
+                if run is not None and route is not None and client.sends_usual:
                     is_alone = not (run.is_filled or frames.pending_bytes)
                     if not is_alone and run.take(client, route, frame):
                         continue

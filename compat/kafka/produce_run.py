@@ -198,10 +198,10 @@ class ProduceRun:
     ) -> None:
         now_ms, succeed = self._now_ms, reply.succeed_at_once
         for batch in batches:
-            index, records, last_delta, timestamp_ms = batch
+            index = batch[0]
             partition = partitions[index]
             try:
-                start = partition.append_at_once(records, last_delta, timestamp_ms, now_ms)
+                start = partition.append_at_once(batch, now_ms)
             except (LogStoreError, OSError) as error:
                 reply.refuse(partition, index, error)
                 continue
@@ -237,15 +237,14 @@ class ProduceRun:
         try:
             if len(run) > 1:
                 return partition.append_run_at_once(run)
-            _, records, last_delta, timestamp_ms = run[0]
-            return partition.append_at_once(records, last_delta, timestamp_ms, self._now_ms)
+            return partition.append_at_once(run[0], self._now_ms)
         except (LogStoreError, OSError):
             return -1  # the disk may have room for some of them, and says what is wrong once more
 
     def _append_by_itself(
         self, partition: KafkaPartition, batch: PartitionBatch, reply: ProduceReply
     ) -> None:
-        index, records, _, _ = batch
+        index, records, *_ = batch
         try:
             done = partition.append_produced(records, self._now_ms)
         except (LogStoreError, OSError) as error:

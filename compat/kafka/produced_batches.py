@@ -60,7 +60,6 @@ def read_batches(reader: Reader, count: int) -> tuple[list[PartitionBatch], int]
                 and not attributes
                 and not base_offset
                 and magic == MAGIC
-                and producer_id < 0
                 and 0 < record_count == last_delta + 1
                 and timestamp_ms >= 0
                 and length_bytes == end - start - PREFIX_BYTES
@@ -74,21 +73,21 @@ def read_batches(reader: Reader, count: int) -> tuple[list[PartitionBatch], int]
                     and first & 0x81 == 0x80 > second
                     and _RECORD_LENGTH_END + ((first & 0x7F | second << 7) >> 1) == end - start
                 ) or has_sound_records(records):
-                    found.append((index, records, last_delta, timestamp_ms))
+                    found.append((index, records, last_delta, timestamp_ms, producer_id))
                     position = end + 1
                     continue
         reader.position = position
         index, records = reader.batch()
         position = reader.position
-        bits, last_delta, timestamp_ms = _looked_at(records)
+        bits, last_delta, timestamp_ms, producer_id = _looked_at(records)
         all_attributes |= bits
-        found.append((index, records, last_delta, timestamp_ms))
+        found.append((index, records, last_delta, timestamp_ms, producer_id))
     reader.position = position
     return found, all_attributes
 
 
-def _looked_at(records: memoryview) -> tuple[int, int, int]:
+def _looked_at(records: memoryview) -> tuple[int, int, int, int]:
     """Return a batch's attributes, :data:`SOME_UNUSUAL` among them, and what is told of it."""
     attributes = records[_ATTRIBUTES_AT] if len(records) >= HEADER_BYTES else 0
     usual = usual_header(records)
-    return (attributes | SOME_UNUSUAL, UNUSUAL, 0) if usual is None else (attributes, *usual)
+    return (attributes | SOME_UNUSUAL, UNUSUAL, 0, -1) if usual is None else (attributes, *usual)

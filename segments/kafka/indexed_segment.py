@@ -182,7 +182,7 @@ class IndexedSegment(LogSegment[RecordBatch]):
         config, file, start = self.config, self._file, self.next_offset
         position, first_ms = self.end_position, self._first_timestamp_ms
         end, end_offset, youngest_ms = position, start, -1
-        for _, data, last_delta, timestamp_ms in run:
+        for _, data, last_delta, timestamp_ms, _ in run:
             size_bytes = len(data)
             _pack_stamp(data, 0, end_offset, size_bytes - PREFIX_BYTES, leader_epoch)
             end += size_bytes
@@ -227,7 +227,7 @@ class IndexedSegment(LogSegment[RecordBatch]):
         )
 
     def _observe_run(self, run: Sequence[UsualBatch], offset: int, position: int) -> None:
-        for _, data, last_delta, timestamp_ms in run:
+        for _, data, last_delta, timestamp_ms, _ in run:
             last_offset = offset + last_delta
             if timestamp_ms > self.max_timestamp_ms:
                 self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, last_offset
@@ -304,5 +304,5 @@ class IndexedSegment(LogSegment[RecordBatch]):
 
 def _unstamp(run: Sequence[UsualBatch]) -> None:
     """Make base offsets 0 again, as producers send them."""
-    for _, data, _, _ in run:
+    for _, data, _, _, _ in run:
         _pack_stamp(data, 0, 0, len(data) - PREFIX_BYTES, -1)

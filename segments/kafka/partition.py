@@ -28,19 +28,18 @@ from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_ME
 from logstore.segments.kafka.plain_records import to_batch
 from logstore.segments.kafka.producer_entry import NO_SEQUENCE
 from logstore.segments.kafka.producer_history import ProducerHistory
-from logstore.segments.kafka.readable_partition import ReadablePartition
 from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, NO_TIMESTAMP, RecordBatch
 from logstore.segments.kafka.recovery_witness import PartitionWitness
 from logstore.segments.kafka.segment import KafkaSegment
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.segments.kafka.transaction_verification import Verification
-from logstore.segments.kafka.usual_batch import UsualBatch, usual_batch
+from logstore.segments.kafka.usual_appends import UsualAppends
 from logstore.segments.kafka.validation import accepted
 
 _log = logging.getLogger(__name__)
 
 
-class KafkaPartition(ReadablePartition):
+class KafkaPartition(UsualAppends):
     """
     One partition, open for appends and reads.
 
@@ -162,43 +161,6 @@ class KafkaPartition(ReadablePartition):
             start + batch.last_offset_delta,
             now_ms if config.is_log_append_time else NO_TIMESTAMP,
         )
-
-    def append_usual(self, data: memoryview, now_ms: int) -> int:
-        """
-        Append the one batch in `data` if nothing is special about it; return its base offset.
-
-        -1, and nothing was done, if something may be: :meth:`append_produced` is its way then.
-
-        Raises:
-            WriteFailedError: the disk refused.
-
-        """
-        usual = usual_batch(data, self.config, now_ms)
-        if usual is None:
-            return -1
-        return self.append_at_once(data, *usual, now_ms)
-
-    def append_at_once(
-        self, data: memoryview, last_delta: int, timestamp_ms: int, now_ms: int
-    ) -> int:
-        """
-        Do what :meth:`append_usual` does with a batch of which it is known that it is usual.
-
-        Its last offset delta and largest timestamp are what
-        :func:`~logstore.segments.kafka.usual_batch.usual_batch` has said.
-        """
-        del now_ms  # for partitions that are no files of batches
-        start = self.log.active.append_usual(data, last_delta, timestamp_ms, self.leader_epoch)
-        if self.on_append is not None and start >= 0:
-            self.on_append(self)
-        return start
-
-    def append_run_at_once(self, run: Sequence[UsualBatch]) -> int:
-        """Do what :meth:`append_at_once` does with several, in one write; all of them, or none."""
-        start = self.log.active.append_usual_run(run, self.leader_epoch)
-        if self.on_append is not None and start >= 0:
-            self.on_append(self)
-        return start
 
     def _make_room(self, batch: RecordBatch) -> KafkaSegment:
         """Roll for a batch that the active segment has no room for; return the new one."""

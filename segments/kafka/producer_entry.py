@@ -6,16 +6,25 @@ Source: ``ProducerStateEntry``, ``BatchMetadata``, ``CompletedTxn``.
 
 from __future__ import annotations
 
+import struct
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
+if TYPE_CHECKING:
+    from logstore.segments.kafka.usual_batch import UsualBatch
+
 BATCHES_KEPT = 5
+SEQUENCE_MAX = 0x7FFF_FFFF
 NO_SEQUENCE = -1
 NO_OFFSET = -1
 NO_EPOCH = -1
 NO_TIMESTAMP_MS = -1
+#: a batch's producer epoch and base sequence
+_unpack_numbers = struct.Struct(">hi").unpack_from
+_NUMBERS_AT = 51
 
 
 class ProducedBatch(NamedTuple):
@@ -96,3 +105,29 @@ class ProducerEntry:
             if fields[0] == first_sequence and fields[1] == last_sequence:
                 return ProducedBatch(*fields)
         return None
+
+    def next_sequence(self, run: Sequence[UsualBatch]) -> int:
+        """
+        Return the first number of usual batches that go on, one behind the other, where it ended.
+
+        -1 for any others, a new epoch and the largest numbers among them: they are for
+        ``ProducerStates.check``, which knows what is wrong, or was there before.
+        """
+        if not self.recent or self.transaction_first_offset >= 0:
+            return NO_SEQUENCE
+        epoch, first = self.epoch, self.recent[-1][1] + 1
+        expected = first
+        for _, data, last_delta, _, _ in run:
+            if _unpack_numbers(data, _NUMBERS_AT) != (epoch, expected):
+                return NO_SEQUENCE
+            expected += last_delta + 1
+        return first if expected <= SEQUENCE_MAX else NO_SEQUENCE
+
+    def note_run(self, run: Sequence[UsualBatch], sequence: int, offset: int) -> None:
+        """Take note of batches that are in the log, from that number and that offset on."""
+        note = self.recent.append
+        for _, _, last_delta, timestamp_ms, _ in run:
+            last_offset = offset + last_delta
+            note((sequence, sequence + last_delta, last_offset, last_delta, timestamp_ms))
+            sequence, offset = sequence + last_delta + 1, last_offset + 1
+        self.last_timestamp_ms = run[-1][3]

@@ -27,6 +27,7 @@ from logstore.segments.kafka.producer_entry import (
     NO_EPOCH,
     NO_OFFSET,
     NO_SEQUENCE,
+    SEQUENCE_MAX,
     CompletedTransaction,
     OpenTransaction,
     ProducedBatch,
@@ -58,7 +59,6 @@ __all__ = [
     "TransactionCoordinatorFencedError",
 ]
 EXPIRATION_MS = 86400000
-_SEQUENCE_MASK = 0x7FFF_FFFF
 _EPOCH_MAX = 0x7FFF
 #: transactions of this version have an epoch each, the marker's is one above that of the data
 _EPOCH_PER_TRANSACTION = 2
@@ -120,7 +120,7 @@ class ProducerStates:
             return None  # also after the producer has expired: any number may come
         if epoch == entry.epoch:
             recent = entry.recent
-            expected = (recent[-1][1] + 1) & _SEQUENCE_MASK if recent else 0
+            expected = (recent[-1][1] + 1) & SEQUENCE_MAX if recent else 0
             if first_sequence != expected:
                 duplicate = entry.duplicate_of(first_sequence, last_sequence)
                 if duplicate is not None:
@@ -437,7 +437,7 @@ class ProducerStates:
         if row.last_offset >= 0:
             first_sequence = row.last_sequence
             if first_sequence >= 0:
-                first_sequence = (first_sequence - row.offset_delta) & _SEQUENCE_MASK
+                first_sequence = (first_sequence - row.offset_delta) & SEQUENCE_MAX
             entry.recent.append(
                 (first_sequence, row.last_sequence, row.last_offset, row.offset_delta,
                  row.timestamp_ms)

@@ -18,8 +18,9 @@ from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, PREFIX_BYT
 if TYPE_CHECKING:
     from logstore.segments.kafka.config import LogConfig
 
-#: partition number, the batch, its last offset delta and its largest timestamp
-UsualBatch = tuple[int, memoryview, int, int]
+#: partition number, the batch, its last offset delta, its largest timestamp and its producer, below
+#: 0 for none
+UsualBatch = tuple[int, memoryview, int, int, int]
 _CRC_START = 21
 _SIZE_BYTES_MIN = HEADER_BYTES + 2
 #: all of the header but leader epoch, base timestamp, producer epoch and base sequence, and the
@@ -31,12 +32,13 @@ _RECORDS_WALKED_MAX = 16
 _RECORD_LENGTH_END = HEADER_BYTES + 2
 
 
-def usual_header(data: memoryview) -> tuple[int, int] | None:
+def usual_header(data: memoryview) -> tuple[int, int, int] | None:
     """
-    Return (last offset delta, largest timestamp) of a batch about which nothing is special.
+    Return (last offset delta, largest timestamp, producer) of a batch with nothing special.
 
-    None for any other: whole, valid batches of magic 2, uncompressed, without producer, with
-    timestamps of their own, only are usual. Of the topic nothing is asked.
+    None for any other: whole, valid batches of magic 2, uncompressed, of no transaction, with
+    timestamps of their own, only are usual. Of the topic nothing is asked, and nothing of the
+    producer, which is below 0 if there is none.
     """
     size_bytes = len(data)
     if size_bytes < _SIZE_BYTES_MIN:
@@ -48,7 +50,6 @@ def usual_header(data: memoryview) -> tuple[int, int] | None:
     if (
         base_offset
         or attributes
-        or producer_id >= 0
         or magic != MAGIC
         or count <= 0
         or count != last_delta + 1
@@ -60,8 +61,8 @@ def usual_header(data: memoryview) -> tuple[int, int] | None:
     # One record, whose length takes two bytes (and is positive), that fills the rest of the batch.
     is_one = count == 1 and low & 0x81 == 0x80 and high < 0x80
     if is_one and _RECORD_LENGTH_END + ((low & 0x7F | high << 7) >> 1) == size_bytes:
-        return last_delta, timestamp_ms
-    return (last_delta, timestamp_ms) if has_sound_records(data) else None
+        return last_delta, timestamp_ms, producer_id
+    return (last_delta, timestamp_ms, producer_id) if has_sound_records(data) else None
 
 
 def has_sound_records(data: memoryview) -> bool:
@@ -73,9 +74,9 @@ def has_sound_records(data: memoryview) -> bool:
     return True
 
 
-def usual_batch(data: memoryview, config: LogConfig, now_ms: int) -> tuple[int, int] | None:
+def usual_batch(data: memoryview, config: LogConfig, now_ms: int) -> tuple[int, int, int] | None:
     """
-    Return (last offset delta, largest timestamp) of a batch that enters the log as it is.
+    Return what :func:`usual_header` does of a batch that enters the log as it is.
 
     None for any other, and for what a topic of this `config` has rules about.
     """

@@ -20,6 +20,7 @@ from logstore.tools.bench.frames import (
     record_batch,
     text_values,
 )
+from logstore.tools.bench.numbered_frames import numbered_frames
 from tests.tools.bench_replies import fetch_reply, produce_reply
 
 
@@ -52,6 +53,23 @@ def list_of_batches(records: Any) -> list[Any]:
     while records.has_next():
         batches.append(records.next_batch())
     return batches
+
+
+def test_numbered_frames_go_on_from_one_to_the_next() -> None:
+    """Each is a whole request of that producer, under a good checksum, with the next number."""
+    batch = record_batch([b"x" * 100])
+    for offset, frame in enumerate(
+        numbered_frames("t", batch, producer_id=2**40, first=7, count=3)
+    ):
+        request = decoded_request(ProduceRequest, PRODUCE_VERSION, frame)
+        (topic,) = request.topic_data
+        (partition,) = topic.partition_data
+        make: Any = MemoryRecords
+        (found,) = list_of_batches(make(partition.records))
+        assert found.validate_crc()
+        numbers = (found.producer_id, found.producer_epoch, found.base_sequence)
+        assert numbers == (2**40, 0, 7 + offset)
+        assert [record.value for record in found] == [b"x" * 100]
 
 
 def test_a_produce_frame_says_what_it_was_made_of() -> None:

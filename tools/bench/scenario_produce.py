@@ -12,7 +12,9 @@ from logstore.tools.bench.cells import CLIENT_BUSY, Cell, Meter, topic_on
 from logstore.tools.bench.client import Connection
 from logstore.tools.bench.figures import Bar, Metric, percentile
 from logstore.tools.bench.frames import ProduceReplies, produce_frame, record_batch, text_values
+from logstore.tools.bench.numbered_frames import numbered_frames
 from logstore.tools.bench.pipeline import (
+    Driven,
     drive_produce,
     produce_latencies_of_many_us,
     produce_latencies_us,
@@ -21,6 +23,8 @@ from logstore.tools.bench.targets import Target
 
 IN_FLIGHT = 64
 CONNECTIONS = 500
+#: requests made beforehand for each second: faster brokers are done earlier
+NUMBERED_A_SECOND_MAX = 200_000
 
 
 @attrs.frozen
@@ -56,6 +60,29 @@ def produce_windowed(shape: BatchShape, target: Target, seconds: float) -> Mappi
         return {
             "requests_per_s": rate,
             "mb_per_s": rate * len(batch) / 1e6,
+            **meter.costs(driven.requests),
+        }
+
+
+def produce_numbered(target: Target, seconds: float) -> Mapping[str, float]:
+    """As with a window of small batches, from a producer that numbers them, as Java's do."""
+    batch = ONE_SMALL.batch()
+    with topic_on(target, "numbered", 1) as (connection, topic):
+        replies = ProduceReplies.about(topic, 1)
+        first, most = 0, int(NUMBERED_A_SECOND_MAX * seconds)
+
+        def run(count: int, for_seconds: float) -> Driven:
+            frames = numbered_frames(topic, batch, producer_id=1, first=first, count=count)
+            return drive_produce(
+                connection, frames, replies,
+                in_flight=IN_FLIGHT, seconds=for_seconds, requests_max=count,
+            )  # fmt: skip
+
+        first += run(most // 10, seconds / 10).requests
+        meter = Meter(target)
+        driven = run(most, seconds)
+        return {
+            "requests_per_s": driven.requests / driven.seconds,
             **meter.costs(driven.requests),
         }
 
@@ -114,6 +141,16 @@ CELLS = [
     _window_cell(KB_10, Metric("mb_per_s", "MB/s", Bar("ratio", ">=", 2))),
     _window_cell(KB_100, Metric("mb_per_s", "MB/s", Bar("ratio", ">=", 1.3))),
     _window_cell(KB_900, Metric("mb_per_s", "MB/s", Bar("ratio", ">=", 1.5))),
+    Cell(
+        "raw-produce",
+        f"{ONE_SMALL.label} numbered, {IN_FLIGHT} in flight",
+        (
+            Metric("requests_per_s", "requests/s"),
+            Metric("cpu_us", "us CPU/request"),
+            CLIENT_BUSY,
+        ),
+        produce_numbered,
+    ),
     Cell(
         "raw-latency",
         "1 x 100 B, one in flight",

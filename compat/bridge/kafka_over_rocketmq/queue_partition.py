@@ -186,7 +186,8 @@ class QueuePartition(KafkaPartition):
         config = self.config
         if config.flush_messages != NEVER or not holds_one(data):
             return -1
-        if usual_batch(data, config, now_ms) is None:
+        usual = usual_batch(data, config, now_ms)
+        if usual is None or usual[2] >= 0:
             return -1
         run = self._singles.run_of(data, self.queues.host)
         if run is None or not self.queues.put_run(run):
@@ -195,12 +196,9 @@ class QueuePartition(KafkaPartition):
             self.on_append(self)
         return run.stored[0][3]
 
-    def append_at_once(
-        self, data: memoryview, last_delta: int, timestamp_ms: int, now_ms: int
-    ) -> int:
+    def append_at_once(self, batch: UsualBatch, now_ms: int) -> int:
         """Do what :meth:`append_usual` does."""
-        del last_delta, timestamp_ms
-        return self.append_usual(data, now_ms)
+        return self.append_usual(batch[1], now_ms)
 
     def append_run_at_once(self, run: Sequence[UsualBatch]) -> int:
         """Return -1: a queue takes them one by one."""

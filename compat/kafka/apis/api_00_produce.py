@@ -85,13 +85,15 @@ def handle(
     """Append every partition's batch; answer, or say who answers later."""
     route = client.produce_route
     if route is not None and route.version == request.version and route.partition_count == 1:
-        response = _by_route(broker, route, request)
+        response = _by_route(broker, client, route, request)
         if response is not None:
             return [response]
     return _by_parsing(broker, client, request)
 
 
-def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes | None:
+def _by_route(
+    broker: Broker, client: Client, route: ProduceRoute, request: RawRequest
+) -> bytes | None:
     """Take the short way; None if the request must be read in full, which nothing here prevents."""
     parts = route.split(request.data, request.position)
     if parts is None or broker.flusher.due:
@@ -100,6 +102,7 @@ def _by_route(broker: Broker, route: ProduceRoute, request: RawRequest) -> bytes
     now_ms = broker.host.clock.wall_ms()
     try:
         start = partition.append_usual(records, now_ms)
+        client.sends_usual = start >= 0
         if start >= 0:
             return route.succeeded(
                 request.correlation_id, index, start, NO_TIMESTAMP, partition.start_offset
@@ -160,6 +163,7 @@ def _by_parsing(
         return _after_flush(broker, request, reply)
     if not reply.worst and reply.has_appended:
         client.produce_route = route and route.shared(broker.produce_routes)
+        client.sends_usual = not attributes
         client.produce_lead = bytes(request.data[LEAD_AT : request.position]) + prefix
     return [reply.frame(request.correlation_id)]
 
@@ -215,7 +219,7 @@ def _whole_refusal(
 ) -> RefusedRequestError | None:
     """Return why everything is refused: what is no batch (2), a transaction without a name (53)."""
     for _, batches in topics:
-        for _, records, last_delta, _ in batches:
+        for _, records, last_delta, _, _ in batches:
             if last_delta != UNUSUAL:
                 continue
             try:
@@ -243,7 +247,7 @@ def _existing(
     """Yield the batches of the partitions that there are."""
     for key, batches in topics:
         partitions = by_key.get(key, {})
-        for index, records, _, _ in batches:
+        for index, records, *_ in batches:
             if index in partitions:
                 yield partitions[index], records
 
@@ -267,7 +271,8 @@ def _append_all(
     refusals = admission.refusals
     rules: LogConfig | None = None  # of one topic all partitions have the same
     size_max = time_max = 0
-    for index, records, last_delta, timestamp_ms in batches:
+    for batch in batches:
+        index, records, last_delta, timestamp_ms, _ = batch
         partition = None if partitions is None else partitions.get(index)
         if partition is None:
             _refuse_unknown(reply, index, is_topic_known=partitions is not None)
@@ -285,7 +290,7 @@ def _append_all(
                 time_max = now_ms + rules.message_timestamp_after_max_ms
             try:
                 if last_delta >= 0 and timestamp_ms <= time_max and len(records) <= size_max:
-                    start = partition.append_at_once(records, last_delta, timestamp_ms, now_ms)
+                    start = partition.append_at_once(batch, now_ms)
                     if start >= 0:
                         reply.succeed_at_once(index, start, partition.start_offset)
                         continue

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.produce_run import ProduceRun
+from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.indexed_segment import IndexedSegment
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import NOW_MS, altered, batch
@@ -53,7 +55,12 @@ class Request:
     version: int = 9
 
 
-_kinds = st.sampled_from([*["good"] * 12, *["later"] * 3, *BATCHES])
+#: what a producer of that number sends next: of its next records, or of others
+NUMBERED = ["next 5", "next 6", "again 5", "gap 5", "epoch 5"]
+_kinds = st.one_of(
+    st.sampled_from([*["good"] * 12, *["later"] * 3, *BATCHES]),
+    st.sampled_from(["next 5"] * 6 + NUMBERED),
+)
 _indexes = st.sampled_from([(0,), (0,), (0, 1), (0, 1), (1, 0), (0, 0), (0, 7), ()])
 
 
@@ -91,6 +98,8 @@ class Served:
             self.broker.create_topic(name, 2, settings)
         self.peer = Peer(self.broker)
         self._together = together
+        #: of each producer and partition: the epoch, and the first sequence that is free
+        self._numbers: dict[tuple[int, int], tuple[int, int]] = {}
 
     def read(self, requests: list[Request]) -> tuple[bytes, bool]:
         """Return what comes of one read, and whether the connection is closed."""
@@ -111,9 +120,32 @@ class Served:
         name: Any = request.topic
         if request.version >= _IDS_SINCE:
             name = NO_ID if found is None else uuid.UUID(bytes=found.topic_id)
-        topics: Topics = [(name, [(index, BATCHES[kind]) for index, kind in request.batches])]
+        topics: Topics = [
+            (name, [(index, self._batch(index, kind)) for index, kind in request.batches])
+        ]
         fields = produce_fields(topics, request.version, request.acks)
         return self.peer.encoded("Produce", request.version, fields)
+
+    def _batch(self, index: int, kind: str) -> bytes | None:
+        if kind in BATCHES:
+            return BATCHES[kind]
+        what, producer_id = kind.split()
+        producer = int(producer_id), index
+        epoch, sequence = self._numbers.get(producer, (0, 0))
+        if what == "again":
+            return batch(b"a", b"b", producer=(producer[0], epoch, max(0, sequence - 2)))
+        epoch, sequence = {
+            "next": (epoch, sequence), "gap": (epoch, sequence + 3), "epoch": (epoch + 1, 0),
+        }[what]  # fmt: skip
+        self._numbers[producer] = epoch, sequence + 2
+        return batch(b"a", b"b", producer=(producer[0], epoch, sequence))
+
+    def producers(self) -> dict[tuple[str, int], list[str]]:
+        """Return what is known of all producers."""
+        return {
+            (partition.topic, partition.index): [str(one) for one in partition.known_producers()]
+            for partition in self.broker.store.partitions()
+        }
 
     def places(self) -> dict[tuple[str, int, int], int]:
         """Return where each offset of the active segments is found."""
@@ -142,6 +174,7 @@ def assert_same(reads: list[list[Request]]) -> None:
     for requests in reads:
         assert together.read(requests) == singly.read(requests)
         assert together.places() == singly.places()
+        assert together.producers() == singly.producers()
     assert together.files() == singly.files()
 
 
@@ -190,6 +223,33 @@ CASES = {
     "small segments": [[Request("tiny", both("good"))] * 40],
     "small segments of both": [[Request("tiny", both("good", "later"))] * 40],
     "small indexes": [[Request("indexes", both(kind))] * 10 for kind in ("good", "later")],
+    "numbered": [[Request("usual", both("next 5"))] * count for count in (1, 2, 9)],
+    "numbered for both": [[Request("usual", both("next 5", "next 5"))] * n for n in (1, 2, 9)],
+    "numbered by two": [
+        [Request("usual", both(kind))] * 2 for kind in ("next 5", "next 6", "next 5")
+    ]
+    + [[Request("usual", both(kind)) for kind in ("next 5", "next 6", "next 6", "next 5")]],
+    "numbered by two as by one": [
+        [Request("usual", both(kind))] for kind in ("next 5", "next 6", "next 6")
+    ]
+    + [[Request("usual", both(kind)) for kind in ("good", "next 5", "next 6")]] * 2
+    + [[Request("usual", both(kind)) for kind in ("next 5", "next 6")]],
+    "numbered or not": [
+        [Request("usual", both(kind)) for kind in kinds]
+        for kinds in (["next 5"] * 2, ["next 5", "good", "next 5"], ["good", "next 5", "good"])
+    ],
+    "a repetition": [
+        [Request("usual", both(kind)) for kind in kinds]
+        for kinds in (["next 5"] * 2, ["next 5", "again 5", "next 5"], ["again 5", "next 5"])
+    ],
+    "a gap": [
+        [Request("usual", both(kind)) for kind in kinds]
+        for kinds in (["next 5"] * 2, ["next 5", "gap 5", "next 5", "next 5"])
+    ],
+    "a new epoch": [
+        [Request("usual", both(kind)) for kind in kinds]
+        for kinds in (["next 5"] * 2, ["next 5", "epoch 5", "next 5", "next 5"])
+    ],
     "a broken one": [[FIRST] * 2, [FIRST, FIRST, Request("plain", both("corrupt")), FIRST]],
 }
 
@@ -212,11 +272,15 @@ def test_what_a_topic_wants_is_asked_anew_each_time() -> None:
     assert partition.log.recovery_point == partition.end_offset == 6
 
 
+@pytest.mark.parametrize("kind", ["good", "next 5"])
 @pytest.mark.parametrize("count", [1, 3, 8])
-def test_each_partition_is_written_once_a_read(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_partition_is_written_once_a_read(
+    count: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So many requests for two partitions cost two writes, once the first has shown the way."""
     served = Served(together=True)
-    request = Request("plain", ((0, "good"), (1, "good")))
+    request = Request("plain", ((0, kind), (1, kind)))
+    served.read([request])
     served.read([request])
     runs: list[int] = []
     append = IndexedSegment.append_usual_run
@@ -229,8 +293,27 @@ def test_each_partition_is_written_once_a_read(count: int, monkeypatch: pytest.M
     served.read([request] * count)
     assert runs == ([count] * 2 if count > 1 else [])
     assert [p.end_offset for p in served.broker.topics["plain"].partitions.values()] == [
-        2 + 2 * count
+        4 + 2 * count
     ] * 2
+
+
+def test_who_compresses_is_served_one_by_one_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be gathered is not looked at for that again and again."""
+    served = Served(together=True)
+    tried: list[int] = []
+    take = ProduceRun.take
+
+    def counted(self: ProduceRun, *words: Any) -> bool:
+        tried.append(1)
+        return take(self, *words)
+
+    monkeypatch.setattr(ProduceRun, "take", counted)
+    packed = batch(b"a", codec=Codec.LZ4)
+    for data, tried_by_now in ((packed, 0), (GOOD, 4), (packed, 5)):
+        fields = produce_fields([("plain", [(0, data)])], 9, 1)
+        served.peer.send_together("Produce", 9, [fields] * 5).answers()
+        assert len(tried) == tried_by_now
+    assert served.broker.topics["plain"].partitions[0].end_offset == 20
 
 
 def test_a_fetch_between_them_sees_what_came_before_it() -> None:

@@ -39,6 +39,7 @@ BATCHES = st.one_of(
     st.builds(batch_of, st.just(3), st.just(50), st.sampled_from([Codec.GZIP, Codec.LZ4])),
     st.builds(batch_of, st.just(1), st.just(90), st.just(Codec.NONE), st.sampled_from([8, 16, 32])),
     st.just(batch_of(1, 20_000)),
+    st.just(bytes(encode_batch([Record(0, NOW_MS, b"k", b"v" * 90)], producer_id=7))),
     st.tuples(st.integers(0, len(SMALL) - 1), st.integers(1, 255)).map(
         lambda change: bytes(byte ^ change[1] * (at == change[0]) for at, byte in enumerate(SMALL))
     ),
@@ -55,11 +56,11 @@ def test_all_is_read_and_told_as_one_by_one(
     body = b"".join(entry(*one) for one in wanted) + b"behind"
     reader = Reader(memoryview(body), 0, is_flexible=True)
     found, attributes = read_batches(reader, len(wanted))
-    assert [(index, bytes(records)) for index, records, _, _ in found] == [
+    assert [(index, bytes(records)) for index, records, *_ in found] == [
         (index, records or b"") for index, records, _ in wanted
     ]
     assert [told for _, _, *told in found] == [
-        list(usual_header(records) or (UNUSUAL, 0)) for _, records, _, _ in found
+        list(usual_header(records) or (UNUSUAL, 0, -1)) for _, records, *_ in found
     ]
     expected = 0
     for _, records, _ in wanted:
@@ -70,16 +71,18 @@ def test_all_is_read_and_told_as_one_by_one(
     assert reader.position == len(body) - len(b"behind")
 
 
+@pytest.mark.parametrize("producer_id", [-1, 0, 2**40])
 @pytest.mark.parametrize("size_bytes", [100, 150, 20_000])
-def test_plain_batches_are_told_as_usual(size_bytes: int) -> None:
-    """Whatever length they have, in flexible versions and in older ones."""
-    data = batch_of(1, size_bytes)
+def test_plain_batches_are_told_as_usual(size_bytes: int, producer_id: int) -> None:
+    """Whatever length they have, in flexible versions and in older ones, numbered or not."""
+    record = Record(0, NOW_MS, b"k", b"v" * size_bytes)
+    data = bytes(encode_batch([record], producer_id=producer_id))
     flexible = Reader(memoryview(entry(7, data) * 2), 0, is_flexible=True)
     plain = struct.pack(">ii", 7, len(data)) + data
     fixed = Reader(memoryview(plain * 2), 0, is_flexible=False)
     for reader in (flexible, fixed):
         found, _ = read_batches(reader, 2)
-        assert [(index, *told) for index, _, *told in found] == [(7, 0, NOW_MS)] * 2
+        assert [(index, *told) for index, _, *told in found] == [(7, 0, NOW_MS, producer_id)] * 2
 
 
 @given(st.integers(0, len(entry(1, SMALL)) * 2 - 1), st.booleans())
@@ -110,7 +113,7 @@ def test_attributes_of_all_batches_are_seen(is_flexible: bool, marked: int) -> N
         writer.tags()
     reader = Reader(memoryview(writer.body()), 0, is_flexible=is_flexible)
     found, attributes = read_batches(reader, len(sizes))
-    assert [(index, bytes(records)) for index, records, _, _ in found] == [
+    assert [(index, bytes(records)) for index, records, *_ in found] == [
         (index, bytes(batch)) for index, batch in enumerate(batches)
     ]
     assert (attributes, reader.position) == (0x10 | SOME_UNUSUAL, len(writer.body()))
@@ -121,5 +124,5 @@ def test_what_is_too_short_for_a_batch_has_no_attributes(size_bytes: int) -> Non
     """Nothing behind its end is taken for them."""
     data = struct.pack(">ii", 0, size_bytes) + b"\xff" * size_bytes + b"\xff" * 40
     reader = Reader(memoryview(data), 0, is_flexible=False)
-    ((index, records, _, _),), attributes = read_batches(reader, 1)
+    ((index, records, *_),), attributes = read_batches(reader, 1)
     assert (index, len(records), attributes) == (0, size_bytes, SOME_UNUSUAL)

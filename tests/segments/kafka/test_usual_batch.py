@@ -26,10 +26,12 @@ DIRECTORY = "/data/t-0"
 CONFIG = LogConfig(
     segment_bytes=2000, index_interval_bytes=300, segment_ms=5000, segment_index_bytes=200
 )
+#: what says that a producer numbers its batches, and does it badly
+NUMBERS = [(">q", 43, 9), (">q", 43, 1), (">h", 51, 1), (">i", 53, 3), (">i", 53, -1)]
 #: what makes a batch unusual: (layout, position, value) of a header field
 FIELDS = [
     (">q", 0, 5), (">i", 8, 77), (">b", 16, 1), (">h", 21, 0x08), (">h", 21, 0x10),
-    (">h", 21, 0x20), (">h", 21, 3), (">i", 23, 7), (">q", 35, NOW_MS + 2**40), (">q", 43, 9),
+    (">h", 21, 0x20), (">h", 21, 3), (">i", 23, 7), (">q", 35, NOW_MS + 2**40),
     (">i", 57, 0), (">i", 57, -1), (">i", 57, 9),
 ]  # fmt: skip
 
@@ -42,11 +44,45 @@ def open_partition(config: LogConfig = CONFIG) -> KafkaPartition:
 
 
 def batch_of(
-    count: int, size_bytes: int, time_ms: int = NOW_MS, codec: Codec = Codec.NONE
+    count: int,
+    size_bytes: int,
+    time_ms: int = NOW_MS,
+    codec: Codec = Codec.NONE,
+    producer: tuple[int, int, int] = (-1, -1, -1),
 ) -> bytes:
-    """Return a batch as a client sends it."""
+    """Return a batch as a client sends it; `producer` is its id, its epoch, and a sequence."""
     records = [Record(n, time_ms + n, b"k", b"v" * size_bytes) for n in range(count)]
-    return bytes(encode_batch(records, codec=codec))
+    producer_id, epoch, sequence = producer
+    return bytes(
+        encode_batch(
+            records,
+            codec=codec,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+        )
+    )
+
+
+class Numbering:
+    """Numbers of two producers that mostly go on, and start again with a new epoch."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self._dice = dice
+        self._next = {1: (0, 0), 2: (0, 2**31 - 30)}
+
+    def take(self, count: int) -> tuple[int, int, int]:
+        """Return the producer of the next batch, of so many records."""
+        dice = self._dice
+        producer_id = dice.choice([1, 1, 1, 2])
+        epoch, sequence = self._next[producer_id]
+        chance = dice.random()
+        if chance < 0.05:
+            return producer_id, epoch, max(0, sequence - dice.choice([1, 1, 2, 20]))
+        if chance < 0.1:
+            epoch, sequence = epoch + 1, 0
+        self._next[producer_id] = epoch, (sequence + count) % 2**31
+        return producer_id, epoch, sequence
 
 
 def with_field(data: bytes, layout: str, position: int, value: int, *, mends_crc: bool) -> bytes:
@@ -73,18 +109,21 @@ def outcome(partition: KafkaPartition, data: bytes, *, is_short: bool) -> object
         return type(error), str(error)
 
 
-def life(seed: int, *, is_short: bool) -> tuple[list[object], dict[str, bytes]]:
+def life(seed: int, *, is_short: bool, numbered: float) -> tuple[list[object], dict[str, bytes]]:
     """Append batches of all kinds; return what came of each, and the files at the end."""
     dice = random.Random(seed)
     partition = open_partition()
     outcomes: list[object] = []
+    numbering = Numbering(dice)
     time_ms = NOW_MS
     for _ in range(40):
         time_ms += dice.choice([0, 1, 1, 10, 3000, -500])
         codec = dice.choice([Codec.NONE] * 6 + [Codec.LZ4])
-        data = batch_of(dice.choice([1, 1, 1, 2, 20]), dice.randrange(150), time_ms, codec)
-        if dice.random() < 0.3:
-            data = with_field(data, *dice.choice(FIELDS), mends_crc=dice.random() < 0.7)
+        count = dice.choice([1, 1, 1, 2, 20])
+        producer = numbering.take(count) if dice.random() < numbered else (-1, -1, -1)
+        data = batch_of(count, dice.randrange(150), time_ms, codec, producer)
+        if dice.random() < 0.3 - numbered / 4:
+            data = with_field(data, *dice.choice(FIELDS + NUMBERS), mends_crc=dice.random() < 0.7)
         if dice.random() < 0.1:
             cut = dice.randrange(len(data))
             data = data[:cut] if dice.random() < 0.5 else data + data[cut:]
@@ -97,17 +136,21 @@ def life(seed: int, *, is_short: bool) -> tuple[list[object], dict[str, bytes]]:
     return outcomes, contents(host, DIRECTORY)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_both_ways_write_the_same_log_and_refuse_the_same(seed: int) -> None:
+@pytest.mark.parametrize("numbered", [0, 0.5, 1])
+@pytest.mark.parametrize("seed", range(30))
+def test_both_ways_write_the_same_log_and_refuse_the_same(seed: int, numbered: float) -> None:
     """Data, indexes, offsets and refusals do not depend on the way, whatever is appended."""
-    assert life(seed, is_short=True) == life(seed, is_short=False)
+    short = life(seed, is_short=True, numbered=numbered)
+    assert short == life(seed, is_short=False, numbered=numbered)
 
 
+@pytest.mark.parametrize("producer_id", [-1, 0, 2**62])
 @pytest.mark.parametrize("count", [1, 2, 16, 40])
-def test_plain_batches_are_usual(count: int) -> None:
-    """Any number of uncompressed records without a producer."""
-    data = memoryview(batch_of(count, 100))
-    assert usual_batch(data, LogConfig(), NOW_MS) == (count - 1, NOW_MS + count - 1)
+def test_plain_batches_are_usual(count: int, producer_id: int) -> None:
+    """Any number of uncompressed records, with a producer or without one."""
+    data = memoryview(batch_of(count, 100, producer=(producer_id, 0, 0)))
+    told = (count - 1, NOW_MS + count - 1, producer_id)
+    assert usual_batch(data, LogConfig(), NOW_MS) == told
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=str)
@@ -157,7 +200,52 @@ def test_whoever_waits_for_appends_is_told_of_short_ones() -> None:
         partition.append_produced(memoryview(bytearray(batch_of(1, 100))), NOW_MS).base_offset == 0
     )
     assert partition.append_usual(memoryview(bytearray(batch_of(2, 100))), NOW_MS) == 1
-    assert told == [1, 3]
+    for sequence in (0, 1):
+        outcome(partition, batch_of(1, 100, producer=(9, 0, sequence)), is_short=True)
+    assert told == [1, 3, 4, 5]
+
+
+def test_numbers_that_go_on_are_usual_and_others_are_for_the_long_way() -> None:
+    """A repetition, a gap, a new epoch and a producer that nobody knows: nothing was done."""
+    partition = open_partition()
+
+    def append(count: int, producer_id: int, epoch: int, sequence: int) -> int:
+        data = memoryview(bytearray(batch_of(count, 100, producer=(producer_id, epoch, sequence))))
+        return partition.append_usual(data, NOW_MS)
+
+    partition.append_produced(memoryview(bytearray(batch_of(2, 100, producer=(9, 3, 40)))), NOW_MS)
+    assert [append(3, 9, 3, 42), append(1, 9, 3, 45)] == [2, 5]
+    for stranger in ((9, 3, 45), (9, 3, 47), (9, 4, 0), (9, 2, 46), (8, 3, 46), (8, 3, 0)):
+        assert append(1, *stranger) == -1
+    (known,) = partition.known_producers()
+    assert [known.recent[-1], known.last_timestamp_ms] == [(45, 45, 5, 0, NOW_MS), NOW_MS]
+    assert partition.end_offset == 6
+
+
+def test_the_largest_numbers_are_for_the_long_way() -> None:
+    """It knows that they begin again at 0."""
+    partition = open_partition()
+    for back, is_usual in ((9, False), (6, True), (3, False), (0, False), (-3, True)):
+        sequence = (2**31 - back) % 2**31
+        data = memoryview(bytearray(batch_of(3, 100, producer=(9, 0, sequence))))
+        start = partition.append_usual(data, NOW_MS)
+        assert (start >= 0) == is_usual
+        if not is_usual:
+            partition.append_produced(data, NOW_MS)
+    (known,) = partition.known_producers()
+    assert [batch.last_sequence for batch in known.batches][-2:] == [2, 5]
+
+
+def test_who_has_a_transaction_open_sends_nothing_usual() -> None:
+    """A plain batch within a transaction is refused, by the long way."""
+    partition = open_partition()
+    data = batch_of(1, 100, producer=(9, 0, 0))
+    open_batch = with_field(data, ">h", 21, 0x10, mends_crc=True)
+    partition.append_produced(memoryview(bytearray(open_batch)), NOW_MS)
+    follower = memoryview(bytearray(batch_of(1, 100, producer=(9, 0, 1))))
+    assert partition.append_usual(follower, NOW_MS) == -1
+    assert partition.append_run_at_once([(0, follower, 0, NOW_MS, 9)] * 2) == -1
+    assert partition.end_offset == 1
 
 
 def test_with_flushes_by_count_nothing_is_usual() -> None:
