@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _PARTITION_V4 = struct.Struct(">ihqq")  # index, error, high watermark, last stable offset
 _PARTITION_V5 = struct.Struct(">ihqqq")  # and log start offset
+#: one with nothing to read, aborted transactions null or none; no replica, no bytes, no tags
+_NOTHING_V12 = struct.Struct(">ihqqq7s")
+_NULL_TAIL, _NONE_TAIL = (aborted + b"\xff\xff\xff\xff\x01\x00" for aborted in (b"\x00", b"\x01"))
 _TOP_V7 = struct.Struct(">ihi")  # throttle time, error, session id
 _NULL_ABORTED_V4 = I32.pack(-1)
 _NO_REPLICA = I32.pack(-1)
@@ -114,6 +117,19 @@ def _by_topic(found: list[Found]) -> list[tuple[bytes, list[Found]]]:
 def _encode_partition(query: Query, result: Found, head: list[bytes], chunks: list[Chunk]) -> None:
     """Put one partition's answer to `head`; where file bytes follow, close it off in `chunks`."""
     version, index = query.version, result.wanted.key[1]
+    if (
+        version >= 12
+        and result.extent is None
+        and not result.aborted
+        and result.leader is None is result.diverging
+    ):
+        head.append(
+            _NOTHING_V12.pack(
+                index, result.error, result.high_watermark, result.last_stable_offset,
+                result.log_start_offset, _NULL_TAIL if result.aborted is None else _NONE_TAIL,
+            )
+        )  # fmt: skip
+        return
     if version >= 5:
         head.append(
             _PARTITION_V5.pack(

@@ -26,10 +26,16 @@ Source: ``FetchSessionCacheShard``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.host import Host
+
+if TYPE_CHECKING:
+    from logstore.segments.kafka.partition import KafkaPartition
 
 SLOTS_MAX = 1000
 SHARD_COUNT = 8
@@ -55,6 +61,13 @@ class FetchPartition:
     told_log_start: int = -1
     #: the session began while there was a topic with this id
     was_known: bool = False
+    #: where it was looked at last, in which epoch, and beside which others: a topic that is deleted
+    #: has none any more
+    log: KafkaPartition | None = None
+    epoch: int = -1
+    siblings: dict[int, KafkaPartition] | None = None
+    #: nothing was there to read, and all else was told
+    is_quiet: bool = False
 
     def renew(self, wanted: FetchPartition) -> None:
         """Take over what a later request says, keep what was told."""
@@ -62,6 +75,33 @@ class FetchPartition:
         self.size_bytes_max = wanted.size_bytes_max
         self.leader_epoch = wanted.leader_epoch
         self.last_fetched_epoch = wanted.last_fetched_epoch
+        self.is_quiet = False
+
+    def looked_at(self, log: KafkaPartition, siblings: dict[int, KafkaPartition]) -> None:
+        """Take note of where it is."""
+        self.log, self.epoch, self.siblings = log, log.leader_epoch, siblings
+        self.is_quiet = False
+
+    def is_as_it_was(self, start_offset: int, end_offset: int) -> bool:
+        """Tell whether the log still starts and ends there, as when it was looked at."""
+        log = self.log
+        return (
+            log is not None
+            and log.end_offset == end_offset
+            and log.start_offset == start_offset
+            and log.leader_epoch == self.epoch
+            and bool(self.siblings)
+        )
+
+
+def stirred(partitions: Iterable[FetchPartition]) -> list[FetchPartition]:
+    """Return those of which there may be news: at the others a glance is enough."""
+    return [
+        wanted
+        for wanted in partitions
+        if not wanted.is_quiet
+        or not wanted.is_as_it_was(wanted.told_log_start, wanted.told_high_watermark)
+    ]
 
 
 @attrs.define(eq=False)

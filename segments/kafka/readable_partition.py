@@ -54,6 +54,8 @@ class ReadablePartition:
         """Where a read_committed reader must stop; never below the log start."""
         end_offset = self.end_offset
         first_unstable = self.producers.first_unstable_offset(end_offset)
+        if first_unstable == end_offset:
+            return end_offset
         return min(max(first_unstable, self.start_offset), end_offset)
 
     @property

@@ -14,7 +14,8 @@ Fetch (1): versions 4-18.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import attrs
@@ -22,7 +23,12 @@ import attrs
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.fetch_reply import Found
 from logstore.compat.kafka.fetch_reply import encode as encode_found
-from logstore.compat.kafka.fetch_sessions import FetchPartition, FetchSession, PartitionKey
+from logstore.compat.kafka.fetch_sessions import (
+    FetchPartition,
+    FetchSession,
+    PartitionKey,
+    stirred,
+)
 from logstore.compat.kafka.framing import Reader
 from logstore.compat.kafka.node_endpoint import node_endpoint
 from logstore.compat.kafka.refusals import code_of
@@ -41,6 +47,7 @@ _PARTITION_V4 = struct.Struct(">iqi")
 _PARTITION_V5 = struct.Struct(">iqqi")
 _PARTITION_V9 = struct.Struct(">iiqqi")
 _PARTITION_V12 = struct.Struct(">iiqiqi")
+_TAGGED_V12 = struct.Struct(">iiqiqiB")  # and how many tags follow
 _READ_COMMITTED = 1
 _FIRST_WITH_ENDPOINTS = 16
 _INITIAL_EPOCH, _FINAL_EPOCH = 0, -1
@@ -78,6 +85,16 @@ class Query:
         """Tell whether unchanged partitions are left out of the answer."""
         return self.session is not None and self.session_epoch > 0
 
+    @property
+    def all_wanted(self) -> list[FetchPartition]:
+        """What the request or its session wants."""
+        return self.wanted if self.session is None else list(self.session.partitions.values())
+
+    def news_among(self, wanted: list[FetchPartition]) -> list[FetchPartition]:
+        """Return what is to be looked at: not what the fetcher knows, if that may be left out."""
+        is_open = self.may_read is None and 0 <= self.isolation <= _READ_COMMITTED
+        return stirred(wanted) if is_open and self.is_incremental else wanted
+
 
 #: (query, what was found) -> the whole answer
 Encode = Callable[[Query, list[Found]], "list[Chunk]"]
@@ -97,17 +114,16 @@ def answer(
     error = _enter_session(broker, query)
     if error:
         return encode_found(query, [], error)
-    wanted = query.wanted
-    if query.session is not None:
-        wanted = list(query.session.partitions.values())
-    elif len(wanted) > 1:  # of a partition named twice the last is meant
-        wanted = list({one.key: one for one in wanted}.values())
-    found, is_final = _look(broker, query, wanted)
+    if query.session is None and len(query.wanted) > 1:
+        # Of a partition named twice the last is meant.
+        query.wanted = list({one.key: one for one in query.wanted}.values())
+    wanted = query.all_wanted
+    found, is_final = _look(broker, query, query.news_among(wanted))
     if not 0 <= query.isolation <= _READ_COMMITTED and any(one.rank == 0 for one in found):
         return _failed(query)
     if is_final or query.max_wait_ms <= 0 or not wanted:
         return encode(query, found)
-    return _wait(broker, query, wanted, encode)
+    return _wait(broker, query, wanted, found, encode)
 
 
 def _failed(query: Query) -> list[Chunk]:
@@ -131,9 +147,11 @@ def parse(request: RawRequest, listener: Listener) -> Query:
     wanted: list[FetchPartition] = []
     for _ in range(reader.count()):
         topic = bytes(reader.take(16)) if version >= 13 else reader.string() or b""
-        for _ in range(reader.count()):
-            wanted.append(_parse_partition(reader, topic, version))
-            reader.tags()
+        count = reader.count()
+        if version < 12 or not _parse_plain_partitions(reader, topic, count, wanted):
+            for _ in range(count):
+                wanted.append(_parse_partition(reader, topic, version))
+                reader.tags()
         reader.tags()
     forgotten: list[PartitionKey] = []
     if version >= 7:
@@ -145,6 +163,24 @@ def parse(request: RawRequest, listener: Listener) -> Query:
         version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, isolation,
         session_id, session_epoch, wanted, forgotten, listener,
     )  # fmt: skip
+
+
+def _parse_plain_partitions(
+    reader: Reader, topic: bytes, count: int, wanted: list[FetchPartition]
+) -> bool:
+    """Read the partitions of a topic at once; False, and nothing was done, if any has a tag."""
+    start, end = reader.position, reader.position + count * _TAGGED_V12.size
+    if end > len(reader.data):
+        return False
+    rows = list(_TAGGED_V12.iter_unpack(reader.data[start:end]))
+    if any(row[6] for row in rows):
+        return False
+    wanted += [
+        FetchPartition((topic, index), offset, size, epoch, fetched_epoch)
+        for index, epoch, offset, fetched_epoch, _, size, _ in rows
+    ]
+    reader.position = end
+    return True
 
 
 def _parse_partition(reader: Reader, topic: bytes, version: int) -> FetchPartition:
@@ -192,14 +228,24 @@ def _note_known(broker: Broker, query: Query) -> None:
             wanted.was_known = wanted.key[0] in broker.by_id
 
 
-def _look(broker: Broker, query: Query, wanted: list[FetchPartition]) -> tuple[list[Found], bool]:
-    """Read every partition within the limits; tell whether the answer need not wait."""
+def _look(
+    broker: Broker, query: Query, wanted: list[FetchPartition], earlier: Sequence[Found] = ()
+) -> tuple[list[Found], bool]:
+    """
+    Read every partition within the limits; tell whether the answer need not wait.
+
+    What was found `earlier`, in all of them nothing to read, is not looked for once more where the
+    log is as it was.
+    """
     budget = min(query.bytes_max, broker.config.fetch_max_bytes)
     left, total_bytes, has_error = budget, 0, False
     found: list[Found] = []
     read = _read if query.may_read is None else _read_if_allowed
-    for partition in wanted:
-        result = read(broker, query, partition, left, total_bytes == 0)
+    for partition, result in zip_longest(wanted, earlier):
+        if result is None or not partition.is_as_it_was(
+            result.log_start_offset, result.high_watermark
+        ):
+            result = read(broker, query, partition, left, total_bytes == 0)
         found.append(result)
         if result.extent is not None:
             total_bytes += result.extent.size_bytes
@@ -238,8 +284,9 @@ def _read(
         if epoch > partition.leader_epoch:
             return Found(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH)
         return _fenced(broker, query, wanted, partition)
-    end, stable = partition.end_offset, partition.last_stable_offset
-    found = Found(wanted, 0, end, stable, partition.start_offset)
+    end = partition.end_offset
+    found = Found(wanted, 0, end, partition.last_stable_offset, partition.start_offset)
+    wanted.looked_at(partition, partitions)
     if wanted.last_fetched_epoch >= 0:
         end_of_epoch = partition.leader_epochs.end_offset_for(wanted.last_fetched_epoch, end)
         if end_of_epoch[0] < 0 or wanted.fetch_offset < partition.start_offset:
@@ -247,7 +294,12 @@ def _read(
         if end_of_epoch[0] < wanted.last_fetched_epoch or end_of_epoch[1] < wanted.fetch_offset:
             found.diverging = end_of_epoch  # the fetcher's log leaves ours there (KIP-595)
             return found
-    return _read_records(partition, query, found, budget, is_first=is_first)
+    if wanted.fetch_offset != end:
+        return _read_records(partition, query, found, budget, is_first=is_first)
+    wanted.is_quiet = not found.is_news
+    if query.is_read_committed:
+        found.aborted = []
+    return found
 
 
 def _fenced(
@@ -296,10 +348,16 @@ def _read_records(
 
 
 def _wait(
-    broker: Broker, query: Query, wanted: list[FetchPartition], encode: Encode
+    broker: Broker,
+    query: Query,
+    wanted: list[FetchPartition],
+    found: list[Found],
+    encode: Encode,
 ) -> Later[list[Chunk]]:
     """Answer when appends have brought enough, or when the maximal wait is over."""
     later: Later[list[Chunk]] = Later()
+    holds = not query.is_incremental and not any(one.extent for one in found)
+    earlier = found if holds else ()
     table = broker.by_id if query.version >= 13 else broker.by_name
     watched = [table[topic][index] for topic, index in (entry.key for entry in wanted)]
 
@@ -307,10 +365,10 @@ def _wait(
         if later.done:
             return
         try:
-            found, is_final = _look(broker, query, wanted)
+            news, is_final = _look(broker, query, query.news_among(wanted), earlier)
             if not (is_final or is_over):
                 return
-            answer = encode(query, found)
+            answer = encode(query, news)
         except Exception as error:  # noqa: BLE001 - a fault of ours ends this wait, and no other
             leave()
             later.fail(error)
