@@ -15,7 +15,7 @@ from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SHARE_VERSION
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.housekeeping import Housekeeping
-from logstore.compat.kafka.produce_run import ProduceRun
+from logstore.compat.kafka.produce.run import ProduceRun
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.kafka.security.listener import Listener
 from logstore.compat.kafka.topics.names import (
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     import uuid
 
     from logstore.compat.kafka.emulation.release import Emulation
-    from logstore.compat.kafka.fetch_sessions import FetchSessions
+    from logstore.compat.kafka.fetch.sessions import FetchSessions
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
     from logstore.compat.kafka.groups.share.cluster import ShareCluster
-    from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.compat.kafka.produce.route import ProduceRoute
     from logstore.compat.kafka.security.authorizer import Authorizer
     from logstore.compat.kafka.security.guarded_apis import GuardedApis
     from logstore.compat.kafka.share_reads.share_partitions import SharePartitions
@@ -233,7 +233,7 @@ class Broker:
     @cached_property
     def fetch_sessions(self) -> FetchSessions:
         """The fetchers' sessions; there are none before the first Fetch."""
-        from logstore.compat.kafka.fetch_sessions import FetchSessions
+        from logstore.compat.kafka.fetch.sessions import FetchSessions
 
         return FetchSessions(self.host, self.config.max_incremental_fetch_session_cache_slots)
 

@@ -29,8 +29,8 @@ from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
-    from logstore.compat.kafka.produce_route import ProduceRoute
-    from logstore.compat.kafka.produce_run import ProduceRun
+    from logstore.compat.kafka.produce.route import ProduceRoute
+    from logstore.compat.kafka.produce.run import ProduceRun
     from logstore.compat.kafka.security.listener import Listener
     from logstore.compat.kafka.security.sasl.authentication import Authentication
 

@@ -22,15 +22,16 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
-from logstore.compat.kafka.produce_reply import ProduceReply
-from logstore.compat.kafka.produce_route import ProduceRoute
-from logstore.compat.kafka.produce_run import LEAD_AT
-from logstore.compat.kafka.produced_batches import (
+from logstore.compat.kafka.produce.batches import (
     SOME_UNUSUAL,
     UNUSUAL,
     PartitionBatch,
     read_batches,
 )
+from logstore.compat.kafka.produce.reply import ProduceReply
+from logstore.compat.kafka.produce.route import ProduceRoute
+from logstore.compat.kafka.produce.run import LEAD_AT
+from logstore.compat.kafka.produce.unknown_offsets import told_base_offset
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.registry import RawRequest
@@ -40,7 +41,6 @@ from logstore.compat.kafka.transactions.producing import (
     admit_produced,
     is_transactional,
 )
-from logstore.compat.kafka.unknown_offsets import told_base_offset
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER

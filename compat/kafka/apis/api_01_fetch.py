@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.fetch_reply import Found
-from logstore.compat.kafka.fetch_reply import encode as encode_found
-from logstore.compat.kafka.fetch_sessions import (
+from logstore.compat.kafka.fetch.reply import Found
+from logstore.compat.kafka.fetch.reply import encode as encode_found
+from logstore.compat.kafka.fetch.sessions import (
     FetchPartition,
     FetchSession,
     PartitionKey,

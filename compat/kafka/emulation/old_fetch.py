@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.apis.api_01_fetch import Query, answer
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.fetch_reply import Found
-from logstore.compat.kafka.fetch_sessions import FetchPartition
+from logstore.compat.kafka.fetch.reply import Found
+from logstore.compat.kafka.fetch.sessions import FetchPartition
 from logstore.compat.kafka.framing import Reader
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest

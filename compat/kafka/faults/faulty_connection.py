@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from logstore.compat.faults.request_fault import RequestFault
     from logstore.compat.faults.request_faults import RequestFaults
     from logstore.compat.kafka.broker import Broker
-    from logstore.compat.kafka.produce_run import ProduceRun
+    from logstore.compat.kafka.produce.run import ProduceRun
 
 _log = logging.getLogger(__name__)
 #: Metadata, ApiVersions, DescribeCluster: an answer without all that is in one is of no use, so

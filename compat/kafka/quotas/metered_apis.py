@@ -18,8 +18,8 @@ import attrs
 from logstore.compat.connection import Chunk
 from logstore.compat.kafka.apis.api_01_fetch import Query, answer, parse
 from logstore.compat.kafka.connection import Throttled
-from logstore.compat.kafka.fetch_reply import Found
-from logstore.compat.kafka.fetch_reply import encode as encode_found
+from logstore.compat.kafka.fetch.reply import Found
+from logstore.compat.kafka.fetch.reply import encode as encode_found
 from logstore.compat.kafka.quotas.client_quotas import (
     CONSUMER_BYTE_RATE,
     PRODUCER_BYTE_RATE,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import random
 
     from logstore.compat.kafka.connection import Client
-    from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.compat.kafka.produce.route import ProduceRoute
     from logstore.compat.kafka.security.principal import Principal
     from logstore.segments.kafka.broker_config import BrokerConfig
     from logstore.segments.kafka.cluster_metadata.cluster_metadata import ClusterMetadata

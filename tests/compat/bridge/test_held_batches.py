@@ -14,7 +14,7 @@ from logstore.compat.bridge.kafka_over_rocketmq.held_batches import HeldBatches
 from logstore.compat.bridge.kafka_over_rocketmq.held_drafts import HELD_BIT
 from logstore.compat.bridge.kafka_over_rocketmq.queue_partition import QueuePartition
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.unknown_offsets import told_base_offset
+from logstore.compat.kafka.produce.unknown_offsets import told_base_offset
 from logstore.segments.kafka.append_errors import InvalidRecordError, MessageTooLargeError
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.producer_state import (

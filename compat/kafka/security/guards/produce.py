@@ -19,7 +19,7 @@ from logstore.compat.kafka.message_handlers import (
     read_message,
     write_answer,
 )
-from logstore.compat.kafka.produced_batches import read_batches
+from logstore.compat.kafka.produce.batches import read_batches
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import REFUSALS
 from logstore.segments.kafka.record_batch import TRANSACTIONAL_BIT

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.kafka.framing import I32, read_uvarint
-from logstore.compat.kafka.produce_reply import ProduceReply
+from logstore.compat.kafka.produce.reply import ProduceReply
 
 if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from logstore.compat.kafka.apis import api_01_fetch
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.faults.leaders import move_leaders
-from logstore.compat.kafka.fetch_sessions import FetchPartition
+from logstore.compat.kafka.fetch.sessions import FetchPartition
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import NOW_MS, batch

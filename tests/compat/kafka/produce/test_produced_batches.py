@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.compat.kafka.framing import MalformedRequestError, Reader, uvarint
-from logstore.compat.kafka.produced_batches import SOME_UNUSUAL, UNUSUAL, read_batches
+from logstore.compat.kafka.produce.batches import SOME_UNUSUAL, UNUSUAL, read_batches
 from logstore.compat.kafka.writer import Writer
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record import Record, encode_batch

@@ -234,7 +234,7 @@ def test_connections_share_what_they_have_learned() -> None:
 
 def test_routes_to_share_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that name topic after topic leave no more than so many behind."""
-    monkeypatch.setattr("logstore.compat.kafka.produce_route._ROUTES_MAX", 3)
+    monkeypatch.setattr("logstore.compat.kafka.produce.route._ROUTES_MAX", 3)
     broker = a_broker()
     peer = Peer(broker)
     for number in range(10):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.produce_run import ProduceRun
+from logstore.compat.kafka.produce.run import ProduceRun
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.indexed_segment import IndexedSegment
 from logstore.testing.simulated_host import SimulatedHost

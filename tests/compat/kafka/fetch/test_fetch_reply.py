@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.compat.connection import Chunk
-from logstore.compat.kafka.fetch_reply import Found, encode
-from logstore.compat.kafka.fetch_sessions import FetchPartition, FetchSession
+from logstore.compat.kafka.fetch.reply import Found, encode
+from logstore.compat.kafka.fetch.sessions import FetchPartition, FetchSession
 from logstore.segment import Extent
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.conversation import joined, message_class, plain

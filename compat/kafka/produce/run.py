@@ -2,7 +2,7 @@
 Plain produce requests of one read of a connection: what they bring a partition is written at once.
 
 A producer has several requests in flight, and on a busy connection they arrive together. Those that
-begin as the one before (:mod:`logstore.compat.kafka.produce_route`) and hold nothing but usual
+begin as the one before (:mod:`logstore.compat.kafka.produce.route`) and hold nothing but usual
 batches are gathered here, and each partition gets all of its batches with one write. Whatever else
 comes is the connection's to serve, after what was gathered before it.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.kafka.framing import REQUEST_HEADER, MalformedRequestError, Reader
-from logstore.compat.kafka.produced_batches import PartitionBatch, read_batches
+from logstore.compat.kafka.produce.batches import PartitionBatch, read_batches
 from logstore.errors import LogStoreError
 from logstore.segments.kafka.record_batch import NO_TIMESTAMP
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
-    from logstore.compat.kafka.produce_reply import ProduceReply
-    from logstore.compat.kafka.produce_route import ProduceRoute
+    from logstore.compat.kafka.produce.reply import ProduceReply
+    from logstore.compat.kafka.produce.route import ProduceRoute
     from logstore.segments.kafka.partition import KafkaPartition
 
 _unpack_header = REQUEST_HEADER.unpack_from

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from logstore.compat.kafka.fetch_sessions import FetchPartition, FetchSession, PartitionKey
+from logstore.compat.kafka.fetch.sessions import FetchPartition, FetchSession, PartitionKey
 from logstore.compat.kafka.framing import I16, I32, uvarint
 from logstore.segment import Extent
 

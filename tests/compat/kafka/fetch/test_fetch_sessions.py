@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.fetch_sessions import (
+from logstore.compat.kafka.fetch.sessions import (
     IDLE_MS_MAX,
     SHARD_COUNT,
     SLOTS_MAX,

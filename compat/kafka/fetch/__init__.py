@@ -1,0 +1,1 @@
+"""What fetchers keep between their requests, and the answers, whose records stay in their files."""
