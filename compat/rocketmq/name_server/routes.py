@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.segments.rocketmq.tables.data_version import DataVersion
+from logstore.segments.rocketmq.tables.java_maps import in_hash_map_order
 from logstore.segments.rocketmq.tables.topics import PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
@@ -135,21 +136,20 @@ class RouteTable:
         """
         Take in what a broker serves; None where it is refused.
 
-        Refused is a broker that nobody knows and that registers a single topic: it has to say all
-        that it serves first.
+        Refused is a broker id that nobody knows and that registers a single topic: it has to say
+        all that it serves first. The name and its cluster are known from then on, as with Java.
         """
         key = broker.cluster, broker.address
         topics, version = registration.topics, registration.data_version
-        known = self.brokers.get(broker.name)
-        addresses = {} if known is None else known.addresses
-        if self._is_outdated(broker, addresses, version):
+        data = self._enter(broker, registration)
+        if self._is_outdated(broker, data.addresses, version):
             self.live.pop(key, None)
             return MasterAddresses()
-        is_first = broker.broker_id not in addresses
+        is_first = broker.broker_id not in data.addresses
         if is_first and len(topics) == 1:
             _log.warning("%s registers one topic before all: refused", broker)
             return None
-        data = self._enter(broker, registration)
+        data.addresses[broker.broker_id] = broker.address
         self._take_topics(broker, registration, data, is_first=is_first)
         expiry_ms = registration.heartbeat_timeout_ms
         self.live[key] = LiveBroker(
@@ -210,7 +210,6 @@ class RouteTable:
         for broker_id, address in list(data.addresses.items()):
             if address == broker.address and broker_id != broker.broker_id:
                 del data.addresses[broker_id]
-        data.addresses[broker.broker_id] = broker.address
         return data
 
     def _put_queue_data(self, broker_name: str, topic: TopicConfig, *, is_read_only: bool) -> None:
@@ -336,11 +335,11 @@ class RouteTable:
         return [topic for topic, queues in self.topics.items() if not names.isdisjoint(queues)]
 
     def topics_with(self, has: Callable[[int], bool]) -> list[str]:
-        """Return the topics whose system flags fulfil `has`."""
+        """Return the topics whose system flags fulfil `has`, on that broker which Java meets first."""
         return [
             topic
             for topic, queues in self.topics.items()
-            if queues and has(next(iter(queues.values())).topic_sys_flag)
+            if queues and has(queues[in_hash_map_order(queues)[0]].topic_sys_flag)
         ]
 
     def route(self, topic: str) -> Route | None:

@@ -65,13 +65,15 @@ def read_object(body: bytes | memoryview) -> dict[str, Any]:
 
 def objects_in(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """
-    Return the objects in a list that is a member of a body; none where it is missing.
+    Return the objects in a list that is a member of a body; none where it is missing, null or "".
 
     Raises:
         RefusedError: SYSTEM_ERROR; it is no list, or holds something else.
 
     """
-    items: object = content.get(name) or []
+    items: object = content.get(name)
+    if items is None or items == "":
+        return []
     if not isinstance(items, list):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{name} in the body is no list")
     return [_as_object(item) for item in cast("list[object]", items)]
@@ -79,13 +81,14 @@ def objects_in(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 def object_in(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
-    Return an object that is a member of a body; an empty one where it is missing.
+    Return an object that is a member of a body; an empty one where it is missing, null or "".
 
     Raises:
         RefusedError: SYSTEM_ERROR; it is something else.
 
     """
-    return _as_object(content.get(name) or {})
+    value: object = content.get(name)
+    return {} if value is None or value == "" else _as_object(value)
 
 
 def _as_object(value: object) -> dict[str, Any]:

@@ -84,6 +84,18 @@ class TestRegister:
         assert conversation.register(["v"], version=NEWER).code == 0
         assert conversation.topics() == ["t", "u", "v"]
 
+    def test_one_topic_before_all_leaves_a_trace(self) -> None:
+        """The name is known from then on, and an address has no other id any more."""
+        conversation = Conversation()
+        conversation.register(["t"], name="b", cluster="d", address="192.0.2.2:10911")
+        found = conversation.ask(304).content
+        assert sorted(found["topicList"]) == ["b", "d"]
+        conversation.register(["t", "u"], broker_id=2)
+        conversation.register(["t", "u"], broker_id=1, address="192.0.2.3:10911")
+        assert conversation.register(["t"], broker_id=0).code == 1
+        group = conversation.ask(901, {"clusterName": CLUSTER, "brokerName": "a"})
+        assert b'{1:"192.0.2.3:10911"}' in group.body
+
     def test_topics_stay_until_the_broker_goes(self) -> None:
         """A registration adds and changes; what it does not name stays."""
         conversation = Conversation()

@@ -160,6 +160,18 @@ class TestTools:
         found = [sorted(conversation.ask(code).content["topicList"]) for code in (311, 312, 313)]
         assert found == [["u", "us"], ["s", "us"], ["s"]]
 
+    def test_a_topic_that_is_a_unit_on_one_broker_alone(self) -> None:
+        """Is one where the broker is that which comes first in Java's map, whoever came first."""
+        for first, second in (("broker0", "broker1"), ("broker1", "broker0")):
+            conversation = Conversation()
+            for number, name in enumerate((first, second)):
+                flags = 3 if name == "broker1" else 0
+                body = b'{"queueDatas":[{"brokerName":"%b","topicSysFlag":%d}]}'
+                conversation.register(name=name, address=f"192.0.2.{number}:10911")
+                conversation.ask(217, {"topic": "new"}, body % (name.encode(), flags))
+            found = [conversation.ask(code).content["topicList"] for code in (311, 312)]
+            assert found == [["new"], ["new"]]
+
     def test_the_right_to_write(self) -> None:
         """Taken and given back broker by broker; the answer counts topics."""
         conversation = Conversation()
@@ -202,6 +214,35 @@ class TestTools:
         ]  # fmt: skip
         assert conversation.ask(217, {"topic": "no"}, queues % b"x").code == 0
         assert conversation.ask(217, {"topic": "no"}).code == 0
+        assert conversation.route("no").code == 17
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b'{"queueDatas":[{"brokerName":"a"}],"filterServerTable":[]}',
+            b'{"queueDatas":[{"brokerName":"a"}],"brokerDatas":{"x":1}}',
+            b'{"queueDatas":[{"brokerName":"a","perm":"x"}]}',
+            b'{"queueDatas":[5]}',
+        ],
+    )
+    def test_adding_a_topic_by_what_is_no_route(self, body: bytes) -> None:
+        """Is refused, whichever part of it is not what it is called, and enters nothing."""
+        conversation = Conversation()
+        conversation.register()
+        assert conversation.ask(217, {"topic": "new"}, body).code == 1
+        assert conversation.route("new").code == 17
+
+    def test_adding_a_topic_by_half_a_route(self) -> None:
+        """Numbers that are missing are 0; queues without a broker's name are nobody's."""
+        conversation = Conversation()
+        conversation.register()
+        body = b'{"queueDatas":[{"brokerName":"a","perm":null}]}'
+        assert conversation.ask(217, {"topic": "new"}, body).code == 0
+        assert conversation.route("new").content["queueDatas"] == [
+            {"brokerName": "a", "perm": 0, "readQueueNums": 0, "topicSysFlag": 0,
+             "writeQueueNums": 0},
+        ]  # fmt: skip
+        assert conversation.ask(217, {"topic": "no"}, b'{"queueDatas":[{"perm":6}]}').code == 0
         assert conversation.route("no").code == 17
 
     def test_the_members_of_a_broker_group(self) -> None:
