@@ -33,7 +33,7 @@ class Registration:
 
     topics: Mapping[str, TopicConfig]
     data_version: DataVersion
-    ha_address: str = ""
+    ha_address: str | None = None
     filter_servers: tuple[str, ...] = ()
     #: queue mapping of each static topic (5.x), as the broker wrote it
     mappings: Mapping[str, object] = attrs.field(factory=dict[str, object])

@@ -62,7 +62,7 @@ class LiveBroker:
     expiry_ms: int
     data_version: DataVersion
     channel: Channel | None
-    ha_address: str
+    ha_address: str | None
 
 
 @attrs.frozen

@@ -186,20 +186,22 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--areas", default="", help="some of: " + ",".join(AREAS))
+    parser.add_argument("--alone", action="store_true", help="new brokers for every seed")
     options = parser.parse_args()
     areas = [one for one in options.areas.split(",") if one]
-    bad = 0
-    with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        real = stack.enter_context(RocketMQPeer("5", directory / "real", SETTINGS))
-        ours = stack.enter_context(OurRocketMQ(directory / "ours", SETTINGS))
-        addresses = [(one.bootstrap, one.broker_address) for one in (ours, real)]
-        for seed in range(options.first, options.first + options.count):
-            twin = run(addresses[0], addresses[1], seed, areas, options.steps)
-            told = [f"seed {seed}: {len(twin.steps)} steps", *map(str, twin.differences)]
-            sys.stdout.write("\n  ".join(told) + "\n")
-            sys.stdout.flush()
-            bad += bool(twin.differences)
+    bad, seeds = 0, range(options.first, options.first + options.count)
+    for some in [[seed] for seed in seeds] if options.alone else [list(seeds)]:
+        with ExitStack() as stack:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            real = stack.enter_context(RocketMQPeer("5", directory / "real", SETTINGS))
+            ours = stack.enter_context(OurRocketMQ(directory / "ours", SETTINGS))
+            addresses = [(one.bootstrap, one.broker_address) for one in (ours, real)]
+            for seed in some:
+                twin = run(addresses[0], addresses[1], seed, areas, options.steps)
+                told = [f"seed {seed}: {len(twin.steps)} steps", *map(str, twin.differences)]
+                sys.stdout.write("\n  ".join(told) + "\n")
+                sys.stdout.flush()
+                bad += bool(twin.differences)
     return bad
 
 

@@ -40,7 +40,7 @@ def handle(server: NameServer, channel: Channel, request: Command) -> Response:
             is_compressed=read_flag(fields, "compressed", default=False),
             version=request.version,
         ),
-        ha_address=fields.get("haServerAddr", ""),
+        ha_address=fields.get("haServerAddr"),
         heartbeat_timeout_ms=_timeout_of(fields),
         enables_acting_master=None if acting is None else acting.lower() == "true",
         zone_name=fields.get("__ZONE_NAME"),

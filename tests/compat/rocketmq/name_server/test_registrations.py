@@ -133,6 +133,18 @@ class TestRegister:
         conversation.register(broker_id=1, fields=fields)
         assert (perms(conversation) if conversation.topics() else {}) == expected
 
+    @pytest.mark.parametrize("ha_address", ["", None])
+    def test_a_slave_of_a_master_that_does_not_replicate(self, ha_address: str | None) -> None:
+        """Is told of no address where the master told none, of an empty one where it told that."""
+        conversation = Conversation()
+        fields = {
+            "brokerName": "a", "brokerAddr": "x:1", "clusterName": CLUSTER, "brokerId": "0",
+        }  # fmt: skip
+        told = {} if ha_address is None else {"haServerAddr": ha_address}
+        conversation.ask(103, fields | told)
+        answer = conversation.register(broker_id=1)
+        assert answer.fields == told | {"masterAddr": "x:1"}
+
     def test_a_slave_that_became_master(self) -> None:
         """One address has one id: the old one goes."""
         conversation = Conversation()
