@@ -1,7 +1,8 @@
 """
 SEND_BATCH_MESSAGE: many messages for one queue; each is stored as a message of its own.
 
-In topics whose queues keep batches (``queue.type=BatchCQ``) they stay one.
+In topics whose queues keep batches (``queue.type=BatchCQ``) they stay one. A request that does not
+say that it is a batch (``m``) is one message, as SEND_MESSAGE_V2 is.
 """
 
 from __future__ import annotations
@@ -22,7 +23,4 @@ def handle_raw(
     broker: Broker, channel: Channel, request: Command
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Serve one request."""
-    fields = request.ext_fields
-    if fields.get("m") != "true":
-        fields = {**fields, "m": "true"}
-    return answer_send(broker, channel, request, fields)
+    return answer_send(broker, channel, request, request.ext_fields)

@@ -22,6 +22,8 @@ from logstore.compat.waiting import Later
 from logstore.segments.rocketmq.messages.message_draft import draft_message
 from logstore.segments.rocketmq.messages.properties import (
     HASH_MAP_CAPACITY_5,
+    MESSAGE_REGION,
+    TRACE_ON,
     encode_properties,
     parse_properties,
 )
@@ -57,6 +59,8 @@ class _Reply:
         self, broker: Broker, channel: Channel, request: Command, fields: Mapping[str, str]
     ) -> None:
         check_start(broker)
+        if not len(request.body):
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, "the body of the message is null")
         self._broker = broker
         self._request = request
         self._fields = dict(fields)
@@ -69,17 +73,19 @@ class _Reply:
         if queue_id < 0:
             queue_id = broker.host.rng.randrange(max(config.write_queue_count, 1))
         self._queue_id = queue_id
-        self._text = (fields.get("i") or "").encode("utf-8", "surrogatepass")
+        self._properties = parse_properties((fields.get("i") or "").encode("utf-8", "surrogatepass"))
+        self._properties[MESSAGE_REGION] = broker.settings.region
+        self._properties[TRACE_ON] = "true" if broker.settings.is_trace_on else "false"
 
     def push(self) -> list[Chunk] | Later[list[Chunk]]:
-        properties = parse_properties(self._text)
+        properties = self._properties
         client_id = properties.get(_REPLY_TO_CLIENT)
         if client_id is None:
             return self._finish(f"reply message properties[{_REPLY_TO_CLIENT}] is null")
         channel = self._broker.producers.channel_of(client_id)
         if channel is None:
             return self._finish(f"push reply message fail, channel of <{client_id}> not found.")
-        properties[_PUSH_REPLY_TIME] = str(self._broker.host.clock.wall_ms())
+        properties = {**properties, _PUSH_REPLY_TIME: str(self._broker.host.clock.wall_ms())}
         later: Later[list[Chunk]] = Later()
 
         def answered(answer: Command) -> None:
@@ -129,15 +135,15 @@ class _Reply:
         return answers.refused(self._request, refusal, stored, self._queue_id)
 
     def _put(self) -> PutResult:
+        """Store the reply, of whose system flags Java keeps none."""
         fields = self._fields
         result = self._broker.store.put_message(
             draft_message(
                 topic=self._topic,
                 body=self._body,
                 queue_id=self._queue_id,
-                properties_text=self._text,
+                properties_text=encode_properties(self._properties, capacity=HASH_MAP_CAPACITY_5),
                 flag=read_int(fields, "h"),
-                sys_flag=read_int(fields, "f"),
                 born_timestamp_ms=read_long(fields, "g"),
                 born_host=self._born_host,
                 store_host=self._broker.store_host,

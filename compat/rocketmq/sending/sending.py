@@ -46,6 +46,7 @@ from logstore.segments.rocketmq.messages.system_flags import (
     INNER_BATCH,
     MULTI_TAGS,
     NEED_UNWRAP,
+    TRANSACTION_MASK,
     TRANSACTION_NONE,
     with_transaction_type,
 )
@@ -71,6 +72,8 @@ _UNIQUE_KEY, _WAIT = property_needle(UNIQUE_KEY), property_needle(WAIT)
 #: what is no batch, whatever a client means by it
 _FALSE = frozenset({"false", "0", "1"})
 _PUT_OK = PutMessageStatus.PUT_OK
+#: what stands in properties that name a delay level
+DELAY_MARK = f"{DELAY}\x01"
 
 
 def answer_send(
@@ -313,8 +316,13 @@ def _put_batch(
 
     Raises:
         MalformedBatchError: the body is no batch.
+        RefusedError: it is to be half of a transaction, or to be delivered later.
 
     """
+    sys_flag |= read_int(fields, "f")
+    text = fields.get("i") or ""
+    if sys_flag & TRANSACTION_MASK or (DELAY_MARK in text and _delay_level(text) > 0):
+        raise RefusedError(*refusal_of(broker, PutMessageStatus.MESSAGE_ILLEGAL))
     draft = draft_batch(
         topic=topic,
         body=bytes(request.body),
@@ -322,7 +330,7 @@ def _put_batch(
         born_timestamp_ms=read_long(fields, "g"),
         born_host=broker.born_hosts[channel],
         store_host=broker.store_host,
-        sys_flag=read_int(fields, "f") | sys_flag,
+        sys_flag=sys_flag,
         reconsume_times=read_int(fields, "j", 0),
         has_property_crc=broker.store.putting.rules.has_property_crc,
     )
@@ -435,8 +443,14 @@ def _with(text: str, added: Mapping[str, str]) -> str:
 
 
 def _delay_level(text: str) -> int:
-    level = parse_properties(text.encode()).get(DELAY, "0")
-    return int(level) if level.lstrip("-").isdigit() else 0
+    """
+    Return the delay level that properties tell, 0 for none.
+
+    Raises:
+        RefusedError: SYSTEM_ERROR; it is no number.
+
+    """
+    return read_int(parse_properties(text.encode("utf-8", "surrogatepass")), DELAY, 0)
 
 
 def _filter_flag(config: TopicConfig) -> int:

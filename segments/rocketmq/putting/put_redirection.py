@@ -6,6 +6,7 @@ Source: ``HookUtils`` (5.x), ``CommitLog.asyncPutMessage`` (4.9.8, delay levels 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages import properties as names
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 TIMER_TOPIC = "rmq_sys_wheel_timer"
 #: a property of a delay level, and what those of delivery times begin with
 DELAY_NEEDLE, TIMER_NEEDLE = b"DELAY\x01", b"TIMER_"
+_NUMBER = re.compile("[+-]?[0-9]+")
+_INT_MAX = 2**31 - 1
 
 
 def redirect(
@@ -30,7 +33,7 @@ def redirect(
     Send a message that is to be delivered later elsewhere (``handleScheduleMessage``).
 
     Raises:
-        RefusedPutError: its delivery time cannot be served.
+        RefusedPutError: its delivery time cannot be served, or its delay level is none.
 
     """
     if not is_queued(draft.sys_flag):
@@ -115,8 +118,16 @@ def _rewrite(draft: MessageDraft, found: dict[str, str], rules: PutRules) -> Non
 
 
 def _level(text: str | None) -> int:
-    """Return the delay level that a property spells, 0 for none."""
-    try:
-        return int(text) if text else 0
-    except ValueError:
+    """
+    Return the delay level that a property spells, 0 for none.
+
+    Raises:
+        RefusedPutError: it is no number (Java breaks down over it, and stores nothing).
+
+    """
+    if not text:
         return 0
+    if not _NUMBER.fullmatch(text) or not -_INT_MAX - 1 <= int(text) <= _INT_MAX:
+        reason = f"{names.DELAY}: {text!r} is no delay level"
+        raise RefusedPutError(PutMessageStatus.UNKNOWN_ERROR, reason)
+    return int(text)

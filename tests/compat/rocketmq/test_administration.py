@@ -312,19 +312,27 @@ def test_a_reply_reaches_whoever_waits_for_it(peer: Peer) -> None:
     beat = b'{"clientID":"asker","producerDataSet":[{"groupName":"p"}]}'
     asker.ask(Code.HEART_BEAT, {}, beat)
     fields = {
-        "a": "p", "b": "DefaultCluster_REPLY_TOPIC", "c": "TBW102", "d": 4, "e": 0, "f": 0,
+        "a": "p", "b": "DefaultCluster_REPLY_TOPIC", "c": "TBW102", "d": 4, "e": 0, "f": 1,
         "g": 1, "h": 0, "i": "REPLY_TO_CLIENT\x01asker\x02CORRELATION_ID\x017\x02", "j": 0,
     }  # fmt: skip
     opaque = peer.send(Code.SEND_REPLY_MESSAGE_V2, fields, b"answer")
     (pushed,) = asker.told(Code.PUSH_REPLY_MESSAGE_TO_CLIENT)
     assert pushed.body == b"answer"
-    assert "CORRELATION_ID\x017\x02" in (pushed.fields or {})["properties"]
+    added = "MSG_REGION\x01DefaultRegion\x02", "TRACE_ON\x01true\x02"
+    for text in ("CORRELATION_ID\x017\x02", "PUSH_REPLY_TIME\x01", *added):
+        assert text in (pushed.fields or {})["properties"]
     assert peer.answer_to(opaque) is None
     asker.reply(pushed)
     answer = peer.answer_to(opaque)
     assert answer is not None
     assert answer.code == 0
-    assert len(peer.messages("DefaultCluster_REPLY_TOPIC")) == 1
+    (stored,) = peer.messages("DefaultCluster_REPLY_TOPIC")
+    assert stored.sys_flag == 0
+    for text in ("CORRELATION_ID\x017\x02", *added):
+        assert text.encode() in stored.properties_text
+    assert b"PUSH_REPLY_TIME" not in stored.properties_text
+    empty = peer.ask(Code.SEND_REPLY_MESSAGE_V2, fields)
+    assert (empty.code, empty.remark) == (1, "the body of the message is null")
     lost = {**fields, "i": "REPLY_TO_CLIENT\x01nobody\x02"}
     answer = peer.ask(Code.SEND_REPLY_MESSAGE_V2, lost, b"answer")
     assert answer.remark == "push reply message fail, channel of <nobody> not found."

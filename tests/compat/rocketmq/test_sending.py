@@ -78,7 +78,7 @@ def test_a_batch_becomes_messages() -> None:
     peer = Peer(a_broker())
     items = [BatchItem(b"one", b"TAGS\x01a\x02", 1), BatchItem(b"two", b"", 2)]
     answer = peer.ask(
-        RequestCode.SEND_BATCH_MESSAGE, sent_fields(TOPIC, 0), encode_batch_body(items)
+        RequestCode.SEND_BATCH_MESSAGE, sent_fields(TOPIC, 0, m="true"), encode_batch_body(items)
     )
     first, second = peer.messages()
     assert answer.fields is not None
@@ -125,7 +125,45 @@ def test_a_batch_that_is_cut_off_stores_nothing() -> None:
     """A batch body that ends within an item is refused whole."""
     peer = Peer(a_broker())
     body = encode_batch_body([BatchItem(b"one", b""), BatchItem(b"two", b"")])
-    answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, sent_fields(TOPIC, 0), body[:-3])
+    answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, sent_fields(TOPIC, 0, m="true"), body[:-3])
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert peer.messages() == []
+
+
+@pytest.mark.parametrize("changes", [{"m": "false"}, {"m": "1"}, {"m": None}])
+def test_a_batch_that_does_not_say_so_is_one_message(changes: dict[str, object]) -> None:
+    """What its header says counts, not the code of the request."""
+    peer = Peer(a_broker())
+    body = encode_batch_body([BatchItem(b"one", b""), BatchItem(b"two", b"")])
+    fields = {name: one for name, one in {**sent_fields(TOPIC, 0), **changes}.items() if one is not None}
+    assert peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body).code == 0
+    assert [message.body for message in peer.messages()] == [body]
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("changes", [{"f": 4}, {"f": 8}, {"f": 12}, {"i": "DELAY\x013\x02"}])
+def test_a_batch_is_no_half_and_not_for_later(changes: dict[str, object], is_cut: bool) -> None:
+    """It is refused before its body is looked at, be batches like it known or not."""
+    peer = Peer(a_broker())
+    body = encode_batch_body([BatchItem(b"one", b""), BatchItem(b"two", b"")])
+    text = f"UNIQ_KEY\x01{KEY}\x02WAIT\x01true\x02"
+    fields = sent_fields(TOPIC, 0, text, m="true")
+    for _ in range(3):
+        assert peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body).code == 0
+    changed = {**fields, **{name: f"{text if name == 'i' else ''}{changes[name]}" for name in changes}}
+    answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, changed, body[:-3] if is_cut else body)
+    assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+    assert len(peer.messages()) == 6
+
+
+@pytest.mark.parametrize("level", ["x", "1.5", " 1", "2147483648", "1_0"])
+@pytest.mark.parametrize("batch", ["false", "true"])
+def test_a_delay_level_that_is_no_number(level: str, batch: str) -> None:
+    """Is refused, and nothing is stored."""
+    peer = Peer(a_broker())
+    body = encode_batch_body([BatchItem(b"one", b"")])
+    fields = sent_fields(TOPIC, 0, f"DELAY\x01{level}\x02", m=batch)
+    answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body)
     assert answer.code == ResponseCode.SYSTEM_ERROR
     assert peer.messages() == []
 
@@ -181,7 +219,8 @@ def test_a_batch_does_not_go_to_a_retry_topic() -> None:
     """The refusal is Java's."""
     peer = Peer(a_broker())
     body = encode_batch_body([BatchItem(b"one", b"")])
-    answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, sent_fields("%RETRY%g", 0), body)
+    fields = sent_fields("%RETRY%g", 0, m="true")
+    answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body)
     assert answer.code == ResponseCode.MESSAGE_ILLEGAL
     assert answer.remark == "batch request does not support retry group %RETRY%g"
 

@@ -158,13 +158,24 @@ def batch_item(world: World) -> bytes:
     return head + data + struct.pack(">h", len(text)) + text
 
 
+def batch_properties(world: World) -> str:
+    """Draw the properties that stand in the header of a batch."""
+    if world.likely(0.5):
+        return ""
+    return properties_text(properties(world)) if world.likely(0.9) else odd_properties(world)
+
+
 def send_batch(world: World) -> None:
     """Send several at once."""
     topic = world.topic()
     data = b"".join(batch_item(world) for _ in range(world.pick(1, 2, 3, 5)))
-    fields = header(world, topic, "") | {"batch": "true"}
+    fields = header(world, topic, batch_properties(world)) | {
+        "batch": world.pick(*["true"] * 8, "TRUE", "false", None, "1")
+    }
     if world.likely(0.1):
         data = b""
+    elif world.likely(0.08):
+        data = data[: world.chance.randrange(1, len(data))]
     world.ask(Code.SEND_BATCH_MESSAGE, short(fields), data, is_plain=True)
 
 
@@ -172,7 +183,7 @@ def send_batch_by(world: World) -> None:
     """Send several at once by the code of single messages."""
     topic = world.topic()
     data = b"".join(batch_item(world) for _ in range(world.pick(1, 2, 3)))
-    fields = header(world, topic, "") | {"batch": "true"}
+    fields = header(world, topic, batch_properties(world)) | {"batch": "true"}
     is_short = world.likely(0.5)
     code = Code.SEND_MESSAGE_V2 if is_short else Code.SEND_MESSAGE
     world.ask(code, short(fields) if is_short else fields, data, is_plain=True)
@@ -204,7 +215,7 @@ def reply(world: World) -> None:
     }  # fmt: skip
     if world.likely(0.2):
         drawn.pop("REPLY_TO_CLIENT")
-    fields = header(world, topic, properties_text(drawn)) | {"sysFlag": 0}
+    fields = header(world, topic, properties_text(drawn))
     is_short = world.likely(0.7)
     code = Code.SEND_REPLY_MESSAGE_V2 if is_short else Code.SEND_REPLY_MESSAGE
     world.ask(code, short(fields) if is_short else fields, b"answer")
