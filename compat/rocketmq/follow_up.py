@@ -102,7 +102,11 @@ class FollowUp:
     def _arrived(self, request: DispatchRequest) -> None:
         broker = self._broker
         broker.held_pulls.arrived(
-            request.topic, request.queue_id, request.queue_offset + 1, request.tags_code
+            request.topic,
+            request.queue_id,
+            request.queue_offset + 1,
+            request.tags_code,
+            request.properties_text,
         )
         if request.topic == names.SCHEDULE_TOPIC:
             broker.delay_delivery.arrived(request.queue_id)

@@ -8,11 +8,11 @@ import attrs
 
 from logstore.compat.rocketmq.pop.pop_requests import (
     NO_REMARK,
+    asked_filter,
     born_time,
-    check_filter,
     check_target,
 )
-from logstore.compat.rocketmq.pop.pop_waits import Polling, PopWait
+from logstore.compat.rocketmq.pop.pop_waits import EARLY_MS, Polling, PopWait
 from logstore.compat.rocketmq.pop.retry_topics import pop_retry_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import (
@@ -25,12 +25,18 @@ from logstore.compat.rocketmq.wire.fields import (
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.compat.waiting import Later
+from logstore.segments.rocketmq.reading.get_message import GetMessageStatus
+from logstore.segments.rocketmq.reading.message_filter import TagFilter
 from logstore.segments.rocketmq.tables.topics import PERM_READ
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.segments.rocketmq.reading.message_filter import MessageFilter
+
+#: where more wait, some will be for whoever asks (``maxMessageFilterNumForNotification``)
+_FILTERED_MAX = 64
 
 
 @attrs.frozen
@@ -46,6 +52,11 @@ class Question:
     attempt_id: str | None
     filter_kind: str | None = None
     expression: str | None = None
+
+    def is_over(self, broker: Broker) -> bool:
+        """Tell whether the time is over for which it may wait."""
+        left_ms = self.born_ms + self.poll_ms - EARLY_MS - broker.host.clock.wall_ms()
+        return left_ms < 0
 
 
 def check_readable(broker: Broker, what: str) -> None:
@@ -89,21 +100,32 @@ def answer_question(
 
 
 def _answer(
-    broker: Broker, channel: Channel, question: Question, later: Later[Response]
+    broker: Broker,
+    channel: Channel,
+    question: Question,
+    later: Later[Response],
+    *,
+    is_woken: bool = False,
 ) -> Response | None:
     check_readable(broker, "peeking message")
     check_target(broker, channel, question.topic, question.group, question.queue_id)
+    message_filter: MessageFilter | None = None
     if question.filter_kind and question.expression:
-        check_filter(
+        message_filter = asked_filter(
             broker, question.group, question.topic, question.filter_kind, question.expression
         )
+    # Whoever asks is told of messages by their tags alone; woken is who would have one of those
+    # that arrived, whatever the filter looks at.
+    if not isinstance(message_filter, TagFilter) and not is_woken:
+        message_filter = None
     broker.catch_up()
-    if _has_messages(broker, question):
+    if _has_messages(broker, question, message_filter):
         return _told(has_messages=True)
 
     def wake() -> None:
+        is_woken = not question.is_over(broker)
         try:
-            answer = _answer(broker, channel, question, later)
+            answer = _answer(broker, channel, question, later, is_woken=is_woken)
         except RefusedError as refusal:
             later.fail(refusal)
             return
@@ -124,7 +146,9 @@ def _answer(
     return _told(has_messages=False, is_full=polling is Polling.FULL)
 
 
-def _has_messages(broker: Broker, question: Question) -> bool:
+def _has_messages(
+    broker: Broker, question: Question, message_filter: MessageFilter | None
+) -> bool:
     """Look at the queues that were asked for, and at those of messages that come back."""
     topic, group = question.topic, question.group
     settings = broker.settings
@@ -132,6 +156,9 @@ def _has_messages(broker: Broker, question: Question) -> bool:
     if settings.has_retry_topic_v2 and settings.reads_retry_topic_v1:
         kinds.append(False)
     queues = [(topic, question.queue_id)] if question.queue_id >= 0 else _queues(broker, topic)
+    if any(_has_messages_in(broker, question, *queue, message_filter) for queue in queues):
+        return True
+    queues = []
     for is_v2 in kinds:
         queues += _queues(broker, pop_retry_topic(topic, group, is_v2=is_v2))
     return any(_has_messages_in(broker, question, *queue) for queue in queues)
@@ -143,7 +170,13 @@ def _queues(broker: Broker, topic: str) -> list[tuple[str, int]]:
     return [(topic, queue_id) for queue_id in range(count)]
 
 
-def _has_messages_in(broker: Broker, question: Question, topic: str, queue_id: int) -> bool:
+def _has_messages_in(
+    broker: Broker,
+    question: Question,
+    topic: str,
+    queue_id: int,
+    message_filter: MessageFilter | None = None,
+) -> bool:
     if question.is_ordered and broker.popping.orders.is_blocked(
         question.attempt_id, question.topic, question.group, queue_id, 0
     ):
@@ -152,7 +185,13 @@ def _has_messages_in(broker: Broker, question: Question, topic: str, queue_id: i
     begin = store.consumer_offsets.query(question.group, topic, queue_id)
     if begin < 0:
         begin = store.min_queue_offset(topic, queue_id)
-    return bool(store.max_queue_offset(topic, queue_id) > begin)
+    count = int(store.max_queue_offset(topic, queue_id) - begin)
+    if message_filter is None or not 0 < count < _FILTERED_MAX:
+        return count > 0
+    found = store.get_message(
+        question.group, topic, queue_id, begin, 1, message_filter=message_filter
+    )
+    return found is None or found.status is not GetMessageStatus.NO_MATCHED_MESSAGE
 
 
 def _told(*, has_messages: bool, is_full: bool = False) -> Response:

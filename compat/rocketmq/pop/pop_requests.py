@@ -23,6 +23,7 @@ from logstore.compat.rocketmq.wire.fields import (
     read_text,
 )
 from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.segments.rocketmq.filters.sql_filter import SqlFilter
 from logstore.segments.rocketmq.tables.topics import PERM_READ
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.segments.rocketmq.reading.message_filter import MessageFilter
+    from logstore.segments.rocketmq.reading.message_filter import MessageFilter, TagFilter
     from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 COUNT_MAX = 32
@@ -185,21 +186,26 @@ def filter_of_pop(broker: Broker, pop: PopRequest) -> MessageFilter | None:
     return filter_of(broker, found, pop.topic)
 
 
-def check_filter(broker: Broker, group: str, topic: str, kind: str, expression: str) -> None:
+def asked_filter(
+    broker: Broker, group: str, topic: str, kind: str, expression: str
+) -> TagFilter | SqlFilter | None:
     """
-    Refuse an expression that cannot be understood.
+    Return what an expression lets through, of a group that is not remembered for it; None for all.
 
     Raises:
-        RefusedError: SUBSCRIPTION_PARSE_FAILED.
+        RefusedError: SUBSCRIPTION_PARSE_FAILED; it cannot be understood.
 
     """
     try:
         wanted = subscription_to(topic, expression, kind)
-        is_understood = wanted.is_by_tag or build_filter(broker, group, wanted) is not None
-    except SubscriptionError:
-        is_understood = False
-    if not is_understood:
+    except SubscriptionError as error:
+        raise RefusedError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _NOT_PARSED) from error
+    if wanted.is_by_tag:
+        return wanted.tag_filter
+    found = build_filter(broker, group, wanted)
+    if found is None:
         raise RefusedError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _NOT_PARSED)
+    return SqlFilter(found)
 
 
 def _refused(code: int, remark: str) -> RefusedError:

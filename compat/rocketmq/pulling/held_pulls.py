@@ -72,7 +72,12 @@ class HeldPulls:
         pull.start_timer(self._timers.after(timeout_ms, lambda: self._time_up(pull)))
 
     def arrived(
-        self, topic: str, queue_id: int, next_queue_offset: int, tags_code: int | None = None
+        self,
+        topic: str,
+        queue_id: int,
+        next_queue_offset: int,
+        tags_code: int | None = None,
+        properties_text: bytes = b"",
     ) -> None:
         """
         Mark whoever may want the message before `next_queue_offset`; see :meth:`wake`.
@@ -89,7 +94,10 @@ class HeldPulls:
             and (
                 tags_code is None
                 or pull.filter is None
-                or pull.filter.matches_unit(tags_code, None)
+                or (
+                    pull.filter.matches_unit(tags_code, None)
+                    and pull.filter.matches_properties(properties_text)
+                )
             )
         ]
         for pull in woken:

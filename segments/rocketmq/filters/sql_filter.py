@@ -15,7 +15,7 @@ from logstore.segments.rocketmq.filters.sql_parser import compile_sql
 from logstore.segments.rocketmq.filters.sql_tokens import SqlSyntaxError
 from logstore.segments.rocketmq.filters.sql_values import SqlEvaluationError
 from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
-from logstore.segments.rocketmq.messages.properties import RETRY_TOPIC
+from logstore.segments.rocketmq.messages.properties import RETRY_TOPIC, parse_properties
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -111,6 +111,11 @@ class SqlFilter:
         except CorruptMessageError:
             return False
 
+    def matches_properties(self, properties_text: bytes) -> bool:
+        """Evaluate the expression over properties; what fails does not match."""
+        expression = self._expression
+        return expression is None or matches_sql(expression, parse_properties(properties_text))
+
 
 class RetrySqlFilter(SqlFilter):
     """
@@ -143,11 +148,19 @@ class RetrySqlFilter(SqlFilter):
         if self._group is None:
             return super().matches_message(record)
         try:
-            properties = properties_of_record(record)
+            return self._matches_original(self._group, properties_of_record(record))
         except CorruptMessageError:
             return False
+
+    def matches_properties(self, properties_text: bytes) -> bool:
+        """Evaluate the expression of the group on the original topic over properties."""
+        if self._group is None:
+            return super().matches_properties(properties_text)
+        return self._matches_original(self._group, parse_properties(properties_text))
+
+    def _matches_original(self, group: str, properties: Mapping[str, str]) -> bool:
         original_topic = properties.get(RETRY_TOPIC, "")
-        expression = _compiled(self._filters.get(original_topic, self._group))
+        expression = _compiled(self._filters.get(original_topic, group))
         return expression is None or matches_sql(expression, properties)
 
 

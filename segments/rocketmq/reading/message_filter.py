@@ -72,6 +72,10 @@ class MessageFilter(Protocol):
         """Tell whether the stored message matches (``isMatchedByCommitLog``)."""
         ...
 
+    def matches_properties(self, properties_text: bytes) -> bool:
+        """Tell the same of a message of which no more than the properties are at hand."""
+        ...
+
 
 class TagFilter:
     """
@@ -105,6 +109,10 @@ class TagFilter:
         return ((tags_code + 0x80000000) & 0xFFFFFFFF) - 0x80000000 in codes
 
     def matches_message(self, record: Buffer) -> bool:  # noqa: ARG002
+        """Let everything through: the tags code has decided."""
+        return True
+
+    def matches_properties(self, properties_text: bytes) -> bool:  # noqa: ARG002
         """Let everything through: the tags code has decided."""
         return True
 

@@ -8,8 +8,10 @@ import pytest
 
 from logstore.compat.rocketmq.pulling.held_pulls import HeldPull, HeldPulls
 from logstore.compat.waiting import Timers
+from logstore.segments.rocketmq.filters.sql_filter import SqlFilter
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.reading.message_filter import TagFilter
+from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilter
 from logstore.testing.manual_clock import ManualClock
 
 
@@ -73,6 +75,21 @@ def test_other_tags_wake_nobody(stage: Stage) -> None:
     stage.arrive(6, "c")
     assert stage.woken == []
     stage.arrive(7, "b")
+    assert stage.woken == ["a"]
+
+
+def test_other_properties_wake_nobody(stage: Stage) -> None:
+    """A message of which an expression is not true leaves a pull alone, as far as it is known."""
+    wanted = ConsumerFilter("t", "g", "a = '1'", "SQL92", 0, 0)
+    stage.pulls.hold(
+        HeldPull("t", 0, 5, SqlFilter(wanted), lambda: stage.woken.append("a"), "owner"), 15_000
+    )
+    for properties in (b"a\x012\x02", b""):
+        stage.pulls.arrived("t", 0, 6, 0, properties)
+        stage.pulls.wake()
+    assert stage.woken == []
+    stage.pulls.arrived("t", 0, 7, 0, b"a\x011\x02")
+    stage.pulls.wake()
     assert stage.woken == ["a"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, decoded, sent_fields
 from tests.compat.rocketmq.frames import request
@@ -204,6 +206,53 @@ def test_a_notice_comes_with_a_message() -> None:
     opaque = ask(stage, peer, 10_000)
     stage.pass_ms(10_000)
     assert told(peer, opaque) == "false"
+
+
+@pytest.mark.parametrize(("expression", "expected"), [("A", "false"), ("A || B", "true"), ("*", "true")])
+def test_a_notice_of_tags(expression: str, expected: str) -> None:
+    """What has other tags is not spoken of, unless so much is there that some may have them."""
+    stage = a_stage()
+    peer = stage.client()
+    stage.produce(b"b", tags="B")
+    assert told(peer, ask(stage, peer, expType="TAG", exp=expression)) == expected
+    stage.produce(*[b"b"] * 62, tags="B")
+    assert told(peer, ask(stage, peer, expType="TAG", exp=expression)) == expected
+    stage.produce(b"b", tags="B")
+    assert told(peer, ask(stage, peer, expType="TAG", exp=expression)) == "true"
+
+
+@pytest.mark.parametrize(("kind", "expression"), [("TAG", "A"), ("SQL92", "TAGS = 'A'")])
+def test_a_notice_is_waited_for_past_others(kind: str, expression: str) -> None:
+    """Whoever waits is not woken by messages that its filter does not let through."""
+    stage = a_stage()
+    peer = stage.client()
+    opaque = ask(stage, peer, 10_000, expType=kind, exp=expression)
+    stage.produce(b"b", tags="B")
+    assert told(peer, opaque) is None
+    stage.produce(b"a", tags="A")
+    assert told(peer, opaque) == "true"
+
+
+@pytest.mark.parametrize(("kind", "expression", "expected"), [
+    ("TAG", "A", "false"), ("SQL92", "TAGS = 'A'", "true"),
+])  # fmt: skip
+def test_a_notice_at_the_end_of_a_wait(kind: str, expression: str, expected: str) -> None:
+    """As at its begin no more than tags is looked at."""
+    stage = a_stage()
+    peer = stage.client()
+    opaque = ask(stage, peer, 10_000, expType=kind, exp=expression)
+    stage.produce(b"b", tags="B")
+    stage.pass_ms(10_000)
+    assert told(peer, opaque) == expected
+
+
+def test_a_notice_by_what_is_no_expression() -> None:
+    """Is refused."""
+    stage = a_stage()
+    peer = stage.client()
+    answer = peer.answer_to(ask(stage, peer, expType="SQL92", exp="a >"))
+    assert answer is not None
+    assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
 
 
 def test_a_notice_of_what_comes_again() -> None:

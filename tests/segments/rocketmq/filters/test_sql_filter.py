@@ -191,6 +191,7 @@ def test_unknown_filter() -> None:
         assert not message_filter.reads_messages
         assert message_filter.matches_unit(None, ConsumeQueueExtUnit(0, 1, bytes(14)))
         assert message_filter.matches_message(b"whatever")
+        assert message_filter.matches_properties(b"a\x011\x02")
 
 
 def stored(properties: bytes, topic: bytes = b"t", body: bytes = b"hello") -> bytes:
@@ -210,8 +211,11 @@ def test_retry_topic() -> None:
     assert not message_filter.matches_message(stored(b"RETRY_TOPIC\x01orders\x02a\x012\x02"))
     assert message_filter.matches_message(stored(b"RETRY_TOPIC\x01others\x02a\x012\x02"))
     assert message_filter.matches_message(stored(b"a\x012\x02"))
+    assert message_filter.matches_properties(b"RETRY_TOPIC\x01orders\x02a\x011\x02")
+    assert not message_filter.matches_properties(b"RETRY_TOPIC\x01orders\x02a\x012\x02")
     plain = RetrySqlFilter("orders", filters.filters[0], filters)
     assert not plain.matches_message(stored(b"a\x012\x02"))
+    assert not plain.matches_properties(b"a\x012\x02")
 
 
 @pytest.mark.parametrize(
