@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from logstore.compat.rocketmq.sending.put_answers import refusal_of
-from logstore.compat.rocketmq.sending.sending import DELAY_MARK
+from logstore.compat.rocketmq.sending.sending import may_be_later
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Command
 from logstore.segments.rocketmq.messages.batch_columns import MalformedBatchError
@@ -79,7 +79,7 @@ class BatchSends:
                 known is None
                 or broker.topics.routes.get(topic) is not known[1]
                 or text.count(_NEEDLE) != 1
-                or DELAY_MARK in text
+                or may_be_later(text)
                 or text[: start - _NEEDLE_LENGTH][-1:] not in ("", "\x02")
                 or not (unique_key.isalnum() and unique_key.isascii())
                 or type(opaque) is not int

@@ -33,6 +33,9 @@ from logstore.segments.rocketmq.messages.properties import (
     KEYS,
     REAL_QUEUE_ID,
     REAL_TOPIC,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SECONDS,
+    TIMER_DELIVER_MS,
     TIMER_OUT_MS,
     TRANSACTION_ID,
     UNIQUE_KEY,
@@ -72,8 +75,8 @@ _UNIQUE_KEY, _WAIT = property_needle(UNIQUE_KEY), property_needle(WAIT)
 #: what is no batch, whatever a client means by it
 _FALSE = frozenset({"false", "0", "1"})
 _PUT_OK = PutMessageStatus.PUT_OK
-#: what stands in properties that name a delay level
-DELAY_MARK = f"{DELAY}\x01"
+#: what a message has that is to be delivered later
+_TIMES = (TIMER_DELAY_SECONDS, TIMER_DELAY_MS, TIMER_DELIVER_MS)
 
 
 def answer_send(
@@ -321,7 +324,7 @@ def _put_batch(
     """
     sys_flag |= read_int(fields, "f")
     text = fields.get("i") or ""
-    if sys_flag & TRANSACTION_MASK or (DELAY_MARK in text and _delay_level(text) > 0):
+    if sys_flag & TRANSACTION_MASK or (may_be_later(text) and _is_for_later(text)):
         raise RefusedError(*refusal_of(broker, PutMessageStatus.MESSAGE_ILLEGAL))
     draft = draft_batch(
         topic=topic,
@@ -451,6 +454,21 @@ def _delay_level(text: str) -> int:
 
     """
     return read_int(parse_properties(text.encode("utf-8", "surrogatepass")), DELAY, 0)
+
+
+def may_be_later(text: str) -> bool:
+    """Tell whether properties may speak of a delay: a quick look."""
+    return f"{DELAY}\x01" in text or "TIMER_" in text
+
+
+def _is_for_later(text: str) -> bool:
+    """
+    Tell whether a batch has such properties, which one message alone can have.
+
+    Java puts one with a delivery time into the time wheel's topic, where its messages get lost.
+    """
+    found = parse_properties(text.encode("utf-8", "surrogatepass"))
+    return _delay_level(text) > 0 or any(name in found for name in _TIMES)
 
 
 def _filter_flag(config: TopicConfig) -> int:

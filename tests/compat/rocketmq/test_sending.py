@@ -141,7 +141,8 @@ def test_a_batch_that_does_not_say_so_is_one_message(changes: dict[str, object])
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
-@pytest.mark.parametrize("changes", [{"f": 4}, {"f": 8}, {"f": 12}, {"i": "DELAY\x013\x02"}])
+@pytest.mark.parametrize("changes", [{"f": 4}, {"f": 8}, {"f": 12}, {"i": "DELAY\x013\x02"},
+                                     {"i": "TIMER_DELAY_SEC\x015\x02"}])  # fmt: skip
 def test_a_batch_is_no_half_and_not_for_later(changes: dict[str, object], is_cut: bool) -> None:
     """It is refused before its body is looked at, be batches like it known or not."""
     peer = Peer(a_broker())

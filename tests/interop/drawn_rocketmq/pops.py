@@ -143,18 +143,28 @@ def peek(world: World) -> None:
     )  # fmt: skip
 
 
-def notification(world: World) -> None:
-    """Ask whether there is something to pop."""
+def notification_fields(world: World) -> dict[str, Any]:
+    """Draw the header of a question for messages to pop."""
     topic = world.topic()
     kind, expression = world.pick((None, None), (None, None), *EXPRESSIONS)
-    fields = {
+    return {
         "consumerGroup": world.group(), "topic": topic,
         "queueId": world.pick(-1, 0, world.queue(topic)), "pollTime": 0,
         "bornTime": world.now_ms(), "order": world.pick(None, "true", "false"),
-        "attemptId": world.pick(None, "a1"),
-        **({"expType": kind, "exp": expression} if kind == "SQL92" and expression == "a >" else {}),
+        "attemptId": world.pick(None, "a1"), "expType": kind, "exp": expression,
     }  # fmt: skip
-    world.ask(Code.NOTIFICATION, fields)
+
+
+def notification(world: World) -> None:
+    """Ask whether there is something to pop."""
+    world.ask(Code.NOTIFICATION, notification_fields(world))
+
+
+def notification_waited_for(world: World) -> None:
+    """Ask to be told when there is something to pop."""
+    fields = notification_fields(world) | {"pollTime": 60_000}
+    request = world.request(Code.NOTIFICATION, fields, is_plain=True)
+    world.twin.begin(request, f"notice{world.chance.randrange(3)}")
 
 
 def polling(world: World) -> None:

@@ -13,6 +13,14 @@ from tests.compat.rocketmq.frames import BINARY, framed
 from tests.interop.drawn.pair import of_side
 
 ONEWAY = 2
+#: a system flag of pulls
+COMMITS = 1
+#: the short names of a send's fields in its second form
+SHORT = {
+    "producerGroup": "a", "topic": "b", "defaultTopic": "c", "defaultTopicQueueNums": "d",
+    "queueId": "e", "sysFlag": "f", "bornTimestamp": "g", "flag": "h", "properties": "i",
+    "reconsumeTimes": "j", "unitMode": "k", "maxReconsumeTimes": "l", "batch": "m",
+}  # fmt: skip
 
 
 @attrs.frozen
@@ -28,6 +36,8 @@ class Request:
     flag: int = 0
     #: the opaque is counted where this is None
     opaque: int | None = None
+    #: it was right, and then one thing was made wrong
+    is_changed: bool = False
 
     @property
     def name(self) -> str:

@@ -103,6 +103,7 @@ POPS: tuple[tuple[int, Draw], ...] = (
     (3, pops.change),
     (3, pops.peek),
     (3, pops.notification),
+    (2, pops.notification_waited_for),
     (2, pops.polling),
     (1, offsets.commit),
     (2, offsets.query),

@@ -25,10 +25,7 @@ def update(world: World) -> None:
     lines = [world.pick(*LINES) for _ in range(count)]
     if world.likely(0.1):
         lines = [world.pick(*UNREADABLE)]
-    world.ask(
-        Code.UPDATE_BROKER_CONFIG, world.pick(None, {}), "\n".join(lines).encode(),
-        is_plain=count > 1,  # cut in two, the last line may be one that cannot be read
-    )  # fmt: skip
+    world.ask(Code.UPDATE_BROKER_CONFIG, world.pick(None, {}), "\n".join(lines).encode())
 
 
 def get(world: World) -> None:

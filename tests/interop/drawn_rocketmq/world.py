@@ -75,7 +75,8 @@ class World:
         is_plain = more.pop("is_plain", False)
         request = Request(int(code), given if fields is not None else None, body, **more)
         if not is_plain and self.likely(MUTATED_SHARE):
-            return mutated(request, self.chance, is_only_asked=code in ONLY_ASK)
+            changed = mutated(request, self.chance, is_only_asked=code in ONLY_ASK)
+            return attrs.evolve(changed, is_changed=True)
         return request
 
     def ask(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def handle(server: NameServer, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     topic = read_text(request.ext_fields, "topic")
-    if request.body:
+    if request.body and bytes(request.body) != b"null":
         route = read_object(request.body)
         try:
             queues = [_queue_of(fields) for fields in objects_in(route, "queueDatas")]
