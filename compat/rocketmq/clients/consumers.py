@@ -12,6 +12,9 @@ from logstore.compat.rocketmq.clients.subscriptions import Subscription
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
 
+#: so long what a pull brought with it is remembered at least (``subscriptionExpiredTimeout``)
+PULLED_EXPIRY_MS = 600_000
+
 
 class ConsumerGroup:
     """One group: members by channel, subscriptions by topic (ConsumerGroupInfo)."""
@@ -80,6 +83,9 @@ class Consumers:
         self._groups: dict[str, ConsumerGroup] = {}
         #: what pulls brought with them, by group and topic: such consumers send no heart beats
         self._pulled: dict[tuple[str, str], Subscription] = {}
+        #: what they brought earlier, to be forgotten soon
+        self._pulled_before: dict[tuple[str, str], Subscription] = {}
+        self._forgot_ms = 0
         self.on_change: Callable[[ConsumerGroup], None] | None = None
         self.on_register: Callable[[ConsumerGroup, tuple[Subscription, ...]], None] | None = None
         self.on_end: Callable[[str], None] | None = None
@@ -133,6 +139,9 @@ class Consumers:
 
     def expire(self, now_ms: int) -> list[Channel]:
         """Forget who has been silent for too long; return their channels."""
+        if now_ms - self._forgot_ms >= PULLED_EXPIRY_MS:
+            self._forgot_ms = now_ms
+            self._pulled_before, self._pulled = self._pulled, {}
         silent: list[Channel] = []
         for group in list(self._groups.values()):
             for channel, client in list(group.members.items()):
@@ -149,7 +158,9 @@ class Consumers:
         """Return a group's subscription to a topic, from heart beats or else from pulls."""
         connected = self._groups.get(group)
         found = None if connected is None else connected.subscriptions.get(topic)
-        return self._pulled.get((group, topic)) if found is None else found
+        if found is not None:
+            return found
+        return self._pulled.get((group, topic)) or self._pulled_before.get((group, topic))
 
     def groups_of_topic(self, topic: str) -> list[str]:
         """Return the names of the groups that subscribe to `topic`."""

@@ -84,7 +84,7 @@ def read_heartbeat(body: bytes) -> Heartbeat:
 def read_subscription(data: dict[str, Any]) -> Subscription:
     """Read one SubscriptionData; codes that were left out are found from the expression."""
     topic = str(data.get("topic") or "")
-    sub_string = str(data.get("subString") or "*")
+    sub_string = "*" if data.get("subString") is None else str(data["subString"])
     version = int(data.get("subVersion") or 0)
     expression_type = str(data.get("expressionType") or TAG)
     if "codeSet" not in data:

@@ -6,6 +6,7 @@ from logstore.compat.rocketmq.wire.bodies import objects_in, read_object
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.message_queue import MessageQueue
 from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.segments.rocketmq.tables.json_fields import as_int32
 
 
 def read_lock_request(body: bytes | memoryview) -> tuple[str, str, list[MessageQueue]]:
@@ -19,9 +20,11 @@ def read_lock_request(body: bytes | memoryview) -> tuple[str, str, list[MessageQ
     data = read_object(body)
     try:
         queues = [
-            MessageQueue(str(item["topic"]), str(item["brokerName"]), int(item["queueId"]))
+            MessageQueue(str(item["topic"]), str(item["brokerName"]), as_int32(item.get("queueId", 0)))
             for item in objects_in(data, "mqSet")
         ]
+        if not queues:
+            return "", "", []  # whoever asks for nothing need not say who it is
         # A set in Java: who names a queue twice is told of it once.
         return str(data["consumerGroup"]), str(data["clientId"]), list(dict.fromkeys(queues))
     except (ValueError, KeyError, TypeError) as error:

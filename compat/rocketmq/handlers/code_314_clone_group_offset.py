@@ -1,4 +1,8 @@
-"""CLONE_GROUP_OFFSET: a group is given what another has committed."""
+"""
+CLONE_GROUP_OFFSET: a group is given what another has committed.
+
+In one topic, or where none is named in all (a real 5.5.0 does nothing then).
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,11 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     topic = (fields.get("topic") or "").strip()
     is_offline = read_flag(fields, "offline", default=False)
     offsets = broker.store.consumer_offsets
-    topics = sorted(offsets.topics_of(source)) if is_offline and not topic else None
-    for name in topics or topics_of_group(broker, source, topic or None):
+    if is_offline:  # what the group subscribes to does not count
+        topics = [topic] if topic else sorted(offsets.topics_of(source))
+    else:
+        topics = topics_of_group(broker, source, topic or None)
+    for name in topics:
         if broker.topics.get(name) is not None:
             offsets.clone(source, target, name)
     return Response(ResponseCode.SUCCESS)

@@ -190,6 +190,21 @@ def test_offsets_are_cloned(peer: Peer) -> None:
     assert peer.broker.store.consumer_offsets.query("h", TOPIC, 0) == 2
 
 
+@pytest.mark.parametrize(("offline", "expected"), [("true", 2), ("false", -1)])
+@pytest.mark.parametrize("topic", [TOPIC, None])
+def test_offsets_of_a_group_that_reads_elsewhere(
+    peer: Peer, offline: str, expected: int, topic: str | None
+) -> None:
+    """Are cloned if nobody wants to know what the group subscribes to now."""
+    peer.ask(Code.HEART_BEAT, {}, heartbeat("elsewhere"))
+    commit = {"consumerGroup": "g", "topic": TOPIC, "queueId": 0, "commitOffset": 2}
+    peer.ask(Code.UPDATE_CONSUMER_OFFSET, commit)
+    asked = {"srcGroup": "g", "destGroup": "h", "offline": offline}
+    asked |= {} if topic is None else {"topic": topic}
+    assert peer.ask(Code.CLONE_GROUP_OFFSET, asked).code == 0
+    assert peer.broker.store.consumer_offsets.query("h", TOPIC, 0) == expected
+
+
 def test_a_reset_by_clients(peer: Peer) -> None:
     """Without useServerSideResetOffset every client of the group is told where to go on."""
     peer.broker.update_settings({"useServerSideResetOffset": "false"})
@@ -354,7 +369,15 @@ def test_queues_are_locked_over_the_wire(peer: Peer) -> None:
     peer.ask(Code.UNLOCK_BATCH_MQ, {}, body("c1"))
     peer.produce(topic="%RETRY%g", d=1)
     assert len(peer.messages("%RETRY%g")) == 1
-    assert peer.ask(Code.LOCK_BATCH_MQ, {}, b"{}").code == ResponseCode.SYSTEM_ERROR
+    # Who wants nothing need not say who it is, and a queue without a number is the first one.
+    assert peer.ask(Code.LOCK_BATCH_MQ, {}, b"{}").content["lockOKMQSet"] == []
+    first = b'{"consumerGroup":"g","clientId":"c","mqSet":[{"brokerName":"x","topic":"t"}]}'
+    assert peer.ask(Code.LOCK_BATCH_MQ, {}, first).content["lockOKMQSet"] == [
+        {"brokerName": "x", "queueId": 0, "topic": "t"}
+    ]
+    for odd in (b'{"mqSet":[{"brokerName":"x","topic":"t"}]}', b"[]",
+                b'{"consumerGroup":"g","clientId":"c","mqSet":[{"topic":"t","queueId":"x"}]}'):  # fmt: skip
+        assert peer.ask(Code.LOCK_BATCH_MQ, {}, odd).code == ResponseCode.SYSTEM_ERROR
 
 
 def test_messages_are_found_by_key_and_by_place(peer: Peer) -> None:

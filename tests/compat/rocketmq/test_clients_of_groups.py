@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from logstore.compat.rocketmq.clients.clients import CLIENT_EXPIRY_MS, Client
-from logstore.compat.rocketmq.clients.consumers import ConsumerGroup, Consumers
+from logstore.compat.rocketmq.clients.consumers import PULLED_EXPIRY_MS, ConsumerGroup, Consumers
 from logstore.compat.rocketmq.clients.heartbeat import ConsumerData
 from logstore.compat.rocketmq.clients.producers import Producers
 from logstore.compat.rocketmq.clients.queue_locks import LOCK_LIFE_MS, QueueLocks
@@ -124,6 +124,17 @@ def test_a_pull_makes_a_subscription_known() -> None:
     found = consumers.subscription("g", "t")
     assert found is not None
     assert found.sub_string == "*"
+
+
+def test_what_a_pull_brought_is_forgotten() -> None:
+    """Some time after the last pull, but never in the ten minutes after it."""
+    consumers = Consumers()
+    consumers.note_pulled("g", subscription_to("t", "a", None))
+    consumers.expire(PULLED_EXPIRY_MS)
+    consumers.expire(2 * PULLED_EXPIRY_MS - 1)
+    assert consumers.subscription("g", "t") is not None
+    consumers.expire(2 * PULLED_EXPIRY_MS)
+    assert consumers.subscription("g", "t") is None
 
 
 def test_a_locked_queue_is_one_clients() -> None:

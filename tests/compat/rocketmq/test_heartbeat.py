@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.compat.rocketmq.clients.heartbeat import read_heartbeat
+from logstore.compat.rocketmq.clients.heartbeat import read_heartbeat, read_subscription
 from logstore.compat.rocketmq.clients.subscriptions import (
     SubscriptionError,
     codes_of,
@@ -120,6 +120,14 @@ def test_tags_of_a_subscription() -> None:
     assert found.tag_filter is not None
     assert found.tag_filter.matches_unit(2598919, None)
     assert not found.tag_filter.matches_unit(1, None)
+
+
+@pytest.mark.parametrize(("text", "passes"), [("", False), ("*", True), (None, True)])
+def test_an_empty_expression_of_a_heart_beat(text: str | None, passes: bool) -> None:
+    """Is what it is: without tags it lets nothing through. None at all lets everything through."""
+    found = read_subscription({"topic": "t", "subString": text, "codeSet": [], "tagsSet": []})
+    assert found.sub_string == ("*" if text is None else text)
+    assert (found.tag_filter is None or found.tag_filter.matches_unit(1, None)) is passes
 
 
 @pytest.mark.parametrize("text", [None, "", "*"])

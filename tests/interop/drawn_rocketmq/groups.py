@@ -91,7 +91,7 @@ def subscription(world: World) -> dict[str, Any]:
     kind, expression = world.pick(*EXPRESSIONS)
     return {
         "topic": world.pick(world.topic(), world.topic(), world.retry_topic()),
-        "subString": expression, "subVersion": world.pick(1, 2, 5),
+        "subString": "*" if expression is None else expression, "subVersion": world.pick(1, 2, 5),
         "expressionType": kind or "TAG", "classFilterMode": False, "tagsSet": [], "codeSet": [],
     }  # fmt: skip
 
@@ -105,9 +105,16 @@ def consumer(world: World) -> dict[str, Any]:
         "messageModel": world.pick("CLUSTERING", "CLUSTERING", "CLUSTERING", "BROADCASTING"),
         "consumeFromWhere": world.pick("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET",
                                        "CONSUME_FROM_TIMESTAMP"),
-        "subscriptionDataSet": [subscription(world) for _ in range(world.pick(0, 1, 1, 2))],
+        "subscriptionDataSet": each_once(
+            [subscription(world) for _ in range(world.pick(0, 1, 1, 2))], "topic"
+        ),
         "unitMode": world.likely(0.15),
     }  # fmt: skip
+
+
+def each_once(items: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Return no two that are called the same: of those it is a matter of chance which counts."""
+    return list({one[name]: one for one in items}.values())
 
 
 def heartbeat(world: World) -> None:
@@ -116,7 +123,9 @@ def heartbeat(world: World) -> None:
     body = {
         "clientID": f"{world.prefix}-{name}",
         "producerDataSet": [{"groupName": f"{world.prefix}-p"}] if world.likely(0.5) else [],
-        "consumerDataSet": [consumer(world) for _ in range(world.pick(0, 1, 1, 1, 2))],
+        "consumerDataSet": each_once(
+            [consumer(world) for _ in range(world.pick(0, 1, 1, 1, 2))], "groupName"
+        ),
         "heartbeatFingerprint": world.pick(0, 0, 0, 7, 8),
         "withoutSub": world.pick(False, False, False, True),
     }  # fmt: skip
@@ -199,7 +208,7 @@ def request_mode(world: World) -> None:
         "topic": world.topic(), "consumerGroup": world.group(), "mode": world.pick("PULL", "POP"),
         "popShareQueueNum": world.pick(0, 1, -1, 2),
     }  # fmt: skip
-    world.ask(Code.SET_MESSAGE_REQUEST_MODE, None, body)
+    world.ask(Code.SET_MESSAGE_REQUEST_MODE, None, body, is_plain=True)  # Java keeps any nonsense
 
 
 def assignment(world: World) -> None:

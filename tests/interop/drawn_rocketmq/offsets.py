@@ -40,10 +40,9 @@ def reset(world: World) -> None:
 
 
 def clone(world: World) -> None:
-    """Copy a group's offsets to another."""
+    """Copy a group's offsets to another: a real broker copies nothing where no topic is named."""
     fields = {
-        "srcGroup": world.group(), "destGroup": world.group(),
-        "topic": world.pick(world.topic(), world.topic(), None),
+        "srcGroup": world.group(), "destGroup": world.group(), "topic": world.topic() or "none",
         "offline": world.pick(None, "true", "false"),
     }  # fmt: skip
     world.ask(Code.CLONE_GROUP_OFFSET, fields)

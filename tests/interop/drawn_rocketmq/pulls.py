@@ -32,6 +32,11 @@ def pull_fields(world: World) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def pull_plainly(world: World) -> None:
+    """Pull with all that belongs to it: Java remembers what even half a pull subscribes to."""
+    world.ask(Code.PULL_MESSAGE, pull_fields(world), is_plain=True)
+
+
 def pull(world: World) -> None:
     """Pull without waiting."""
     code = Code.LITE_PULL_MESSAGE if world.likely(0.15) else Code.PULL_MESSAGE

@@ -125,6 +125,16 @@ def send_plainly(world: World) -> None:
     learn(world, told, topic, drawn)
 
 
+def give_up(world: World) -> None:
+    """Send what was tried too often to the retry topic, as an older client does."""
+    drawn = {"UNIQ_KEY": unique_key(world), "TAGS": world.pick("A", "B"), "WAIT": "true"}
+    fields = header(world, world.retry_topic(), properties_text(drawn)) | {
+        "sysFlag": 0, "queueId": 0, "reconsumeTimes": world.pick(0, 3, 17),
+        "maxReconsumeTimes": world.pick(None, 2, 16),
+    }  # fmt: skip
+    world.ask(Code.SEND_MESSAGE_V2, short(fields), b"tried", is_plain=True)
+
+
 def learn(world: World, told: Told, topic: str, drawn: dict[str, Any]) -> None:
     """Keep where a message is."""
     ids = told.pair(lambda answer: (answer.fields or {})["msgId"])
