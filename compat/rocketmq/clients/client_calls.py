@@ -21,21 +21,27 @@ _CAN_ANSWER_SINCE = 60
 
 
 def call_consumer(
-    broker: Broker, code: int, group: str, client_id: str, fields: Mapping[str, str], body: bytes
+    broker: Broker,
+    code: int,
+    group: str,
+    client_id: str | None,
+    fields: Mapping[str, str],
+    body: bytes,
 ) -> Later[Response]:
     """
-    Ask one client of a consumer group; return its answer to come.
+    Ask one client of a consumer group; return its answer to come. None is nobody's name.
 
     Raises:
         RefusedError: SYSTEM_ERROR; it is not connected, or too old.
 
     """
     connected = broker.consumers.group(group)
-    client = None if connected is None else connected.member(client_id)
+    client = None
+    if connected is not None and client_id is not None:
+        client = connected.member(client_id)
     if client is None:
-        raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online"
-        )
+        name = "null" if client_id is None else client_id
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{name}> not online")
     if client.version < _CAN_ANSWER_SINCE:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR,

@@ -9,9 +9,11 @@ from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.segments.rocketmq.tables.json_fields import as_int32
 
 
-def read_lock_request(body: bytes | memoryview) -> tuple[str, str, list[MessageQueue]]:
+def read_lock_request(
+    body: bytes | memoryview, *, is_lock: bool
+) -> tuple[str, str, list[MessageQueue]]:
     """
-    Return group, client id and queues.
+    Return group, client id and queues. Nobody holds what nobody lets go of: only a lock needs an id.
 
     Raises:
         RefusedError: SYSTEM_ERROR; the body is not of that form.
@@ -26,7 +28,8 @@ def read_lock_request(body: bytes | memoryview) -> tuple[str, str, list[MessageQ
         if not queues:
             return "", "", []  # whoever asks for nothing need not say who it is
         # A set in Java: who names a queue twice is told of it once.
-        return str(data["consumerGroup"]), str(data["clientId"]), list(dict.fromkeys(queues))
+        client_id = data["clientId"] if is_lock else data.get("clientId", "")
+        return str(data["consumerGroup"]), str(client_id), list(dict.fromkeys(queues))
     except (ValueError, KeyError, TypeError) as error:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"the body does not say what to lock: {error}"

@@ -31,6 +31,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"the heart beat: {error}") from error
     now_ms = int(broker.host.clock.monotonic_ms())
     has_changed = False
+    keeps = heartbeat.is_without_subscriptions and bool(heartbeat.fingerprint)
     for data in heartbeat.consumers:
         is_pull = data.consume_type == "CONSUME_ACTIVELY"
         if is_pull and broker.settings.rejects_pull_consumers:
@@ -40,7 +41,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         )
         broker.fingerprints[data.group] = heartbeat.fingerprint
         client = Client(channel, heartbeat.client_id, request.language, request.version)
-        _join(broker, client, data, now_ms, keeps=heartbeat.is_without_subscriptions)
+        _join(broker, client, data, now_ms, keeps=keeps)
     for group in heartbeat.producer_groups:
         client = Client(channel, heartbeat.client_id, request.language, request.version)
         broker.producers.register(group, client, now_ms)

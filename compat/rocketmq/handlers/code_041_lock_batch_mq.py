@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
-    group, client_id, queues = read_lock_request(request.body)
+    group, client_id, queues = read_lock_request(request.body, is_lock=True)
     held = broker.queue_locks.lock(group, client_id, queues)
     body = object_body(lockOKMQSet=[queue.to_json() for queue in held])
     return Response(ResponseCode.SUCCESS, body=body)

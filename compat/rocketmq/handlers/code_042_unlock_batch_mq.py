@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
-    group, client_id, queues = read_lock_request(request.body)
+    group, client_id, queues = read_lock_request(request.body, is_lock=False)
     broker.queue_locks.unlock(group, client_id, queues)
     return Response(ResponseCode.SUCCESS)

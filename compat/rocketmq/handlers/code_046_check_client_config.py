@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
+    if not request.body or bytes(request.body) == b"null":
+        return Response(ResponseCode.SUCCESS)  # nothing is wanted, and that can be had
     data = object_in(read_object(request.body), "subscriptionData")
     kind = str(data.get("expressionType") or "")
     if is_tag_type(kind):

@@ -24,7 +24,7 @@ def handle(
 ) -> Later[Response]:
     """Serve one request."""
     fields = dict(request.ext_fields)
-    group, client_id = read_text(fields, "consumerGroup"), read_text(fields, "clientId")
+    group, client_id = read_text(fields, "consumerGroup"), fields.get("clientId")
     fields["brokerName"] = broker.settings.broker_name
     topic = broker.topics.get(fields.get("topic") or "")
     if topic is not None:

@@ -57,23 +57,26 @@ def version_fields(version: DataVersion) -> dict[str, int]:
     }
 
 
-def version_of(fields: object) -> DataVersion:
-    """Return the data version of a JSON body; what is missing in it is 0."""
+def version_of(fields: object, now_ms: int) -> DataVersion:
+    """Return the data version of a JSON body; where it says no time that is now, all else is 0."""
     if not isinstance(fields, dict):
-        return DataVersion(0)
+        return DataVersion(now_ms)
     known = cast("dict[str, Any]", fields)
+    timestamp = known.get("timestamp")
     return DataVersion(
-        int(known.get("timestamp") or 0),
+        now_ms if timestamp is None else int(timestamp or 0),
         int(known.get("counter") or 0),
         int(known.get("stateVersion") or 0),
     )
 
 
 def read_registration(
-    body: bytes | memoryview, *, is_compressed: bool, version: int
+    body: bytes | memoryview, *, is_compressed: bool, version: int, now_ms: int
 ) -> Registration:
     """
     Return the part of a registration that stands in the body, of a broker of release `version`.
+
+    A body that does not say when its topics were changed is of `now_ms`.
 
     Raises:
         RegistrationError: the body cannot be understood.
@@ -82,19 +85,21 @@ def read_registration(
     if not body:
         return Registration({}, DataVersion(0))
     try:
-        return _read_compressed(body, version) if is_compressed else _read_json(body)
+        if is_compressed:
+            return _read_compressed(body, version, now_ms)
+        return _read_json(body, now_ms)
     except (ValueError, TypeError, KeyError, AttributeError, zlib.error, LogStoreError) as error:
         raise RegistrationError(f"the registration cannot be read: {error}") from error
 
 
-def _read_json(body: bytes | memoryview) -> Registration:
+def _read_json(body: bytes | memoryview, now_ms: int) -> Registration:
     content = orjson.loads(bytes(body))
     wrapper: dict[str, Any] = content.get("topicConfigSerializeWrapper") or {}
     configs: dict[str, dict[str, object]] = wrapper.get("topicConfigTable") or {}
     topics = {name: TopicConfig.from_json(fields) for name, fields in configs.items()}
     return Registration(
         topics,
-        version_of(wrapper.get("dataVersion")),
+        version_of(wrapper.get("dataVersion"), now_ms),
         filter_servers=tuple(content.get("filterServerList") or ()),
         mappings=wrapper.get("topicQueueMappingInfoMap") or {},
     )
@@ -124,13 +129,13 @@ class _Pieces:
         return data
 
 
-def _read_compressed(body: bytes | memoryview, version: int) -> Registration:
+def _read_compressed(body: bytes | memoryview, version: int, now_ms: int) -> Registration:
     inflater = zlib.decompressobj()
     data = inflater.decompress(body, _BODY_BYTES_MAX)
     if inflater.unconsumed_tail:
         raise ValueError(f"it unpacks to more than {_BODY_BYTES_MAX} bytes")
     pieces = _Pieces(data)
-    data_version = version_of(orjson.loads(pieces.piece()))
+    data_version = version_of(orjson.loads(pieces.piece()), now_ms)
     found = (_topic_of(pieces.piece().decode()) for _ in range(pieces.number()))
     topics = {topic.topic_name: topic for topic in found}
     filter_servers = tuple(orjson.loads(pieces.piece()))

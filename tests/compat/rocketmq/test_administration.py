@@ -278,6 +278,10 @@ def test_a_heart_beat_may_leave_subscriptions_out(peer: Peer) -> None:
     other = json.loads(heartbeat(TOPIC)) | {"heartbeatFingerprint": 8}
     answer = peer.ask(Code.HEART_BEAT, {}, json.dumps(other).encode())
     assert (answer.fields or {})["IS_SUB_CHANGE"] == "true"
+    # Without a fingerprint nothing can be left out: what is not there is given up.
+    plain = json.loads(heartbeat()) | {"withoutSub": True}
+    peer.ask(Code.HEART_BEAT, {}, json.dumps(plain).encode())
+    assert list(group.subscriptions) == []
 
 
 def test_a_question_for_a_client_is_handed_on(peer: Peer) -> None:
@@ -306,6 +310,8 @@ def test_a_message_is_consumed_directly(peer: Peer) -> None:
     (question,) = consumer.told(Code.CONSUME_MESSAGE_DIRECTLY)
     assert (question.fields or {})["brokerName"] == "broker-a"
     assert len(question.body) == first.size_bytes
+    answer = peer.ask(Code.CONSUME_MESSAGE_DIRECTLY, {"consumerGroup": "g", "msgId": first.offset_message_id})
+    assert (answer.code, answer.remark) == (1, "The Consumer <g> <null> not online")
 
 
 def test_where_each_client_is(peer: Peer) -> None:
@@ -378,6 +384,9 @@ def test_queues_are_locked_over_the_wire(peer: Peer) -> None:
     for odd in (b'{"mqSet":[{"brokerName":"x","topic":"t"}]}', b"[]",
                 b'{"consumerGroup":"g","clientId":"c","mqSet":[{"topic":"t","queueId":"x"}]}'):  # fmt: skip
         assert peer.ask(Code.LOCK_BATCH_MQ, {}, odd).code == ResponseCode.SYSTEM_ERROR
+    nobody = b'{"consumerGroup":"g","mqSet":[{"brokerName":"x","topic":"t"}]}'
+    assert peer.ask(Code.LOCK_BATCH_MQ, {}, nobody).code == ResponseCode.SYSTEM_ERROR
+    assert peer.ask(Code.UNLOCK_BATCH_MQ, {}, nobody).code == 0
 
 
 def test_messages_are_found_by_key_and_by_place(peer: Peer) -> None:
@@ -514,6 +523,8 @@ def test_an_expression_is_checked_before_it_is_used() -> None:
         data = {"clientId": "c", "subscriptionData": {"expressionType": kind, "subString": text}}
         return Peer(broker).ask(Code.CHECK_CLIENT_CONFIG, {}, json.dumps(data).encode()).code
 
+    for nothing in (b"", b"null", b"{}"):
+        assert Peer(plain).ask(Code.CHECK_CLIENT_CONFIG, {}, nothing).code == 0
     assert check(plain, "TAG", "a||b") == 0
     assert check(plain, "SQL92", "a > 1") == ResponseCode.SYSTEM_ERROR
     assert check(filtering, "SQL92", "a > 1") == 0

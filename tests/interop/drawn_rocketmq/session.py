@@ -16,6 +16,7 @@ from pathlib import Path
 
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.drawn_rocketmq import (
+    access,
     groups,
     names,
     offsets,
@@ -29,11 +30,14 @@ from tests.interop.drawn_rocketmq import (
 from tests.interop.drawn_rocketmq.twin import Twin
 from tests.interop.drawn_rocketmq.world import World
 from tests.interop.our_rocketmq import OurRocketMQ
+from tests.interop.rocketmq_access_session import PROVIDERS
 
 Draw = Callable[[World], None]
-#: what both brokers are told: the filters of SQL are served, half messages are not checked
+#: what both brokers are told: the filters of SQL are served, half messages are not checked, and
+#: there may be users, though nobody has to sign
 SETTINGS: dict[str, object] = {
     **CALM,
+    **PROVIDERS,
     "enablePropertyFilter": "true",
     "transactionCheckInterval": 3_600_000,
     "transactionTimeOut": 6_000,
@@ -142,6 +146,12 @@ NAMES: tuple[tuple[int, Draw], ...] = (
     (3, names.settings),
     (1, names.unknown),
 )
+ACCESS: tuple[tuple[int, Draw], ...] = (
+    (6, access.change_user),
+    (4, access.ask_for_users),
+    (6, access.change_rights),
+    (4, access.ask_for_rights),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -150,6 +160,7 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "transactions": TRANSACTIONS,
     "settings": SETTINGS_ASKED,
     "names": NAMES,
+    "access": ACCESS,
 }
 
 

@@ -41,7 +41,8 @@ ONLY_ASK = frozenset(
      Code.GET_BROKER_CLUSTER_INFO, Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
      Code.GET_TOPICS_BY_CLUSTER, Code.GET_SYSTEM_TOPIC_LIST_FROM_NS, Code.GET_UNIT_TOPIC_LIST,
      Code.GET_HAS_UNIT_SUB_TOPIC_LIST, Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
-     Code.GET_BROKER_MEMBER_GROUP, Code.QUERY_DATA_VERSION)
+     Code.GET_BROKER_MEMBER_GROUP, Code.QUERY_DATA_VERSION, Code.AUTH_GET_USER,
+     Code.AUTH_LIST_USER, Code.AUTH_GET_ACL, Code.AUTH_LIST_ACL)
 )  # fmt: skip
 #: After these a real broker has its queues a moment later: a pop of that moment finds less, takes
 #: less away, and cannot be asked for again.
@@ -197,7 +198,7 @@ class Twin:
                 {
                     name: sorted(
                         {
-                            f"{one.code} {masked(one.fields)} {one.flag}"
+                            f"{one.code} {sorted(masked(one.fields or {}).items())} {one.flag}"
                             for one in told
                             if one.code in TOLD
                         }

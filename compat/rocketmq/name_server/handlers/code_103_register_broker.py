@@ -34,20 +34,20 @@ def handle(server: NameServer, channel: Channel, request: Command) -> Response:
     if checksum and crc_of(request.body) != checksum:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     acting = fields.get("enableActingMaster")
+    now_ms = server.host.clock.wall_ms()
     registration = attrs.evolve(
         read_registration(
             request.body,
             is_compressed=read_flag(fields, "compressed", default=False),
             version=request.version,
+            now_ms=now_ms,
         ),
         ha_address=fields.get("haServerAddr"),
         heartbeat_timeout_ms=_timeout_of(fields),
         enables_acting_master=None if acting is None else acting.lower() == "true",
         zone_name=fields.get("__ZONE_NAME"),
     )
-    master = server.routes.register(
-        broker_identity(fields), registration, server.host.clock.wall_ms(), channel
-    )
+    master = server.routes.register(broker_identity(fields), registration, now_ms, channel)
     if master is None:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, "register broker failed")
     body = b""

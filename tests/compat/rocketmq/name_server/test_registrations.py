@@ -133,6 +133,18 @@ class TestRegister:
         conversation.register(broker_id=1, fields=fields)
         assert (perms(conversation) if conversation.topics() else {}) == expected
 
+    @pytest.mark.parametrize(("body", "is_now"), [
+        (b"", False), (b"{}", True), (b'{"topicConfigSerializeWrapper":{"dataVersion":{}}}', True),
+        (b'{"topicConfigSerializeWrapper":{"dataVersion":{"timestamp":0}}}', False),
+    ])  # fmt: skip
+    def test_a_body_that_says_no_time(self, body: bytes, is_now: bool) -> None:
+        """Has topics as of now; no body at all has them since ever."""
+        conversation = Conversation()
+        fields = {"brokerName": "a", "brokerAddr": "x:1", "clusterName": "c", "brokerId": "0"}
+        assert conversation.ask(103, fields, body).code == 0
+        answer = conversation.ask(322, fields, b'{"counter":0,"stateVersion":0,"timestamp":5}')
+        assert answer.content["timestamp"] == (conversation.clock.wall_ms() if is_now else 0)
+
     @pytest.mark.parametrize("ha_address", ["", None])
     def test_a_slave_of_a_master_that_does_not_replicate(self, ha_address: str | None) -> None:
         """Is told of no address where the master told none, of an empty one where it told that."""
