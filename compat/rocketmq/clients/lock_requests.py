@@ -6,7 +6,7 @@ from logstore.compat.rocketmq.wire.bodies import objects_in, read_object
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.message_queue import MessageQueue
 from logstore.compat.rocketmq.wire.refusals import RefusedError
-from logstore.segments.rocketmq.tables.json_fields import as_int32
+from logstore.segments.rocketmq.tables.json_fields import as_int32, as_text
 
 
 def read_lock_request(
@@ -22,7 +22,9 @@ def read_lock_request(
     data = read_object(body)
     try:
         queues = [
-            MessageQueue(str(item["topic"]), str(item["brokerName"]), as_int32(item.get("queueId", 0)))
+            MessageQueue(
+                as_text(item["topic"]), as_text(item["brokerName"]), as_int32(item.get("queueId", 0))
+            )
             for item in objects_in(data, "mqSet")
         ]
         if not queues:

@@ -403,7 +403,7 @@ class _Place:
 
 def _place_of_dead_letter(broker: Broker, retry_topic: str, text: str) -> _Place:
     topic = names.dlq_topic(retry_topic[len(names.RETRY_PREFIX) :])
-    return _Place(broker.topics.ensure(topic, 1), topic, 0, _with(text, {DELAY: "0"}))
+    return _Place(broker.topics.ensure(topic, 1), topic, 0, _with(text, {DELAY: "-1"}))
 
 
 def _place_of_half(place: _Place, unique_key: str) -> _Place:

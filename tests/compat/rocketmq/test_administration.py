@@ -377,9 +377,9 @@ def test_queues_are_locked_over_the_wire(peer: Peer) -> None:
     assert len(peer.messages("%RETRY%g")) == 1
     # Who wants nothing need not say who it is, and a queue without a number is the first one.
     assert peer.ask(Code.LOCK_BATCH_MQ, {}, b"{}").content["lockOKMQSet"] == []
-    first = b'{"consumerGroup":"g","clientId":"c","mqSet":[{"brokerName":"x","topic":"t"}]}'
+    first = b'{"consumerGroup":"g","clientId":"c","mqSet":[{"brokerName":true,"topic":"t"}]}'
     assert peer.ask(Code.LOCK_BATCH_MQ, {}, first).content["lockOKMQSet"] == [
-        {"brokerName": "x", "queueId": 0, "topic": "t"}
+        {"brokerName": "true", "queueId": 0, "topic": "t"}
     ]
     for odd in (b'{"mqSet":[{"brokerName":"x","topic":"t"}]}', b"[]",
                 b'{"consumerGroup":"g","clientId":"c","mqSet":[{"topic":"t","queueId":"x"}]}'):  # fmt: skip

@@ -29,6 +29,8 @@ MEMBERS: dict[int, tuple[str, ...]] = {
     Code.QUERY_CONSUME_QUEUE: ("physicOffset", "physicSize", "subVersion"),
 }  # fmt: skip
 REFUSED_SETTINGS = ("maxMessageSize=", "messageDelayLevel ", "fileReservedTime=")
+#: the revive queue of what is popped in order, in a handle
+_ORDERED = " 999 "
 EMPTY = {"NO_MATCHED_LOGIC_QUEUE", "NO_MESSAGE_IN_QUEUE"}
 #: what Java's own library objects to, where a request is not whole
 _STUMBLES = re.compile(
@@ -84,6 +86,9 @@ def excused(request: Request, ours: Any, real: Any) -> list[str]:
         names = ("enableActingMaster",)
     for name in names:
         ours, real = without(ours, name), without(real, name)
+    if request.code == Code.CHANGE_MESSAGE_INVISIBLETIME and _ORDERED in str(request.fields):
+        # What is popped in order is put off from now on: it is told how long that is after the pop.
+        ours, real = without(ours, "invisibleTime"), without(real, "invisibleTime")
     if request.code == Code.QUERY_TOPIC_CONSUME_BY_WHO:
         real = _without_former(ours, real)
     if request.code == Code.GET_BROKER_CONSUME_STATS:

@@ -57,9 +57,15 @@ def update(world: World) -> None:
 
 
 def delete(world: World) -> None:
-    """Delete a group."""
-    fields = {"groupName": world.group(), "cleanOffset": world.pick(None, "true", "false")}
-    world.ask(Code.DELETE_SUBSCRIPTIONGROUP, fields)
+    """
+    Delete a group, and ask for it.
+
+    A real broker makes it anew in the same request, ours as soon as somebody asks for it.
+    """
+    name = world.group()
+    fields = {"groupName": name, "cleanOffset": world.pick(None, "true", "false")}
+    world.ask(Code.DELETE_SUBSCRIPTIONGROUP, fields, is_plain=True)
+    world.ask(Code.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": name}, is_plain=True)
 
 
 def config(world: World) -> None:

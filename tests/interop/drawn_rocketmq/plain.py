@@ -31,9 +31,11 @@ MESSAGES = frozenset(
 #: Of these only the names are the same: figures, and settings that say where things are.
 NAMES_ALONE = frozenset((RequestCode.GET_BROKER_RUNTIME_INFO, RequestCode.VIEW_BROKER_STATS_DATA))
 SETTINGS = frozenset((RequestCode.GET_BROKER_CONFIG, RequestCode.GET_NAMESRV_CONFIG))
-#: Where each keeps what, and where it listens.
+#: Where each keeps what, and where it listens. What is about users a real broker tells as it stands
+#: in its file, passwords too, and ours does not.
 OF_PLACE = re.compile(
-    "diskMaxUsedSpaceRatio|bitMapLengthConsumeQueueExt|namesrvAddr|rocketmqHome|storePath|[pP]ort$|configStorePath|kvConfigPath"
+    "diskMaxUsedSpaceRatio|bitMapLengthConsumeQueueExt|namesrvAddr|rocketmqHome|storePath|[pP]ort$"
+    "|configStorePath|kvConfigPath|^auth.*MetadataProvider$"
 )
 _ADDRESS = re.compile(r"/?127\.0\.0\.1:\d+")
 _ID = re.compile(r"\b(?:[0-9A-F]{32}|[0-9A-F]{56})\b")

@@ -38,6 +38,36 @@ def pop(world: World) -> None:
     learn(world, told, fields)
 
 
+def pop_and_wait(world: World) -> None:
+    """
+    Pop, and wait for what is not there yet: what comes is not acknowledged.
+
+    All messages are wanted: ours wakes whoever waits by any, and so somebody who does not want that
+    one goes past it a little earlier.
+    """
+    fields = pop_fields(world) | {
+        "expType": None, "exp": None,
+        "pollTime": 60_000, "maxMsgNums": 1, "invisibleTime": INVISIBLE_MS,
+        "consumerGroup": f"{world.prefix}-waits",
+    }  # fmt: skip
+    if fields["queueId"] == -1 and world.topics.get(fields["topic"], 1) > 1:
+        fields["queueId"] = 0
+    request = world.request(Code.POP_MESSAGE, fields, is_plain=True)
+    world.twin.begin(request, f"pop{world.chance.randrange(3)}")
+
+
+def pop_in_order(world: World) -> None:
+    """Pop from a queue that nobody else may have until all is acknowledged."""
+    fields = pop_fields(world) | {
+        "order": "true", "consumerGroup": f"{world.prefix}-ordered",
+        "attemptId": world.pick(None, "a1", "a1", "a2"),
+    }  # fmt: skip
+    if fields["queueId"] == -1:
+        fields["queueId"] = 0
+    told = world.ask(Code.POP_MESSAGE, fields)
+    learn(world, told, fields)
+
+
 def learn(world: World, told: Told, fields: dict[str, Any]) -> None:
     """Keep what was popped, as a client puts its handles together."""
     if not told.is_success:

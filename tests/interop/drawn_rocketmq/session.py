@@ -77,6 +77,7 @@ GROUPS: tuple[tuple[int, Draw], ...] = (
     (3, sends.send_plainly),
     (5, groups.update),
     (3, groups.config),
+    (1, groups.delete),
     (1, groups.all_configs),
     (2, groups.forbid),
     (8, groups.heartbeat),
@@ -103,6 +104,8 @@ GROUPS: tuple[tuple[int, Draw], ...] = (
 POPS: tuple[tuple[int, Draw], ...] = (
     (8, sends.send_plainly),
     (8, pops.pop),
+    (2, pops.pop_and_wait),
+    (4, pops.pop_in_order),
     (5, pops.ack),
     (2, pops.ack_batch),
     (3, pops.change),
