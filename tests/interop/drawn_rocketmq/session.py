@@ -17,6 +17,7 @@ from pathlib import Path
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.drawn_rocketmq import (
     access,
+    frames,
     groups,
     names,
     offsets,
@@ -155,6 +156,12 @@ ACCESS: tuple[tuple[int, Draw], ...] = (
     (6, access.change_rights),
     (4, access.ask_for_rights),
 )
+FRAMES: tuple[tuple[int, Draw], ...] = (
+    (4, frames.odd_header),
+    (2, frames.flagged),
+    (3, frames.binary),
+    (3, frames.nonsense),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -164,6 +171,7 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "settings": SETTINGS_ASKED,
     "names": NAMES,
     "access": ACCESS,
+    "frames": FRAMES,
 }
 
 

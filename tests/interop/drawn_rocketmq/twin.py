@@ -16,6 +16,8 @@ from tests.interop.drawn_rocketmq.side import SILENT, Side
 
 SECONDS_MAX = 6.0
 END_SECONDS = 0.6
+#: so long what may not be answered is listened to
+ODD_SECONDS = 0.2
 #: What follows a little later in a real broker (queues, index, the name server's tables) is asked
 #: for again for so long.
 COMING_SECONDS = 1.5
@@ -158,6 +160,19 @@ class Twin:
         opaques = self.send(request, line)
         self._waiting.append(Waiting(step, request, line, opaques, [SILENT, SILENT]))
         self.settle(WAITING_SECONDS)
+
+    def send_bytes(self, data: bytes, line: str, opaque: int, request: Request) -> None:
+        """Send bytes to both on a connection of their own; compare what becomes of it."""
+        step = len(self.steps)
+        self.steps.append(str(request))
+        for side in self.sides:
+            side.line(line).send(data)
+        second = self.sides[1].receive(line, opaque, ODD_SECONDS)
+        told = Told(self.sides[0].receive(line, opaque, PAUSE_SECONDS), second)
+        if found := self.judged(request, told):
+            self.differences.append(Difference(step, f"{request} {data!r:.300}", found))
+        for side in self.sides:
+            side.hang_up(line)
 
     def settle(self, seconds: float = 0.0) -> None:
         """Compare what has been answered by now; who lets it wait alone is given some time."""
