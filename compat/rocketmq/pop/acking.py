@@ -66,6 +66,8 @@ def ack_batch(broker: Broker, channel: Channel, request: Command) -> Response | 
     """
     Take note that many messages are consumed, of several pops maybe.
 
+    What is refused of them, of which the last is answered, does not keep the others.
+
     Raises:
         RefusedError: the body cannot be understood.
 
@@ -74,19 +76,22 @@ def ack_batch(broker: Broker, channel: Channel, request: Command) -> Response | 
     entries = objects_in(content, "acks")
     if not entries:
         return Response(ResponseCode.NO_MESSAGE)
+    try:
+        batches = [_BatchAck(entry, str(content.get("brokerName") or "")) for entry in entries]
+    except (JsonTypeError, ValueError) as error:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{error}") from error
+    refusals: list[RefusedError] = []
+    ends = [_ack_entry(broker, channel, batch, refusals) for batch in batches]
     answer = Response(ResponseCode.SUCCESS)
-    end = -1
-    for entry in entries:
-        try:
-            batch = _BatchAck(entry, str(content.get("brokerName") or ""))
-        except (JsonTypeError, ValueError) as error:
-            raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{error}") from error
-        end = max(end, _ack_entry(broker, channel, batch))
-    return answered_when_stored(broker, end, answer)
+    if refusals:
+        answer = Response(refusals[-1].code, refusals[-1].remark)
+    return answered_when_stored(broker, max(ends), answer)
 
 
-def _ack_entry(broker: Broker, channel: Channel, batch: _BatchAck) -> int:
-    """Return where the log must be durable up to."""
+def _ack_entry(
+    broker: Broker, channel: Channel, batch: _BatchAck, refusals: list[RefusedError]
+) -> int:
+    """Return where the log must be durable up to; what is refused comes to `refusals`."""
     store, handle = broker.store, batch.handle
     low = store.min_queue_offset(batch.topic, batch.queue_id)
     high = store.max_queue_offset(batch.topic, batch.queue_id)
@@ -94,7 +99,10 @@ def _ack_entry(broker: Broker, channel: Channel, batch: _BatchAck) -> int:
     if handle.is_ordered:
         queue = batch.topic, batch.group, batch.queue_id
         for queue_offset in found:
-            _ack_in_order(broker, channel, queue, queue_offset, handle.pop_time_ms)
+            try:
+                _ack_in_order(broker, channel, queue, queue_offset, handle.pop_time_ms)
+            except RefusedError as refusal:
+                refusals.append(refusal)
         return -1
     if not found:
         return -1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from tests.compat.rocketmq.broker_peer import TOPIC, decoded
 from tests.compat.rocketmq.frames import Answer
-from tests.compat.rocketmq.pop.pop_stage import Popped, PopStage
+from tests.compat.rocketmq.pop.pop_stage import GROUP, Popped, PopStage
 from tests.compat.rocketmq.pop.test_waiting import ask, bodies, told, wait
 
 
@@ -45,6 +45,22 @@ def test_one_batch_at_a_time() -> None:
     assert stage.committed(queue_id=1) == 0
     stage.ack(first)
     assert stage.committed(queue_id=1) == 2
+    assert names(ordered(stage)) == [b"c", b"d"]
+
+
+def test_a_batch_of_which_some_cannot_be() -> None:
+    """The others are acknowledged; the answer tells of the last that was refused."""
+    stage = a_stage()
+    first, second = ordered(stage)
+    entry = {
+        "c": GROUP, "t": TOPIC, "r": "0", "so": 0, "q": 1, "rq": 999, "it": 5000,
+        "pt": int(first.handle.split(" ")[1]), "b": "Dw==",
+    }  # fmt: skip
+    body = orjson.dumps({"brokerName": "broker-a", "acks": [entry, {**entry, "so": 4, "b": "AQ=="}]})
+    answer = stage.peer.ask(RequestCode.BATCH_ACK_MESSAGE, {}, body)
+    assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+    assert "commit:4, next:-1" in (answer.remark or "")
+    assert stage.committed(queue_id=1) == second.queue_offset + 1
     assert names(ordered(stage)) == [b"c", b"d"]
 
 
