@@ -112,6 +112,16 @@ class BrokerStats:
     def sample(self) -> None:
         """Note down all totals."""
         now_ms = self._clock.wall_ms()
+        self._gather()
+        for item in self._items.values():
+            item.sample(now_ms)
+        day = now_ms // _DAY
+        if self._day not in (-1, day):
+            self._midnights.append(self._of_clients())
+        self._day = day
+
+    def _gather(self) -> None:
+        """Take over what was counted elsewhere."""
         stats = self._store_stats
         for topic, count in stats.put_times_by_topic.items():
             self._set(TOPIC_PUT_NUMS, topic, count, count)
@@ -120,18 +130,16 @@ class BrokerStats:
         for (topic, group), (count, size_bytes, times) in self._pulled.items():
             self._set(GROUP_GET_NUMS, f"{topic}@{group}", count, times)
             self._set(GROUP_GET_SIZE, f"{topic}@{group}", size_bytes, times)
-        put = stats.put_times_total
-        self._set(BROKER_PUT_NUMS, self._cluster, put, put)
-        self._set(BROKER_GET_NUMS, self._cluster, self.pulled_total, self.pulled_total)
-        for item in self._items.values():
-            item.sample(now_ms)
-        day = now_ms // _DAY
-        if self._day not in (-1, day):
-            self._midnights.append(self._of_clients())
-        self._day = day
+        put, pulled = stats.put_times_total, self.pulled_total
+        if put:
+            self._set(BROKER_PUT_NUMS, self._cluster, put, put)
+        if pulled:
+            self._set(BROKER_GET_NUMS, self._cluster, pulled, pulled)
 
     def item(self, name: str, key: str) -> tuple[Snapshot, Snapshot, Snapshot] | None:
-        """Return a counter over the last minute, hour and day; None if there is none."""
+        """Return a counter over the last minute, hour and day; None if nothing was counted."""
+        if (name, key) not in self._items:
+            self._gather()  # it may have been counted since the last note
         found = self._items.get((name, key))
         if found is None:
             return None

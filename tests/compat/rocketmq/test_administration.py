@@ -515,6 +515,27 @@ def test_a_request_that_nobody_knows(peer: Peer) -> None:
     assert (answer.code, answer.remark) == (3, " request type 200070 not supported")
 
 
+def test_a_counter_is_there_as_soon_as_something_was_counted() -> None:
+    """Not only after the next ten seconds; nothing is there of what nobody has done."""
+    peer = Peer(a_broker())
+
+    def there() -> list[str]:
+        keys = {"TOPIC_PUT_NUMS": TOPIC, "GROUP_GET_SIZE": f"{TOPIC}@g",
+                "BROKER_PUT_NUMS": "DefaultCluster", "BROKER_GET_NUMS": "DefaultCluster"}  # fmt: skip
+        return [
+            name
+            for name, key in keys.items()
+            if peer.ask(Code.VIEW_BROKER_STATS_DATA, {"statsName": name, "statsKey": key}).code == 0
+        ]
+
+    peer.broker.stats.sample()
+    assert there() == []
+    peer.produce()
+    assert there() == ["TOPIC_PUT_NUMS", "BROKER_PUT_NUMS"]
+    peer.pull()
+    assert len(there()) == 4
+
+
 def test_an_expression_is_checked_before_it_is_used() -> None:
     """CHECK_CLIENT_CONFIG tells a client that its expression is none."""
     plain, filtering = a_broker(), a_broker(settings={"enablePropertyFilter": "true"})

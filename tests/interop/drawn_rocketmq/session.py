@@ -129,11 +129,12 @@ SETTINGS_ASKED: tuple[tuple[int, Draw], ...] = (
     (4, settings.update),
     (2, settings.get),
     (1, settings.runtime_info),
-    (2, settings.stats_data),
+    (5, settings.stats_data),
     (3, settings.cold_data),
     (4, settings.odds),
     (4, settings.unknown),
-    (2, sends.send_plainly),
+    (3, sends.send_plainly),
+    (2, pulls.pull_plainly),
 )
 NAMES: tuple[tuple[int, Draw], ...] = (
     (6, names.register),

@@ -39,8 +39,10 @@ def runtime_info(world: World) -> None:
 
 
 def stats_data(world: World) -> None:
-    """Ask for a figure that is not kept: from when on one is depends on the moment."""
-    name = world.pick("NO_SUCH", "", "SNDBCK_PUT_NUMS")
+    """Ask for a figure, which is there as soon as something was counted."""
+    name = world.pick("NO_SUCH", "", "SNDBCK_PUT_NUMS", "TOPIC_PUT_NUMS", "TOPIC_PUT_NUMS",
+                      "TOPIC_PUT_SIZE", "GROUP_GET_NUMS", "GROUP_GET_SIZE", "BROKER_PUT_NUMS",
+                      "BROKER_GET_NUMS")  # fmt: skip
     key = world.pick(world.topic(), f"{world.topic()}@{world.group()}", "DefaultCluster", "x")
     world.ask(Code.VIEW_BROKER_STATS_DATA, {"statsName": name, "statsKey": key})
 
