@@ -131,7 +131,9 @@ def _heart_beat(request: Command) -> list[Asked]:
 
 
 def _lock(request: Command) -> list[Asked]:
-    group, _, queues = read_lock_request(request.body)
+    group, _, queues = read_lock_request(request.body, is_lock=False)
+    if not group:
+        raise ValueError("a group is to hold queues, and it is not said which")
     return [Asked(resources.group(group), (SUB,)), *_subscribed(one.topic for one in queues)]
 
 

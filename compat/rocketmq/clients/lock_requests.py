@@ -13,7 +13,9 @@ def read_lock_request(
     body: bytes | memoryview, *, is_lock: bool
 ) -> tuple[str, str, list[MessageQueue]]:
     """
-    Return group, client id and queues. Nobody holds what nobody lets go of: only a lock needs an id.
+    Return group, client id and queues.
+
+    Where there is no queue nobody need say who asks, and only who locks one needs an id.
 
     Raises:
         RefusedError: SYSTEM_ERROR; the body is not of that form.
@@ -23,12 +25,14 @@ def read_lock_request(
     try:
         queues = [
             MessageQueue(
-                as_text(item["topic"]), as_text(item["brokerName"]), as_int32(item.get("queueId", 0))
+                as_text(item["topic"]),
+                as_text(item["brokerName"]),
+                as_int32(item.get("queueId", 0)),
             )
             for item in objects_in(data, "mqSet")
         ]
         if not queues:
-            return "", "", []  # whoever asks for nothing need not say who it is
+            return str(data.get("consumerGroup") or ""), "", []
         # A set in Java: who names a queue twice is told of it once.
         client_id = data["clientId"] if is_lock else data.get("clientId", "")
         return str(data["consumerGroup"]), str(client_id), list(dict.fromkeys(queues))

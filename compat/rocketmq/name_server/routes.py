@@ -335,7 +335,7 @@ class RouteTable:
         return [topic for topic, queues in self.topics.items() if not names.isdisjoint(queues)]
 
     def topics_with(self, has: Callable[[int], bool]) -> list[str]:
-        """Return the topics whose system flags fulfil `has`, on that broker which Java meets first."""
+        """Return topics whose system flags fulfil `has`, on the broker that Java meets first."""
         return [
             topic
             for topic, queues in self.topics.items()

@@ -146,9 +146,7 @@ def _answer(
     return _told(has_messages=False, is_full=polling is Polling.FULL)
 
 
-def _has_messages(
-    broker: Broker, question: Question, message_filter: MessageFilter | None
-) -> bool:
+def _has_messages(broker: Broker, question: Question, message_filter: MessageFilter | None) -> bool:
     """Look at the queues that were asked for, and at those of messages that come back."""
     topic, group = question.topic, question.group
     settings = broker.settings
@@ -158,7 +156,7 @@ def _has_messages(
     queues = [(topic, question.queue_id)] if question.queue_id >= 0 else _queues(broker, topic)
     if any(_has_messages_in(broker, question, *queue, message_filter) for queue in queues):
         return True
-    queues = []
+    queues.clear()
     for is_v2 in kinds:
         queues += _queues(broker, pop_retry_topic(topic, group, is_v2=is_v2))
     return any(_has_messages_in(broker, question, *queue) for queue in queues)

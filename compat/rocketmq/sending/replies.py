@@ -73,7 +73,9 @@ class _Reply:
         if queue_id < 0:
             queue_id = broker.host.rng.randrange(max(config.write_queue_count, 1))
         self._queue_id = queue_id
-        self._properties = parse_properties((fields.get("i") or "").encode("utf-8", "surrogatepass"))
+        self._properties = parse_properties(
+            (fields.get("i") or "").encode("utf-8", "surrogatepass")
+        )
         self._properties[MESSAGE_REGION] = broker.settings.region
         self._properties[TRACE_ON] = "true" if broker.settings.is_trace_on else "false"
 

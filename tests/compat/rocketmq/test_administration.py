@@ -310,7 +310,9 @@ def test_a_message_is_consumed_directly(peer: Peer) -> None:
     (question,) = consumer.told(Code.CONSUME_MESSAGE_DIRECTLY)
     assert (question.fields or {})["brokerName"] == "broker-a"
     assert len(question.body) == first.size_bytes
-    answer = peer.ask(Code.CONSUME_MESSAGE_DIRECTLY, {"consumerGroup": "g", "msgId": first.offset_message_id})
+    answer = peer.ask(
+        Code.CONSUME_MESSAGE_DIRECTLY, {"consumerGroup": "g", "msgId": first.offset_message_id}
+    )
     assert (answer.code, answer.remark) == (1, "The Consumer <g> <null> not online")
 
 
@@ -381,8 +383,11 @@ def test_queues_are_locked_over_the_wire(peer: Peer) -> None:
     assert peer.ask(Code.LOCK_BATCH_MQ, {}, first).content["lockOKMQSet"] == [
         {"brokerName": "true", "queueId": 0, "topic": "t"}
     ]
-    for odd in (b'{"mqSet":[{"brokerName":"x","topic":"t"}]}', b"[]",
-                b'{"consumerGroup":"g","clientId":"c","mqSet":[{"topic":"t","queueId":"x"}]}'):  # fmt: skip
+    for odd in (
+        b"[]",
+        b'{"mqSet":[{"brokerName":"x","topic":"t"}]}',
+        b'{"consumerGroup":"g","clientId":"c","mqSet":[{"topic":"t","queueId":"x"}]}',
+    ):
         assert peer.ask(Code.LOCK_BATCH_MQ, {}, odd).code == ResponseCode.SYSTEM_ERROR
     nobody = b'{"consumerGroup":"g","mqSet":[{"brokerName":"x","topic":"t"}]}'
     assert peer.ask(Code.LOCK_BATCH_MQ, {}, nobody).code == ResponseCode.SYSTEM_ERROR
@@ -520,8 +525,11 @@ def test_a_counter_is_there_as_soon_as_something_was_counted() -> None:
     peer = Peer(a_broker())
 
     def there() -> list[str]:
-        keys = {"TOPIC_PUT_NUMS": TOPIC, "GROUP_GET_SIZE": f"{TOPIC}@g",
-                "BROKER_PUT_NUMS": "DefaultCluster", "BROKER_GET_NUMS": "DefaultCluster"}  # fmt: skip
+        cluster = "DefaultCluster"
+        keys = {
+            "TOPIC_PUT_NUMS": TOPIC, "GROUP_GET_SIZE": f"{TOPIC}@g",
+            "BROKER_PUT_NUMS": cluster, "BROKER_GET_NUMS": cluster,
+        }  # fmt: skip
         return [
             name
             for name, key in keys.items()

@@ -55,7 +55,8 @@ def ask_for_users(world: World) -> None:
 def subject(world: World) -> str | None:
     """Draw whose rights it is about."""
     name = user_name(world)
-    return world.pick(*[f"User:{name}"] * 8, f"user:{name}", f"Role:{name}", name, "User:", None)
+    known = *[f"User:{name}"] * 8, f"user:{name}", f"Role:{name}", str(name), "User:", ""
+    return str(world.pick(*known)) or None
 
 
 def resource(world: World) -> Any:

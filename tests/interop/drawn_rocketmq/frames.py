@@ -75,15 +75,15 @@ def nonsense(world: World) -> None:
     """
     Send frames whose lengths do not fit, or whose headers are none.
 
-    Java says nothing to a header of a few bytes or of another kind of JSON, and waits for more; ours
-    hangs up.
+    Java says nothing to a header of a few bytes or of another kind of JSON, and waits for more;
+    ours hangs up.
     """
     good = framed(json.dumps(header(world)).encode(), b"", JSON)
     what = world.pick("cut", "type", "header", "length", "text", "negative", "large")
     data = {
         "cut": good[: world.chance.randrange(1, len(good))],
         "type": good[:4] + bytes((world.pick(2, 5, 255),)) + good[5:],
-        "header": framed(world.pick(b"nonsense", b'{"code":{x}', b'{"code"', b"\xff" * 9), b"", JSON),
+        "header": framed(world.pick(b"nonsense", b'{"code":{x}', b'{"code"', b"\xff" * 9)),
         "length": good[:5] + b"\xff\xff\xff" + good[8:],
         "text": b"GET / HTTP/1.1\r\n\r\n",
         "negative": struct.pack(">i", -5) + good[4:],

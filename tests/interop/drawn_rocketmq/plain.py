@@ -42,9 +42,7 @@ _ID = re.compile(r"\b(?:[0-9A-F]{32}|[0-9A-F]{56})\b")
 _DIGITS = re.compile(r"(?<![0-9A-Za-z])1[0-9]{12}(?![0-9A-Za-z])")
 _RATE = re.compile("Tps$|Rt$|RT$|Rate$")
 #: what a program in Java says of an exception that nobody expected
-_ACCIDENT = re.compile(
-    r'^(?:[a-z]\w*\.)+[\w$]+(?:Exception|Error)\b|^Cannot (?:invoke|read) '
-)
+_ACCIDENT = re.compile(r"^(?:[a-z]\w*\.)+[\w$]+(?:Exception|Error)\b|^Cannot (?:invoke|read) ")
 
 
 def plain(code: int, answer: Answer | str) -> Any:

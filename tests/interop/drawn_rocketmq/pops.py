@@ -45,7 +45,7 @@ def pop_and_wait(world: World) -> None:
     All messages are wanted: ours wakes whoever waits by any, and so somebody who does not want that
     one goes past it a little earlier.
     """
-    fields = pop_fields(world) | {
+    fields: dict[str, Any] = pop_fields(world) | {
         "expType": None, "exp": None,
         "pollTime": 60_000, "maxMsgNums": 1, "invisibleTime": INVISIBLE_MS,
         "consumerGroup": f"{world.prefix}-waits",

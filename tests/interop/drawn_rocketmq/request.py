@@ -15,6 +15,7 @@ from tests.interop.drawn.pair import of_side
 ONEWAY = 2
 #: a system flag of pulls
 COMMITS = 1
+PULLS = frozenset((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE))
 #: the short names of a send's fields in its second form
 SHORT = {
     "producerGroup": "a", "topic": "b", "defaultTopic": "c", "defaultTopicQueueNums": "d",

@@ -106,8 +106,8 @@ class World:
         if self.topics and self.likely(0.92):
             return self.chance.choice(list(self.topics))
         return str(self.pick(f"{self.prefix}-unknown", "", "bad name", "t" * 300, "%RETRY%",
-                             self.retry_topic(), self.retry_topic(),
-                             self.retry_topic().replace("RETRY", "DLQ"), *SYSTEM_TOPICS))  # fmt: skip
+                             self.retry_topic(), self.retry_topic().replace("RETRY", "DLQ"),
+                             *SYSTEM_TOPICS))  # fmt: skip
 
     def retry_topic(self) -> str:
         """Return the retry topic of a group."""

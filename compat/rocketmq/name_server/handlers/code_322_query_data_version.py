@@ -21,8 +21,10 @@ def handle(server: NameServer, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     broker = broker_identity(request.ext_fields)
     now_ms = server.host.clock.wall_ms()
-    asked = version_of(read_object(request.body), now_ms)
-    is_changed = server.routes.is_changed(broker.cluster, broker.address, asked)
+    is_changed = True  # no version is none that is known
+    if bytes(request.body) != b"null":
+        asked = version_of(read_object(request.body), now_ms)
+        is_changed = server.routes.is_changed(broker.cluster, broker.address, asked)
     server.routes.heard_of(broker.cluster, broker.address, now_ms)
     known = server.routes.data_version(broker.cluster, broker.address)
     body = b"" if known is None else json_body(version_fields(known))

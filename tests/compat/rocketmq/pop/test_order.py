@@ -56,7 +56,9 @@ def test_a_batch_of_which_some_cannot_be() -> None:
         "c": GROUP, "t": TOPIC, "r": "0", "so": 0, "q": 1, "rq": 999, "it": 5000,
         "pt": int(first.handle.split(" ")[1]), "b": "Dw==",
     }  # fmt: skip
-    body = orjson.dumps({"brokerName": "broker-a", "acks": [entry, {**entry, "so": 4, "b": "AQ=="}]})
+    body = orjson.dumps(
+        {"brokerName": "broker-a", "acks": [entry, {**entry, "so": 4, "b": "AQ=="}]}
+    )
     answer = stage.peer.ask(RequestCode.BATCH_ACK_MESSAGE, {}, body)
     assert answer.code == ResponseCode.MESSAGE_ILLEGAL
     assert "commit:4, next:-1" in (answer.remark or "")

@@ -208,7 +208,9 @@ def test_a_notice_comes_with_a_message() -> None:
     assert told(peer, opaque) == "false"
 
 
-@pytest.mark.parametrize(("expression", "expected"), [("A", "false"), ("A || B", "true"), ("*", "true")])
+@pytest.mark.parametrize(
+    ("expression", "expected"), [("A", "false"), ("A || B", "true"), ("*", "true")]
+)
 def test_a_notice_of_tags(expression: str, expected: str) -> None:
     """What has other tags is not spoken of, unless so much is there that some may have them."""
     stage = a_stage()
