@@ -20,6 +20,15 @@ def commit(world: World) -> None:
     world.ask(Code.UPDATE_CONSUMER_OFFSET, fields)
 
 
+def commit_near(world: World) -> None:
+    """
+    Commit an offset that may be: to notices Java counts bytes of others, and goes round.
+
+    Whoever has committed so much is told of messages that it has had.
+    """
+    world.ask(Code.UPDATE_CONSUMER_OFFSET, place(world) | {"commitOffset": world.pick(0, 1, 2, 7)})
+
+
 def query(world: World) -> None:
     """Ask for a committed offset."""
     fields = place(world) | {"setZeroIfNotFound": world.pick(None, None, "true", "false")}

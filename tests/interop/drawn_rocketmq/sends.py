@@ -40,7 +40,8 @@ def properties(world: World) -> dict[str, Any]:
         name = world.pick("own", "a", "color", "TRACE_ON", "MSG_REGION", "CLUSTER", "__SHARDINGKEY")
         found[name] = world.pick("1", "x", "", "true")
     if world.likely(0.06):
-        found["DELAY"] = world.pick("1", "3", "18", "19", "0", "-1", "x", "100")
+        # No delay is over while a session lasts: when it comes would be a matter of chance.
+        found["DELAY"] = world.pick("4", "5", "18", "19", "0", "-1", "x", "100")
     if world.likely(0.06):
         name, value = world.pick(
             ("TIMER_DELAY_SEC", "3600"), ("TIMER_DELAY_MS", "3600000"),

@@ -114,7 +114,7 @@ POPS: tuple[tuple[int, Draw], ...] = (
     (3, pops.notification),
     (2, pops.notification_waited_for),
     (2, pops.polling),
-    (1, offsets.commit),
+    (1, offsets.commit_near),
     (2, offsets.query),
 )
 TRANSACTIONS: tuple[tuple[int, Draw], ...] = (
