@@ -44,6 +44,17 @@ def group_config(world: World) -> dict[str, Any]:
     return config
 
 
+def first_groups(world: World) -> None:
+    """
+    Make the groups of a session.
+
+    Java makes them for whoever names one, in requests too that ours refuses for another reason.
+    """
+    for number in range(3):
+        config = {"groupName": f"{world.prefix}-g{number}"}
+        world.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, config, is_plain=True)
+
+
 def update(world: World) -> None:
     """Make or change a group."""
     if world.likely(0.75):

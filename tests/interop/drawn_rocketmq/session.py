@@ -192,6 +192,8 @@ def run(
     weights = [weight for weight, _ in drawn]
     try:
         topics.first_topics(world)
+        if "pops" in areas:
+            groups.first_groups(world)
         for _ in range(steps):
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)
