@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     table = broker.groups.table
-    names = page_of(request.ext_fields, sorted(table.groups), "groupSeq", "maxGroupNum")
+    groups = sorted(table.groups)
+    names = page_of(request.ext_fields, groups, "groupSeq", "maxGroupNum")
+    is_whole = names is groups  # no page: what is closed to groups that are not there is told, too
     body = object_body(
         dataVersion=version_fields(table.data_version),
         forbiddenTable={
-            name: dict(table.forbidden[name]) for name in names if name in table.forbidden
+            name: dict(topics)
+            for name, topics in table.forbidden.items()
+            if is_whole or name in names
         },
         subscriptionGroupTable={name: table.groups[name].to_json() for name in names},
     )

@@ -140,6 +140,17 @@ def test_groups_are_made_changed_and_deleted(peer: Peer) -> None:
     assert not peer.broker.groups.contains("g")
 
 
+def test_what_is_closed_to_a_group_that_is_not_there(peer: Peer) -> None:
+    """Is told with all groups, and of a page with those that stand on it."""
+    asked = {"group": "nobody", "topic": TOPIC, "readable": "false"}
+    assert peer.ask(Code.UPDATE_AND_GET_GROUP_FORBIDDEN, asked).code == 0
+    told = peer.ask(Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG).content
+    assert "nobody" not in told["subscriptionGroupTable"]
+    assert told["forbiddenTable"] == {"nobody": {TOPIC: 4}}
+    page = {"groupSeq": 0, "maxGroupNum": 100}
+    assert peer.ask(Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, page).content["forbiddenTable"] == {}
+
+
 def test_a_group_that_cannot_be(peer: Peer) -> None:
     """Names and bodies that are none are refused."""
     body = b'{"groupName":"a b"}'
