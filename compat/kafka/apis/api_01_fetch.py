@@ -114,10 +114,9 @@ def answer(
     error = _enter_session(broker, query)
     if error:
         return encode_found(query, [], error)
-    if query.session is None and len(query.wanted) > 1:
-        # Of a partition named twice the last is meant.
-        query.wanted = list({one.key: one for one in query.wanted}.values())
     wanted = query.all_wanted
+    if query.session is None and len(wanted) > 1:  # of a partition named twice the last is meant
+        wanted = list({one.key: one for one in wanted}.values())
     found, is_final = _look(broker, query, query.news_among(wanted))
     if not 0 <= query.isolation <= _READ_COMMITTED and any(one.rank == 0 for one in found):
         return _failed(query)
