@@ -137,7 +137,7 @@ def test_of_a_partition_named_twice_the_last_is_meant(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_isolation_that_there_is_not_fails_the_request(version: int) -> None:
-    """It is told at the top, and before topics had ids of every partition too, as often as named."""
+    """It is told at the top, and before topics had ids of every partition, as often as named."""
     broker = filled()
     asked = [{"partition": 0, "fetch_offset": 0}] * 2
     request = fetch_fields([(named(broker, version), asked)], version, isolation_level=2)
