@@ -460,7 +460,8 @@ class CommitLog:
         begun = self._begun
         while begun and begun[0][0] <= task.offset:
             stored_ms = begun.popleft()[1]
-            self.flushed_store_timestamp_ms = max(self.flushed_store_timestamp_ms, stored_ms)
+            if stored_ms:  # it goes back where the clock did
+                self.flushed_store_timestamp_ms = stored_ms
 
     def flush(self, least_pages: int = 0) -> bool:
         """

@@ -202,7 +202,8 @@ class StoreSyncs:
         if sync.log_task is not None:
             self.commit_log.end_flush(sync.log_task)
             stored_ms = self.commit_log.flushed_store_timestamp_ms
-            checkpoint.physic_msg_timestamp_ms = max(checkpoint.physic_msg_timestamp_ms, stored_ms)
+            if stored_ms:
+                checkpoint.physic_msg_timestamp_ms = stored_ms
         for queue, task in sync.queue_tasks:
             queue.end_flush(task)
         if sync.index_flush is not None:

@@ -19,7 +19,12 @@ from logstore.tools.inspection.times import iso_time
 from logstore.tools.inspection.verification.finding import Finding, Severity
 
 #: fields of the checkpoint that are times, by position
-_TIMES = {0: "the commit log is on disk", 8: "the queues are on disk", 16: "the index is on disk"}
+_INDEX = 16
+_TIMES = {
+    0: "the commit log is on disk",
+    8: "the queues are on disk",
+    _INDEX: "the index is on disk",
+}
 #: fields that are physical offsets
 _PLACES = {24: "its master has flushed", 32: "messages are confirmed", 40: "the queues are on disk"}
 
@@ -41,8 +46,14 @@ def checkpoint_findings(store: StoredStore, log: FollowedLog) -> Iterator[Findin
         value = int.from_bytes(data[position : position + 8].ljust(8, b"\0"), signed=True)
         if value > max(log.newest_ms, 0):
             newest = iso_time(log.newest_ms) if log.newest_ms >= 0 else "no message at all"
-            said = f"says that {what} up to {iso_time(value)}, the newest is {newest}: {lost}"
-            yield Finding("checkpoint", "checkpoint", said, position)
+            said = f"says that {what} up to {iso_time(value)}, the newest is {newest}"
+            if position == _INDEX and store.commit_log.start:
+                # The time is that of the last full file of the index, and stays until the next one
+                # is full, however long ago the messages of that time have gone.
+                said += ": the clock was set back since, and the messages of that time are gone"
+                yield Finding("checkpoint", "checkpoint", said, position, severity=Severity.NOTE)
+            else:
+                yield Finding("checkpoint", "checkpoint", f"{said}: {lost}", position)
     for position, what in _PLACES.items():
         value = int.from_bytes(data[position : position + 8].ljust(8, b"\0"), signed=True)
         if value > log.end:
