@@ -52,6 +52,10 @@ class Sent:
     log_end: int = 0
     born_ms: int = 0
     due_ms: int = 0
+    #: its sender wanted it back: it need not come
+    is_recalled: bool = False
+    #: and was told so long before it was due by a broker that was well: the log was so long then
+    gone_log_end: int = 0
     outcome: Outcome = Outcome.OPEN
     #: how many commits were asked for, and how long the log was when one was told
     commit_count: int = 0
@@ -91,6 +95,8 @@ class Sent:
             self.log_end, self.physical_offset, self.queue_offset = 0, -1, -1
         if self.commit_log_end > log_end:
             self.commit_log_end = 0
+        if self.gone_log_end > log_end:
+            self.gone_log_end = 0
 
 
 @attrs.define
@@ -149,6 +155,8 @@ class Chronicle:
     troubles: int = 0
     #: the wall clock was set back: times in the log do not only go up
     has_gone_back: bool = False
+    #: it was set at all: what was to come later may be due before it is counted
+    has_jumped: bool = False
     #: (start, end) of what crashes left of the log beyond what was safe
     torn: list[tuple[int, int]] = attrs.field(factory=list[tuple[int, int]])
 
@@ -228,6 +236,8 @@ class Chronicle:
         # wheel's write time never goes back, and no level waits for longer than its delay.
         is_late = one.stored_ms >= sent.due_ms or self.has_gone_back
         assert is_late, f"{place}: {one} comes too early: {sent}"
+        is_gone = sent.gone_log_end and not self.has_jumped
+        assert not is_gone, f"{place}: {one} was taken back: {sent}"
         if self.may_be_torn(one.physical_offset) or (self.torn and not sent.is_told):
             return
         for name, value in sent.properties.items():
@@ -249,5 +259,5 @@ class Chronicle:
             is_wanted = sent.kind is not Kind.HALF or sent.outcome is Outcome.COMMIT
             if sent.kind is Kind.HALF and not sent.commit_log_end and sent.born_ms < oldest_ms:
                 continue
-            if sent.kind is not Kind.PLAIN and is_wanted:
+            if sent.kind is not Kind.PLAIN and is_wanted and not sent.is_recalled:
                 assert sent.body in there, f"{sent} never came"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+from typing import NamedTuple
+
 import attrs
+import orjson
 
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from tests.compat.rocketmq.broker_peer import Peer
 from tests.compat.rocketmq.frames import Answer
-from tests.compat.rocketmq.lives.world import World
+from tests.compat.rocketmq.lives.world import Then, World
 from tests.compat.rocketmq.pop.pop_stage import Popped, popped_in
 
 #: a pop was served: whoever asked knows all that it took
@@ -28,6 +32,35 @@ class PopTruth:
     is_doubled: bool = False
     #: the life's troubles when it was given first: a crash may bring it several times
     troubles: int = 0
+
+
+class _Pop(NamedTuple):
+    """What messages of one pop and one queue have in common, as their handles say."""
+
+    start_offset: int
+    pop_time_ms: int
+    invisible_ms: int
+    revive_queue_id: int
+    kind: str
+    queue_id: int
+
+    @classmethod
+    def of(cls, popped: Popped) -> _Pop:
+        """Take it from a message's handle."""
+        start, time, invisible, revive, kind, _, queue_id, _ = popped.handle.split(" ")
+        return cls(int(start), int(time), int(invisible), int(revive), kind, int(queue_id))
+
+    def entry(self, group: str, topic: str, batch: list[Popped]) -> dict[str, object]:
+        """Return how a request names some of the messages."""
+        bits = 0
+        for one in batch:
+            bits |= 1 << one.queue_offset - self.start_offset
+        data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+        return {
+            "c": group, "t": topic, "r": self.kind, "so": self.start_offset, "q": self.queue_id,
+            "rq": self.revive_queue_id, "pt": self.pop_time_ms, "it": self.invisible_ms,
+            "b": base64.b64encode(data).decode(),
+        }  # fmt: skip
 
 
 @attrs.define
@@ -59,8 +92,10 @@ class Popper:
         if self.held and dice.random() < 0.6:
             topic, popped, until_ms = self.held.pop(dice.randrange(len(self.held)))
             deed = dice.random()
-            if deed < 0.7:
+            if deed < 0.5:
                 self.ack(topic, popped, until_ms)
+            elif deed < 0.7:
+                self._ack_batch(topic, popped, until_ms)
             elif deed < 0.85:
                 self._change(topic, popped, until_ms)
             return
@@ -138,18 +173,37 @@ class Popper:
 
     def ack(self, topic: str, popped: Popped, until_ms: float) -> None:
         """Say that a message is dealt with."""
-        world, body = self.world, bytes(popped.message.body)
-        truth = self.truth[body]
-        was_doubtful, truth.is_doubtful = truth.is_doubtful, True
+        done = self._doubtful_until_told([popped], until_ms)
+        asked = self.fields(topic, popped)
+        self.world.ask(self.peer, RequestCode.ACK_MESSAGE, asked, b"", done)
+
+    def _ack_batch(self, topic: str, popped: Popped, until_ms: float) -> None:
+        """Say so of all messages that came from one queue with one pop."""
+        pop = _Pop.of(popped)
+        others = [one for one in self.held if one[0] == topic and _Pop.of(one[1]) == pop]
+        self.held = [one for one in self.held if one not in others]
+        batch = [popped, *(one for _, one, _ in others)]
+        body = orjson.dumps({"brokerName": "broker-a", "acks": [pop.entry(self.group, topic, batch)]})
+        done = self._doubtful_until_told(batch, until_ms)
+        self.world.ask(self.peer, RequestCode.BATCH_ACK_MESSAGE, {}, body, done)
+
+    def _doubtful_until_told(self, batch: list[Popped], until_ms: float) -> Then:
+        """Return what notes the answer to an acknowledgement, which may count before it comes."""
+        world = self.world
+        truths = [self.truth[bytes(popped.message.body)] for popped in batch]
+        before = [truth.is_doubtful for truth in truths]
+        for truth in truths:
+            truth.is_doubtful = True
 
         def done(answer: Answer) -> None:
             if answer.code != ResponseCode.SUCCESS:
                 return
-            truth.is_doubtful = was_doubtful
-            truth.ack_log_ends.append(world.log_end)
-            truth.is_over |= world.is_healthy and world.latest_ms < until_ms - 1000
+            for truth, was_doubtful in zip(truths, before, strict=True):
+                truth.is_doubtful = was_doubtful
+                truth.ack_log_ends.append(world.log_end)
+                truth.is_over |= world.is_healthy and world.latest_ms < until_ms - 1000
 
-        world.ask(self.peer, RequestCode.ACK_MESSAGE, self.fields(topic, popped), b"", done)
+        return done
 
     def _change(self, topic: str, popped: Popped, until_ms: float) -> None:
         """Ask for a message to come again at another time."""

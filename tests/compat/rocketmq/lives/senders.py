@@ -104,9 +104,15 @@ class BatchSender(Sender):
 
 @attrs.define
 class DelayedSender(Sender):
-    """Sends messages that are to come later: by a level, or at a time where there is a wheel."""
+    """
+    Sends messages that are to come later: by a level, or at a time where there is a wheel.
+
+    Some of the latter it takes back.
+    """
 
     has_wheel: bool = True
+    #: what may be taken back, and the handle to do so
+    handles: list[tuple[Sent, str]] = attrs.field(factory=list[tuple[Sent, str]])
 
     def drawn(self, place: Place) -> Sent:
         """Return a message with a delay."""
@@ -123,8 +129,31 @@ class DelayedSender(Sender):
             sent.due_ms = now_ms + _LEVELS_MS[level]
         return sent
 
+    def told(self, sent: Sent, answer: Answer) -> None:
+        """Keep what takes a message back."""
+        super().told(sent, answer)
+        handle = (answer.fields or {}).get("recallHandle")
+        if sent.is_told and sent.kind is Kind.TIMED and handle:
+            self.handles.append((sent, handle))
+
+    def _recall(self, sent: Sent, handle: str) -> None:
+        """Take a message back; whatever becomes of that, it may stay away."""
+        world, now_ms = self.world, self.world.now_ms()
+        sent.is_recalled = True
+
+        def recalled(answer: Answer) -> None:
+            if answer.code == ResponseCode.SUCCESS and sent.due_ms > now_ms + 5000:
+                sent.gone_log_end = world.log_end if world.is_healthy else 0
+
+        fields = {"producerGroup": "p", "topic": sent.place[0], "recallHandle": handle}
+        world.ask(self.peer, RequestCode.RECALL_MESSAGE, fields, b"", recalled)
+
     def act(self) -> None:
-        """Send one message for later; batches have no later."""
+        """Send one message for later, or take one back; batches have no later."""
+        dice = self.world.dice
+        if self.handles and dice.random() < 0.3:
+            self._recall(*self.handles.pop(dice.randrange(len(self.handles))))
+            return
         place = self.world.place(may_be_batch=False)
         if place is not None:
             self.send(self.drawn(place))

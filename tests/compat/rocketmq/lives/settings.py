@@ -16,6 +16,7 @@ _SMALL = {
     "transactionCheckMax": "1000000",
     "transactionCheckInterval": "10000",
     "transactionTimeOut": "3000",
+    "recallMessageEnable": "true",
     # at any hour: that of the machine does not matter
     "deleteWhen": ";".join(f"{hour:02}" for hour in range(24)),
 }

@@ -68,6 +68,7 @@ class World:
     def jump_clock(self, jump_ms: int) -> None:
         """Set the wall clock forth or back."""
         self._latest_ms = self.latest_ms
+        self.chronicle.has_jumped |= jump_ms != 0
         if jump_ms < 0:
             self.chronicle.has_gone_back = True
         self.clock.jump_wall(jump_ms)
