@@ -52,6 +52,8 @@ class TimerWheel:
     """
     The ring of slots in its file, which is made, sparse, if it is not there.
 
+    A shorter file that holds nothing is one whose making a power loss has cut short: it is made.
+
     Raises, on construction:
         CorruptFileError: the file has another length than the ring.
     """
@@ -83,7 +85,7 @@ class TimerWheel:
                 fs.sync_directory(directory.rpartition("/")[0] or "/")
         self._file = fs.open(path, create=is_writable, writable=is_writable)
         size_bytes = self._file.size()
-        if size_bytes == 0 and is_writable:
+        if is_writable and size_bytes < self.size_bytes and not _holds_anything(self._file):
             self._file.truncate(self.size_bytes)
             self._file.sync()
             fs.sync_directory(path.rpartition("/")[0])
@@ -237,6 +239,17 @@ class TimerWheel:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _holds_anything(file: File) -> bool:
+    """Tell whether a file has a byte that is not zero."""
+    position = file.next_data(0)
+    while position is not None:
+        data = file.read(position, _SCAN_BYTES)
+        if data.strip(b"\0"):
+            return True
+        position = file.next_data(position + len(data)) if data else None
+    return False
 
 
 def _runs(changed: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:

@@ -12,6 +12,7 @@ from logstore.segments.rocketmq.timer.timer_log import TimerLog
 from logstore.segments.rocketmq.timer.timer_metrics import TimerMetrics
 from logstore.segments.rocketmq.timer.timer_unit import BLANK_MAGIC, TimerUnit, is_blank
 from logstore.segments.rocketmq.timer.timer_wheel import NO_SLOT, Slot, TimerWheel
+from logstore.testing.crash_points import every_power_loss
 from logstore.testing.simulated_host import SimulatedHost
 
 WHEEL = "/store/timerwheel"
@@ -57,10 +58,30 @@ def test_wrong_size() -> None:
     """A wheel of another number of slots is refused, with what to do, and stays as it is."""
     host = SimulatedHost()
     host.fs.make_directory("/store")
-    write_file(host.fs, WHEEL, bytes(64))
+    write_file(host.fs, WHEEL, bytes(63) + b"x")
     with pytest.raises(CorruptFileError, match=r"timerwheel: is 64 bytes.*move it away"):
         wheel_of(host)
-    assert read_file(host.fs, WHEEL) == bytes(64)
+    assert read_file(host.fs, WHEEL) == bytes(63) + b"x"
+
+
+def test_a_power_loss_while_it_is_made() -> None:
+    """It is made again, whatever is left of it: no messages have to wait for somebody to look."""
+    for point in every_power_loss(lambda host: wheel_of(host, 5000).close(), random_losses=20):
+        wheel = wheel_of(point.host, 5000)
+        wheel.put(5000, 0, 0, 1)
+        wheel.flush()
+        wheel.close()
+        assert wheel_of(point.host, 5000).slot(5000).count == 1
+        assert len(read_file(point.host.fs, WHEEL)) == 5000 * 2 * 32
+
+
+def test_a_wheel_that_is_too_long() -> None:
+    """It is refused even where it holds nothing: another number of slots was set."""
+    host = SimulatedHost()
+    host.fs.make_directory("/store")
+    write_file(host.fs, WHEEL, bytes(64_000))
+    with pytest.raises(CorruptFileError):
+        wheel_of(host)
 
 
 def test_read_only() -> None:
