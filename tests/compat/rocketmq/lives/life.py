@@ -47,7 +47,7 @@ class Life:
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         self.host = SimulatedHost(seed)
-        self.settings = drawn_settings(self.dice)
+        self.settings = self._drawn_settings()
         self.events: list[str] = []
         self.is_sync = self.settings["flushDiskType"] == "SYNC_FLUSH"
         self.loses_power = self.is_sync or self.dice.random() < 0.3
@@ -70,6 +70,9 @@ class Life:
             self.clients += [self.popper, self.popper, self.ordered]
         self._beat_ms = self._ticked_ms = self._healthy_since_ms = 0.0
         self._faulty_steps = 0
+
+    def _drawn_settings(self) -> dict[str, str]:
+        return drawn_settings(self.dice)
 
     @property
     def broker(self) -> Broker:
@@ -100,8 +103,9 @@ class Life:
             error.add_note(", ".join(self.events[-40:]))
             raise
 
-    def _step(self) -> None:
-        rare: dict[Callable[[], None], float] = {
+    def _rare_deeds(self) -> dict[Callable[[], None], float]:
+        """Return what is done instead of a client's next thing, and how often."""
+        return {
             self.administrator.create_topic: 0.03 if self.chronicle.places else 1,
             self.administrator.delete_topic: 0.01,
             self.administrator.delete_group: 0.01,
@@ -114,8 +118,10 @@ class Life:
             self._restart_cleanly: 0.01,
             self._audit: 0.02,
         }
+
+    def _step(self) -> None:
         deed: Callable[[], None] = self.dice.choice(self.clients).act
-        for candidate, chance in rare.items():
+        for candidate, chance in self._rare_deeds().items():
             if self.dice.random() < chance:
                 deed = candidate
                 break
@@ -150,6 +156,7 @@ class Life:
         while clock.monotonic_ms() < end_ms:
             clock.advance(min(leap_ms, end_ms - clock.monotonic_ms()))
             timers.run()
+            self.world.carry()
             if clock.monotonic_ms() > self._beat_ms + BEAT_INTERVAL_MS:
                 self._beat_ms = clock.monotonic_ms()
                 self.transactional.beat()
@@ -295,7 +302,7 @@ class Life:
         Audit(self.broker, self.chronicle, self.dice).run(is_after_crash=is_after_crash)
 
     def _end(self) -> None:
-        """Let everything come that is to come; no file lies afterwards."""
+        """Let everything come that is to come."""
         self.world.jump_clock(self.world.latest_ms - self.world.now_ms())
         for _ in range(4):
             self._let_pass(30_000)
@@ -315,8 +322,15 @@ class Life:
         self.popper.check_settled(audit.seen)
         self.ordered.check_settled(audit.seen)
         audit.check_given_back(is_settled=True)
+        self._close()
+        self._verify()
+
+    def _close(self) -> None:
         self.broker.close()
         self.host.fs.process_death()
+
+    def _verify(self) -> None:
+        """No file lies."""
         try:
             found = list(StoreCheck(self.host.fs, DIRECTORY, self.settings).findings())
         except LogStoreError as error:

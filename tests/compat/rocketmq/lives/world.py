@@ -33,6 +33,10 @@ class Client(Protocol):
         ...
 
 
+def _nothing() -> None:
+    """Do nothing: there are no other brokers."""
+
+
 @attrs.define
 class World:
     """See the module."""
@@ -48,6 +52,8 @@ class World:
     is_healthy: bool = True
     #: requests that wait for their answer
     waiting: list[tuple[Peer, int, Then]] = attrs.field(factory=list[tuple[Peer, int, Then]])
+    #: has other brokers do what they do about it
+    carry: Callable[[], None] = _nothing
     _ports: int = 40_000
     _latest_ms: int = 0
 
@@ -104,6 +110,7 @@ class World:
     def listen(self) -> None:
         """Hand out the answers that have come; nobody waits where the connection is gone."""
         self.broker.timers.run()
+        self.carry()
         for entry in list(self.waiting):
             peer, opaque, then = entry
             answer = peer.answer_to(opaque)
