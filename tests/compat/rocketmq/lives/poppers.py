@@ -183,7 +183,9 @@ class Popper:
         others = [one for one in self.held if one[0] == topic and _Pop.of(one[1]) == pop]
         self.held = [one for one in self.held if one not in others]
         batch = [popped, *(one for _, one, _ in others)]
-        body = orjson.dumps({"brokerName": "broker-a", "acks": [pop.entry(self.group, topic, batch)]})
+        body = orjson.dumps(
+            {"brokerName": "broker-a", "acks": [pop.entry(self.group, topic, batch)]}
+        )
         done = self._doubtful_until_told(batch, until_ms)
         self.world.ask(self.peer, RequestCode.BATCH_ACK_MESSAGE, {}, body, done)
 
