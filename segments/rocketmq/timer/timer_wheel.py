@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.errors import CorruptFileError
+from logstore.recovery import holds_something
 
 if TYPE_CHECKING:
     from logstore.host import File, Host
@@ -85,7 +86,7 @@ class TimerWheel:
                 fs.sync_directory(directory.rpartition("/")[0] or "/")
         self._file = fs.open(path, create=is_writable, writable=is_writable)
         size_bytes = self._file.size()
-        if is_writable and size_bytes < self.size_bytes and not _holds_anything(self._file):
+        if is_writable and size_bytes < self.size_bytes and not holds_something(self._file, 0):
             self._file.truncate(self.size_bytes)
             self._file.sync()
             fs.sync_directory(path.rpartition("/")[0])
@@ -239,17 +240,6 @@ class TimerWheel:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _holds_anything(file: File) -> bool:
-    """Tell whether a file has a byte that is not zero."""
-    position = file.next_data(0)
-    while position is not None:
-        data = file.read(position, _SCAN_BYTES)
-        if data.strip(b"\0"):
-            return True
-        position = file.next_data(position + len(data)) if data else None
-    return False
 
 
 def _runs(changed: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
