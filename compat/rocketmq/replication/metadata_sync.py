@@ -16,6 +16,8 @@ from logstore.compat.rocketmq.connection import Channel, RemotingConnection
 from logstore.compat.rocketmq.replication.follower import host_and_port
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.outbox import Outbox
+from logstore.errors import StorageError
+from logstore.segments.rocketmq.queues.other_kind import KindMender
 from logstore.segments.rocketmq.tables.data_version import DataVersion
 from logstore.segments.rocketmq.tables.java_json import JsonError, parse_json
 from logstore.segments.rocketmq.tables.json_fields import JsonTypeError, as_object
@@ -71,6 +73,9 @@ class MetadataSync:
         self._channel: Channel | None = None
         self._is_reaching = False
         self._is_stopped = False
+        #: topics were taken over that are not written down yet
+        self._has_new_topics = False
+        self._kinds = KindMender(broker.store)
         self._questions = (
             _Question(RequestCode.GET_ALL_TOPIC_CONFIG, self._take_topics),
             _Question(RequestCode.GET_ALL_CONSUMER_OFFSET, self._take_offsets),
@@ -169,18 +174,24 @@ class MetadataSync:
             return  # as 4.9.8's answer where there is nothing to tell
         try:
             question.take(as_object(parse_json(bytes(answer.body).decode())))
-        except (JsonError, JsonTypeError, UnicodeDecodeError, OSError) as error:
+        except (JsonError, JsonTypeError, UnicodeDecodeError, OSError, StorageError) as error:
             _log.error("master %s: %s: %s", self.address, name, error)
 
     def _take_topics(self, content: dict[Any, Any]) -> None:
         table = self._broker.store.topic_table
         if self._take_if_new(table, table.data_version, content, "topicConfigTable"):
             self._broker.topics.routes.clear()
+            self._has_new_topics = True
+        if self._has_new_topics:
+            self._kinds.mend()  # first: no start takes queues of other kinds than the table says
+            table.persist()
+            self._has_new_topics = False
 
     def _take_groups(self, content: dict[Any, Any]) -> None:
         table = self._broker.store.subscription_groups
         names = "subscriptionGroupTable", "forbiddenTable"
-        self._take_if_new(table, table.data_version, content, *names)
+        if self._take_if_new(table, table.data_version, content, *names):
+            table.persist()
 
     def _take_if_new(
         self, table: JsonTable, known: DataVersion, content: dict[Any, Any], *names: str
@@ -191,7 +202,6 @@ class MetadataSync:
             return False
         kept = {name: content[name] for name in ("dataVersion", *names) if name in content}
         table.take_json(kept)
-        table.persist()
         return True
 
     def _take_offsets(self, content: dict[Any, Any]) -> None:

@@ -25,7 +25,6 @@ class Administrator:
     world: World
     #: by group
     poppers: Mapping[str, Popper | OrderedPopper]
-    makes_batch_topics: bool = True
     _topic_count: int = 0
 
     def create_topic(self) -> None:
@@ -34,7 +33,6 @@ class Administrator:
         if len(chronicle.topics()) >= _TOPICS_MAX:
             return
         count, is_batch = dice.randrange(1, 4), dice.random() < 0.2
-        is_batch &= self.makes_batch_topics
         deleted = sorted(chronicle.deleted)
         if deleted and dice.random() < 0.7:
             name = dice.choice(deleted)
