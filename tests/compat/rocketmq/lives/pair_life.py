@@ -68,7 +68,10 @@ class PairLife(Life):
     def _rare_deeds(self) -> dict[Callable[[], None], float]:
         return {
             self.administrator.create_topic: 0.03 if self.chronicle.places else 1,
+            self.administrator.delete_topic: 0.01,
+            self.administrator.delete_group: 0.01,
             self.administrator.clean_log: 0.01,
+            self.administrator.clean_queues: 0.01,
             self._pass_time: 0.15,
             self._break_disk: 0.01,
             self._plan_crash: 0.02,
@@ -272,6 +275,8 @@ class PairLife(Life):
                 one for one in Reader(self.broker, self.dice).read(*place)
                 if start <= one.physical_offset < end
             ]  # fmt: skip
+            if not wanted and place[0] in self.chronicle.dropped | self.chronicle.emptied:
+                continue  # a slave's queue goes on until the first message of the new one comes
             found = Reader(slave, self.dice).read(*place)
             first = self.broker.store.commit_log.min_physical_offset
             found = [one for one in found if one.physical_offset >= first]
