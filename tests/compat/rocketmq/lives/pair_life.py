@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.replication.slave_role import SlaveRole
+from logstore.errors import LogStoreError
 from logstore.testing.disk_faults import FaultKind
 from logstore.testing.power_loss import KEEP_EVERYTHING, LOSE_UNSYNCED, PowerLoss, PowerLost
 from logstore.testing.simulated_host import SimulatedHost
@@ -194,6 +195,9 @@ class PairLife(Life):
             self._slave_broker.close()
         except PowerLost:
             self._slave_comes_back()
+            return
+        except (LogStoreError, OSError):  # a failed sync is final
+            self._slave_comes_back(KEEP_EVERYTHING)
             return
         self.slave_host.fs.process_death()
         self._start_slave()
