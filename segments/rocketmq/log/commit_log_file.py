@@ -188,8 +188,11 @@ class CommitLogFile(MappedFile[MessageEntry]):
     def resume(self) -> None:
         """Make it the active file again, without its BLANK."""
         buffer = self.write_buffer
-        if self.is_padded and buffer is not None and buffer.size_bytes:
-            buffer.take_back()
+        if self.is_padded and buffer is not None:
+            if buffer.size_bytes:
+                buffer.take_back()
+            else:  # it stands in the file already: what comes next goes where it begins
+                buffer.position = self.end_position
         super().resume()
 
     def seal(self) -> None:
