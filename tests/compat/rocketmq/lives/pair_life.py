@@ -57,11 +57,8 @@ class PairLife(Life):
         self._start_slave()
 
     def _drawn_settings(self) -> dict[str, str]:
-        settings = super()._drawn_settings()
-        return {
-            **settings,
-            **(SYNC if self.dice.random() < 0.7 else {"brokerRole": "ASYNC_MASTER"}),
-        }
+        role = SYNC if self.dice.random() < 0.7 else _ASYNC
+        return {**super()._drawn_settings(), **role}
 
     def _empty_host(self) -> SimulatedHost:
         return SimulatedHost(self.dice.getrandbits(30), clock=self.host.clock)
