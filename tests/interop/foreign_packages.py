@@ -1,4 +1,4 @@
-"""Foreign clients that pip and npm install, once per user, whichever test process asks first."""
+"""Foreign clients that pip, npm and go bring, once per user, whichever test process asks first."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ def node_modules(requirement: str, *more: str) -> Path:
         missing(f"{requirement} needs node and npm, and they are not on the PATH")
     npm = ["npm", "install", "--no-audit", "--no-fund", requirement, *more, "--prefix"]
     return _installed(requirement, npm) / "node_modules"
+
+
+def go_program(source: Path, directory: Path) -> Path:
+    """Return the program that go makes of a directory with a ``go.mod``, compiled into another."""
+    if shutil.which("go") is None:
+        missing("no `go` on the PATH")
+    binary = directory / source.name
+    done = subprocess.run(
+        ["go", "build", "-o", str(binary), "."],
+        cwd=source, env=os.environ | {"GOFLAGS": "-buildvcs=false -mod=mod"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        missing(f"{source.name} cannot be built: {done.stderr[-1000:]}")
+    return binary
 
 
 def _installed(name: str, command: list[str]) -> Path:

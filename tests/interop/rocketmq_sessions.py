@@ -45,12 +45,14 @@ def start_real(
         missing(str(reason))
 
 
-def started(which: str, directory: Path) -> RocketMQPeer | OurRocketMQ:
+def started(
+    which: str, directory: Path, settings: dict[str, object] | None = None
+) -> RocketMQPeer | OurRocketMQ:
     """Return a broker that has been started; see :data:`Session`."""
     if which == "real":
-        return start_real("5", directory)
+        return start_real("5", directory, settings)
     layout = "kafka" if which == "foreign" else "rocketmq"
-    return OurRocketMQ(directory, SETTINGS, layout=layout).start()
+    return OurRocketMQ(directory, SETTINGS | (settings or {}), layout=layout).start()
 
 
 def java_alone(which: str, version: str, scenario: str, directory: Path) -> list[str]:

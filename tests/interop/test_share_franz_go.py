@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.interop.conftest import missing, start_real
+from tests.interop.conftest import start_real
+from tests.interop.foreign_packages import go_program
 from tests.interop.our_broker import OurBroker
 from tests.interop.test_share_consumers import SHARE_SETTINGS
 
@@ -31,17 +30,7 @@ def seen(program: Path, bootstrap: str) -> list[str]:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled consumer."""
-    if shutil.which("go") is None:
-        missing("no `go` on the PATH")
-    binary = tmp_path_factory.mktemp("franz-go") / "share_consumer"
-    done = subprocess.run(
-        ["go", "build", "-o", str(binary), "."],
-        cwd=PROGRAM, env=os.environ | {"GOFLAGS": "-buildvcs=false -mod=mod"},
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        missing(f"franz-go cannot be built: {done.stderr[-1000:]}")
-    return binary
+    return go_program(PROGRAM, tmp_path_factory.mktemp("franz-go"))
 
 
 def test_a_consumer_in_go_sees_the_same(program: Path, tmp_path: Path) -> None:

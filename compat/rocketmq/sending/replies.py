@@ -59,7 +59,7 @@ class _Reply:
         self, broker: Broker, channel: Channel, request: Command, fields: Mapping[str, str]
     ) -> None:
         check_start(broker)
-        if not len(request.body):
+        if not len(request.body):  # as the replies that the Go client of 2.1.2 makes by itself
             raise RefusedError(ResponseCode.SYSTEM_ERROR, "the body of the message is null")
         self._broker = broker
         self._request = request
