@@ -19,6 +19,7 @@ from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.proxy.proxy import STREAMING, UNARY, Caller, Proxy
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.running import AddressError
+from logstore.compat.tls_or_plain import MakeContext, TlsOrPlain
 from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _SERVICE = "apache.rocketmq.v2.MessagingService"
 _CLIENT_ID = "x-mq-client-id"
+#: where it listens if something stands before it
+_BEHIND = "127.0.0.1:0"
 _REQUEST_BYTES_MAX = 130 * 1024 * 1024
 _OPTIONS = (
     ("grpc.max_receive_message_length", _REQUEST_BYTES_MAX),
@@ -37,10 +40,18 @@ _OPTIONS = (
 class GrpcListener:
     """Gives a proxy the requests of its clients; to be used on one event loop."""
 
-    def __init__(self, proxy: Proxy, key_and_chain: tuple[bytes, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        proxy: Proxy,
+        key_and_chain: tuple[bytes, bytes] | None = None,
+        make_context: MakeContext | None = None,
+    ) -> None:
         self.proxy = proxy
         #: what it shows (PEM) to clients, who must speak TLS then
         self._key_and_chain = key_and_chain
+        #: what clients are told who speak TLS, where all may do as they like
+        self._make_context = make_context
+        self._front: TlsOrPlain | None = None
         self._server: grpc.aio.Server | None = None
         self._telling: set[asyncio.Queue[Any]] = set()
 
@@ -56,8 +67,12 @@ class GrpcListener:
         server.add_generic_rpc_handlers((self._handlers(),))
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            found = self._add_port(server, address)
-        except RuntimeError as error:
+            if self._make_context is None:
+                found = self._add_port(server, address)
+            else:
+                self._front = TlsOrPlain(self._add_port(server, _BEHIND), self._make_context)
+                found = await self._front.start(host, port)
+        except (RuntimeError, OSError) as error:
             raise AddressError(f"{address} cannot be listened on; name another port") from error
         await server.start()
         self._server = server
@@ -74,6 +89,8 @@ class GrpcListener:
         server, self._server = self._server, None
         for queue in self._telling:
             queue.put_nowait(None)
+        if self._front is not None:
+            self._front.stop()
         if server is not None:
             await server.stop(0)
         self.proxy.close()
@@ -95,11 +112,11 @@ class GrpcListener:
         return grpc.method_handlers_generic_handler(_SERVICE, handlers)
 
     async def _serve(self, name: str, request: Message, context: Any) -> Message:
-        answer: Message = await _found(self.proxy.serve(name, _caller(context), request))
+        answer: Message = await _found(self.proxy.serve(name, self._caller(context), request))
         return answer
 
     async def _stream(self, name: str, request: Message, context: Any) -> AsyncIterator[Message]:
-        for answer in await _found(self.proxy.serve(name, _caller(context), request)):
+        for answer in await _found(self.proxy.serve(name, self._caller(context), request)):
             yield answer
 
     async def _telemetry(
@@ -107,7 +124,7 @@ class GrpcListener:
     ) -> AsyncIterator[Message]:
         """Serve the commands of a client, and tell it what there is to tell, until either ends."""
         queue: asyncio.Queue[Message | None] = asyncio.Queue()
-        caller, tell = _caller(context), queue.put_nowait
+        caller, tell = self._caller(context), queue.put_nowait
         take = self.proxy.telemetry(caller, tell)
         self._telling.add(queue)
         reading = asyncio.ensure_future(_read(commands, take, tell))
@@ -120,6 +137,26 @@ class GrpcListener:
             reading.cancel()
             self._telling.discard(queue)
             self.proxy.telemetry_ended(caller, tell)
+
+    def _caller(self, context: Any) -> Caller:
+        """Return who asks; gRPC names a peer as ``ipv4:127.0.0.1:4711`` or ``ipv6:%5B::1%5D:4711``."""
+        headers: dict[str, object] = dict(context.invocation_metadata() or ())
+        host, _, text = unquote(context.peer()).partition(":")[2].rpartition(":")
+        port = int(text) if text.isdecimal() else 0
+        origin = None if self._front is None else self._front.origin(port)
+        if origin is not None:
+            host, port = origin[:2]
+        remaining = context.time_remaining()
+        access_key = headers.get("x-mq-authorization-ak")
+        return Caller(
+            str(headers.get(_CLIENT_ID, "")),
+            host.strip("[]") or "127.0.0.1",
+            port,
+            None if remaining is None else 1000 * remaining,
+            str(headers.get("authorization", "")),
+            str(headers.get("x-mq-date-time", "")),
+            None if access_key is None else str(access_key),
+        )
 
 
 async def _read(
@@ -151,23 +188,6 @@ async def _found(later: Later[Any]) -> Any:
 
     later.then(answered, failed)
     return await future
-
-
-def _caller(context: Any) -> Caller:
-    """Return who asks; gRPC names a peer as ``ipv4:127.0.0.1:4711`` or ``ipv6:%5B::1%5D:4711``."""
-    headers: dict[str, object] = dict(context.invocation_metadata() or ())
-    host, _, port = unquote(context.peer()).partition(":")[2].rpartition(":")
-    remaining = context.time_remaining()
-    access_key = headers.get("x-mq-authorization-ak")
-    return Caller(
-        str(headers.get(_CLIENT_ID, "")),
-        host.strip("[]") or "127.0.0.1",
-        int(port) if port.isdecimal() else 0,
-        None if remaining is None else 1000 * remaining,
-        str(headers.get("authorization", "")),
-        str(headers.get("x-mq-date-time", "")),
-        None if access_key is None else str(access_key),
-    )
 
 
 def _codecs(name: str) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -65,6 +66,37 @@ def test_requests_and_streams(wire: GrpcWire) -> None:
     assert status["status"]["code"] == Code.OK
     assert message["message"]["system_properties"]["born_host"].startswith("127.0.0.1:")
     assert "delivery_timestamp" in end
+
+
+def test_a_client_that_speaks_tls(broker: TestBroker) -> None:
+    """As all official ones do by themselves: served like the others, at the same port."""
+    certificate = ssl.get_server_certificate(split_address(broker.endpoints))
+    credentials = grpc.ssl_channel_credentials(certificate.encode())
+    wire = GrpcWire(broker.endpoints, channel=grpc.secure_channel(broker.endpoints, credentials))
+    assert wire.listen(CONSUMER)["settings"]["client_type"] == 3
+    assert wire.ask("SendMessage", {"messages": [MESSAGE]})["status"]["code"] == Code.OK
+    (_, message, _) = wire.receive(receive_fields(5))
+    host, port = message["message"]["system_properties"]["born_host"].split(":")
+    assert (host, int(port) > 0) == ("127.0.0.1", True)
+    wire.close()
+
+
+def test_where_tls_is_disabled() -> None:
+    """A client that speaks it all the same is not served."""
+    with TestBroker(
+        layout="rocketmq", proxy=True, settings={"tls.server.mode": "disabled"}
+    ) as broker:
+        with pytest.raises((ssl.SSLError, ConnectionError, TimeoutError)):
+            ssl.get_server_certificate(split_address(broker.endpoints), timeout=10)
+        wire = GrpcWire(broker.endpoints)
+        assert wire.listen(CONSUMER)["settings"]["client_type"] == 3
+        wire.close()
+
+
+def split_address(endpoints: str) -> tuple[str, int]:
+    """Return host and port."""
+    host, _, port = endpoints.rpartition(":")
+    return host, int(port)
 
 
 def test_settings_that_are_none_end_the_stream(wire: GrpcWire) -> None:

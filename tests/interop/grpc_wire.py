@@ -31,11 +31,17 @@ def _written(message: Any) -> bytes:
 class GrpcWire:
     """One client of the proxy at `address`."""
 
-    def __init__(self, address: str, client_id: str = "wire@1", headers: Headers = ()) -> None:
+    def __init__(
+        self,
+        address: str,
+        client_id: str = "wire@1",
+        headers: Headers = (),
+        channel: grpc.Channel | None = None,
+    ) -> None:
         self.client_id = client_id
         #: what goes with every request, beside what always does
         self.headers = headers
-        self.channel = grpc.insecure_channel(address)
+        self.channel = channel or grpc.insecure_channel(address)
         self._commands: queue.Queue[Any] = queue.Queue()
         self._told: Any = None
 

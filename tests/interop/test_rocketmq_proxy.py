@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from logstore.compat import TestBroker
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer
-from tests.interop.foreign_packages import python_package
+from tests.interop.foreign_packages import go_program, node_modules, python_package
 from tests.interop.java_programs import grpc_program
 from tests.interop.rocketmq_programs import HERE, Sections, admin_session, run_program
 from tests.interop.rocketmq_proxy_session import TOPICS, Session
@@ -21,9 +22,19 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 AnswerT = TypeVar("AnswerT")
 PYTHON_CLIENT = "rocketmq-python-client==5.1.2"
-SETTINGS = {"brokerName": "broker-a", "recallMessageEnable": "true"}
+NODE_CLIENT = "rocketmq-client-nodejs@1.0.8"
+SETTINGS = {
+    "brokerName": "broker-a",
+    "recallMessageEnable": "true",
+    "transactionTimeOut": "1000",
+    "transactionCheckInterval": "1000",
+    "transactionOpMsgMaxSize": "1",
+    "transactionCheckMax": "1000",  # a real proxy says only every 20 s whom the broker may ask
+}
 JAVA_SCENARIOS = {"received", "in order", "transactions", "refused"}
 SCENARIOS = {"sent", "received", "in order", "later", "transactions", "pushed", "refused"}
+NODE_SCENARIOS = SCENARIOS - {"sent"}
+GO_SCENARIOS = NODE_SCENARIOS - {"pushed"}
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +97,36 @@ def java_session(endpoints: str) -> Sections:
     return run_program(grpc_program(program, endpoints))
 
 
+def node_session(endpoints: str) -> Sections:
+    """Run the program of the official client for Node."""
+    program = str(HERE / "rocketmq_grpc_client.js")
+    modules = node_modules(NODE_CLIENT)
+    return run_program(["node", program, endpoints], {"NODE_PATH": str(modules)})
+
+
 def test_the_official_java_client(real: str, ours: str) -> None:
     """It prints the same of both, and no failure."""
     expected, found = of_both(java_session, real, ours)
     assert set(expected) == JAVA_SCENARIOS, expected.get("stderr")
+    assert [line for lines in expected.values() for line in lines if line.startswith("!!")] == []
+    assert found == expected
+
+
+def test_the_official_node_client(real: str, ours: str) -> None:
+    """It prints the same of both, what it is asked about a transaction included."""
+    expected, found = of_both(node_session, real, ours)
+    assert set(expected) == NODE_SCENARIOS, expected.get("stderr")
+    assert found == expected
+
+
+def test_the_official_go_client(real: str, ours: str, tmp_path: Path) -> None:
+    """It prints the same of both, and no failure. It speaks TLS, and cannot be told not to."""
+    program = go_program(HERE / "rocketmq_go_grpc", tmp_path)
+    expected, found = of_both(
+        lambda endpoints: run_program([str(program), endpoints], {"HOME": str(tmp_path)}),
+        real, ours,
+    )  # fmt: skip
+    assert set(expected) == GO_SCENARIOS, expected.get("stderr")
     assert [line for lines in expected.values() for line in lines if line.startswith("!!")] == []
     assert found == expected
 

@@ -168,6 +168,7 @@ func broadcasting(to *section) {
 // retrying gives a message back until it is a dead letter.
 func retrying(to *section) {
 	newTopic("go_retried", 1)
+	newTopic("%RETRY%g_retried", 1) // a real broker tells of it late, and the client asks every 20 s
 	one := started("retried")
 	for _, body := range []string{"good", "bad"} {
 		_, err := one.SendSync(background, at("go_retried", 0, body).WithKeys([]string{"k"}))

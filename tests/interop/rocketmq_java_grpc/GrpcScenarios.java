@@ -32,7 +32,7 @@ public class GrpcScenarios {
 
     public static void main(String[] args) throws Exception {
         configuration = ClientConfiguration.newBuilder()
-            .setEndpoints(args[0]).enableSsl(false)
+            .setEndpoints(args[0])  // by TLS, as it does by itself
             .setRequestTimeout(Duration.ofSeconds(30)).build();  // 3 by itself: machines may be busy
         Producer producer = started(() -> PROVIDER.newProducerBuilder()
             .setClientConfiguration(configuration).setTopics("normal", "fifo").build());
