@@ -139,7 +139,7 @@ class GrpcListener:
             self.proxy.telemetry_ended(caller, tell)
 
     def _caller(self, context: Any) -> Caller:
-        """Return who asks; gRPC names a peer as ``ipv4:127.0.0.1:4711`` or ``ipv6:%5B::1%5D:4711``."""
+        """Return who asks; gRPC names a peer as ``ipv4:127.0.0.1:47`` or ``ipv6:%5B::1%5D:47``."""
         headers: dict[str, object] = dict(context.invocation_metadata() or ())
         host, _, text = unquote(context.peer()).partition(":")[2].rpartition(":")
         port = int(text) if text.isdecimal() else 0

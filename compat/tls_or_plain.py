@@ -45,7 +45,7 @@ class TlsOrPlain:
 
     @property
     def open_count(self) -> int:
-        """How many connections there are, to peers and to the server, and peers about to get one."""
+        """How many connections there are, to either side, and how many peers about to get one."""
         return len(self._sides) + len(self._meetings)
 
     async def start(self, host: str, port: int) -> int:
