@@ -166,6 +166,7 @@ def test_every_figure_that_was_promised_has_a_cell() -> None:
         [2],
         [1.3],
         [1.5],
+        [5],  # numbered
     ]
     assert by_cell["1 x 100 B, one in flight"] == [1, 2 / 3]
     assert by_cell["process start to first ack"] == [350]

@@ -145,7 +145,7 @@ CELLS = [
         "raw-produce",
         f"{ONE_SMALL.label} numbered, {IN_FLIGHT} in flight",
         (
-            Metric("requests_per_s", "requests/s"),
+            Metric("requests_per_s", "requests/s", Bar("ratio", ">=", 5)),
             Metric("cpu_us", "us CPU/request"),
             CLIENT_BUSY,
         ),
