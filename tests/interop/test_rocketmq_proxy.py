@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from logstore.compat import TestBroker
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer
-from tests.interop.foreign_packages import go_program, node_modules, python_package
+from tests.interop.foreign_packages import node_modules, python_package
 from tests.interop.java_programs import grpc_program
 from tests.interop.rocketmq_programs import HERE, Sections, admin_session, run_program
 from tests.interop.rocketmq_proxy_session import TOPICS, Session
@@ -34,7 +33,6 @@ SETTINGS = {
 JAVA_SCENARIOS = {"received", "in order", "transactions", "refused"}
 SCENARIOS = {"sent", "received", "in order", "later", "transactions", "pushed", "refused"}
 NODE_SCENARIOS = SCENARIOS - {"sent"}
-GO_SCENARIOS = NODE_SCENARIOS - {"pushed"}
 
 
 @pytest.fixture(scope="module")
@@ -116,18 +114,6 @@ def test_the_official_node_client(real: str, ours: str) -> None:
     """It prints the same of both, what it is asked about a transaction included."""
     expected, found = of_both(node_session, real, ours)
     assert set(expected) == NODE_SCENARIOS, expected.get("stderr")
-    assert found == expected
-
-
-def test_the_official_go_client(real: str, ours: str, tmp_path: Path) -> None:
-    """It prints the same of both, and no failure. It speaks TLS, and cannot be told not to."""
-    program = go_program(HERE / "rocketmq_go_grpc", tmp_path)
-    expected, found = of_both(
-        lambda endpoints: run_program([str(program), endpoints], {"HOME": str(tmp_path)}),
-        real, ours,
-    )  # fmt: skip
-    assert set(expected) == GO_SCENARIOS, expected.get("stderr")
-    assert [line for lines in expected.values() for line in lines if line.startswith("!!")] == []
     assert found == expected
 
 
