@@ -64,16 +64,10 @@ class PairLife(Life):
         return SimulatedHost(self.dice.getrandbits(30), clock=self.host.clock)
 
     def _rare_deeds(self) -> dict[Callable[[], None], float]:
-        return {
-            self.administrator.create_topic: 0.03 if self.chronicle.places else 1,
-            self.administrator.delete_topic: 0.01,
-            self.administrator.delete_group: 0.01,
-            self.administrator.clean_log: 0.01,
-            self.administrator.clean_queues: 0.01,
-            self._pass_time: 0.15,
+        return super()._rare_deeds() | {
+            self._jump_clock: 0,  # the other's clock is the same
             self._break_disk: 0.01,
             self._plan_crash: 0.02,
-            self._restart_cleanly: 0.01,
             self._audit: 0.01,
             self._cut_off: 0.03,
             self._break_slave_disk: 0.02,
