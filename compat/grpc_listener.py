@@ -112,12 +112,22 @@ class GrpcListener:
         return grpc.method_handlers_generic_handler(_SERVICE, handlers)
 
     async def _serve(self, name: str, request: Message, context: Any) -> Message:
-        answer: Message = await _found(self.proxy.serve(name, self._caller(context), request))
+        answer: Message = await _future_of(self.proxy.serve(name, self._caller(context), request))
         return answer
 
     async def _stream(self, name: str, request: Message, context: Any) -> AsyncIterator[Message]:
-        for answer in await _found(self.proxy.serve(name, self._caller(context), request)):
-            yield answer
+        """Tell all messages of an answer; what is left when the client hangs up is given back."""
+        caller, told_count = self._caller(context), 0
+        give_back = partial(self.proxy.give_back, name, caller, request)
+        found = _future_of(self.proxy.serve(name, caller, request), give_back)
+        try:
+            for answer in await found:
+                yield answer
+                told_count += 1
+        finally:
+            was_found = found.done() and not found.cancelled() and found.exception() is None
+            if was_found and (untold := found.result()[told_count:]):
+                give_back(untold)
 
     async def _telemetry(
         self, commands: AsyncIterator[Message], context: Any
@@ -175,19 +185,24 @@ async def _refuse(context: Any, error: Any) -> None:
     await context.abort(code, f"process client telemetryCommand failed. {error}")
 
 
-async def _found(later: Later[Any]) -> Any:
+def _future_of(
+    later: Later[Any], give_back: Callable[[Any], None] | None = None
+) -> asyncio.Future[Any]:
+    """Return an answer to come as asyncio has it; `give_back` gets one that nobody waits for."""
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def answered(answer: Any) -> None:
         if not future.done():
             future.set_result(answer)
+        elif give_back is not None:
+            give_back(answer)
 
     def failed(error: Exception) -> None:
         if not future.done():
             future.set_exception(error)
 
     later.then(answered, failed)
-    return await future
+    return future
 
 
 def _codecs(name: str) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]]:

@@ -140,6 +140,27 @@ def test_it_stops_while_somebody_waits() -> None:
     assert len(outcome) == 1
 
 
+@pytest.mark.parametrize("is_renewed", [False, True])
+def test_who_hangs_up_while_it_waits(
+    broker: TestBroker, wire: GrpcWire, *, is_renewed: bool
+) -> None:
+    """What comes for it is others' a second later, however long it wanted to have it."""
+    wire.listen(CONSUMER)
+    wire.receive(receive_fields(5))
+    hour = {"invisible_duration": {"seconds": 3600}, "auto_renew": is_renewed}
+    call = wire.begin_receive({**receive_fields(20), **hour})
+    popping = broker.rocketmq.popping
+    while not broker.call(lambda: len(popping.waits)):
+        pass
+    call.cancel()
+    assert wire.ask("SendMessage", {"messages": [MESSAGE]})["status"]["code"] == Code.OK
+    other = GrpcWire(broker.endpoints, "other")
+    other.listen(CONSUMER)
+    (_, message, _) = other.receive(receive_fields(10))
+    assert message["message"]["body"] == "dg=="
+    other.close()
+
+
 def test_a_port_that_is_taken(broker: TestBroker) -> None:
     """Is said so."""
     port = int(broker.endpoints.rpartition(":")[2])

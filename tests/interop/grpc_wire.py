@@ -67,13 +67,17 @@ class GrpcWire:
 
     def receive(self, fields: dict[str, Any]) -> list[dict[str, Any]]:
         """Return all messages of the answer to ReceiveMessage."""
+        return [plain(one) for one in self.begin_receive(fields)]
+
+    def begin_receive(self, fields: dict[str, Any]) -> Any:
+        """Return the call of a ReceiveMessage, which can be cancelled."""
         call = self.channel.unary_stream(
             f"{_SERVICE}/ReceiveMessage",
             request_serializer=_written,
             response_deserializer=MESSAGES["ReceiveMessageResponse"].FromString,
         )
         request = MESSAGES["ReceiveMessageRequest"](**fields)
-        return [plain(one) for one in call(request, metadata=self._headers, timeout=SECONDS_MAX)]
+        return call(request, metadata=self._headers, timeout=SECONDS_MAX)
 
     def listen(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Open the telemetry stream with these settings; return what the client is told."""

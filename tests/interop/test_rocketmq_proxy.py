@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from logstore.compat import TestBroker
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer
-from tests.interop.foreign_packages import node_modules, python_package
+from tests.interop.foreign_packages import go_program, node_modules, python_package
 from tests.interop.java_programs import grpc_program
 from tests.interop.rocketmq_programs import HERE, Sections, admin_session, run_program
 from tests.interop.rocketmq_proxy_session import TOPICS, Session
@@ -30,9 +31,12 @@ SETTINGS = {
     "transactionOpMsgMaxSize": "1",
     "transactionCheckMax": "1000",  # a real proxy says only every 20 s whom the broker may ask
 }
+#: groups whose members consume in order
+IN_ORDER = ("in_order", "go_in_order")
 JAVA_SCENARIOS = {"received", "in order", "transactions", "refused"}
 SCENARIOS = {"sent", "received", "in order", "later", "transactions", "pushed", "refused"}
 NODE_SCENARIOS = SCENARIOS - {"sent"}
+GO_SCENARIOS = NODE_SCENARIOS - {"pushed"}
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +47,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         where = ("-n", broker.bootstrap, "-c", "DefaultCluster")
         words = ("updateTopic", *where, "-r", "4", "-w", "4", "-t")
         topics = [(*words, topic, "-a", f"+message.type={topic.upper()}") for topic in TOPICS]
-        in_order = ("updateSubGroup", *where, "-g", "in_order", "-o", "true")
-        admin_session("5", directory, *topics, in_order)
+        in_order = ("updateSubGroup", *where, "-o", "true", "-g")
+        groups = [(*in_order, group) for group in IN_ORDER]
+        admin_session("5", directory, *topics, *groups)
         with RocketMQProxyPeer(broker.bootstrap, directory / "proxy") as proxy:
             yield proxy.endpoints
 
@@ -55,14 +60,15 @@ def ours() -> Iterator[str]:
     with TestBroker(layout="rocketmq", proxy=True, settings=SETTINGS) as broker:
         for topic in TOPICS:
             broker.create_topic(topic, 4, message_type=topic.upper())
-        broker.call(lambda: put_group_in_order(broker))
+        broker.call(lambda: put_groups_in_order(broker))
         yield broker.endpoints
 
 
-def put_group_in_order(broker: TestBroker) -> None:
-    """Make a group whose members consume in order."""
+def put_groups_in_order(broker: TestBroker) -> None:
+    """Make the groups whose members consume in order."""
     groups = broker.rocketmq.groups
-    groups.put(type(groups.require("in_order"))("in_order", is_consume_message_orderly=True))
+    for group in IN_ORDER:
+        groups.put(type(groups.require(group))(group, is_consume_message_orderly=True))
 
 
 def of_both(session: Callable[[str], AnswerT], real: str, ours: str) -> tuple[AnswerT, AnswerT]:
@@ -114,6 +120,18 @@ def test_the_official_node_client(real: str, ours: str) -> None:
     """It prints the same of both, what it is asked about a transaction included."""
     expected, found = of_both(node_session, real, ours)
     assert set(expected) == NODE_SCENARIOS, expected.get("stderr")
+    assert found == expected
+
+
+def test_the_official_go_client(real: str, ours: str, tmp_path: Path) -> None:
+    """It prints the same of both, and no failure. It speaks TLS, and cannot be told not to."""
+    program = go_program(HERE / "rocketmq_go_grpc", tmp_path)
+    expected, found = of_both(
+        lambda endpoints: run_program([str(program), endpoints], {"HOME": str(tmp_path)}),
+        real, ours,
+    )  # fmt: skip
+    assert set(expected) == GO_SCENARIOS, expected.get("stderr")
+    assert [line for lines in expected.values() for line in lines if line.startswith("!!")] == []
     assert found == expected
 
 

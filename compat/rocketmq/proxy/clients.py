@@ -59,6 +59,7 @@ class ProxyClient:
         self.proxy = proxy
         self.client_id = client_id
         self.address = f"{host}:{port}"
+        self._origin = host, port
         self.link = BrokerLink(proxy.broker, proxy.handlers_for(self), host, port)
         #: as the client sent them; None before
         self.asked_settings: Any = None
@@ -67,6 +68,12 @@ class ProxyClient:
         self.used_ms = proxy.now_ms()
         #: by what the client has first seen of the handle
         self.renewed: dict[str, Renewed] = {}
+
+    def open_link(self) -> BrokerLink:
+        """Return a way to the broker also where it has hung up on a client that is silent."""
+        if self.link.is_open:
+            return self.link
+        return BrokerLink(self.proxy.broker, {}, *self._origin)
 
     @property
     def settings(self) -> Any:

@@ -117,6 +117,7 @@ class Proxy:
             client = ProxyClient(self, caller.client_id, caller.host, caller.port)
             if before is not None:
                 client.asked_settings, client.tell = before.asked_settings, before.tell
+                client.renewed = before.renewed
             self.clients[caller.client_id] = client
         client.used_ms = self.now_ms()
         return client
@@ -128,7 +129,8 @@ class Proxy:
             del self.transactions[next(iter(self.transactions))]
 
     def forget(self, client: ProxyClient) -> None:
-        """Let a client go."""
+        """Let a client go; others have soon what it worked at."""
+        self.renewals.clear(client)
         self.clients.pop(client.client_id, None)
         client.leave()
 
@@ -166,6 +168,11 @@ class Proxy:
         module = importlib.import_module(f"{_RPCS}.{(UNARY if is_unary else STREAMING)[name]}")
         refused = partial(module.refused if not is_unary else _refused, name)
         return begin(self._guarded(module.handle, refused, caller, request))
+
+    def give_back(self, name: str, caller: Caller, request: Any, answers: list[Any]) -> None:
+        """Take back what could not be told to whoever asked, who has hung up."""
+        module = importlib.import_module(f"{_RPCS}.{STREAMING[name]}")
+        module.give_back(self.client(caller), request, answers)
 
     async def _guarded(
         self,

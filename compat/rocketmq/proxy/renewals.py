@@ -9,11 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from logstore.compat.rocketmq.proxy.clients import Renewed
 from logstore.compat.rocketmq.proxy.receipt_handles import ReceiptHandle
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 
 if TYPE_CHECKING:
-    from logstore.compat.rocketmq.proxy.clients import ProxyClient, Renewed
+    from logstore.compat.rocketmq.proxy.clients import ProxyClient
     from logstore.compat.rocketmq.proxy.proxy import Proxy
     from logstore.compat.rocketmq.wire.remoting import Command
 
@@ -51,6 +52,12 @@ class Renewals:
             self._change(client, renewed, _CLEARED_MS)
         client.renewed.clear()
 
+    @staticmethod
+    def give_back(client: ProxyClient, text: str, topic: str, group: str) -> None:
+        """Let others have soon a message that could not be handed to a consumer."""
+        handle = Renewals.end(client, text)
+        Renewals._change(client, Renewed(handle, group, topic, 0), _CLEARED_MS)
+
     def _scan(self) -> None:
         now_ms = self._proxy.now_ms()
         clients = [client for client in self._proxy.clients.values() if client.renewed]
@@ -68,10 +75,11 @@ class Renewals:
                     renewed.count += 1
                     self._change(client, renewed, delay_ms)
 
-    def _change(self, client: ProxyClient, renewed: Renewed, invisible_ms: int) -> None:
+    @staticmethod
+    def _change(client: ProxyClient, renewed: Renewed, invisible_ms: int) -> None:
         fields = renewed.handle.fields(renewed.topic, renewed.group)
         fields["invisibleTime"] = str(invisible_ms)
-        client.link.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields).then(
+        client.open_link().ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields).then(
             partial(_changed, renewed), lambda _: None
         )
 

@@ -23,6 +23,5 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
         return MESSAGES["NotifyClientTerminationResponse"](status=flaw)
     if client.asked_settings.client_type != ClientType.PRODUCER:
         group_of(request.group)
-    client.proxy.renewals.clear(client)
     client.proxy.forget(client)
     return MESSAGES["NotifyClientTerminationResponse"](status=status(Code.OK))

@@ -82,6 +82,15 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
     return _answer(client.proxy, found, topic)
 
 
+def give_back(client: ProxyClient, request: Any, answers: list[Any]) -> None:
+    """Let others have soon what a client was to be told that hung up while it waited."""
+    topic, group = request.message_queue.topic.name, request.group.name
+    for answer in answers:
+        if answer.HasField("message"):
+            text = answer.message.system_properties.receipt_handle
+            client.proxy.renewals.give_back(client, text, topic, group)
+
+
 def refused(name: str, why: Any, proxy: Proxy) -> list[Any]:
     """Return an answer without a message."""
     del name

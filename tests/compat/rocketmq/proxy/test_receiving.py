@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from logstore.compat.rocketmq.proxy.codes import ClientType, Code, MessageType
+from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.segments.rocketmq.messages.properties import UNIQUE_KEY
 from tests.compat.rocketmq.broker_peer import Peer as RemotingPeer
 from tests.compat.rocketmq.proxy.proxy_stage import GROUP, Peer, Stage, handle_of
@@ -237,6 +238,48 @@ def test_the_messages_of_who_leaves_are_others_soon(stage: Stage, producer: Peer
     told = consumer.ask("NotifyClientTermination", group={"name": GROUP})
     assert told["status"]["code"] == Code.OK
     stage.let_pass(3_000)
+    assert bodies(other.receive("normal")) == ["bGVmdA=="]
+
+
+@pytest.mark.parametrize("is_in_order", [False, True])
+def test_what_a_client_gets_that_has_hung_up(
+    stage: Stage, producer: Peer, *, is_in_order: bool
+) -> None:
+    """Is others' soon (they wait 20 s), not after the minute, in its place, not prolonged."""
+    config = stage.broker.groups.require(GROUP)
+    stage.broker.groups.put(attrs.evolve(config, is_consume_message_orderly=is_in_order))
+    consumer, other = Peer(stage), Peer(stage)
+    consumer.consume("fifo", ClientType.PUSH_CONSUMER)
+    other.consume("fifo")
+    assert consumer.receive("fifo", auto_renew=True) == []
+    for body in (b"1", b"2"):
+        producer.send(producer.message("fifo", body, kind=MessageType.FIFO, message_group="g"))
+    request = MESSAGES["ReceiveMessageRequest"](
+        **consumer.receive_fields("fifo", auto_renew=True, batch_size=1)
+    )
+    answers: list[Any] = []
+    stage.proxy.serve("ReceiveMessage", consumer.caller, request).then(answers.extend)
+    stage.proxy.give_back("ReceiveMessage", consumer.caller, request, answers)
+    assert stage.proxy.clients[consumer.client_id].renewed == {}
+    if not is_in_order:
+        assert bodies(other.receive("fifo")) == ["Mg=="]
+    again = other.receive("fifo")
+    assert bodies(again) == (["MQ==", "Mg=="] if is_in_order else ["MQ=="])
+    assert again[0]["system_properties"]["delivery_attempt"] == 2
+
+
+def test_the_messages_of_who_is_gone(stage: Stage, producer: Peer) -> None:
+    """Are others' once it has not been heard of for two minutes, not prolonged for hours."""
+    consumer, other = Peer(stage), Peer(stage)
+    consumer.consume("normal", ClientType.PUSH_CONSUMER)
+    other.consume("normal")
+    assert consumer.receive("normal", auto_renew=True) == []
+    producer.send(producer.message("normal", b"left"))
+    assert len(consumer.receive("normal", auto_renew=True)) == 1
+    consumer.stop_listening()
+    for _ in range(14):
+        stage.let_pass(10_000)
+        other.ask("Heartbeat", client_type=3, group={"name": GROUP})
     assert bodies(other.receive("normal")) == ["bGVmdA=="]
 
 
