@@ -9,7 +9,6 @@ DescribeClientQuotas (48): versions 0-1.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -92,13 +91,13 @@ def _is_meant(request: DescribeClientQuotasRequest, entity: Mapping[str, str | N
 
 
 def _check(request: DescribeClientQuotasRequest) -> None:
-    counts = Counter(component.entity_type for component in request.components)
+    kinds: set[str] = set()
     for component in request.components:
         kind, match = component.entity_type, component.match
         if not kind:
             raise _refused("an entity type must not be empty")
-        if counts[kind] > 1:
-            raise _refused(f"entity type {kind} comes {counts[kind]} times")
+        if kind in kinds:
+            raise _refused(f"entity type {kind} comes more than once")
         if kind not in _ENTITY_TYPES:
             raise RefusedRequestError(
                 ErrorCode.UNSUPPORTED_VERSION, f"there is no entity type {kind}"
@@ -107,7 +106,8 @@ def _check(request: DescribeClientQuotasRequest) -> None:
             raise _refused(f"there is no match type {component.match_type}")
         if (component.match_type == _EXACT) != (match is not None):
             raise _refused(f"match type {component.match_type} does not go with {match!r}")
-    if "ip" in counts and len(counts) > 1:
+        kinds.add(kind)
+    if "ip" in kinds and len(kinds) > 1:
         raise _refused("an ip does not go with a user or a client-id")
 
 

@@ -165,6 +165,8 @@ def _alter_broker(
     if not for_cluster:
         check_is_this_broker(broker, name)
     config = broker.dynamic_config
+    if not for_cluster:
+        config.check_may_be_own([change.name for change in changes])
     layer = config.of_cluster if for_cluster else config.of_broker
     own: Mapping[str, str] = {} if is_replacing else layer
     settings = _changed(own, changes, BROKER_CONFIG_KEYS)

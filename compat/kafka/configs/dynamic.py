@@ -13,7 +13,7 @@ Source: ``DynamicBrokerConfig``, ``DynamicLogConfig``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -175,7 +175,7 @@ class DynamicConfig:
         of_cluster = dict(settings) if is_cluster_wide else self.of_cluster
         self._check_threads({**self.static, **of_cluster, **of_broker})
         if self._store.metadata.fixes_min_insync_replicas:
-            self._check_min_insync_replicas(of_broker, of_cluster)
+            self._check_min_insync_replicas(of_cluster)
         defaults = topic_defaults({**self.static, **of_cluster, **of_broker})
         try:
             configs = self._configs(defaults)
@@ -212,16 +212,24 @@ class DynamicConfig:
                     f"{name} can be at least half and at most double of {before}, not {after}"
                 )
 
-    def _check_min_insync_replicas(
-        self, of_broker: Mapping[str, str], of_cluster: Mapping[str, str]
-    ) -> None:
-        """Refuse (40) what ``ConfigurationControlManager`` does while ELR is on."""
+    def check_may_be_own(self, names: Iterable[str]) -> None:
+        """
+        Refuse to change of one broker, or only to take away, what is the cluster's while ELR is on.
+
+        Raises:
+            RefusedRequestError: 40, as ``ConfigurationControlManager`` does.
+
+        """
         name = "min.insync.replicas"
-        if of_broker.get(name) != self.of_broker.get(name):
+        if self._store.metadata.fixes_min_insync_replicas and name in names:
             raise RefusedRequestError(
                 ErrorCode.INVALID_CONFIG,
                 f"broker-level {name} cannot be altered; the cluster's can",
             )
+
+    def _check_min_insync_replicas(self, of_cluster: Mapping[str, str]) -> None:
+        """Refuse (40) what ``ConfigurationControlManager`` does while ELR is on."""
+        name = "min.insync.replicas"
         if name in self.of_cluster and name not in of_cluster:
             raise RefusedRequestError(
                 ErrorCode.INVALID_CONFIG, f"cluster-level {name} cannot be removed, only changed"

@@ -249,9 +249,10 @@ def test_nothing_is_ever_reassigned(topics: list[dict[str, Any]] | None) -> None
 
 @pytest.mark.parametrize("version", range(3))
 def test_leaders_need_no_election(version: int) -> None:
-    """A partition that is named is 84, one that is not there 3; all at once: nothing to tell."""
+    """A partition that is named is 84, one that is not there 3; all at once: topics alone."""
     conversation = Conversation()
     conversation.create("a", 2)
+    conversation.create("b1", 1)
     asked = [{"topic": "a", "partitions": [0, 1, 2]}, {"topic": "b", "partitions": [0]}]
     answer = conversation.ask("ElectLeaders", version, topic_partitions=asked)
     found = {
@@ -261,13 +262,18 @@ def test_leaders_need_no_election(version: int) -> None:
     }
     assert found == {("a", 0): 84, ("a", 1): 84, ("a", 2): 3, ("b", 0): 3}
     answer = conversation.ask("ElectLeaders", version, topic_partitions=None)
-    assert answer["replica_election_results"] == []
+    assert [topic["topic"] for topic in answer["replica_election_results"]] == ["b1", "a"]
+    assert not any(topic["partition_result"] for topic in answer["replica_election_results"])
 
 
 def test_an_unknown_kind_of_election_is_invalid() -> None:
     """An election that is neither preferred nor unclean is 42, as a whole and one by one."""
     asked = [{"topic": "a", "partitions": [0, 1]}]
-    answer = Conversation().ask("ElectLeaders", 2, election_type=5, topic_partitions=asked)
+    conversation = Conversation()
+    conversation.create("a")
+    answer = conversation.ask("ElectLeaders", 2, election_type=5, topic_partitions=None)
+    assert (answer["error_code"], answer["replica_election_results"]) == (42, [])
+    answer = conversation.ask("ElectLeaders", 2, election_type=5, topic_partitions=asked)
     assert answer["error_code"] == 42
     (topic,) = answer["replica_election_results"]
     assert [one["error_code"] for one in topic["partition_result"]] == [42, 42]
@@ -487,6 +493,8 @@ def test_there_is_no_authorizer(version: int) -> None:
         ([("user", 3, None)], 42),
         ([("ip", 2, None), ("user", 2, None)], 42),
         ([("group", 0, "x")], 35),
+        ([("group", 0, "x"), ("group", 0, "x")], 35),
+        ([("user", 0, "x"), ("group", 0, "x"), ("user", 0, "x")], 35),
     ],
 )
 def test_there_are_no_quotas(

@@ -497,6 +497,7 @@ def test_min_insync_replicas_is_the_clusters() -> None:
     conversation = Conversation()
     name = "min.insync.replicas"
     assert alter(conversation, BROKER, "1", (name, SET, "2")) == 40
+    assert alter(conversation, BROKER, "1", (name, DELETE, None)) == 40
     assert alter(conversation, BROKER, "", (name, DELETE, None)) == 40
     assert alter(conversation, BROKER, "", (name, SET, "2")) == 0
     assert conversation.broker.dynamic_config.value_of(name) == "2"
