@@ -187,6 +187,7 @@ class Broker:
         )
         store = KafkaStore(host, directory, options)
         try:
+            store.lead_anew()
             broker = cls(host, store, config)
             broker.emulation = emulation
             return broker

@@ -33,6 +33,9 @@ class LeaderEpochs:
     """
     The epochs of one partition, written to their file whenever they change.
 
+    An epoch that begins with a start of the broker is put off: it is worth a write once something
+    is appended in it.
+
     A :meth:`flush` may run in a thread of its own, beside a change.
     """
 
@@ -43,6 +46,8 @@ class LeaderEpochs:
         self._fs = fs
         self._entries = [] if entries is None else entries
         self._is_synced = True
+        #: the newest epoch is not in the file
+        self.is_put_off = False
         self._lock = Lock()  # of the file: who writes it puts a temporary one in its place
         #: The newest epoch, -1 without one; read with every append, so no property.
         self.latest_epoch = NO_EPOCH
@@ -67,7 +72,9 @@ class LeaderEpochs:
         """All (epoch, start offset), in order."""
         return list(self._entries)
 
-    def assign(self, epoch: int, start_offset: int, *, sync: bool = True) -> bool:
+    def assign(
+        self, epoch: int, start_offset: int, *, sync: bool = True, is_put_off: bool = False
+    ) -> bool:
         """
         Note that `epoch` starts at `start_offset`; tell whether that was news.
 
@@ -81,8 +88,16 @@ class LeaderEpochs:
         while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
             entries.pop()
         entries.append((epoch, start_offset))
-        self._write(sync)
+        if is_put_off:
+            self.is_put_off, self._is_synced = True, False
+            self._note_latest()
+        else:
+            self._write(sync)
         return True
+
+    def has_begun(self, log_end_offset: int) -> bool:
+        """Tell whether anything was appended in the newest epoch."""
+        return bool(self._entries) and self._entries[-1][1] < log_end_offset
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """
@@ -177,6 +192,6 @@ class LeaderEpochs:
     def _write(self, sync: bool) -> None:
         self._note_latest()
         with self._lock:
-            self._is_synced = False
+            self._is_synced = self.is_put_off = False
             write_checkpoint(self._fs, self.path, self._entries, sync=sync)
             self._is_synced = sync

@@ -114,6 +114,11 @@ class KafkaPartition(UsualAppends):
 
     # writing
 
+    def lead_anew(self, epoch: int) -> None:
+        """Lead in `epoch` from a broker's start on; the first append in it is worth a write."""
+        self.leader_epoch = epoch
+        self.leader_epochs.assign(epoch, self.end_offset, is_put_off=True)
+
     def become_leader(self, epoch: int, *, sync: bool = True) -> None:
         """
         Lead in `epoch`: batches from now on carry it (``Partition.makeLeader``).
@@ -348,7 +353,7 @@ class KafkaPartition(UsualAppends):
     def begin_flush(self) -> FlushTask:
         """Return what must be synced; run it in any thread, then :meth:`end_flush`."""
         task = self.log.begin_flush()
-        if self._is_metadata_durable:
+        if self._is_metadata_durable and not self.leader_epochs.is_put_off:
             return task
         return task._replace(first=self._sync_metadata)
 
@@ -453,6 +458,7 @@ class KafkaPartition(UsualAppends):
         if self.log.recovery_point < self.end_offset or not self._is_metadata_durable:
             self.flush()
         self.history.take_snapshot(self.end_offset)
-        self.leader_epochs.flush()
+        if not self.leader_epochs.is_put_off or self.leader_epochs.has_begun(self.end_offset):
+            self.leader_epochs.flush()
         self.log.close()
         self.files.purge(everything=True)

@@ -165,6 +165,19 @@ class KafkaStore:
             # and after another power loss it must be looked at.
             self.write_checkpoints()
 
+    def lead_anew(self) -> None:
+        """
+        Lead every partition in a new epoch, as a broker does that was away.
+
+        So clients find out where a log that has lost its end leaves what they have read (KIP-320).
+        """
+        if not self.options.is_writable or self.metadata.is_waiting:
+            return
+        for topic in self.topics_by_name.values():
+            for partition in topic.partitions.values():
+                partition.lead_anew(self.metadata.epoch_to_lead(topic, partition))
+        self.metadata.adopt(self.topics_by_name.values())
+
     # topics
 
     def topics(self) -> Mapping[str, Mapping[int, KafkaPartition]]:

@@ -170,6 +170,20 @@ class ClusterMetadata:
         if not is_put_off:
             self._append([])
 
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether something is put off."""
+        return bool(self._waiting)
+
+    def epoch_to_lead(self, topic: Topic, partition: KafkaPartition) -> int:
+        """Return the leader epoch after an absence: one is that in which nobody leads."""
+        found = self.image.topics.get(topic.name)
+        known = None if found is None else found.partitions.get(partition.index)
+        if known is None:
+            return partition.leader_epoch + 2
+        newest = max(known.leader_epoch, partition.leader_epoch)
+        return newest + (2 if known.leader == self.home.node_id else 1)
+
     def _append(self, records: Iterable[MetadataRecord]) -> None:
         """Append records, and in front of them what is put off."""
         missing = [record for topic in self._waiting for record in self._missing(topic)]

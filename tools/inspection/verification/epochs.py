@@ -90,13 +90,14 @@ def _is_forgotten_deletion(
     epoch: int, offset: int, entries: list[tuple[int, int]], log: EpochsOfLog
 ) -> bool:
     """
-    Tell whether the first epoch begins late because what is before it was once deleted.
+    Tell whether the epochs begin late because what is before them was once deleted.
 
     A deletion moves the epochs at once, the checkpoint of the log start a minute later.
     """
-    if epoch < 0 or not log.start_offset <= offset or (epoch, offset) != log.runs[0]:
+    if epoch < 0 or not log.start_offset <= offset or not entries:
         return False
-    return bool(entries) and entries[0][0] == epoch and offset < entries[0][1] <= log.end_offset
+    first_epoch, first_start = entries[0]
+    return epoch <= first_epoch and offset < first_start <= log.end_offset
 
 
 def _wrong(epoch: int, offset: int, entries: list[tuple[int, int]], log: EpochsOfLog) -> str | None:
