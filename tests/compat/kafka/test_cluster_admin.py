@@ -1,4 +1,4 @@
-"""What is asked about the cluster, its disks, leaders, producers, quotas and access rules."""
+"""What is asked about the cluster, its disks, producers, quotas and access rules."""
 
 from __future__ import annotations
 
@@ -233,50 +233,6 @@ def test_a_volume_that_cannot_be_measured_is_an_error() -> None:
     assert (directory["error_code"], directory["log_dir"]) == (-1, DIRECTORY)
     assert (directory["topics"], directory["total_bytes"]) == ([], -1)
     assert sizes(conversation.ask("DescribeLogDirs", 4, topics=None)) == {("a", 0): 0}
-
-
-# reassignments and elections
-
-
-@pytest.mark.parametrize("topics", [None, [{"name": "a", "partition_indexes": [0]}]])
-def test_nothing_is_ever_reassigned(topics: list[dict[str, Any]] | None) -> None:
-    """No partition is being moved, whatever is asked."""
-    conversation = Conversation()
-    conversation.create("a")
-    answer = conversation.ask("ListPartitionReassignments", 0, topics=topics)
-    assert (answer["error_code"], answer["error_message"], answer["topics"]) == (0, None, [])
-
-
-@pytest.mark.parametrize("version", range(3))
-def test_leaders_need_no_election(version: int) -> None:
-    """A partition that is named is 84, one that is not there 3; all at once: topics alone."""
-    conversation = Conversation()
-    conversation.create("a", 2)
-    conversation.create("b1", 1)
-    asked = [{"topic": "a", "partitions": [0, 1, 2]}, {"topic": "b", "partitions": [0]}]
-    answer = conversation.ask("ElectLeaders", version, topic_partitions=asked)
-    found = {
-        (topic["topic"], result["partition_id"]): result["error_code"]
-        for topic in answer["replica_election_results"]
-        for result in topic["partition_result"]
-    }
-    assert found == {("a", 0): 84, ("a", 1): 84, ("a", 2): 3, ("b", 0): 3}
-    answer = conversation.ask("ElectLeaders", version, topic_partitions=None)
-    assert [topic["topic"] for topic in answer["replica_election_results"]] == ["b1", "a"]
-    assert not any(topic["partition_result"] for topic in answer["replica_election_results"])
-
-
-def test_an_unknown_kind_of_election_is_invalid() -> None:
-    """An election that is neither preferred nor unclean is 42, as a whole and one by one."""
-    asked = [{"topic": "a", "partitions": [0, 1]}]
-    conversation = Conversation()
-    conversation.create("a")
-    answer = conversation.ask("ElectLeaders", 2, election_type=5, topic_partitions=None)
-    assert (answer["error_code"], answer["replica_election_results"]) == (42, [])
-    answer = conversation.ask("ElectLeaders", 2, election_type=5, topic_partitions=asked)
-    assert answer["error_code"] == 42
-    (topic,) = answer["replica_election_results"]
-    assert [one["error_code"] for one in topic["partition_result"]] == [42, 42]
 
 
 # DescribeProducers
