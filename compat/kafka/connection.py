@@ -29,6 +29,7 @@ from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.fetch.repeats import Repeats
     from logstore.compat.kafka.produce.route import ProduceRoute
     from logstore.compat.kafka.produce.run import ProduceRun
     from logstore.compat.kafka.security.listener import Listener
@@ -45,6 +46,7 @@ class Client:
     __slots__ = (
         "authentication",
         "client_id",
+        "fetch_repeats",
         "host",
         "listener",
         "principal",
@@ -65,6 +67,8 @@ class Client:
         self.client_id = ""
         self.raw_client_id: bytes = b""
         self.software = ""
+        #: what its last fetch of everything found
+        self.fetch_repeats: Repeats | None = None
         #: how this client's last produce request was understood
         self.produce_route: ProduceRoute | None = None
         #: what it began with, from the client id up to the first partition

@@ -13,23 +13,16 @@ Fetch (1): versions 4-18.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-import attrs
-
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.fetch.query import READ_COMMITTED, Query
+from logstore.compat.kafka.fetch.repeats import Repeats
 from logstore.compat.kafka.fetch.reply import Found
 from logstore.compat.kafka.fetch.reply import encode as encode_found
-from logstore.compat.kafka.fetch.sessions import (
-    FetchPartition,
-    FetchSession,
-    PartitionKey,
-    stirred,
-)
-from logstore.compat.kafka.framing import Reader
+from logstore.compat.kafka.fetch.sessions import FetchPartition
 from logstore.compat.kafka.node_endpoint import node_endpoint
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest
@@ -40,60 +33,10 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
-    from logstore.compat.kafka.security.listener import Listener
     from logstore.segments.kafka.partition import KafkaPartition
 
-_PARTITION_V4 = struct.Struct(">iqi")
-_PARTITION_V5 = struct.Struct(">iqqi")
-_PARTITION_V9 = struct.Struct(">iiqqi")
-_PARTITION_V12 = struct.Struct(">iiqiqi")
-_TAGGED_V12 = struct.Struct(">iiqiqiB")  # and how many tags follow
-_READ_COMMITTED = 1
 _FIRST_WITH_ENDPOINTS = 16
 _INITIAL_EPOCH, _FINAL_EPOCH = 0, -1
-
-
-@attrs.define(slots=True, eq=False)
-class Query:
-    """One fetch request, read."""
-
-    version: int
-    correlation_id: int
-    max_wait_ms: int
-    bytes_min: int
-    bytes_max: int
-    isolation: int
-    session_id: int
-    session_epoch: int
-    wanted: list[FetchPartition]
-    forgotten: list[PartitionKey]
-    #: where the client came in; None where it is too old to ask
-    listener: Listener | None = None
-    session: FetchSession | None = None
-    #: topics, as the request names them, that the client may read; None where it may read all
-    may_read: Callable[[bytes], bool] | None = None
-    #: the only node there is, if somebody must learn who leads
-    endpoints: bytes = b""
-
-    @property
-    def is_read_committed(self) -> bool:
-        """Tell whether transactions that are open or aborted are left out."""
-        return self.isolation == _READ_COMMITTED
-
-    @property
-    def is_incremental(self) -> bool:
-        """Tell whether unchanged partitions are left out of the answer."""
-        return self.session is not None and self.session_epoch > 0
-
-    @property
-    def all_wanted(self) -> list[FetchPartition]:
-        """What the request or its session wants."""
-        return self.wanted if self.session is None else list(self.session.partitions.values())
-
-    def news_among(self, wanted: list[FetchPartition]) -> list[FetchPartition]:
-        """Return what is to be looked at: not what the fetcher knows, if that may be left out."""
-        is_open = self.may_read is None and 0 <= self.isolation <= _READ_COMMITTED
-        return stirred(wanted) if is_open and self.is_incremental else wanted
 
 
 #: (query, what was found) -> the whole answer
@@ -104,7 +47,10 @@ def handle(
     broker: Broker, client: Client, request: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Read what is there; if that is too little, wait for more."""
-    return answer(broker, parse(request, client.listener))
+    repeats = client.fetch_repeats
+    if repeats is None:
+        repeats = client.fetch_repeats = Repeats()
+    return answer(broker, repeats.parse(request, client.listener))
 
 
 def answer(
@@ -115,14 +61,22 @@ def answer(
     if error:
         return encode_found(query, [], error)
     wanted = query.all_wanted
-    if query.session is None and len(wanted) > 1:  # of a partition named twice the last is meant
+    if query.session is None and len(wanted) > 1 and query.keep is None:
+        # Of a partition that is named twice the last is meant.
         wanted = list({one.key: one for one in wanted}.values())
-    found, is_final = _look(broker, query, query.news_among(wanted))
-    if not 0 <= query.isolation <= _READ_COMMITTED and any(one.rank == 0 for one in found):
+    found, is_final = _look(broker, query, query.news_among(wanted), query.earlier)
+    if not 0 <= query.isolation <= READ_COMMITTED and any(one.rank == 0 for one in found):
         return _failed(query)
     if is_final or query.max_wait_ms <= 0 or not wanted:
-        return encode(query, found)
+        return _encoded(query, found, encode)
     return _wait(broker, query, wanted, found, encode)
+
+
+def _encoded(query: Query, found: list[Found], encode: Encode) -> list[Chunk]:
+    answer = encode(query, found)
+    if query.keep is not None:
+        query.keep(found)
+    return answer
 
 
 def _failed(query: Query) -> list[Chunk]:
@@ -132,68 +86,6 @@ def _failed(query: Query) -> list[Chunk]:
         query.session = None  # it is there, and is not told
     by_name = query.wanted if query.version < 13 else ()
     return encode_found(query, [Found(one, code, aborted=[]) for one in by_name], code)
-
-
-def parse(request: RawRequest, listener: Listener) -> Query:
-    """Read the request; only tags that say nothing to a lone broker are skipped."""
-    version = request.version
-    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
-    if version <= 14:
-        reader.i32()
-    max_wait_ms, bytes_min, bytes_max = reader.i32(), reader.i32(), reader.i32()
-    isolation = reader.i8()
-    session_id, session_epoch = (reader.i32(), reader.i32()) if version >= 7 else (0, -1)
-    wanted: list[FetchPartition] = []
-    for _ in range(reader.count()):
-        topic = bytes(reader.take(16)) if version >= 13 else reader.string() or b""
-        count = reader.count()
-        if version < 12 or not _parse_plain_partitions(reader, topic, count, wanted):
-            for _ in range(count):
-                wanted.append(_parse_partition(reader, topic, version))
-                reader.tags()
-        reader.tags()
-    forgotten: list[PartitionKey] = []
-    if version >= 7:
-        for _ in range(reader.count()):
-            topic = bytes(reader.take(16)) if version >= 13 else reader.string() or b""
-            forgotten += [(topic, reader.i32()) for _ in range(reader.count())]
-            reader.tags()
-    return Query(
-        version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, isolation,
-        session_id, session_epoch, wanted, forgotten, listener,
-    )  # fmt: skip
-
-
-def _parse_plain_partitions(
-    reader: Reader, topic: bytes, count: int, wanted: list[FetchPartition]
-) -> bool:
-    """Read the partitions of a topic at once; False, and nothing was done, if any has a tag."""
-    start, end = reader.position, reader.position + count * _TAGGED_V12.size
-    if end > len(reader.data):
-        return False
-    rows = list(_TAGGED_V12.iter_unpack(reader.data[start:end]))
-    if any(row[6] for row in rows):
-        return False
-    wanted += [
-        FetchPartition((topic, index), offset, size, epoch, fetched_epoch)
-        for index, epoch, offset, fetched_epoch, _, size, _ in rows
-    ]
-    reader.position = end
-    return True
-
-
-def _parse_partition(reader: Reader, topic: bytes, version: int) -> FetchPartition:
-    if version >= 12:
-        index, epoch, offset, fetched_epoch, _, size = _PARTITION_V12.unpack(reader.take(32))
-        return FetchPartition((topic, index), offset, size, epoch, fetched_epoch)
-    if version >= 9:
-        index, epoch, offset, _, size = _PARTITION_V9.unpack(reader.take(28))
-        return FetchPartition((topic, index), offset, size, epoch)
-    if version >= 5:
-        index, offset, _, size = _PARTITION_V5.unpack(reader.take(24))
-    else:
-        index, offset, size = _PARTITION_V4.unpack(reader.take(16))
-    return FetchPartition((topic, index), offset, size)
 
 
 def _enter_session(broker: Broker, query: Query) -> int:
@@ -228,13 +120,13 @@ def _note_known(broker: Broker, query: Query) -> None:
 
 
 def _look(
-    broker: Broker, query: Query, wanted: list[FetchPartition], earlier: Sequence[Found] = ()
+    broker: Broker, query: Query, wanted: list[FetchPartition], earlier: Sequence[Found | None] = ()
 ) -> tuple[list[Found], bool]:
     """
     Read every partition within the limits; tell whether the answer need not wait.
 
     What was found `earlier`, in all of them nothing to read, is not looked for once more where the
-    log is as it was.
+    log is as it was; None is to be looked for.
     """
     budget = min(query.bytes_max, broker.config.fetch_max_bytes)
     left, total_bytes, has_error = budget, 0, False
@@ -296,6 +188,7 @@ def _read(
     if wanted.fetch_offset != end:
         return _read_records(partition, query, found, budget, is_first=is_first)
     wanted.is_quiet = not found.is_news
+    found.is_settled = True
     if query.is_read_committed:
         found.aborted = []
     return found
@@ -367,7 +260,7 @@ def _wait(
             news, is_final = _look(broker, query, query.news_among(wanted), earlier)
             if not (is_final or is_over):
                 return
-            answer = encode(query, news)
+            answer = _encoded(query, news, encode)
         except Exception as error:  # noqa: BLE001 - a fault of ours ends this wait, and no other
             leave()
             later.fail(error)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.apis.api_01_fetch import Query, answer
+from logstore.compat.kafka.apis.api_01_fetch import answer
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.fetch.query import Query
 from logstore.compat.kafka.fetch.reply import Found
 from logstore.compat.kafka.fetch.sessions import FetchPartition
 from logstore.compat.kafka.framing import Reader

@@ -42,6 +42,10 @@ class Found:
     leader: tuple[int, int] | None = None
     #: null where it was read, or was to be read, without regard to transactions
     aborted: list[tuple[int, int]] | None = None
+    #: there is nothing behind the offset that is wanted, and nothing else to tell
+    is_settled: bool = False
+    #: how that is written
+    written: bytes | None = None
     #: 0 for what was read; what the cluster does not know comes behind, ids first
     rank: int = 0
 
@@ -91,7 +95,13 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
         head.append(_topic(topic, version))
         head.append(_count(len(results), version))
         for result in results:
-            _encode_partition(query, result, head, chunks)
+            if result.written is not None:
+                head.append(result.written)
+            elif result.is_settled:
+                result.written = _nothing(query, result)
+                head.append(result.written)
+            else:
+                _encode_partition(query, result, head, chunks)
         if version >= 12:
             head.append(b"\x00")
     if version >= 12:
@@ -102,6 +112,13 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
     chunks[0] = I32.pack(size_bytes)
     _take_note(session, found)
     return _joined(chunks)
+
+
+def _nothing(query: Query, result: Found) -> bytes:
+    """Return a partition's answer that no file bytes are part of."""
+    pieces: list[bytes] = []
+    _encode_partition(query, result, pieces, [])
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _by_topic(found: list[Found]) -> list[tuple[bytes, list[Found]]]:

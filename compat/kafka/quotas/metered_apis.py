@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.connection import Chunk
-from logstore.compat.kafka.apis.api_01_fetch import Query, answer, parse
+from logstore.compat.kafka.apis.api_01_fetch import answer
 from logstore.compat.kafka.connection import Throttled
+from logstore.compat.kafka.fetch.query import Query, parse
 from logstore.compat.kafka.fetch.reply import Found
 from logstore.compat.kafka.fetch.reply import encode as encode_found
 from logstore.compat.kafka.quotas.client_quotas import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.apis.api_01_fetch import answer, parse
+from logstore.compat.kafka.apis.api_01_fetch import answer
+from logstore.compat.kafka.fetch.query import parse
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from logstore.compat.kafka.apis import api_01_fetch
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.faults.leaders import move_leaders
+from logstore.compat.kafka.fetch import query, repeats
+from logstore.compat.kafka.fetch.repeats import Repeats
 from logstore.compat.kafka.fetch.sessions import FetchPartition
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.testing.simulated_host import SimulatedHost
@@ -31,6 +32,8 @@ _steps = st.one_of(
     st.tuples(st.just("move"), _indexes),
     st.tuples(st.just("remake")),
     st.tuples(st.just("pass"), st.sampled_from([1, WAIT_MS])),
+    st.tuples(st.just("again"), st.booleans()),
+    st.tuples(st.just("again"), st.booleans()),
     *[
         st.tuples(
             st.just("fetch"),
@@ -56,6 +59,7 @@ class Scene:
         self._version, self._isolation = version, isolation
         self._session = (0, 0)
         self._known: dict[int, dict[str, int]] = {}
+        self._last: tuple[Any, ...] = (1, dict.fromkeys(range(COUNT), 0), 1, 1 << 25, None)
         self.told: list[bytes] = []
 
     def log(self, index: int) -> KafkaPartition:
@@ -117,6 +121,11 @@ class Scene:
             wished["last_fetched_epoch"] = max(0, log.leader_epoch - epochs_back)
         return wished
 
+    def _again(self, is_at_end: bool) -> None:
+        """Ask as who asked for everything did last, for the same records or those after them."""
+        _, back, *rest = self._last
+        self._fetch(1, dict.fromkeys(back, 0) if is_at_end else back, *rest)
+
     def _fetch(
         self,
         who: int,
@@ -133,6 +142,8 @@ class Scene:
         peer = self.peers[who]
         if peer.connection.is_waiting:
             return
+        if who == 1:
+            self._last = who, back, bytes_min, bytes_max, epochs_back
         wished = {i: self._wished(i, count, epochs_back) for i, count in back.items()}
         fields: dict[str, Any] = {"session_id": 0, "session_epoch": -1}
         if who == 0:
@@ -171,12 +182,21 @@ def _all_of(wanted: Iterable[FetchPartition]) -> list[FetchPartition]:
     return list(wanted)
 
 
+def _nothing_taken(self: Repeats, before: query.Query, body: bytes) -> bool:
+    del self, before, body
+    return False
+
+
 def _never(wanted: FetchPartition, start_offset: int, end_offset: int) -> bool:
     del wanted, start_offset, end_offset
     return False
 
 
-@given(st.lists(_steps, max_size=25), st.sampled_from([12, 13, 16]), st.sampled_from([0, 1]))
+@given(
+    st.lists(_steps, max_size=25),
+    st.sampled_from([7, 9, 12, 12, 13, 16]),
+    st.sampled_from([0, 1]),
+)
 @example(
     steps=[
         ("append", 1),
@@ -202,10 +222,12 @@ def test_a_glance_tells_what_a_look_tells(
     steps: list[tuple[Any, ...]], version: int, isolation: int
 ) -> None:
     """Byte for byte, in the same order and at the same times."""
-    told = played(steps, version, isolation)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api_01_fetch, "stirred", _all_of)
+        patch.setattr(repeats, "_COUNT_MIN", 1)
+        told = played(steps, version, isolation)
+        patch.setattr(query, "stirred", _all_of)
         patch.setattr(FetchPartition, "is_as_it_was", _never)
+        patch.setattr(Repeats, "_take_changes", _nothing_taken)
         assert told == played(steps, version, isolation)
 
 
