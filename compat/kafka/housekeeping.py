@@ -34,13 +34,18 @@ class Housekeeping:
         """Have it done from now on."""
         config, store = self._broker.config, self._store
         # Not aside: a recovery point that is written late could be that of a topic since deleted.
-        self._every(config.log_flush_offset_checkpoint_interval_ms, store.write_recovery_points)
-        self._every(config.log_flush_start_offset_checkpoint_interval_ms, store.write_log_starts)
+        first_ms = config.log_initial_task_delay_ms
+        self._every(
+            config.log_flush_offset_checkpoint_interval_ms, store.write_recovery_points, first_ms
+        )
+        self._every(
+            config.log_flush_start_offset_checkpoint_interval_ms, store.write_log_starts, first_ms
+        )
         self._every(
             config.replica_high_watermark_checkpoint_interval_ms,
             self._aside(store.high_watermark_checkpointing),
         )
-        self._every(config.log_retention_check_interval_ms, store.retain)
+        self._every(config.log_retention_check_interval_ms, store.retain, first_ms)
         self._every(config.producer_id_expiration_check_interval_ms, self._expire_producers)
         self._every(_PURGE_INTERVAL_MS, self._aside(store.purging))
         if config.log_cleaner_enable:
@@ -65,7 +70,14 @@ class Housekeeping:
             )  # fmt: skip
         self._cleaner.clean()
 
-    def _every(self, interval_ms: int, call: Callable[[], object]) -> None:
+    def _every(
+        self, interval_ms: int, call: Callable[[], object], first_ms: int | None = None
+    ) -> None:
+        """
+        Call again and again, from now on or, where that is sooner, `first_ms` from now on.
+
+        Kafka waits for `first_ms` even where the interval is shorter, which serves nobody.
+        """
         timers = self._broker.timers
         pause_ms = max(interval_ms, 1)  # 0 would be over and over again
 
@@ -76,7 +88,7 @@ class Housekeeping:
             except (LogStoreError, OSError) as error:  # a disk may be full now and not later
                 _log.error("%s: %s", self._store.directory, error)
 
-        timers.after(pause_ms, run)
+        timers.after(pause_ms if first_ms is None else min(first_ms, pause_ms), run)
 
     def _aside(self, prepare: Callable[[], Callable[[], None] | None]) -> Callable[[], None]:
         """Return a call that does what `prepare` returns, if anything, off the loop, in turn."""

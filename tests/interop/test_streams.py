@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logstore.compat import TestBroker
-from logstore.tools.dev.kafka_peer import VERSION_4, fetch_streams
+from logstore.tools.dev.kafka_peer import VERSION_4, fetch_part
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.conftest import QUICK_HEARTBEATS, missing, start_real
 from tests.interop.java_programs import kafka_program
@@ -29,7 +29,7 @@ RESULT = {
 def told(bootstrap: str, guarantee: str, standbys: int, directory: Path) -> dict[str, str]:
     """Run the application; return what it says, by what it is about."""
     try:
-        classes = fetch_streams(VERSION_4)
+        classes = fetch_part("streams", VERSION_4)
     except PeerUnavailable as reason:
         missing(str(reason))
     words = (bootstrap, "app", guarantee, str(directory), str(standbys))

@@ -13,7 +13,7 @@ LONGEST = (
     "test_rocketmq_handover.py", "test_groups.py", "test_java_tools.py", "test_serve.py",
     "test_drawn_damage.py", "test_dump_log_segments.py", "test_metadata_log.py",
     "test_consumer_groups.py", "test_demo.py", "test_readme.py", "test_offset_admin.py",
-    "test_security.py",
+    "test_security.py", "test_connect.py",
     "test_access.py", "test_rocketmq_name_servers.py", "test_rocketmq_replication.py",
 )  # fmt: skip
 #: Files in which each test has brokers of its own.

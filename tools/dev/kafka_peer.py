@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from logstore.tools.dev import java_classes
 from logstore.tools.dev.class_archive import ClassArchive
@@ -50,7 +50,7 @@ START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
 
 _POM = Path(__file__).with_name("kafka_peer.xml")
-_STREAMS_POM = Path(__file__).with_name("kafka_streams.xml")
+_PARTS = {part: Path(__file__).with_name(f"kafka_{part}.xml") for part in ("streams", "connect")}
 _TOOL_PACKAGES = ("org/apache/kafka/tools/", "kafka/tools/", "kafka/admin/")
 _LOG4J2 = """\
 <Configuration status="error"><Appenders><Console name="out" target="SYSTEM_ERR">
@@ -78,12 +78,12 @@ def fetch(version: str) -> str:
     return class_path(f"Kafka {version}", _POM, options, _cache_directory(version))
 
 
-def fetch_streams(version: str) -> str:
-    """Return the class path of Kafka Streams, which a broker does without; raises as `fetch`."""
+def fetch_part(part: Literal["streams", "connect"], version: str) -> str:
+    """Return the class path of a part that a broker does without; raises as `fetch`."""
     version = VERSIONS.get(version, version)
     options = [f"-Dkafka.version={version}"]
-    cache = _cache_directory(version) / "streams"
-    return class_path(f"Kafka Streams {version}", _STREAMS_POM, options, cache)
+    cache = _cache_directory(version) / part
+    return class_path(f"Kafka {part.capitalize()} {version}", _PARTS[part], options, cache)
 
 
 def free_port_pair() -> int:

@@ -41,6 +41,7 @@ class BrokerSettings(NamedTuple):
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_scheduler_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
+    log_initial_task_delay_ms: int
     log_retention_check_interval_ms: int
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int

@@ -124,7 +124,7 @@ class TestHousekeeping:
     """What happens by itself."""
 
     def test_checkpoints_are_written_in_their_intervals(self) -> None:
-        """High watermarks every five seconds, recovery points and log starts every minute."""
+        """High watermarks every five seconds, others every minute, first after half a one."""
         host = SimulatedHost()
         broker = a_broker(host)
         broker.create_topic("t", 1)
@@ -138,9 +138,14 @@ class TestHousekeeping:
         log = broker.topics["t"].partitions[0]
         log.flush()
         log.delete_records(2)
-        let_pass(host, broker, MINUTE_MS - 5000)
+        let_pass(host, broker, MINUTE_MS // 2 - 5000)
         assert read(host, "recovery-point-offset-checkpoint") == "0\n1\nt 0 3\n"
         assert read(host, "log-start-offset-checkpoint") == "0\n1\nt 0 2\n"
+        log.delete_records(3)
+        let_pass(host, broker, MINUTE_MS - 1)
+        assert read(host, "log-start-offset-checkpoint") == "0\n1\nt 0 2\n"
+        let_pass(host, broker, 1)
+        assert read(host, "log-start-offset-checkpoint") == "0\n1\nt 0 3\n"
 
     def test_log_starts_have_an_interval_of_their_own(self) -> None:
         """``log.flush.start.offset.checkpoint.interval.ms``; recovery points wait for theirs."""
@@ -187,6 +192,25 @@ class TestHousekeeping:
         assert not any(name.endswith(".deleted") for name in names)
         directories = [e.name for e in host.fs.list_directory(DIRECTORY) if e.is_directory]
         assert directories == ["__cluster_metadata-0", "t-0"]
+
+    @pytest.mark.parametrize("first_ms", [30_000, 700])
+    def test_the_first_look_for_old_records_is_early(self, first_ms: int) -> None:
+        """After ``log.initial.task.delay.ms``; the next ones every five minutes."""
+        host = SimulatedHost()
+        broker = a_broker(host, log_initial_task_delay_ms=first_ms)
+        broker.create_topic("t", 1, {"retention.ms": "1"})
+        broker.start_housekeeping()
+        append(broker, count=4)
+        log = broker.topics["t"].partitions[0]
+        let_pass(host, broker, first_ms - 1)
+        assert (log.start_offset, log.end_offset) == (0, 4)
+        let_pass(host, broker, 1)
+        assert (log.start_offset, log.end_offset) == (4, 4)
+        append(broker, count=1)
+        let_pass(host, broker, 5 * MINUTE_MS - 1)
+        assert (log.start_offset, log.end_offset) == (4, 5)
+        let_pass(host, broker, 1)
+        assert (log.start_offset, log.end_offset) == (5, 5)
 
     def test_compacted_topics_are_cleaned_in_time(self) -> None:
         """After log.cleaner.backoff.ms, the internal topics too; only where it is enabled."""
