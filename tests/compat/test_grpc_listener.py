@@ -58,6 +58,12 @@ def receive_fields(seconds: int) -> dict[str, object]:
     }
 
 
+def wait_for_a_pop(broker: TestBroker) -> None:
+    """Return once somebody waits for messages."""
+    while not broker.call(lambda: len(broker.rocketmq.popping.waits)):
+        pass
+
+
 def test_requests_and_streams(wire: GrpcWire) -> None:
     """One answer, many, and commands in both directions."""
     assert wire.listen(CONSUMER)["settings"]["client_type"] == 3
@@ -132,7 +138,7 @@ def test_it_stops_while_somebody_waits() -> None:
 
         waiting = threading.Thread(target=receive)
         waiting.start()
-        time.sleep(0.3)
+        wait_for_a_pop(broker)
         began = time.monotonic()
     assert time.monotonic() - began < 10
     waiting.join(20)
@@ -149,9 +155,7 @@ def test_who_hangs_up_while_it_waits(
     wire.receive(receive_fields(5))
     hour = {"invisible_duration": {"seconds": 3600}, "auto_renew": is_renewed}
     call = wire.begin_receive({**receive_fields(20), **hour})
-    popping = broker.rocketmq.popping
-    while not broker.call(lambda: len(popping.waits)):
-        pass
+    wait_for_a_pop(broker)
     call.cancel()
     assert wire.ask("SendMessage", {"messages": [MESSAGE]})["status"]["code"] == Code.OK
     other = GrpcWire(broker.endpoints, "other")
