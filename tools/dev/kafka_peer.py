@@ -50,7 +50,9 @@ START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
 
 _POM = Path(__file__).with_name("kafka_peer.xml")
-_PARTS = {part: Path(__file__).with_name(f"kafka_{part}.xml") for part in ("streams", "connect")}
+_PARTS = {
+    part: Path(__file__).with_name(f"kafka_{part}.xml") for part in ("streams", "connect", "suite")
+}
 _TOOL_PACKAGES = ("org/apache/kafka/tools/", "kafka/tools/", "kafka/admin/")
 _LOG4J2 = """\
 <Configuration status="error"><Appenders><Console name="out" target="SYSTEM_ERR">
@@ -78,7 +80,7 @@ def fetch(version: str) -> str:
     return class_path(f"Kafka {version}", _POM, options, _cache_directory(version))
 
 
-def fetch_part(part: Literal["streams", "connect"], version: str) -> str:
+def fetch_part(part: Literal["streams", "connect", "suite"], version: str) -> str:
     """Return the class path of a part that a broker does without; raises as `fetch`."""
     version = VERSIONS.get(version, version)
     options = [f"-Dkafka.version={version}"]

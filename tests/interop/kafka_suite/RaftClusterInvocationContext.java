@@ -1,0 +1,230 @@
+package org.apache.kafka.common.test.junit;
+
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaBroker;
+import logstore.OurProcess;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.FeatureUpdate;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
+import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.errors.TopicExistsException;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.test.ClusterInstance;
+import org.apache.kafka.common.test.api.ClusterConfig;
+import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.server.common.Feature;
+import org.apache.kafka.server.fault.FaultHandlerException;
+import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
+import org.junit.jupiter.api.extension.BeforeTestExecutionCallback;
+import org.junit.jupiter.api.extension.Extension;
+import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
+
+/**
+ * Gives Kafka's own tests a cluster that is one `logstore serve`.
+ *
+ * It stands before the class of that name in Kafka's jars, which starts real brokers in the JVM of the
+ * tests. All replicas are the one that there is; of brokers as objects there are none to look into.
+ */
+public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
+    private final String name;
+    private final ClusterConfig config;
+
+    public RaftClusterInvocationContext(String name, ClusterConfig config, boolean isCombined) {
+        this.name = name;
+        this.config = config;
+    }
+
+    @Override
+    public String getDisplayName(int invocation) {
+        return name + " [" + invocation + "]";
+    }
+
+    @Override
+    public List<Extension> getAdditionalExtensions() {
+        Ours ours = new Ours(config);
+        BeforeTestExecutionCallback before = context -> {
+            if (config.isAutoStart()) {
+                ours.start();
+            }
+        };
+        AfterTestExecutionCallback after = context -> ours.stop();
+        return List.of(before, after, new ClusterInstanceParameterResolver(ours));
+    }
+
+    private static final class Ours implements ClusterInstance {
+        private static final int NODE = 0;
+
+        private final ClusterConfig config;
+        private final OurProcess process;
+        private boolean isStarted = false;
+        private boolean isStopped = false;
+
+        Ours(ClusterConfig config) {
+            this.config = config;
+            Map<String, String> settings = new HashMap<>(Map.of("node.id", String.valueOf(NODE)));
+            settings.putAll(config.serverProperties());
+            settings.putAll(config.perServerOverrideProperties().getOrDefault(NODE, Map.of()));
+            settings.replaceAll((key, value) -> isOfReplicas(key) ? "1" : value);
+            process = new OurProcess(settings);
+        }
+
+        private static boolean isOfReplicas(String key) {
+            return key.endsWith("replication.factor") || key.endsWith("min.isr") || key.equals("min.insync.replicas");
+        }
+
+        @Override
+        public void start() {
+            if (!isStarted) {
+                isStarted = true;
+                process.start();
+                config.features().forEach(this::set);
+            }
+        }
+
+        /** Gives a feature the level that the test wants, from whatever it has by itself. */
+        private void set(Feature feature, short level) {
+            FeatureUpdate up = new FeatureUpdate(level, FeatureUpdate.UpgradeType.UPGRADE);
+            FeatureUpdate down = new FeatureUpdate(level, FeatureUpdate.UpgradeType.SAFE_DOWNGRADE);
+            try (Admin admin = admin()) {
+                var found = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
+                var now = found.get(feature.featureName());
+                boolean isHigher = now != null && now.maxVersionLevel() > level;
+                Map<String, FeatureUpdate> update = Map.of(feature.featureName(), isHigher ? down : up);
+                admin.updateFeatures(update, new UpdateFeaturesOptions()).all().get();
+            } catch (InterruptedException | ExecutionException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+
+        @Override
+        public void stop() {
+            isStopped = true;
+            process.stop();
+        }
+
+        @Override
+        public void shutdownBroker(int id) {
+            process.stop();
+        }
+
+        @Override
+        public void startBroker(int id) {
+            process.start();
+        }
+
+        @Override
+        public String bootstrapServers() {
+            start();
+            return process.bootstrap();
+        }
+
+        @Override
+        public void createTopic(String topic, int partitions, short replicas, Map<String, String> settings)
+            throws InterruptedException {
+            try (Admin admin = admin()) {
+                admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(settings))).all().get();
+            } catch (ExecutionException error) {
+                if (!(error.getCause() instanceof TopicExistsException)) {
+                    throw new IllegalStateException(error);
+                }
+            }
+        }
+
+        @Override
+        public void createTopic(String topic, int partitions, short replicas) throws InterruptedException {
+            createTopic(topic, partitions, replicas, Map.of());
+        }
+
+        @Override
+        public Set<GroupProtocol> supportedGroupProtocols() {
+            return EnumSet.allOf(GroupProtocol.class);
+        }
+
+        @Override
+        public String clusterId() {
+            try (Admin admin = admin()) {
+                return admin.describeCluster().clusterId().get();
+            } catch (InterruptedException | ExecutionException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+
+        @Override
+        public Type type() {
+            return Type.KRAFT;
+        }
+
+        @Override
+        public ClusterConfig config() {
+            return config;
+        }
+
+        @Override
+        public Map<Integer, KafkaBroker> brokers() {
+            return Map.of();
+        }
+
+        @Override
+        public Map<Integer, ControllerServer> controllers() {
+            return Map.of();
+        }
+
+        @Override
+        public Set<Integer> controllerIds() {
+            return Set.of(NODE);
+        }
+
+        @Override
+        public Set<Integer> brokerIds() {
+            return Set.of(NODE);
+        }
+
+        @Override
+        public ListenerName clientListener() {
+            return ListenerName.normalised("PLAINTEXT");
+        }
+
+        @Override
+        public ListenerName controllerListenerName() {
+            return ListenerName.normalised("CONTROLLER");
+        }
+
+        @Override
+        public String bootstrapControllers() {
+            return bootstrapServers();
+        }
+
+        @Override
+        public boolean started() {
+            return isStarted;
+        }
+
+        @Override
+        public boolean stopped() {
+            return isStopped;
+        }
+
+        @Override
+        public void waitForReadyBrokers() {
+            start();
+        }
+
+        @Override
+        public Optional<FaultHandlerException> firstFatalException() {
+            return Optional.empty();
+        }
+
+        @Override
+        public Optional<FaultHandlerException> firstNonFatalException() {
+            return Optional.empty();
+        }
+    }
+}
