@@ -3,7 +3,7 @@ Metadata (3): versions 0-13. Which topics there are and where to find them.
 
 * topics null: all (v0: an empty list); an empty list: none
 * a topic that is not there is created if the request (v4) and ``auto.create.topics.enable`` allow
-  it, and is in the answer at once; Kafka answers 3 first and has it when the client asks again
+  it; as with Kafka the answer to that is 3, and the topic is there when the client asks again
 * 3 unknown, 17 not a name that a topic can have, 100 unknown id
 * the one broker leads every partition and is the controller
 * v1: rack, controller, internal topics; v2: cluster id; v3: throttle time; v5: offline replicas
@@ -157,7 +157,8 @@ def _look_up(broker: Broker, question: _Question, topics: list[_Wanted]) -> list
     """
     Return what is known of each wanted topic, once; by id if there is any id.
 
-    Ids that are unknown come first, names that are unknown last.
+    Ids that are unknown come first, names that are unknown last: those that no topic can have
+    before those that are created now.
     """
     ids = dict.fromkeys(wanted.topic_id for wanted in topics if wanted.topic_id != _NO_ID)
     if ids:
@@ -165,8 +166,14 @@ def _look_up(broker: Broker, question: _Question, topics: list[_Wanted]) -> list
         return sorted(found, key=lambda one: one.topic is not None)
     may_create = question.may_create and broker.config.auto_create_topics_enable
     names = dict.fromkeys(wanted.name or _NO_NAME for wanted in topics)
-    found = [_by_name(broker, name, may_create=may_create) for name in names]
-    return sorted(found, key=lambda one: one.topic is None)
+    found = [_by_name(broker, name) for name in names]
+    found.sort(key=lambda one: one.topic is None)
+    if may_create:
+        found.sort(key=lambda one: one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        for one in found:
+            if one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                _create(broker, (one.name or _NO_NAME).decode())
+    return found
 
 
 def _found(topic: Topic) -> _Answered:
@@ -180,20 +187,22 @@ def _by_id(broker: Broker, topic_id: bytes) -> _Answered:
     return _found(topic)
 
 
-def _by_name(broker: Broker, raw_name: bytes, *, may_create: bool) -> _Answered:
+def _by_name(broker: Broker, raw_name: bytes) -> _Answered:
     name = raw_name.decode(errors="replace")
     topic = broker.topics.get(name)
     if topic is not None:
         return _found(topic)
     if (flaw_of(name) or broker.flaw_of_new_topic(name)) is not None:
         return _Answered(ErrorCode.INVALID_TOPIC_EXCEPTION, _NO_ID, raw_name)
-    if may_create:
-        try:
-            return _found(create_automatically(broker, name))
-        except (LogStoreError, OSError) as error:
-            # As in Kafka the client is not told: to it the topic just does not appear.
-            _log.warning("topic %s is not created automatically: %s", name, error)
     return _Answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_ID, raw_name)
+
+
+def _create(broker: Broker, name: str) -> None:
+    """Create a topic that was asked for; a client to whom it does not appear asks no further."""
+    try:
+        create_automatically(broker, name)
+    except (LogStoreError, OSError) as error:
+        _log.warning("topic %s is not created automatically: %s", name, error)
 
 
 def _write_cluster(writer: Writer, broker: Broker, listener: Listener, version: int) -> None:

@@ -85,14 +85,26 @@ def test_an_empty_list_asks_for_none_since_v1() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_unknown_topic_is_created_and_there_at_once(version: int) -> None:
-    """A topic that is not there is created with the default partitions and is in the answer."""
+def test_an_unknown_topic_is_created_and_there_when_asked_again(version: int) -> None:
+    """What is not there is created with the default partitions: 3 first, then it is told."""
     conversation = Conversation({"num.partitions": "3"})
     answer = conversation.ask("Metadata", version, topics=named("new"))
     (topic,) = answer["topics"]
+    assert (topic["error_code"], topic["partitions"]) == (3, [])
+    assert list(conversation.broker.topics["new"].partitions) == [0, 1, 2]
+    (topic,) = conversation.ask("Metadata", version, topics=named("new"))["topics"]
     assert topic["error_code"] == 0
     assert [partition["partition_index"] for partition in topic["partitions"]] == [0, 1, 2]
-    assert list(conversation.broker.topics["new"].partitions) == [0, 1, 2]
+
+
+def test_topics_that_are_created_stand_last() -> None:
+    """What is there comes first, then what no topic can be called, then what is made now."""
+    conversation = Conversation()
+    conversation.create("b")
+    answer = conversation.ask("Metadata", 12, topics=named("new", "no name", "b", "newer"))
+    found = [(topic["error_code"], topic["name"]) for topic in answer["topics"]]
+    assert found == [(0, "b"), (17, "no name"), (3, "new"), (3, "newer")]
+    assert sorted(conversation.broker.topics) == ["b", "new", "newer"]
 
 
 def test_creation_can_be_declined_by_the_client() -> None:
@@ -139,8 +151,9 @@ def test_a_clashing_name_does_not_appear() -> None:
 def test_the_groups_topic_is_created_as_what_it_is() -> None:
     """Asking for __consumer_offsets creates it compacted, internal, with its own partitions."""
     conversation = Conversation({"offsets.topic.num.partitions": "4"})
-    answer = conversation.ask("Metadata", 13, topics=named("__consumer_offsets"))
-    (topic,) = answer["topics"]
+    (topic,) = conversation.ask("Metadata", 13, topics=named("__consumer_offsets"))["topics"]
+    assert (topic["error_code"], topic["is_internal"]) == (3, True)
+    (topic,) = conversation.ask("Metadata", 13, topics=named("__consumer_offsets"))["topics"]
     assert topic["is_internal"] is True
     assert len(topic["partitions"]) == 4
     assert conversation.broker.topics["__consumer_offsets"].settings["cleanup.policy"] == "compact"

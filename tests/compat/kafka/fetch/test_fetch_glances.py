@@ -231,19 +231,12 @@ def test_a_glance_tells_what_a_look_tells(
         assert told == played(steps, version, isolation)
 
 
-def test_an_idle_session_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_session_is_not_read_again(looks: list[int]) -> None:
     """Once its fetcher knows all ends, only what was appended to is looked at."""
     scene = Scene(12, 0)
     for _ in range(3):
         scene.take(("fetch", 0, dict.fromkeys(range(COUNT), 0), 0, 1 << 25))
-    looks: list[int] = []
-    looked_at = FetchPartition.looked_at
-
-    def counted(wanted: FetchPartition, log: KafkaPartition, siblings: Any) -> None:
-        looks.append(wanted.key[1])
-        looked_at(wanted, log, siblings)
-
-    monkeypatch.setattr(FetchPartition, "looked_at", counted)
+    looks.clear()
     scene.take(("fetch", 0, {}, 1, 1 << 25))
     assert looks == []
     scene.take(("append", 2))

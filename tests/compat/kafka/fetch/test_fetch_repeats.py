@@ -9,8 +9,6 @@ import pytest
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.fetch import repeats
 from logstore.compat.kafka.fetch.repeats import Repeats
-from logstore.compat.kafka.fetch.sessions import FetchPartition
-from logstore.segments.kafka.partition import KafkaPartition
 from tests.compat.kafka.batches import NOW_MS, batch
 from tests.compat.kafka.peer import Peer, a_broker, fetch_fields
 
@@ -55,18 +53,10 @@ def told(peer: Peer, *wanted: tuple[int, int], version: int = 12, **fields: Any)
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_only_what_may_have_news_is_looked_at(
-    broker: Broker, version: int, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, version: int, looks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is asked for anew, and what was appended to."""
     monkeypatch.setattr(repeats, "_COUNT_MIN", COUNT)
-    looks: list[int] = []
-    looked_at = FetchPartition.looked_at
-
-    def counted(wanted: FetchPartition, log: KafkaPartition, siblings: Any) -> None:
-        looks.append(wanted.key[1])
-        looked_at(wanted, log, siblings)
-
-    monkeypatch.setattr(FetchPartition, "looked_at", counted)
     peer, ends = Peer(broker), [1] * COUNT
     nothing = [(index, 0, 0) for index in range(COUNT)]
     assert told(peer, *enumerate(ends), version=version) == nothing

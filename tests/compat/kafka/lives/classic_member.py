@@ -130,7 +130,8 @@ class ClassicMember:
             for topic, _, number in places
             if (place := (topic.decode(), int(number))) in known
         ]
-        self._is_told()
+        # A sync of a stable group is answered from what is there and does not prolong the session,
+        # which began when the group became stable. So only a heartbeat tells how long there is.
 
     # a member
 

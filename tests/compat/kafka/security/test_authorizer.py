@@ -226,6 +226,7 @@ def test_topics_come_into_being_with_the_right_to_create(version: int, topic: st
     assert answer["topics"][0]["error_code"] == 29
     assert not talk.broker.topics
     talk.allow(creation(TOPIC, topic, Operation.CREATE))
+    assert talk.as_user("alice", "Metadata", version, **asked)["topics"][0]["error_code"] == 3
     assert talk.as_user("alice", "Metadata", version, **asked)["topics"][0]["error_code"] == 0
     assert set(talk.broker.topics) == {topic}
 
