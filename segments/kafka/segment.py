@@ -60,12 +60,8 @@ class KafkaSegment(IndexedSegment):
             self.next_offset = base_offset + last_delta + 1
             position = start + size_bytes
         if position != self.end_position and not is_lenient:
-            raise CorruptEntryError(
-                self.path,
-                position,
-                "a batch is cut short although the last stop was clean; remove "
-                ".kafka_cleanshutdown to have the log recovered",
-            )
+            reason = "a batch is cut short although the last stop was clean"
+            raise CorruptEntryError(self.path, position, reason)
         self.unread_bytes, self.end_position = self.end_position - position, position
         self.recovery_point = self.next_offset
 

@@ -20,7 +20,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import TypeVar
 
-from logstore.errors import CorruptFileError
+from logstore.errors import CorruptEntryError, CorruptFileError
 from logstore.host import Host
 from logstore.recovery import Recovery
 from logstore.segments.kafka.config import LogConfig
@@ -84,7 +84,7 @@ class SegmentFiles:
         self.witness: RecoveryWitness | None = None
         #: see :class:`KafkaSegment`
         self.keeps_good_prefix = False
-        #: what making missing indexes anew found, None if none was missing
+        #: what recovering single segments found, None if there was no need to
         self.mended: Recovery | None = None
         #: files renamed to ``.deleted``, with the time from which they may go
         self.condemned: list[tuple[float, str]] = []
@@ -244,8 +244,21 @@ class SegmentFiles:
         if self.is_writable:
             segment.resume()
         if self.is_clean:  # otherwise a recovery follows
-            segment.load_end(is_lenient=not self.is_writable)
+            self._load_end(segment)
             self._load_times(segment)
+
+    def _load_end(self, segment: KafkaSegment) -> None:
+        """
+        Find the end; one that is damaged although the last stop was clean is recovered.
+
+        Kafka does not look, and appends behind what is cut short, where nobody can read it.
+        """
+        try:
+            segment.load_end(is_lenient=not self.is_writable)
+        except CorruptEntryError as error:
+            self._rebuild(segment, f"position {error.position}: {error.reason}")
+            segment.resume()
+            segment.load_end()
 
     def _load_times(self, segment: KafkaSegment) -> None:
         """Take the largest timestamp from the time index, unless that was cut within an entry."""
@@ -288,6 +301,11 @@ class SegmentFiles:
             reason = str(error)
         if reason is None:
             return False
+        self._rebuild(segment, reason)
+        return True
+
+    def _rebuild(self, segment: KafkaSegment, reason: str) -> None:
+        """Recover a segment, whatever stop was before; the log says why."""
         segment.resume()
         outcome = segment.recover()
         segment.seal()
@@ -295,7 +313,6 @@ class SegmentFiles:
         self.mended = outcome if self.mended is None else self.mended.joined(outcome)
         end = outcome.next_offset
         _log.warning("%s: %s; rebuilt up to offset %s", segment.path, reason, end)
-        return True
 
     def _seal_again(self, segment: KafkaSegment) -> None:
         """

@@ -110,7 +110,7 @@ def is_end_lost(different: Different) -> bool:
     """
     newest = max(different.real.glob("*.log"))
     is_lost = different.end == int(newest.stem) and newest.stat().st_size > 0
-    return is_lost and all(name.endswith(".snapshot") for name in different.files)
+    return is_lost and all(is_snapshot(name) for name in different.files)
 
 
 def is_index_untrimmed(different: Different) -> bool:
@@ -129,11 +129,35 @@ def is_index_untrimmed(different: Different) -> bool:
     )
 
 
+def is_tear_kept(different: Different) -> bool:
+    """
+    The log ends within a batch, after a clean stop.
+
+    Kafka does not look, and appends behind the tear, where nobody can read it; ours recovers the
+    newest segment and keeps aside what it cuts off.
+    """
+    newest = max(different.real.glob("*.log"))
+    data, (_, ours) = newest.read_bytes(), different.files.get(newest.name, (None, None))
+    end = sum(size for _, size in batches(data))
+    return (
+        end < len(data)
+        and ours is not None
+        and data.startswith(ours)
+        and all(name.startswith(newest.stem) or is_snapshot(name) for name in different.files)
+    )
+
+
+def is_snapshot(name: str) -> bool:
+    """Tell whether a file is one of the states of producers, of which each end has its own."""
+    return name.endswith(".snapshot")
+
+
 EXCUSES: tuple[Callable[[Different], bool], ...] = (
     is_header_believed,
     is_index_of_zeros,
     is_time_found_again,
     is_end_lost,
+    is_tear_kept,
     is_index_untrimmed,
 )
 

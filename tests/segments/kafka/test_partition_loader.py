@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.errors import CorruptEntryError, CorruptFileError
+from logstore.errors import CorruptFileError
 from logstore.host import DirectoryEntry, Host, read_file, write_file
 from logstore.os_host import SystemFileSystem, SystemLock, system_host
 from logstore.partition import Record
@@ -359,18 +359,38 @@ def test_what_cannot_be_opened_leaves_the_marker_of_the_clean_stop(host: Simulat
     assert clean_shutdown.exists(host.fs, DATA)
 
 
-def test_a_cut_in_the_last_segment_after_a_clean_stop_is_still_refused(
-    host: SimulatedHost,
+@pytest.mark.parametrize("extra", [b"", b"\0" * 40, b"\1" * 200], ids=["cut", "zeros", "garbage"])
+def test_a_log_that_is_cut_although_the_stop_was_clean_is_recovered(
+    host: SimulatedHost, caplog: pytest.LogCaptureFixture, extra: bytes
 ) -> None:
-    """Where the index is there nothing is mended in silence."""
+    """Up to the last whole batch, and told; what is cut off is kept, the others are as ever."""
     store = KafkaStore(host, DATA)
-    store.create_topic("t", 1)
+    store.create_topic("t", 2)
     fill(store, "t", 0, 3)
+    fill(store, "t", 1, 3)
     log = store.partition("t", 0).log.active
+    last = log.locate(2)
     store.close()
-    host.fs.open(log.path).truncate(log.end_position - 1)
-    with pytest.raises(CorruptEntryError, match=r"remove \.kafka_cleanshutdown"):
-        KafkaStore(host, DATA)
+    file = host.fs.open(log.path)
+    whole = file.read(0, file.size())
+    file.truncate(len(whole) - 1 if not extra else len(whole))
+    file.write(file.size(), extra)
+    end, cut_at = (3, len(whole)) if extra else (2, last)
+    store = KafkaStore(host, DATA)
+    torn, sound = store.partition("t", 0), store.partition("t", 1)
+    assert (torn.end_offset, sound.end_offset) == (end, 3)
+    assert torn.recovery is not None
+    assert torn.recovery.dropped_bytes == len(extra) or not extra
+    assert sound.recovery is None
+    assert f"{log.path}: position {cut_at}: a batch is cut short" in caplog.text
+    kept = f"{log.path}.cut-at-{cut_at}"
+    assert host.fs.exists(kept) == (extra != b"\0" * 40)
+    fill(store, "t", 0, 1)
+    store.close()
+    store = KafkaStore(host, DATA)
+    assert (store.partition("t", 0).end_offset, store.partition("t", 0).recovery) == (end + 1, None)
+    assert file.read(0, cut_at) == whole[:cut_at]
+    store.close()
 
 
 @pytest.mark.parametrize("is_clean", [True, False])

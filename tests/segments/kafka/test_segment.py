@@ -395,7 +395,7 @@ def test_a_closed_segment_ends_where_its_last_batch_does() -> None:
     assert reopened.locate(10) == 495
 
 
-def test_a_torn_batch_after_a_clean_stop_is_an_error_that_says_what_to_do() -> None:
+def test_a_torn_batch_after_a_clean_stop_is_cut_off_and_kept() -> None:
     """The marker said clean: nothing is cut in silence. Who only reads stops before the tear."""
     host = SimulatedHost()
     segment = new_segment(host)
@@ -403,10 +403,13 @@ def test_a_torn_batch_after_a_clean_stop_is_an_error_that_says_what_to_do() -> N
     segment.close()
     file = host.fs.open(segment.path)
     file.write(file.size(), b"\1" * 30)
-    with pytest.raises(CorruptEntryError, match=r"cut short.*remove \.kafka_cleanshutdown"):
-        SegmentFiles(host, DIRECTORY, CONFIG).open(0, is_active=True)
     reader = SegmentFiles(host, DIRECTORY, CONFIG, is_writable=False).open(0, is_active=True)
-    assert (reader.next_offset, reader.end_position) == (4, 198)
+    assert (reader.next_offset, reader.end_position, file.size()) == (4, 198, 228)
+    files = SegmentFiles(host, DIRECTORY, CONFIG)
+    reopened = files.open(0, is_active=True)
+    assert (reopened.next_offset, reopened.end_position, file.size()) == (4, 198, 198)
+    assert files.mended is not None
+    assert files.mended.kept_aside == (f"{segment.path}.cut-at-198",)
 
 
 def test_batches_larger_than_a_reading_step_are_read_whole() -> None:
