@@ -16,6 +16,7 @@ EPOCHS = "leader-epoch-checkpoint"
 TIME_ENTRY_BYTES = 12
 HEADER = struct.Struct(">qiib6xi")  # baseOffset, batchLength, leaderEpoch, magic, lastOffsetDelta
 MAGIC_MAX = 2
+RELATIVE_OFFSET_MAX = (1 << 31) - 1
 #: a lone broker's second start leads in this epoch
 EPOCH_MAX = 2
 #: of one start alone; high watermarks Kafka takes from batches whose offsets cannot be right, too
@@ -58,16 +59,20 @@ def is_header_believed(different: Different) -> bool:
     return any(
         magic > MAGIC_MAX or not 0 <= epoch <= EPOCH_MAX or offset != following
         for file in different.damaged.glob("*.log*")
-        for offset, following, epoch, magic in headers(file.read_bytes())
+        for offset, following, epoch, magic in headers(file)
     )
 
 
-def headers(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+def headers(file: Path) -> Iterator[tuple[int, int, int, int]]:
     """Yield base offset, the one that was to come, leader epoch and magic of every batch."""
+    data, base_offset = file.read_bytes(), int(file.name.partition(".")[0])
     following = -1
     for position, _ in batches(data):
         offset, _, epoch, magic, delta = HEADER.unpack_from(data.ljust(position + 61), position)
-        yield offset, offset if following < 0 else following, epoch, magic
+        if following < 0:  # a segment may begin with a hole, but with none that is too large for it
+            is_within = 0 <= offset - base_offset <= RELATIVE_OFFSET_MAX
+            following = offset if is_within else base_offset
+        yield offset, following, epoch, magic
         following = offset + delta + 1
 
 
