@@ -70,7 +70,7 @@ def _partition(broker: Broker, index: int, *, is_answered: bool) -> dict[str, An
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         message = f"only {METADATA_TOPIC}-0 has a quorum, and is asked for alone"
         return {**fields, "error_code": code, "error_message": message}
-    epoch, end_offset = broker.store.metadata.log.lead()
+    epoch, end_offset = broker.store.metadata.lead()
     now_ms = broker.host.clock.wall_ms()
     voter = DescribeQuorumResponse.TopicData.PartitionData.ReplicaState(
         replica_id=broker.node_id,

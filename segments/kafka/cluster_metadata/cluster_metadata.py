@@ -193,13 +193,15 @@ class ClusterMetadata:
 
     def _next_block(self, missing: list[MetadataRecord]) -> Iterator[ProducerIdsRecord]:
         """
-        Yield what skips the producer ids that topics from elsewhere may know.
+        Yield what skips the producer ids that topics know and the metadata may not.
 
-        Were one given out a second time, its first batch would pass for a retry of the other's:
+        So it is with topics from elsewhere, and where the metadata log was cut short. Were one
+        given out a second time, its first batch would pass for a retry of the other's:
         acknowledged, and lost. Nothing on disk tells of ids whose producer has not written yet, so
         a block is drawn. Below 2^53 every client can represent it.
         """
-        if any(isinstance(record, TopicRecord) for record in missing):
+        is_cut_short, self.log.is_cut_short = self.log.is_cut_short, False
+        if is_cut_short or any(isinstance(record, TopicRecord) for record in missing):
             drawn = self._rng.getrandbits(42) * PRODUCER_IDS_PER_BLOCK
             if drawn > self.image.next_producer_id:
                 yield ProducerIdsRecord(self.home.node_id, self.broker_epoch, drawn)
@@ -354,6 +356,11 @@ class ClusterMetadata:
         end = start + PRODUCER_IDS_PER_BLOCK
         self._append([ProducerIdsRecord(self.home.node_id, self.broker_epoch, end)])
         return range(start, end)
+
+    def lead(self) -> tuple[int, int]:
+        """Return epoch and end of the metadata log as :meth:`MetadataLog.lead` does."""
+        self._append([])  # leading cuts off what cannot be read, and it is not known any more then
+        return self.log.lead()
 
     def close(self) -> None:
         """Let go of the files in good order."""

@@ -96,6 +96,8 @@ class MetadataLog:
         self.image = MetadataImage()
         #: the offset behind the last change of a feature's level; grows with each of them
         self.features_epoch = 0
+        #: whether the log ended within a batch: records that were durable may be gone
+        self.is_cut_short = False
         #: open from the first append on
         self._partition: KafkaPartition | None = None
         self._snapshot: SnapshotId | None = None
@@ -166,6 +168,7 @@ class MetadataLog:
 
     def _fold(self, partition: KafkaPartition, start: int) -> None:
         """Apply the records from `start` up to where a recovery would end the log."""
+        self.is_cut_short = partition.log.active.unread_bytes > 0
         try:
             for batch in partition.batches(start):
                 for entry in decode_entries(batch, self.directory):
@@ -174,6 +177,7 @@ class MetadataLog:
                         if isinstance(entry.record, FeatureLevelRecord):
                             self.features_epoch = entry.offset + 1
         except CorruptEntryError as error:
+            self.is_cut_short = True
             _log.warning("%s; the metadata log ends there", error)
 
     def _load_bootstrap(self, release: MetadataVersion, min_insync_replicas: str) -> None:

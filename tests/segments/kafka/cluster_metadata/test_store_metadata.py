@@ -289,6 +289,25 @@ def test_producer_ids_that_a_copy_may_know_are_skipped(host: SimulatedHost) -> N
     assert opened(host).metadata.take_producer_ids().start == first.stop
 
 
+@pytest.mark.parametrize("cut_bytes", [1, 60])
+def test_producer_ids_that_a_cut_metadata_log_told_of_are_skipped(
+    host: SimulatedHost, cut_bytes: int
+) -> None:
+    """Its last record may have been about a block, so the next is drawn: after any later stop."""
+    store = opened(host)
+    store.metadata.take_producer_ids()
+    store.close()
+    log = host.fs.open(f"{DATA}/__cluster_metadata-0/{0:020}.log")
+    log.truncate(log.size() - cut_bytes)
+    store = opened(host)
+    store.create_topic("t", 1)
+    host.power_loss()
+    first = opened(host).metadata.take_producer_ids()
+    assert 1000 < first.start < 2**53
+    host.power_loss()
+    assert opened(host).metadata.take_producer_ids().start == first.stop
+
+
 def test_a_partition_that_was_copied_into_a_directory(host: SimulatedHost) -> None:
     """What the metadata do not know is taken in: here it is no stray."""
     elsewhere = SimulatedHost(seed=5)
