@@ -412,6 +412,38 @@ def test_a_torn_batch_after_a_clean_stop_is_cut_off_and_kept() -> None:
     assert files.mended.kept_aside == (f"{segment.path}.cut-at-198",)
 
 
+@pytest.mark.parametrize("magic", [3, 127, -128, -1])
+def test_a_batch_of_an_unknown_magic_ends_the_log_and_is_kept_aside(magic: int) -> None:
+    """No checksum covers the magic: Kafka goes on where it is positive, and no client reads it."""
+    host = SimulatedHost()
+    segment = new_segment(host)
+    filled(segment, [0, 1000, 2000])
+    segment.close()
+    host.fs.damage(segment.path, 99 + 16, struct.pack(">b", magic))
+    damaged = read_file(host.fs, segment.path)
+    recovered = SegmentFiles(host, DIRECTORY, CONFIG, is_clean=False).open(0, is_active=True)
+    outcome = recovered.recover()
+    aside = f"{segment.path}.cut-at-99"
+    assert outcome.reason == f"{segment.path}: position 99: magic {magic}, expected 2"
+    assert (outcome.next_offset, outcome.kept_aside) == (2, (aside,))
+    assert read_file(host.fs, segment.path) + read_file(host.fs, aside) == damaged
+
+
+def test_a_batch_of_an_unknown_magic_is_named_to_who_reads_it() -> None:
+    """After a clean stop nothing is cut: what stands before and behind it can be read."""
+    host = SimulatedHost()
+    segment = new_segment(host)
+    filled(segment, [0, 1000, 2000])
+    segment.close()
+    host.fs.damage(segment.path, 99 + 16, b"\x03")
+    reopened = SegmentFiles(host, DIRECTORY, CONFIG).open(0, is_active=True)
+    entries = reopened.entries()
+    assert next(entries).base_offset == 0
+    with pytest.raises(CorruptEntryError, match="position 99: magic 3, expected 2"):
+        next(entries)
+    assert [entry.base_offset for entry in reopened.entries(reopened.locate(4))] == [4]
+
+
 def test_batches_larger_than_a_reading_step_are_read_whole() -> None:
     """A scan takes a megabyte at a time; a batch of more is still one batch."""
     segment = new_segment(config=LogConfig())
