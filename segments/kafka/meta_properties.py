@@ -17,6 +17,7 @@ Source: ``MetaProperties``, ``MetaPropertiesVersion``, ``PropertiesUtils``.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.errors import CorruptFileError, ForeignDirectoryError
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     import random
 
 FILE_NAME = "meta.properties"
+
+_log = logging.getLogger(__name__)
 
 
 class MetaProperties(NamedTuple):
@@ -59,7 +62,7 @@ class MetaProperties(NamedTuple):
     @classmethod
     def read(cls, fs: FileSystem, directory: str) -> MetaProperties:
         """
-        Return what the file in `directory` says.
+        Return what the file in `directory` says; the log tells if that is nothing.
 
         Raises:
             CorruptFileError: an unknown version, a number or id that is none, or one missing that
@@ -75,6 +78,8 @@ class MetaProperties(NamedTuple):
         if version not in (0, 1):
             raise CorruptFileError(path, f"unknown version {version}")
         node_key = "node.id" if version else "broker.id"
+        if not found.keys() & {"version", node_key, "cluster.id"}:
+            _log.warning("%s: names neither a node nor a cluster; taken as anybody's", path)
         node_id = found.get(node_key)
         cluster_id = found.get("cluster.id")
         if version and (node_id is None or cluster_id is None):

@@ -49,6 +49,21 @@ def test_version_0(tmp_path: Path) -> None:
     assert read(tmp_path, b"") == MetaProperties(None, None, None, version=0)
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\x00garbage\n", b"directory.id=AAAAAAAAAAAAAAAAAAAAAQ\n"]
+)
+def test_a_file_that_says_nothing_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes
+) -> None:
+    """Of version 0 there may be such a one: it is anybody's, and most likely damaged."""
+    meta = read(tmp_path, content)
+    assert (meta.cluster_id, meta.node_id) == (None, None)
+    assert f"{tmp_path}/{FILE_NAME}: names neither a node nor a cluster" in caplog.text
+    caplog.clear()
+    read(tmp_path, b"broker.id=7\n")
+    assert not caplog.records
+
+
 def test_generate(tmp_path: Path) -> None:
     """New properties follow from the random source, and read back."""
     meta = MetaProperties.generate(3, random.Random(1))
