@@ -12,7 +12,7 @@ from logstore.compat.rocketmq.pop.pop_requests import (
     born_time,
     check_target,
 )
-from logstore.compat.rocketmq.pop.pop_waits import EARLY_MS, Polling, PopWait
+from logstore.compat.rocketmq.pop.pop_waits import Polling, PopWait
 from logstore.compat.rocketmq.pop.retry_topics import pop_retry_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import (
@@ -52,11 +52,6 @@ class Question:
     attempt_id: str | None
     filter_kind: str | None = None
     expression: str | None = None
-
-    def is_over(self, broker: Broker) -> bool:
-        """Tell whether the time is over for which it may wait."""
-        left_ms = self.born_ms + self.poll_ms - EARLY_MS - broker.host.clock.wall_ms()
-        return left_ms < 0
 
 
 def check_readable(broker: Broker, what: str) -> None:
@@ -105,7 +100,7 @@ def _answer(
     question: Question,
     later: Later[Response],
     *,
-    is_woken: bool = False,
+    is_by_message: bool = False,
 ) -> Response | None:
     check_readable(broker, "peeking message")
     check_target(broker, channel, question.topic, question.group, question.queue_id)
@@ -114,18 +109,17 @@ def _answer(
         message_filter = asked_filter(
             broker, question.group, question.topic, question.filter_kind, question.expression
         )
-    # Whoever asks is told of messages by their tags alone; woken is who would have one of those
-    # that arrived, whatever the filter looks at.
-    if not isinstance(message_filter, TagFilter) and not is_woken:
+    # Whoever asks is told of messages by their tags alone; woken by messages is who would have one
+    # of those that arrived, whatever the filter looks at.
+    if not isinstance(message_filter, TagFilter) and not is_by_message:
         message_filter = None
     broker.catch_up()
     if _has_messages(broker, question, message_filter):
         return _told(has_messages=True)
 
     def wake() -> None:
-        is_woken = not question.is_over(broker)
         try:
-            answer = _answer(broker, channel, question, later, is_woken=is_woken)
+            answer = _answer(broker, channel, question, later, is_by_message=wait.is_by_message)
         except RefusedError as refusal:
             later.fail(refusal)
             return

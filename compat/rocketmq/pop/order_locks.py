@@ -179,7 +179,7 @@ class OrderLocks:
         if store.max_queue_offset(topic, queue_id) > committed:
             if not popping.waits.wake_one(topic, group, -1):
                 popping.waits.wake_one(topic, group, queue_id)
-            popping.notices.arrived(topic, queue_id)
+            popping.notices.freed(topic, queue_id)
 
     # lasting
 

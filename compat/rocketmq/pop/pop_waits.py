@@ -45,7 +45,12 @@ class Polling(Enum):
 
 @attrs.define(eq=False)
 class PopWait:
-    """One who waits; `expires_ms` is a wall clock's time. `wake` has it ask again."""
+    """
+    One who waits; `expires_ms` is a wall clock's time. `wake` has it ask again.
+
+    `is_by_message` tells whether it is woken by messages, and not by its time or by a queue that is
+    free again.
+    """
 
     topic: str
     group: str
@@ -54,6 +59,7 @@ class PopWait:
     wake: Callable[[], None]
     owner: Channel
     timer: Timer | None = attrs.field(default=None, init=False)
+    is_by_message: bool = attrs.field(default=False, init=False)
 
     @property
     def line(self) -> tuple[str, str, int]:
@@ -108,13 +114,17 @@ class PopWaits:
         self._sentries[wait.topic].post()
         return Polling.WAITS
 
-    def arrived(self, topic: str, queue_id: int) -> None:
+    def arrived(self, topic: str, queue_id: int, *, is_by_message: bool = True) -> None:
         """Wake one of each group for all queues and one for this queue."""
         for group in list(self._groups.get(topic, ())):
-            self._take(topic, group, ALL_QUEUES)
+            self._take(topic, group, ALL_QUEUES, is_by_message=is_by_message)
             if queue_id != ALL_QUEUES:
-                self._take(topic, group, queue_id)
+                self._take(topic, group, queue_id, is_by_message=is_by_message)
         self._wake()
+
+    def freed(self, topic: str, queue_id: int) -> None:
+        """Wake as an arrival does, of no message: whoever is woken looks for itself."""
+        self.arrived(topic, queue_id, is_by_message=False)
 
     def wake_one(self, topic: str, group: str, queue_id: int) -> bool:
         """Wake one of a line; tell whether there was any."""
@@ -136,12 +146,13 @@ class PopWaits:
             self._forget(wait)
         self._due = deque(wait for wait in self._due if wait.owner is not owner)
 
-    def _take(self, topic: str, group: str, queue_id: int) -> bool:
+    def _take(self, topic: str, group: str, queue_id: int, *, is_by_message: bool = False) -> bool:
         line = self._lines.get((topic, group, queue_id))
         if not line:
             return False
         wait = line[-1 if self._takes_last else 0][2]
         self._forget(wait)
+        wait.is_by_message = is_by_message
         self._due.append(wait)
         return True
 

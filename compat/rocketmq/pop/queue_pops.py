@@ -41,7 +41,6 @@ _PASSED_BY = (
     _Status.NO_MATCHED_MESSAGE,
     _Status.OFFSET_FOUND_NULL,
     _Status.MESSAGE_WAS_REMOVING,
-    _Status.NO_MATCHED_LOGIC_QUEUE,
 )
 _SIZE = struct.Struct(">i")
 _QUEUE_OFFSET = struct.Struct(">q")

@@ -59,7 +59,7 @@ def read_long(fields: Mapping[str, str], name: str, default: int | None = None) 
 
 def read_flag(fields: Mapping[str, str], name: str, *, default: bool | None = None) -> bool:
     """
-    Return a truth value: ``true`` in any case or ``1``; everything else is false.
+    Return a truth value: ``true`` in any case; everything else is false, as in Java also ``1``.
 
     Raises:
         RefusedError: SYSTEM_ERROR; it is missing without a default.
@@ -70,7 +70,7 @@ def read_flag(fields: Mapping[str, str], name: str, *, default: bool | None = No
         if default is None:
             raise _missing(name)
         return default
-    return value == "true" or value == "1" or value.lower() == "true"
+    return value == "true" or value.lower() == "true"
 
 
 def as_fields(**values: str | int | bool | None) -> dict[str, str]:

@@ -28,7 +28,7 @@ def test_values_by_type() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("true", True), ("TRUE", True), ("one", True), ("zero", False), ("false", False),
+    [("true", True), ("TRUE", True), ("one", False), ("zero", False), ("false", False),
      ("word", False), ("empty", False)],
 )  # fmt: skip
 def test_flags(name: str, value: bool) -> None:

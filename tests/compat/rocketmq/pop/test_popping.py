@@ -8,7 +8,7 @@ import pytest
 
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from tests.compat.rocketmq.broker_peer import TOPIC, decoded
-from tests.compat.rocketmq.pop.pop_stage import PopStage
+from tests.compat.rocketmq.pop.pop_stage import GROUP, PopStage
 
 
 def test_one_queue() -> None:
@@ -194,3 +194,12 @@ def test_nothing_is_made_without_need() -> None:
     stage.pass_ms(15_000)
     assert not stage.broker.has_popped
     assert not stage.host.fs.exists("/store/config/consumerOrderInfo.json")
+
+
+def test_a_group_ahead_of_a_queue_without_messages() -> None:
+    """What it has committed stays, as where somebody has asked a real broker for the queue."""
+    stage = PopStage()
+    stage.produce(b"elsewhere")
+    stage.broker.store.consumer_offsets.commit(GROUP, TOPIC, 1, 7)
+    stage.pop(queueId=1)
+    assert stage.committed(queue_id=1) == 7

@@ -248,6 +248,21 @@ def test_a_notice_at_the_end_of_a_wait(kind: str, expression: str, expected: str
     assert told(peer, opaque) == expected
 
 
+def test_a_notice_of_a_queue_that_is_free_again() -> None:
+    """Nobody says what is there, so whoever waits looks, and at no more than tags."""
+    stage = a_stage()
+    peer = stage.client()
+    sql = ask(stage, peer, 10_000, expType="SQL92", exp="a")
+    tags = ask(stage, peer, 10_000, queueId=0, expType="TAG", exp="A")
+    stage.produce(b"b", b"c", tags="B")
+    assert told(peer, sql) is None
+    (popped,) = stage.popped(order="true", maxMsgNums=1)
+    stage.ack(popped)
+    stage.pass_ms(1)
+    assert told(peer, sql) == "true"
+    assert told(peer, tags) is None
+
+
 def test_a_notice_by_what_is_no_expression() -> None:
     """Is refused."""
     stage = a_stage()
