@@ -64,8 +64,9 @@ def put_acl(access: Access, request: Command) -> Response:
             raise AccessError(f"The subject of User:{username} is not exist.")
         require_acls(access)
         subject = f"User:{username}"
-        before = access.table.acls.get(subject, Acl(subject, ()))
-        access.put_acl(before.updated(rules))
+        before = access.table.acls.get(subject)
+        # As in Java the first rules of a subject stand as they come, also several of one type.
+        access.put_acl(Acl(subject, tuple(rules)) if before is None else before.updated(rules))
     return done()
 
 
@@ -78,7 +79,7 @@ class _Policy:
 
     def checked(self) -> Policy:
         """Return it. Raises AccessError: it cannot be."""
-        return Policy(self._type, ()).updated(entry.checked() for entry in self._entries)
+        return Policy(self._type, tuple(entry.checked() for entry in self._entries))
 
 
 class _Entry:

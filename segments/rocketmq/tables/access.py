@@ -86,16 +86,29 @@ class PolicyEntry:
 
 @attrs.frozen
 class Policy:
-    """Entries of one type, of which no two have the same resource."""
+    """
+    Entries of one type.
+
+    What came first for a subject stands as it was given: there may be several entries of one
+    resource then, of which changes look at the first. So it is with an ACL's policies of one type.
+    """
 
     policy_type: str
     entries: tuple[PolicyEntry, ...]
 
     def updated(self, entries: Iterable[PolicyEntry]) -> Policy:
         """Return the policy with these entries, in the places of those of the same resource."""
-        found = {entry.resource: entry for entry in self.entries}
-        found.update({entry.resource: entry for entry in entries})
-        return Policy(self.policy_type, tuple(found.values()))
+        found = list(self.entries)
+        for entry in entries:
+            known = (place for place, one in enumerate(found) if one.resource == entry.resource)
+            place = next(known, len(found))
+            found[place : place + 1] = [entry]
+        return Policy(self.policy_type, tuple(found))
+
+    def without(self, resource: str) -> Policy:
+        """Return the policy without the first entry of that resource."""
+        gone = next((one for one in self.entries if one.resource == resource), None)
+        return Policy(self.policy_type, tuple(one for one in self.entries if one is not gone))
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields by Java's names."""
@@ -125,26 +138,24 @@ class Acl:
 
     def updated(self, policies: Iterable[Policy]) -> Acl:
         """Return the rules with these policies, joined with those of the same type."""
-        found = {policy.policy_type: policy for policy in self.policies}
+        found = list(self.policies)
         for policy in policies:
-            before = found.get(policy.policy_type)
-            found[policy.policy_type] = policy if before is None else before.updated(policy.entries)
-        return Acl(self.subject, tuple(found.values()))
+            types = [one.policy_type for one in found]
+            if policy.policy_type in types:
+                place = types.index(policy.policy_type)
+                found[place] = found[place].updated(policy.entries)
+            else:
+                found.append(policy)
+        return Acl(self.subject, tuple(found))
 
     def without(self, policy_type: str, resource: str) -> Acl:
         """Return the rules without that resource's entry; a policy without entries is gone."""
-        kept = [
-            attrs.evolve(
-                policy,
-                entries=tuple(
-                    entry
-                    for entry in policy.entries
-                    if policy.policy_type != policy_type or entry.resource != resource
-                ),
-            )
-            for policy in self.policies
-        ]
-        return Acl(self.subject, tuple(policy for policy in kept if policy.entries))
+        before = self.policy(policy_type)
+        if before is None:
+            return self
+        after = before.without(resource)
+        left = (after if one is before else one for one in self.policies)
+        return Acl(self.subject, tuple(one for one in left if one.entries or one is not after))
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields by Java's names."""

@@ -154,6 +154,29 @@ def test_rules_are_joined_and_taken_apart() -> None:
     assert (answer.code, answer.remark) == (NO_PERMISSION, "The acl is not exist.")
 
 
+def test_the_first_rules_of_a_subject_stand_as_they_come() -> None:
+    """Several of a type and of a resource, as Java has them; changes look at the first of each."""
+    stage = Stage()
+    stage.make_user(ALICE)
+    first, second = [
+        {"policyType": kind, "entries": [rule("Topic:a", action), rule("Topic:a", "List")]}
+        for kind, action in (("custom", "Pub"), (None, "Sub"))
+    ]
+
+    def found() -> list[list[list[str]]]:
+        acl = listed(stage, _C.AUTH_GET_ACL, subject="User:alice")
+        return [[one["actions"] for one in policy["entries"]] for policy in acl["policies"]]
+
+    both = {"policies": [first, second]}
+    stage.administrate(_C.AUTH_UPDATE_ACL, both, subject="User:alice")
+    assert found() == [[["Pub"], ["List"]], [["Sub"], ["List"]]]
+    stage.allow(ALICE, rule("Topic:a", "Get"))
+    assert found() == [[["Get"], ["List"]], [["Sub"], ["List"]]]
+    for left in ([[["List"]], [["Sub"], ["List"]]], [[["Sub"], ["List"]]]):
+        stage.administrate(_C.AUTH_DELETE_ACL, subject="User:alice", resource="Topic:a")
+        assert found() == left
+
+
 @pytest.mark.parametrize(
     ("entry", "remark"),
     [
