@@ -407,6 +407,7 @@ class Broker:
         self.settings.update(given)
         self.store.config.update(given)
         self._apply_to_store()
+        self.timed_delivery.follow_settings()
         self.topics.routes.clear()
         self.replication.master.settings = self._ha_settings()
         self._apply_durability()
@@ -414,11 +415,10 @@ class Broker:
 
     def _apply_to_store(self) -> None:
         """Have the store follow its settings as far as they can change while it is open."""
-        store = self.store
-        store.putting.rules = store_rules.put_rules(
-            store.config, store.options.release, store.tables.is_batch_topic
-        )
-        store.cleaning.rule = store_rules.cleaning_rule(store.config)
+        store, config = self.store, self.store.config
+        is_batch_topic, release = store.tables.is_batch_topic, store.options.release
+        store.putting.rules = store_rules.put_rules(config, release, is_batch_topic)
+        store.cleaning.rule = store_rules.cleaning_rule(config)
 
     def disk_use_text(self) -> str:
         """Return how full the disk is, as Java's refusals say it."""

@@ -14,7 +14,8 @@ from tests.interop.conftest import missing
 
 pytestmark = pytest.mark.interop
 
-SOURCES = sorted(Path(__file__).with_name("kafka_suite").glob("*.java"))
+HERE = Path(__file__).parent
+SOURCES = [HERE / "OurProcess.java", *sorted((HERE / "kafka_suite").glob("*.java"))]
 SECONDS_MAX = 1500
 TEST_SECONDS_MAX = 100
 #: Classes of tests, below `org.apache.kafka`; in CI the quick ones stand for the rest.

@@ -67,6 +67,14 @@ def fetch(version: str) -> str:
     return class_path(f"RocketMQ {version}", pom, options, peers_directory(version))
 
 
+def fetch_suite(version: str) -> str:
+    """Return the class path of RocketMQ's own integration tests; raises as `fetch`."""
+    version = VERSIONS.get(version, version)
+    pom = Path(__file__).with_name("rocketmq_suite.xml")
+    options = [f"-Drocketmq.version={version}"]
+    return class_path(f"RocketMQ suite {version}", pom, options, peers_directory(version) / "suite")
+
+
 def java(
     version: str,
     main: str,
@@ -107,11 +115,16 @@ def class_archive(version: str) -> ClassArchive:
     return ClassArchive(peers_directory(version), "broker")
 
 
-def compiled(version: str, sources: Sequence[Path]) -> Path:
-    """Return the classes of these sources, compiled against that release; see `java_classes`."""
+def compiled(version: str, sources: Sequence[Path], more: str = "") -> Path:
+    """
+    Return the classes of these sources, compiled against that release; see `java_classes`.
+
+    `more` is class path that stands before the release's own.
+    """
     version = VERSIONS.get(version, version)
     what, cache = f"RocketMQ {version}", peers_directory(version)
-    return java_classes.compiled(what, sources, fetch(version), cache)
+    path = f"{more}:{fetch(version)}" if more else fetch(version)
+    return java_classes.compiled(what, sources, path, cache)
 
 
 def _write(path: Path, text: str) -> None:

@@ -17,11 +17,13 @@ from logstore.compat.rocketmq.wire.fields import read_text
 from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.segments.rocketmq.messages.message_draft import draft_message
 from logstore.segments.rocketmq.messages.properties import (
-    HASH_MAP_CAPACITY_5,
+    BORN_TIMESTAMP,
+    HASH_MAP_CAPACITY_OWN,
     PRODUCER_GROUP,
     TAGS,
     TIMER_DELETE_UNIQUE_KEY,
     TIMER_DELIVER_MS,
+    TRACE_CONTEXT,
     UNIQUE_KEY,
     encode_properties,
 )
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 
 _RECALL_TAG = "_RECALL_TAG_"
 _PARTS = 5
@@ -53,28 +56,41 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     if flaw is not None:
         return _refused(broker, ResponseCode.ILLEGAL_OPERATION, flaw)
     _, _, _, due_ms, unique_key = parts[:_PARTS]
-    properties = {
-        TAGS: _RECALL_TAG,
-        TIMER_DELETE_UNIQUE_KEY: unique_key,
-        UNIQUE_KEY: unique_key,
-        TIMER_DELIVER_MS: due_ms,
-        PRODUCER_GROUP: fields.get("producerGroup") or "",
-    }
-    result = broker.store.put_message(
-        draft_message(
-            topic=topic,
-            body=b"0",
-            queue_id=0,
-            properties_text=encode_properties(properties, capacity=HASH_MAP_CAPACITY_5),
-            born_timestamp_ms=broker.host.clock.wall_ms(),
-            born_host=broker.born_hosts[channel],
-            store_host=broker.store_host,
-        )
-    )
+    group = fields.get("producerGroup") or ""
+    draft = _draft(broker, channel, topic, unique_key, due_ms, group)
+    result = broker.store.put_message(draft)
     if result.status not in STORED_CODES:
         return _refused(broker, ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
     region = {"MSG_REGION": broker.settings.region}
     return Response(ResponseCode.SUCCESS, None, {"msgId": unique_key}, extra_fields=region)
+
+
+def _draft(
+    broker: Broker, channel: Channel, topic: str, unique_key: str, due_ms: str, group: str
+) -> MessageDraft:
+    """Return the message that takes the other one back."""
+    now_ms = broker.host.clock.wall_ms()
+    is_of_topic = broker.store.config.boolean("appendTopicForTimerDeleteKey")
+    properties = {
+        TAGS: _RECALL_TAG,
+        TIMER_DELETE_UNIQUE_KEY: f"{topic}+{unique_key}" if is_of_topic else unique_key,
+        UNIQUE_KEY: unique_key,
+        TIMER_DELIVER_MS: due_ms,
+        BORN_TIMESTAMP: str(now_ms),
+        TRACE_CONTEXT: "",
+        PRODUCER_GROUP: group,
+    }
+    draft = draft_message(
+        topic=topic,
+        body=b"0",
+        queue_id=0,
+        properties_text=encode_properties(properties, capacity=HASH_MAP_CAPACITY_OWN),
+        born_timestamp_ms=now_ms,
+        born_host=broker.born_hosts[channel],
+        store_host=broker.store_host,
+    )
+    draft.own_properties = properties
+    return draft
 
 
 def _refused(broker: Broker, code: ResponseCode, remark: str) -> Response:

@@ -21,6 +21,7 @@ from logstore.compat.rocketmq.pop.checkpoints import (
     decode_ack,
     decode_checkpoint,
 )
+from logstore.compat.rocketmq.pop.retry_queues import retry_queue
 from logstore.compat.rocketmq.pop.retry_topics import normal_topic, pop_retry_topic
 from logstore.compat.rocketmq.pop.revive_log import AHEAD_MS, REVIVE_GROUP
 from logstore.compat.rocketmq.redelivery.redrafts import redraft
@@ -265,31 +266,32 @@ class _ReviveQueue:
         broker, group, topic = self._broker, checkpoint.group, checkpoint.topic
         if not topic.startswith(RETRY_PREFIX):
             topic = pop_retry_topic(topic, group, is_v2=broker.settings.has_retry_topic_v2)
-        if broker.topics.get(topic) is None:
-            broker.topics.ensure(topic, 1)
-            offsets = broker.store.consumer_offsets
-            if offsets.query(group, topic, 0) < 0:
-                offsets.commit(group, topic, 0, 0)
+        queue_id = retry_queue(broker, topic, group, message.queue_id)
         properties = dict(message.properties)
         more = {ORIGIN_GROUP: group}
         if message.reconsume_times == 0 or FIRST_POP_TIME not in properties:
             more[FIRST_POP_TIME] = str(checkpoint.pop_time_ms)
         times = message.reconsume_times + (not checkpoint.is_suspended)
-        result = self._put(message, topic, {**properties, **more}, times)
+        result = self._put(message, topic, queue_id, {**properties, **more}, times)
         if result.status is PutMessageStatus.PROPERTIES_SIZE_EXCEEDED:
-            result = self._put(message, topic, properties, times)
+            result = self._put(message, topic, queue_id, properties, times)
         if not result.is_ok:
             _log.error("%s@%s: not put again: %s", topic, message.queue_offset, result.reason)
         return bool(result.is_ok) or result.status in HOPELESS
 
     def _put(
-        self, message: Message, topic: str, properties: dict[str, str], reconsume_times: int
+        self,
+        message: Message,
+        topic: str,
+        queue_id: int,
+        properties: dict[str, str],
+        reconsume_times: int,
     ) -> PutResult:
         host = self._broker.store_host
         draft = redraft(
             message,
             topic,
-            0,
+            queue_id,
             properties,
             born_host=host,
             store_host=host,

@@ -11,8 +11,6 @@ from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.topics import names
 from logstore.segments.rocketmq.messages.java_strings import java_length
 
-_INVISIBLE_MS_MAX = 12 * 3_600_000
-INVISIBLE_MS_MIN_RECEIVED = 10_000
 _TOPIC_LENGTH_MAX, _GROUP_LENGTH_MAX = 127, 255
 _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
 _GROUP_PREFIX = "CID_RMQ_SYS_"
@@ -52,14 +50,14 @@ def _flaw(name: str, length_max: int) -> str | None:
     return None
 
 
-def invisible_ms(duration: Any, min_ms: int = 0) -> int:
-    """Return how long a message is to be invisible. Raises ProxyError."""
+def invisible_ms(duration: Any, min_ms: int, max_ms: int) -> int:
+    """Return how long a message is to be invisible; no `max_ms` is 0. Raises ProxyError."""
     value_ms: int = duration.ToMilliseconds()
     if value_ms < min_ms:
         text = f"the invisibleTime is too small. min is {min_ms}"
         raise ProxyError(Code.ILLEGAL_INVISIBLE_TIME, text)
-    if value_ms > _INVISIBLE_MS_MAX:
-        text = f"the invisibleTime is too large. max is {_INVISIBLE_MS_MAX}"
+    if value_ms > max_ms > 0:
+        text = f"the invisibleTime is too large. max is {max_ms}"
         raise ProxyError(Code.ILLEGAL_INVISIBLE_TIME, text)
     return value_ms
 

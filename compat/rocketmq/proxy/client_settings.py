@@ -1,7 +1,7 @@
 """
 What clients are told to do: their own settings, with what the proxy and the group say.
 
-Source: ``GrpcClientSettingsManager``, defaults of ``ProxyConfig``.
+Source: ``GrpcClientSettingsManager``.
 """
 
 from __future__ import annotations
@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Any
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 
 if TYPE_CHECKING:
+    from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
     from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
 
-BODY_BYTES_MAX = 4 * 1024 * 1024
-POLLING_MS_MAX = 20_000
-POLLING_MS_MIN = 5_000
-_RECEIVE_COUNT = 32
 #: what is said of lite topics, which are not served
 _LITE_SUBSCRIPTION_COUNT_MAX, _LITE_TOPIC_LENGTH_MAX = 2000, 64
-_SEND_ATTEMPTS_MAX = 3
-_SEND_BACKOFF = {"initial": 10, "max": 1_000, "multiplier": 2.0}
 _RETRY_BACKOFF = {"initial": 5_000, "max": 7_200_000, "multiplier": 2.0}
 _RETRY_DELAYS_MS = tuple(
     1000 * seconds
@@ -30,24 +25,29 @@ _RETRY_DELAYS_MS = tuple(
 )  # fmt: skip
 
 
-def settings_for(asked: Any, group: SubscriptionGroupConfig | None) -> Any:
+def settings_for(asked: Any, group: SubscriptionGroupConfig | None, settings: ProxySettings) -> Any:
     """Return what a client is told that has sent `asked`; `group` is that of a consumer."""
     told = MESSAGES["Settings"]()
     told.CopyFrom(asked)
     if told.HasField("publishing"):
-        told.backoff_policy.max_attempts = _SEND_ATTEMPTS_MAX
-        _set_exponential(told.backoff_policy, _SEND_BACKOFF)
-        told.publishing.validate_message_type = True
-        told.publishing.max_body_size = BODY_BYTES_MAX
+        told.backoff_policy.max_attempts = settings.send_attempts_max
+        backoff = {
+            "initial": settings.send_backoff_ms,
+            "max": settings.send_backoff_ms_max,
+            "multiplier": settings.send_backoff_multiplier,
+        }
+        _set_exponential(told.backoff_policy, backoff)
+        told.publishing.validate_message_type = settings.checks_message_types
+        told.publishing.max_body_size = settings.body_bytes_max
     elif told.HasField("subscription") and group is not None:
-        _apply_group(told, group)
+        _apply_group(told, group, settings)
     told.metric.on = False
     return told
 
 
-def _apply_group(told: Any, group: SubscriptionGroupConfig) -> None:
-    told.subscription.receive_batch_size = _RECEIVE_COUNT
-    told.subscription.long_polling_timeout.FromMilliseconds(POLLING_MS_MAX)
+def _apply_group(told: Any, group: SubscriptionGroupConfig, settings: ProxySettings) -> None:
+    told.subscription.receive_batch_size = settings.receive_count
+    told.subscription.long_polling_timeout.FromMilliseconds(settings.polling_ms_max)
     told.subscription.fifo = group.is_consume_message_orderly
     told.subscription.lite_subscription_quota = _LITE_SUBSCRIPTION_COUNT_MAX
     told.subscription.max_lite_topic_size = _LITE_TOPIC_LENGTH_MAX

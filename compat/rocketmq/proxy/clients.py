@@ -84,7 +84,7 @@ class ProxyClient:
         group = None
         if asked.HasField("subscription"):
             group = self.proxy.broker.groups.find(asked.subscription.group.name)
-        return settings_for(asked, group)
+        return settings_for(asked, group, self.proxy.settings)
 
     def take_settings(self, asked: Any) -> None:
         """Let the broker know what the client is. Raises ProxyError."""

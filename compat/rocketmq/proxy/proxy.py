@@ -19,6 +19,7 @@ from logstore.compat.rocketmq.connection import AnswerTimeoutError, PeerGoneErro
 from logstore.compat.rocketmq.proxy.clients import ProxyClient, Transaction
 from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
+from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
 from logstore.compat.rocketmq.proxy.renewals import Renewals
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.rocketmq.proxy.steps import begin
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _RPCS = "logstore.compat.rocketmq.proxy.rpcs"
-_SWEEP_MS, _IDLE_MS_MAX = 10_000, 120_000
+_SWEEP_MS = 10_000
 #: the broker asks for those that are forgotten, which brings them back
 _TRANSACTION_COUNT_MAX = 100_000
 #: what a request is called in the protocol -> its file; those marked answer with many messages
@@ -76,6 +77,7 @@ class Proxy:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
+        self.settings = ProxySettings.of_config(broker.config)
         #: where clients find it, which is what routes say
         self.host, self.port = "127.0.0.1", 8081
         self.clients: dict[str, ProxyClient] = {}
@@ -141,7 +143,7 @@ class Proxy:
         self.broker.timers.after(_SWEEP_MS, self._sweep)
         now_ms = self.now_ms()
         for client in list(self.clients.values()):
-            if client.tell is None and now_ms - client.used_ms > _IDLE_MS_MAX:
+            if client.tell is None and now_ms - client.used_ms > self.settings.idle_ms_max:
                 self.forget(client)
 
     def handlers_for(self, client: ProxyClient) -> Handlers:

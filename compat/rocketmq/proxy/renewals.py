@@ -18,12 +18,8 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.proxy import Proxy
     from logstore.compat.rocketmq.wire.remoting import Command
 
-_SCAN_MS, _AHEAD_MS = 5_000, 10_000
-_RENEWED_MS_MAX = 3 * 3_600_000
 #: for how much longer, the first time and the next ones
 _PROLONGED_MS = (60_000, 180_000, 300_000, 600_000, 1_800_000, 3_600_000)
-#: for so long the messages of a consumer that is gone stay invisible
-_CLEARED_MS = 1_000
 
 
 class Renewals:
@@ -31,6 +27,7 @@ class Renewals:
 
     def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy
+        self._settings = proxy.settings
         self._is_scanning = False
 
     def add(self, client: ProxyClient, renewed: Renewed) -> None:
@@ -38,7 +35,10 @@ class Renewals:
         client.renewed[renewed.handle.text] = renewed
         if not self._is_scanning:
             self._is_scanning = True
-            self._proxy.broker.timers.after(_SCAN_MS, self._scan)
+            self._sleep()
+
+    def _sleep(self) -> None:
+        self._proxy.broker.timers.after(self._settings.renew_interval_ms, self._scan)
 
     @staticmethod
     def end(client: ProxyClient, text: str) -> ReceiptHandle:
@@ -49,26 +49,25 @@ class Renewals:
     def clear(self, client: ProxyClient) -> None:
         """Let others have soon what a consumer has that is gone."""
         for renewed in client.renewed.values():
-            self._change(client, renewed, _CLEARED_MS)
+            self._change(client, renewed, self._settings.cleared_ms)
         client.renewed.clear()
 
-    @staticmethod
-    def give_back(client: ProxyClient, text: str, topic: str, group: str) -> None:
+    def give_back(self, client: ProxyClient, text: str, topic: str, group: str) -> None:
         """Let others have soon a message that could not be handed to a consumer."""
         handle = Renewals.end(client, text)
-        Renewals._change(client, Renewed(handle, group, topic, 0), _CLEARED_MS)
+        self._change(client, Renewed(handle, group, topic, 0), self._settings.cleared_ms)
 
     def _scan(self) -> None:
         now_ms = self._proxy.now_ms()
         clients = [client for client in self._proxy.clients.values() if client.renewed]
         self._is_scanning = bool(clients)
         if clients:
-            self._proxy.broker.timers.after(_SCAN_MS, self._scan)
+            self._sleep()
         for client in clients:
             for text, renewed in list(client.renewed.items()):
-                if renewed.handle.visible_ms - now_ms > _AHEAD_MS:
+                if renewed.handle.visible_ms - now_ms > self._settings.renew_ahead_ms:
                     continue
-                if now_ms - renewed.since_ms >= _RENEWED_MS_MAX:
+                if now_ms - renewed.since_ms >= self._settings.renewed_ms_max:
                     del client.renewed[text]
                 else:
                     delay_ms = _PROLONGED_MS[min(renewed.count, len(_PROLONGED_MS) - 1)]

@@ -6,10 +6,9 @@ Source: ``SendMessageActivity``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.proxy.checks import check_word, has_control_characters
-from logstore.compat.rocketmq.proxy.client_settings import BODY_BYTES_MAX
 from logstore.compat.rocketmq.proxy.codes import GZIP, Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.proxy.reserved_names import RESERVED
@@ -17,23 +16,22 @@ from logstore.segments.rocketmq.messages import properties as names
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, TRANSACTION_PREPARED
 
-SHARDING_KEY, TRACE_CONTEXT = names.SHARDING_KEY, "TRACE_CONTEXT"
-BORN_HOST, BORN_TIMESTAMP = "__BORNHOST", "BORN_TIMESTAMP"
+if TYPE_CHECKING:
+    from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
+
+SHARDING_KEY, TRACE_CONTEXT = names.SHARDING_KEY, names.TRACE_CONTEXT
+BORN_HOST, BORN_TIMESTAMP = "__BORNHOST", names.BORN_TIMESTAMP
 _RECONSUME_TIME = "RECONSUME_TIME"
-_PROPERTY_COUNT_MAX, _PROPERTIES_BYTES_MAX = 128, 16 * 1024
-_GROUP_BYTES_MAX = 64
-_DELAY_MS_MAX = 86_400_000
-_RECOVERY_SECONDS_MAX = 3600
 _LCG_MULTIPLIER, _LONG_MASK = 2_862_933_555_777_941_757, (1 << 64) - 1
 _2_31 = 2.0**31
 
 
-def check_body(body: bytes) -> None:
+def check_body(body: bytes, limits: ProxySettings) -> None:
     """Raise ProxyError for a body that is empty or too large."""
-    if not body:
+    if not body and limits.refuses_empty_bodies:
         raise ProxyError(Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
-    if len(body) > BODY_BYTES_MAX:
-        text = f"message body cannot exceed the max {BODY_BYTES_MAX}"
+    if len(body) > limits.body_bytes_max > 0:
+        text = f"message body cannot exceed the max {limits.body_bytes_max}"
         raise ProxyError(Code.MESSAGE_BODY_TOO_LARGE, text)
 
 
@@ -44,7 +42,7 @@ def sys_flag_of(message: Any) -> int:
     return flag | (TRANSACTION_PREPARED if about.message_type == MessageType.TRANSACTION else 0)
 
 
-def properties_of(message: Any, peer: str, now_ms: int) -> dict[str, str]:
+def properties_of(message: Any, peer: str, now_ms: int, limits: ProxySettings) -> dict[str, str]:
     """
     Return the properties that `message` is stored with.
 
@@ -55,7 +53,7 @@ def properties_of(message: Any, peer: str, now_ms: int) -> dict[str, str]:
 
     """
     about = message.system_properties
-    found = _user_properties(message)
+    found = _user_properties(message, limits.property_count_max)
     size_bytes = sum(len(name.encode()) + len(value.encode()) for name, value in found.items())
     check_word(about.tag, Code.ILLEGAL_MESSAGE_TAG, "tag", forbidden="|")
     found[names.TAGS] = about.tag
@@ -65,24 +63,24 @@ def properties_of(message: Any, peer: str, now_ms: int) -> dict[str, str]:
         size_bytes += len(key.encode())
     if about.keys:
         found[names.KEYS] = " ".join(about.keys)
-    if size_bytes > _PROPERTIES_BYTES_MAX:
-        text = f"the total size of user property is too large, max is {_PROPERTIES_BYTES_MAX}"
+    if size_bytes > limits.properties_bytes_max:
+        text = f"the total size of user property is too large, max is {limits.properties_bytes_max}"
         raise ProxyError(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
     if not about.message_id.strip():
         raise ProxyError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
     found[names.UNIQUE_KEY] = about.message_id
-    _add_transaction(found, about)
-    _add_delivery(found, about, now_ms)
+    _add_transaction(found, about, limits.transaction_recovery_seconds_max)
+    _add_delivery(found, about, now_ms, limits.delay_ms_max)
     found[_RECONSUME_TIME] = str(about.delivery_attempt)
     found[names.PRODUCER_GROUP] = message.topic.name
-    _add_origin(found, about, peer)
+    _add_origin(found, about, peer, limits.message_group_bytes_max)
     return found
 
 
-def _user_properties(message: Any) -> dict[str, str]:
+def _user_properties(message: Any, count_max: int) -> dict[str, str]:
     found = dict(message.user_properties)
-    if len(found) > _PROPERTY_COUNT_MAX:
-        text = f"too many user properties, max is {_PROPERTY_COUNT_MAX}"
+    if len(found) > count_max:
+        text = f"too many user properties, max is {count_max}"
         raise ProxyError(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
     for name, value in found.items():
         if name in RESERVED:
@@ -95,38 +93,37 @@ def _user_properties(message: Any) -> dict[str, str]:
     return found
 
 
-def _add_transaction(found: dict[str, str], about: Any) -> None:
+def _add_transaction(found: dict[str, str], about: Any, seconds_max: int) -> None:
     if about.message_type != MessageType.TRANSACTION:
         return
     found[names.TRANSACTION_PREPARED] = "true"
     if about.HasField("orphaned_transaction_recovery_duration"):
         seconds: int = about.orphaned_transaction_recovery_duration.ToSeconds()
-        if seconds > _RECOVERY_SECONDS_MAX:
+        if seconds > seconds_max > 0:
             text = (
-                "the max transaction recovery time of message is too large, max is "
-                f"{_RECOVERY_SECONDS_MAX}"
+                f"the max transaction recovery time of message is too large, max is {seconds_max}"
             )
             raise ProxyError(Code.BAD_REQUEST, text)
         found[names.CHECK_IMMUNITY_TIME] = str(seconds)
 
 
-def _add_delivery(found: dict[str, str], about: Any, now_ms: int) -> None:
+def _add_delivery(found: dict[str, str], about: Any, now_ms: int, delay_ms_max: int) -> None:
     if about.HasField("delivery_timestamp"):
         due_ms: int = about.delivery_timestamp.ToMilliseconds()
-        if due_ms - now_ms > _DELAY_MS_MAX:
-            text = f"the max delay time of message is too large, max is {_DELAY_MS_MAX}"
+        if due_ms - now_ms > delay_ms_max > 0:
+            text = f"the max delay time of message is too large, max is {delay_ms_max}"
             raise ProxyError(Code.ILLEGAL_DELIVERY_TIME, text)
         found[names.TIMER_DELIVER_MS] = str(due_ms)
     if about.HasField("priority"):
         found[names.PRIORITY] = str(about.priority)
 
 
-def _add_origin(found: dict[str, str], about: Any, peer: str) -> None:
+def _add_origin(found: dict[str, str], about: Any, peer: str, group_bytes_max: int) -> None:
     if about.message_group:
         what = "message group"
         check_word(about.message_group, Code.ILLEGAL_MESSAGE_GROUP, what)
-        if len(about.message_group.encode()) >= _GROUP_BYTES_MAX:
-            text = f"{what} exceed the max size {_GROUP_BYTES_MAX}"
+        if len(about.message_group.encode()) >= group_bytes_max > 0:
+            text = f"{what} exceed the max size {group_bytes_max}"
             raise ProxyError(Code.ILLEGAL_MESSAGE_GROUP, text)
         found[SHARDING_KEY] = about.message_group
     if about.trace_context:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import attrs
+
 from logstore.compat.rocketmq.redelivery.redrafts import redraft
 from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.messages.properties import TIMER_DELETE_UNIQUE_KEY
@@ -144,13 +146,23 @@ class TimedDelivery:
         self._wheel = TimerStore(
             self._broker.host,
             store.directory,
-            TimerSettings.of_settings(store.options.settings),
+            self._settings(TimerSettings.of_settings(store.options.settings)),
             lambda place, size_bytes: message_at(store.commit_log, place, size_bytes),
             self._queue,
             is_clean=store.was_clean,
         )
         store.putting.timer = self._wheel
         return self._wheel
+
+    def _settings(self, before: TimerSettings) -> TimerSettings:
+        """Return settings with what may change while the broker runs as it is now."""
+        appends = self._broker.store.config.boolean("appendTopicForTimerDeleteKey")
+        return attrs.evolve(before, appends_topic_to_delete_key=appends)
+
+    def follow_settings(self) -> None:
+        """Go by the store's settings as far as they can change while the broker runs."""
+        if self._wheel is not None:
+            self._wheel.settings = self._settings(self._wheel.settings)
 
     # running
 

@@ -128,6 +128,7 @@ class MessageDraft(CommitLogDraft):
         "flag",
         "has_property_crc",
         "key",
+        "own_properties",
         "physical_offset",
         "prepared_transaction_offset",
         "properties_size_bytes",
@@ -188,6 +189,9 @@ class MessageDraft(CommitLogDraft):
         self.has_property_crc = has_property_crc
         fixed_bytes = FIXED_BYTES[sys_flag >> 4 & 3] + len(topic_field) + 2
         self.size_bytes = fixed_bytes + len(body) + properties_size_bytes
+
+    #: those that a broker has made itself; not set where a client's text was read
+    own_properties: dict[str, str]
 
     #: how many messages, and thus queue offsets, it covers
     message_count = 1

@@ -62,6 +62,8 @@ TIMER_ROLL_TIMES = "TIMER_ROLL_TIMES"
 CRC32 = "__CRC32#"
 PRIORITY = "_SYS_MSG_PRIORITY_"
 SHARDING_KEY = "__SHARDINGKEY"
+BORN_TIMESTAMP = "BORN_TIMESTAMP"
+TRACE_CONTEXT = "TRACE_CONTEXT"
 DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
 DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
 
@@ -71,6 +73,8 @@ CRC32_BYTES = 20
 #: how large Java makes the map that it reads properties into: this decides about their order
 HASH_MAP_CAPACITY_4 = 16
 HASH_MAP_CAPACITY_5 = 128
+#: of a map that a broker fills itself
+HASH_MAP_CAPACITY_OWN = 16
 
 
 def parse_properties(text: bytes) -> dict[str, str]:

@@ -59,7 +59,8 @@ def _redirect_timed(
     draft: MessageDraft, level: int, rules: PutRules, now_ms: int, timer: TimerGate | None
 ) -> None:
     """Send a message to the time wheel's topic (``transformTimerMessage``)."""
-    found = parse_properties(draft.properties_text)
+    own: dict[str, str] | None = getattr(draft, "own_properties", None)
+    found = parse_properties(draft.properties_text) if own is None else dict(own)
     if level > 0:  # a delay level wins
         for name in (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS):
             found.pop(name, None)
@@ -114,7 +115,8 @@ def _rewrite(draft: MessageDraft, found: dict[str, str], rules: PutRules) -> Non
     """Note where the message comes from, in the order of Java's map."""
     found[names.REAL_TOPIC] = draft.topic
     found[names.REAL_QUEUE_ID] = str(draft.queue_id)
-    draft.replace_properties(rules.encoded(found))
+    is_own = hasattr(draft, "own_properties")
+    draft.replace_properties(rules.encoded(found, names.HASH_MAP_CAPACITY_OWN if is_own else None))
 
 
 def _level(text: str | None) -> int:

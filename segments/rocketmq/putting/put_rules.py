@@ -49,10 +49,14 @@ class PutRules:
     multi_dispatch: MultiDispatch = attrs.field(factory=MultiDispatch)
     is_batch_topic: Callable[[str], bool | None] = attrs.field(default=lambda _: False)
 
-    def encoded(self, properties: Mapping[str, str]) -> bytes:
-        """Return properties as the followed release writes them: the order of Java's map."""
+    def encoded(self, properties: Mapping[str, str], capacity: int | None = None) -> bytes:
+        """
+        Return properties as the followed release writes them: the order of Java's map.
+
+        `capacity` is that of the map, without it that of one that a client's text was read into.
+        """
         return encode_properties(
             properties,
-            capacity=self.multi_dispatch.hash_map_capacity,
+            capacity=capacity or self.multi_dispatch.hash_map_capacity,
             ends_with_separator=self.multi_dispatch.ends_with_separator,
         )

@@ -2,8 +2,8 @@
 The settings of a broker: all that ``--set`` and a ``broker.conf`` take, in one name space.
 
 Java spreads them over four classes and fills each with the names that it knows; those of the name
-server, of authentication and of TLS are known too. A name that none of them has is unknown: it is
-told, and has no effect.
+server, of authentication, of TLS and of the proxy are known too. A name that none of them has is
+unknown: it is told, and has no effect.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from logstore.segments.rocketmq.settings.network_config_keys import (
     SERVER_KEYS,
     TLS_KEYS,
 )
+from logstore.segments.rocketmq.settings.proxy_config_keys import PROXY_KEYS
 from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS, StoreConfig
 
 #: What a broker prints of itself: BrokerConfig, both Netty classes and MessageStoreConfig.
@@ -29,7 +30,11 @@ PRINTED_KEYS: Mapping[str, ConfigKey] = {
 }
 #: Every setting that Java knows with type and default, by name.
 BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = {
-    **{key.name: key for keys in (NAME_SERVER_KEYS, AUTH_KEYS, TLS_KEYS) for key in keys},
+    **{
+        key.name: key
+        for keys in (NAME_SERVER_KEYS, AUTH_KEYS, TLS_KEYS, PROXY_KEYS)
+        for key in keys
+    },
     **PRINTED_KEYS,
 }
 #: 4.x only: a broker of 5.x does not print them

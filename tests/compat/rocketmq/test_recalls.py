@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 
 import pytest
 
@@ -54,6 +55,41 @@ def test_a_message_that_is_taken_back_does_not_come() -> None:
     assert stage.recall(handle) == (0, None)
     stage.pass_ms(15_000)
     assert [message.body for message in stage.peer.messages()] == [b"at once", b"2"]
+
+
+def test_it_is_stored_as_a_real_broker_stores_it() -> None:
+    """The properties of 5.5.0's message for a handle, in their order; n stands for times."""
+    stage = Stage()
+    assert stage.recall(stage.send_timed(1)) == (0, None)
+    messages = stage.peer.messages("rmq_sys_wheel_timer")
+    (message,) = [found for found in messages if "TIMER_DEL_UNIQKEY" in found.properties]
+    text = message.properties_text.decode().replace(f"{KEY}1", "k")
+    assert re.sub("[0-9]{13}", "n", text).replace("\x01", "=").replace("\x02", " ") == (
+        f"TIMER_DEL_UNIQKEY=k REAL_TOPIC={TOPIC} BORN_TIMESTAMP=n TRACE_CONTEXT= "
+        "TIMER_DELIVER_MS=n UNIQ_KEY=k PGROUP=producers TAGS=_RECALL_TAG_ TIMER_OUT_MS=n "
+        "REAL_QID=0 "
+    )
+
+
+@pytest.mark.parametrize(
+    ("appends_topic", "came"), [("true", [b"at once", b"1"]), ("", [b"at once"])]
+)
+def test_a_key_may_be_one_of_its_topic_alone(appends_topic: str, came: list[bytes]) -> None:
+    """With appendTopicForTimerDeleteKey, also set while the broker runs; else it is any topic's."""
+    stage = Stage()
+    (_, topic, *others) = base64.urlsafe_b64decode(stage.send_timed(1)).decode().split(" ")
+    assert topic == TOPIC
+    stage.broker.topics.ensure("another", 1)
+    stage.pass_ms(1000)
+    if appends_topic:
+        change = f"appendTopicForTimerDeleteKey={appends_topic}".encode()
+        assert stage.peer.ask(RequestCode.UPDATE_BROKER_CONFIG, body=change).code == 0
+    assert stage.recall(_handle("v1", "another", *others), "another") == (0, None)
+    own = stage.send_timed(2)
+    stage.pass_ms(1000)
+    assert stage.recall(own) == (0, None)
+    stage.pass_ms(15_000)
+    assert [message.body for message in stage.peer.messages()] == came
 
 
 def _handle(*parts: str) -> str:

@@ -21,7 +21,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     """Serve one request."""
     del caller
     topic, group = topic_of(request.topic), group_of(request.group)
-    hidden_ms = invisible_ms(request.invisible_duration)
+    hidden_ms = invisible_ms(request.invisible_duration, 0, client.proxy.settings.invisible_ms_max)
     found = Renewals.end(client, request.receipt_handle)
     found.require_valid(client.proxy.now_ms())
     fields = {**found.fields(topic, group), "invisibleTime": str(hidden_ms)}

@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.clients.subscriptions import Subscription, SubscriptionError
-from logstore.compat.rocketmq.proxy.checks import (
-    INVISIBLE_MS_MIN_RECEIVED,
-    group_of,
-    invisible_ms,
-    topic_of,
-)
-from logstore.compat.rocketmq.proxy.client_settings import POLLING_MS_MAX, POLLING_MS_MIN
+from logstore.compat.rocketmq.proxy.checks import group_of, invisible_ms, topic_of
 from logstore.compat.rocketmq.proxy.clients import Renewed, subscription_of
 from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
@@ -28,11 +22,11 @@ from logstore.compat.rocketmq.wire.fields import as_fields
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.clients import ProxyClient
     from logstore.compat.rocketmq.proxy.proxy import Caller, Proxy
+    from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
     from logstore.compat.rocketmq.wire.remoting import Command
 
 _COUNT_MAX = 32
 _ANY_QUEUE, _FROM_END = -1, 1
-_RENEWED_MS = 60_000
 _ANSWER_GRACE_MS = 10_000
 
 
@@ -41,13 +35,16 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
     settings = client.settings
     if settings is None:
         raise ProxyError(Code.UNRECOGNIZED_CLIENT_TYPE, "cannot find client settings")
-    polling_ms = _polling_ms(request, settings, caller.remaining_ms)
+    polling_ms = _polling_ms(request, settings, caller.remaining_ms, client.proxy.settings)
     topic, group = topic_of(request.message_queue.topic), group_of(request.group)
-    is_renewed = request.auto_renew
+    limits = client.proxy.settings
+    is_renewed = limits.renews and request.auto_renew
     hidden_ms = (
-        _RENEWED_MS
+        limits.renewed_ms
         if is_renewed
-        else invisible_ms(request.invisible_duration, INVISIBLE_MS_MIN_RECEIVED)
+        else invisible_ms(
+            request.invisible_duration, limits.invisible_ms_min, limits.invisible_ms_max
+        )
     )
     try:
         wanted: Subscription = subscription_of(topic, request.filter_expression)
@@ -100,17 +97,19 @@ def refused(name: str, why: Any, proxy: Proxy) -> list[Any]:
     return [kind(status=why), end]
 
 
-def _polling_ms(request: Any, settings: Any, remaining_ms: float | None) -> int:
+def _polling_ms(
+    request: Any, settings: Any, remaining_ms: float | None, limits: ProxySettings
+) -> int:
     """Return how long to wait for messages. Raises ProxyError: the client does not wait so long."""
-    remaining = POLLING_MS_MAX * 2 if remaining_ms is None else int(remaining_ms)
+    remaining = limits.polling_ms_max * 2 if remaining_ms is None else int(remaining_ms)
     if request.HasField("long_polling_timeout"):
         wanted_ms: int = request.long_polling_timeout.ToMilliseconds()
     else:
         wanted_ms = remaining - settings.request_timeout.ToMilliseconds() // 2
-    polling_ms = min(max(wanted_ms, POLLING_MS_MIN), POLLING_MS_MAX)
+    polling_ms = min(max(wanted_ms, limits.polling_ms_min), limits.polling_ms_max)
     if polling_ms <= remaining:
         return polling_ms
-    if remaining >= POLLING_MS_MIN:
+    if remaining >= limits.polling_ms_min:
         return remaining
     text = "The deadline time remaining is not enough for polling, please check network condition"
     raise ProxyError(Code.ILLEGAL_POLLING_TIME, text)

@@ -50,12 +50,13 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     topic = topic_of(messages[0].topic)
     if any(message.topic != messages[0].topic for message in messages):
         raise ProxyError(Code.MESSAGE_CORRUPTED, "topic in message is not same")
-    now_ms = client.proxy.now_ms()
+    now_ms, limits = client.proxy.now_ms(), client.proxy.settings
     properties: list[dict[str, str]] = []
     for message in messages:
-        check_body(message.body)
-        properties.append(properties_of(message, f"{caller.host}:{caller.port}", now_ms))
-    _check_type(client.proxy.broker.topics.get(topic), topic, properties[0])
+        check_body(message.body, limits)
+        properties.append(properties_of(message, f"{caller.host}:{caller.port}", now_ms, limits))
+    if limits.checks_message_types:
+        _check_type(client.proxy.broker.topics.get(topic), topic, properties[0])
     config = require_topic(client.proxy, topic)
     queue_id = _queue(client.proxy, config, messages)
     answer = await Step(_send(client, messages, properties, queue_id))

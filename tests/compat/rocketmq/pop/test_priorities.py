@@ -9,6 +9,8 @@ from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGr
 from tests.compat.rocketmq.broker_peer import TOPIC
 from tests.compat.rocketmq.pop.pop_stage import GROUP, REVIVED_WITHIN_MS, PopStage
 
+RETRY = f"%RETRY%{GROUP}_{TOPIC}"
+
 
 def sent(stage: PopStage, priority: str, more: str = "", body: bytes = b"v") -> str:
     """Send a message to queue 1; return the queue that its sender is told."""
@@ -124,3 +126,42 @@ def test_what_comes_again_stands_behind(percent: str, first: bytes) -> None:
     stage.produce(b"new", queue_id=0)
     (popped,) = stage.popped(maxMsgNums=1)
     assert popped.message.body == first
+
+
+def come_again(stage: PopStage) -> list[tuple[int, bytes]]:
+    """Pop all and acknowledge nothing; return each message of the retry topic with its queue."""
+    assert stage.popped(invisibleTime=1000)
+    stage.pass_ms(1000 + REVIVED_WITHIN_MS)
+    config = stage.broker.topics.get(RETRY)
+    assert config is not None
+    assert config.read_queue_count == config.write_queue_count
+    return [
+        (queue_id, message.body)
+        for queue_id in range(config.read_queue_count)
+        for message in stage.peer.messages(RETRY, queue_id=queue_id)
+    ]
+
+
+def test_what_comes_again_keeps_its_queue_where_it_is_to() -> None:
+    """With useSeparateRetryQueue, and in the one queue of the retry topic without it."""
+    stage = PopStage(useSeparateRetryQueue="true")
+    for queue_id in range(4):
+        stage.produce(b"%d" % queue_id, queue_id=queue_id)
+    assert come_again(stage) == [(0, b"0"), (1, b"1"), (2, b"2"), (3, b"3")]
+    assert [stage.committed(RETRY, queue_id) for queue_id in range(4)] == [0, 0, 0, 0]
+    stage = PopStage()
+    stage.produce(b"3", queue_id=3)
+    assert come_again(stage) == [(0, b"3")]
+
+
+def test_the_retry_topic_grows_with_the_other_one() -> None:
+    """A topic that has got more queues since has them there too, once something comes back."""
+    stage = PopStage(useSeparateRetryQueue="true")
+    stage.produce(b"0", queue_id=0)
+    assert come_again(stage) == [(0, b"0")]
+    config = stage.broker.topics.get(TOPIC)
+    assert config is not None
+    stage.broker.topics.put(attrs.evolve(config, read_queue_count=6, write_queue_count=6))
+    stage.produce(b"5", queue_id=5)
+    assert (5, b"5") in come_again(stage)
+    assert stage.committed(RETRY, 5) == 0

@@ -20,16 +20,30 @@ import java.util.regex.Pattern;
  * The system properties logstore.python and logstore.directory say with which interpreter, and where.
  */
 public final class OurProcess {
-    private static final Pattern BOOTSTRAP = Pattern.compile("\"bootstrap\": *\"([^\"]*:(\\d+))\"");
     private static final int STOP_SECONDS_MAX = 60;
 
     private final Path directory;
+    private final String portOption;
+    private final String listener;
+    private final List<String> arguments;
     private final Map<String, String> settings;
     private Process process;
     private String port = "0";
-    private String bootstrap = "";
+    private String answer = "";
 
+    /** A broker for Kafka's clients, whose address is `bootstrap`. */
     public OurProcess(Map<String, String> settings) {
+        this("--port", "bootstrap", List.of(), settings);
+    }
+
+    /**
+     * A broker of these arguments; the address that it names `listener` keeps its port, which
+     * `portOption` is for. The data is below the directory where they do not say where it is.
+     */
+    public OurProcess(String portOption, String listener, List<String> arguments, Map<String, String> settings) {
+        this.portOption = portOption;
+        this.listener = listener;
+        this.arguments = arguments;
         this.settings = settings;
         try {
             directory = Files.createTempDirectory(Path.of(System.getProperty("logstore.directory")), "b");
@@ -44,18 +58,21 @@ public final class OurProcess {
         }
         String python = System.getProperty("logstore.python");
         List<String> command = new ArrayList<>(List.of(python, "-m", "logstore.tools.cli", "serve", "--json"));
-        command.addAll(List.of("--port", port, "--data", directory.resolve("data").toString()));
+        command.addAll(List.of(portOption, port));
+        if (!arguments.contains("--data")) {
+            command.addAll(List.of("--data", directory.resolve("data").toString()));
+        }
+        command.addAll(arguments);
         settings.forEach((key, value) -> command.addAll(List.of("--set", key + "=" + value)));
         File log = directory.resolve("log").toFile();
         try {
             process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.appendTo(log)).start();
             String line = new BufferedReader(new InputStreamReader(process.getInputStream())).readLine();
-            Matcher found = BOOTSTRAP.matcher(line == null ? "" : line);
-            if (!found.find()) {
+            if (line == null) {
                 throw new IllegalStateException("it did not start: " + Files.readString(log.toPath()));
             }
-            bootstrap = found.group(1);
-            port = found.group(2);
+            answer = line;
+            port = address(listener).replaceFirst(".*:", "");
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
@@ -80,7 +97,20 @@ public final class OurProcess {
         }
     }
 
+    public synchronized boolean isRunning() {
+        return process != null;
+    }
+
     public String bootstrap() {
-        return bootstrap;
+        return address("bootstrap");
+    }
+
+    /** One of the addresses that it said when it was ready. */
+    public String address(String name) {
+        Matcher found = Pattern.compile("\"" + name + "\": *\"([^\"]*:\\d+)\"").matcher(answer);
+        if (!found.find()) {
+            throw new IllegalStateException("no " + name + " in " + answer);
+        }
+        return found.group(1);
     }
 }
