@@ -16,16 +16,15 @@ from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_text
 from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.segments.rocketmq.messages.message_draft import draft_message
+from logstore.segments.rocketmq.messages.own_properties import OwnProperties
 from logstore.segments.rocketmq.messages.properties import (
     BORN_TIMESTAMP,
-    HASH_MAP_CAPACITY_OWN,
     PRODUCER_GROUP,
     TAGS,
     TIMER_DELETE_UNIQUE_KEY,
     TIMER_DELIVER_MS,
     TRACE_CONTEXT,
     UNIQUE_KEY,
-    encode_properties,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def _draft(
     """Return the message that takes the other one back."""
     now_ms = broker.host.clock.wall_ms()
     is_of_topic = broker.store.config.boolean("appendTopicForTimerDeleteKey")
-    properties = {
+    entries = {
         TAGS: _RECALL_TAG,
         TIMER_DELETE_UNIQUE_KEY: f"{topic}+{unique_key}" if is_of_topic else unique_key,
         UNIQUE_KEY: unique_key,
@@ -80,11 +79,12 @@ def _draft(
         TRACE_CONTEXT: "",
         PRODUCER_GROUP: group,
     }
+    properties = OwnProperties(entries)
     draft = draft_message(
         topic=topic,
         body=b"0",
         queue_id=0,
-        properties_text=encode_properties(properties, capacity=HASH_MAP_CAPACITY_OWN),
+        properties_text=properties.encoded(),
         born_timestamp_ms=now_ms,
         born_host=broker.born_hosts[channel],
         store_host=broker.store_host,

@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.pop.checkpoints import CHECKPOINT_TAG
 from logstore.segments.rocketmq.messages.message_draft import draft_message
-from logstore.segments.rocketmq.messages.properties import (
-    HASH_MAP_CAPACITY_5,
-    TAGS,
-    TIMER_DELIVER_MS,
-    UNIQUE_KEY,
-    encode_properties,
-)
+from logstore.segments.rocketmq.messages.own_properties import OwnProperties
+from logstore.segments.rocketmq.messages.properties import TAGS, TIMER_DELIVER_MS, UNIQUE_KEY
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -64,16 +59,19 @@ class ReviveLog:
         self, body: bytes, revive_queue_id: int, tag: str, unique_key: str, deliver_ms: int
     ) -> PutResult:
         broker = self._broker
-        properties = {TAGS: tag, TIMER_DELIVER_MS: str(deliver_ms), UNIQUE_KEY: unique_key}
+        properties = OwnProperties(
+            {TAGS: tag, TIMER_DELIVER_MS: str(deliver_ms), UNIQUE_KEY: unique_key}
+        )
         draft = draft_message(
             topic=broker.revive_topic,
             body=body,
             queue_id=revive_queue_id,
-            properties_text=encode_properties(properties, capacity=HASH_MAP_CAPACITY_5),
+            properties_text=properties.encoded(),
             born_timestamp_ms=broker.host.clock.wall_ms(),
             born_host=broker.store_host,
             store_host=broker.store_host,
         )
+        draft.own_properties = properties
         result = broker.store.put_message(draft)
         if not result.is_ok:
             _log.error("%s: not put into %s: %s", unique_key, broker.revive_topic, result.reason)

@@ -29,11 +29,18 @@ from logstore.compat.rocketmq.redelivery.timed_delivery import HOPELESS
 from logstore.compat.rocketmq.topics.names import RETRY_PREFIX
 from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.messages.message import Message, decode_message
-from logstore.segments.rocketmq.messages.properties import FIRST_POP_TIME, ORIGIN_GROUP
+from logstore.segments.rocketmq.messages.own_properties import (
+    DEFAULT_CAPACITY,
+    OwnProperties,
+    capacity_for,
+)
+from logstore.segments.rocketmq.messages.properties import CRC32, FIRST_POP_TIME, ORIGIN_GROUP, TAGS
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 from logstore.segments.rocketmq.reading.get_message import GetMessageStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.waiting import Timer
     from logstore.segments.rocketmq.putting.put_result import PutResult
@@ -267,14 +274,11 @@ class _ReviveQueue:
         if not topic.startswith(RETRY_PREFIX):
             topic = pop_retry_topic(topic, group, is_v2=broker.settings.has_retry_topic_v2)
         queue_id = retry_queue(broker, topic, group, message.queue_id)
-        properties = dict(message.properties)
-        more = {ORIGIN_GROUP: group}
-        if message.reconsume_times == 0 or FIRST_POP_TIME not in properties:
-            more[FIRST_POP_TIME] = str(checkpoint.pop_time_ms)
+        properties = _properties(message, checkpoint)
         times = message.reconsume_times + (not checkpoint.is_suspended)
-        result = self._put(message, topic, queue_id, {**properties, **more}, times)
+        result = self._put(message, topic, queue_id, properties, times)
         if result.status is PutMessageStatus.PROPERTIES_SIZE_EXCEEDED:
-            result = self._put(message, topic, queue_id, properties, times)
+            result = self._put(message, topic, queue_id, message.properties, times)
         if not result.is_ok:
             _log.error("%s@%s: not put again: %s", topic, message.queue_offset, result.reason)
         return bool(result.is_ok) or result.status in HOPELESS
@@ -284,7 +288,7 @@ class _ReviveQueue:
         message: Message,
         topic: str,
         queue_id: int,
-        properties: dict[str, str],
+        properties: Mapping[str, str] | OwnProperties,
         reconsume_times: int,
     ) -> PutResult:
         host = self._broker.store_host
@@ -297,5 +301,20 @@ class _ReviveQueue:
             store_host=host,
             reconsume_times=reconsume_times,
         )
-        # What was delivered in time still says when it was due: it is not to wait once more.
-        return self._broker.store.put_message(draft, is_delivery=True)
+        # As with a real broker, what says a delay level waits for it once more.
+        result = self._broker.store.put_message(draft)
+        if result.status is PutMessageStatus.UNKNOWN_ERROR:  # it says one that is none
+            result = self._broker.store.put_message(draft, is_delivery=True)
+        return result
+
+
+def _properties(message: Message, checkpoint: Checkpoint) -> OwnProperties:
+    """Return what a message says that comes again, in the order of the map of ``reviveRetry``."""
+    found = {name: value for name, value in message.properties.items() if name != CRC32}
+    entries, capacity = dict(found), capacity_for(len(found))
+    if TAGS in found:
+        entries, capacity = {TAGS: found[TAGS], **found}, DEFAULT_CAPACITY
+    if message.reconsume_times == 0 or FIRST_POP_TIME not in found:
+        entries[FIRST_POP_TIME] = str(checkpoint.pop_time_ms)
+    entries[ORIGIN_GROUP] = checkpoint.group
+    return OwnProperties(entries, capacity)

@@ -155,7 +155,8 @@ class DelayDelivery:
         if topic is None or not queue_id.isdigit() or topic == names.HALF_TOPIC:
             _log.error("a delayed message at %s does not say where it belongs", physical_offset)
             return True
-        draft = redraft(message, topic, int(queue_id), message.properties_text)
+        text = store.putting.rules.encoded(message.properties)
+        draft = redraft(message, topic, int(queue_id), text)
         result = store.put_message(draft, is_delivery=True)
         if not result.is_ok:
             _log.error("a delayed message was not delivered: %s", result.reason)

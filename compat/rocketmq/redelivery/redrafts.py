@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages.message_draft import MessageDraft, draft_message
+from logstore.segments.rocketmq.messages.own_properties import OwnProperties
 from logstore.segments.rocketmq.messages.properties import (
     CRC32,
     HASH_MAP_CAPACITY_5,
@@ -25,7 +26,7 @@ def redraft(
     message: Message,
     topic: str,
     queue_id: int,
-    properties: Mapping[str, str] | bytes,
+    properties: Mapping[str, str] | OwnProperties | bytes,
     *,
     store_host: HostAddress | None = None,
     born_host: HostAddress | None = None,
@@ -36,15 +37,17 @@ def redraft(
     """
     Return a draft with body, flag and birth of `message`, and all else as it is given.
 
-    Properties that are a mapping are written in the order of Java's hash map. The CRC in them was
+    Properties that are a mapping are written in the order of the map that Java reads a message's
+    into. The CRC in them was
     one of the record that `message` was read from; that of the new one is up to the store.
     """
-    text = (
-        properties
-        if isinstance(properties, bytes)
-        else encode_properties(properties, capacity=HASH_MAP_CAPACITY_5)
-    )
-    return draft_message(
+    if isinstance(properties, OwnProperties):
+        text = properties.encoded()
+    elif isinstance(properties, bytes):
+        text = properties
+    else:
+        text = encode_properties(properties, capacity=HASH_MAP_CAPACITY_5)
+    draft = draft_message(
         topic=topic,
         body=message.body,
         queue_id=queue_id,
@@ -57,3 +60,6 @@ def redraft(
         reconsume_times=(message.reconsume_times if reconsume_times is None else reconsume_times),
         prepared_transaction_offset=prepared_transaction_offset,
     )
+    if isinstance(properties, OwnProperties):
+        draft.own_properties = properties
+    return draft

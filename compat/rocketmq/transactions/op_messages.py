@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.topics import names
 from logstore.segments.rocketmq.messages.message_draft import draft_message
-from logstore.segments.rocketmq.messages.properties import (
-    HASH_MAP_CAPACITY_5,
-    TAGS,
-    WAIT,
-    encode_properties,
-)
+from logstore.segments.rocketmq.messages.own_properties import OwnProperties
+from logstore.segments.rocketmq.messages.properties import TAGS, WAIT
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -27,7 +23,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 REMOVE_TAG = "d"
-_PROPERTIES = encode_properties({TAGS: REMOVE_TAG, WAIT: "true"}, capacity=HASH_MAP_CAPACITY_5)
+_PROPERTIES = OwnProperties({TAGS: REMOVE_TAG, WAIT: "true"}).encoded()
 
 
 class OpMessages:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -134,8 +134,10 @@ class TransactionChecks:
         age_ms = self._broker.host.clock.wall_ms() - half.born_timestamp_ms
         times = _number(half.properties.get(TRANSACTION_CHECK_TIMES))
         is_old = age_ms > settings.file_reserved_hours * _HOUR_MS
-        if is_old or times >= settings.transaction_check_max:
-            return self._discard(half)
+        if times >= settings.transaction_check_max:
+            return self._discard(half, half.properties)
+        if is_old:
+            return self._discard(half, {**half.properties, TRANSACTION_CHECK_TIMES: str(times + 1)})
         if half.store_timestamp_ms >= walk.started_ms:
             return False
         immunity = half.properties.get(CHECK_IMMUNITY_TIME)
@@ -143,18 +145,27 @@ class TransactionChecks:
         if immunity is not None:
             spared_ms = immunity_ms(immunity, spared_ms)
             if age_ms <= spared_ms:
-                return self._put_off(half, walk.ops)
+                return self._put_off(half, times + 1, walk.ops)
         elif 0 <= age_ms <= spared_ms:
             return False
         return self._ask(half, times + 1, walk)
 
-    def _put_off(self, half: Message, ops: _Ops) -> bool:
-        """Put a half message again that is to be left alone for some time, unless it is done."""
+    def _put_off(self, half: Message, times: int, ops: _Ops) -> bool:
+        """
+        Put a half message again that is to be left alone for some time, unless it is done.
+
+        Java counts it as a check.
+        """
         first = half.properties.get(TRANSACTION_PREPARED_QUEUE_OFFSET)
         if first is not None and first.isdigit() and ops.take(int(first)):
             return True
         place = first if first is not None else str(half.queue_offset)
-        properties = {**half.properties, TRANSACTION_PREPARED_QUEUE_OFFSET: place}
+        properties = {
+            **half.properties,
+            TRANSACTION_CHECK_TIMES: str(times),
+            WAIT: "false",
+            TRANSACTION_PREPARED_QUEUE_OFFSET: place,
+        }
         return self._put_again(half, properties).is_ok
 
     def _ask(self, half: Message, times: int, walk: _Round) -> bool:
@@ -208,10 +219,10 @@ class TransactionChecks:
             _log.error("a half message was not put again: %s", result.reason)
         return result
 
-    def _discard(self, half: Message) -> bool:
+    def _discard(self, half: Message, properties: Mapping[str, str]) -> bool:
         """Give up on a half message; it is kept where an administrator can find it."""
         self._broker.topics.ensure(names.CHECK_MAX_TIME_TOPIC, 1)
-        draft = redraft(half, names.CHECK_MAX_TIME_TOPIC, 0, half.properties)
+        draft = redraft(half, names.CHECK_MAX_TIME_TOPIC, 0, properties)
         result = self._broker.store.put_message(draft)
         if not result.is_ok:
             _log.error("a half message was not set aside: %s", result.reason)

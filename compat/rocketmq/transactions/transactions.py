@@ -8,6 +8,7 @@ import attrs
 
 from logstore.compat.rocketmq.redelivery.redrafts import redraft
 from logstore.compat.rocketmq.sending.put_answers import STORED_CODES, refusal_of
+from logstore.compat.rocketmq.topics.names import HALF_TOPIC
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.segments.rocketmq.messages.properties import (
@@ -60,7 +61,8 @@ def end_transaction(broker: Broker, end: EndTransaction) -> bool:
     _check_half(end, half)
     if end.outcome == TRANSACTION_COMMIT:
         _commit(broker, half)
-    broker.op_messages.add(half.queue_id, half.queue_offset)
+    if half.topic == HALF_TOPIC:  # else the place in its queue is another message's in that topic
+        broker.op_messages.add(half.queue_id, half.queue_offset)
     return True
 
 

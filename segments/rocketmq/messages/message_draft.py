@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from logstore.segments.rocketmq.messages.host_address import HostAddress
+    from logstore.segments.rocketmq.messages.own_properties import OwnProperties
     from logstore.segments.rocketmq.messages.properties_shape import PropertiesShape
 
 _TAGS = property_needle(TAGS)
@@ -190,8 +191,8 @@ class MessageDraft(CommitLogDraft):
         fixed_bytes = FIXED_BYTES[sys_flag >> 4 & 3] + len(topic_field) + 2
         self.size_bytes = fixed_bytes + len(body) + properties_size_bytes
 
-    #: those that a broker has made itself; not set where a client's text was read
-    own_properties: dict[str, str]
+    #: what the text was made of; not set where it is a client's
+    own_properties: OwnProperties
 
     #: how many messages, and thus queue offsets, it covers
     message_count = 1

@@ -73,8 +73,6 @@ CRC32_BYTES = 20
 #: how large Java makes the map that it reads properties into: this decides about their order
 HASH_MAP_CAPACITY_4 = 16
 HASH_MAP_CAPACITY_5 = 128
-#: of a map that a broker fills itself
-HASH_MAP_CAPACITY_OWN = 16
 
 
 def parse_properties(text: bytes) -> dict[str, str]:

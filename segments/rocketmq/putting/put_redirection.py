@@ -18,6 +18,7 @@ from logstore.segments.rocketmq.settings.delay_levels import SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
+    from logstore.segments.rocketmq.messages.own_properties import OwnProperties
 
 TIMER_TOPIC = "rmq_sys_wheel_timer"
 #: a property of a delay level, and what those of delivery times begin with
@@ -48,7 +49,7 @@ def redirect(
 
 def _redirect_delayed(draft: MessageDraft, level: int, rules: PutRules) -> None:
     """Send a message to the queue of its delay level (``transformDelayLevelMessage``)."""
-    found = parse_properties(draft.properties_text)
+    found = _properties_of(draft)
     level = min(level, rules.delay_level_max)
     found[names.DELAY] = str(level)
     _rewrite(draft, found, rules)
@@ -59,8 +60,7 @@ def _redirect_timed(
     draft: MessageDraft, level: int, rules: PutRules, now_ms: int, timer: TimerGate | None
 ) -> None:
     """Send a message to the time wheel's topic (``transformTimerMessage``)."""
-    own: dict[str, str] | None = getattr(draft, "own_properties", None)
-    found = parse_properties(draft.properties_text) if own is None else dict(own)
+    found = _properties_of(draft)
     if level > 0:  # a delay level wins
         for name in (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS):
             found.pop(name, None)
@@ -115,8 +115,13 @@ def _rewrite(draft: MessageDraft, found: dict[str, str], rules: PutRules) -> Non
     """Note where the message comes from, in the order of Java's map."""
     found[names.REAL_TOPIC] = draft.topic
     found[names.REAL_QUEUE_ID] = str(draft.queue_id)
-    is_own = hasattr(draft, "own_properties")
-    draft.replace_properties(rules.encoded(found, names.HASH_MAP_CAPACITY_OWN if is_own else None))
+    own: OwnProperties | None = getattr(draft, "own_properties", None)
+    draft.replace_properties(rules.encoded(found, None if own is None else own.capacity))
+
+
+def _properties_of(draft: MessageDraft) -> dict[str, str]:
+    own: OwnProperties | None = getattr(draft, "own_properties", None)
+    return parse_properties(draft.properties_text) if own is None else dict(own.entries)
 
 
 def _level(text: str | None) -> int:

@@ -99,6 +99,29 @@ def test_a_commit_makes_it_a_message() -> None:
     assert (message.properties["TRAN_MSG"], message.unique_key) == ("true", KEY)
 
 
+def test_a_rollback_of_what_is_no_half_message_ends_no_other_ones() -> None:
+    """Java's answer is success; a place in another topic's queue is none in the half topic's."""
+    stage = Stage()
+    stage.begin()
+    stage.peer.produce(b"plain", "another", properties="PGROUP\x01producers\x02")
+    (plain,) = stage.peer.messages("another")
+    assert plain.queue_offset == 0
+    ended = stage.peer.answer_to(stage.end(ROLLBACK, commitLogOffset=plain.physical_offset))
+    assert ended is not None
+    assert ended.code == 0
+    assert len(stage.check()) == 1
+
+
+def test_an_op_message_is_that_of_a_real_broker() -> None:
+    """Its properties stand in the order of 5.5.0's."""
+    stage = Stage()
+    stage.begin()
+    stage.end(ROLLBACK)
+    stage.check()
+    (op,) = stage.peer.messages(OP)
+    assert (op.properties_text, bytes(op.body)) == (b"WAIT\x01true\x02TAGS\x01d\x02", b"0,")
+
+
 def test_a_half_message_in_the_transient_store_pool_can_be_committed() -> None:
     """A producer ends its transaction at once, before the pool's next write to the file."""
     stage = Stage(transientStorePoolEnable="true", transientStorePoolSize="2")
@@ -340,6 +363,9 @@ def test_a_producer_may_ask_for_more_time() -> None:
     assert stage.check() == []
     _, put_off = stage.peer.messages(HALF)
     assert put_off.properties["TRAN_PREPARED_QUEUE_OFFSET"] == "0"
+    # As 5.5.0 stores it, which counts this as a check.
+    assert put_off.properties["TRANSACTION_CHECK_TIMES"] == "1"
+    assert put_off.properties["WAIT"] == "false"
     assert len(stage.check(after_ms=60_000)) == 1
     answer = stage.peer.answer_to(stage.end(COMMIT))
     assert answer is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -371,3 +372,38 @@ def test_synced_before_it_is_answered() -> None:
     stage.open()
     stage.pass_ms(3000 + REVIVED_WITHIN_MS)
     assert stage.bodies() == [b"b"]
+
+
+def stored_again(stage: PopStage, properties: str) -> str:
+    """Have a message of these properties come again; return those it has then, n for times."""
+    assert stage.peer.produce(b"a", properties=properties).code == 0
+    assert stage.popped(invisibleTime=1000)
+    stage.pass_ms(1000 + REVIVED_WITHIN_MS)
+    (message,) = stage.peer.messages(RETRY)
+    text = re.sub(rb"[0-9]{13}", b"n", message.properties_text).decode()
+    return text.replace("\x01", "=").replace("\x02", " ")
+
+
+def test_properties_stand_as_a_real_broker_has_them() -> None:
+    """In the order of 5.5.0: of a map that begins with the tags, or is made for those there are."""
+    assert stored_again(PopStage(), "UNIQ_KEY\x01K\x02TAGS\x01A\x02KEYS\x01k1 k2\x02") == (
+        f"ORIGIN_GROUP={GROUP} TRACE_ON=true MSG_REGION=DefaultRegion KEYS=k1 k2 UNIQ_KEY=K "
+        "CLUSTER=DefaultCluster 1ST_POP_TIME=n TAGS=A "
+    )
+    assert stored_again(PopStage(), "UNIQ_KEY\x01K\x02") == (
+        f"ORIGIN_GROUP={GROUP} UNIQ_KEY=K CLUSTER=DefaultCluster TRACE_ON=true 1ST_POP_TIME=n "
+        "MSG_REGION=DefaultRegion "
+    )
+
+
+def test_a_delay_level_is_waited_for_once_more() -> None:
+    """As with a real broker: a message that was delayed comes again that much later."""
+    stage = PopStage()
+    assert stage.peer.produce(b"a", properties="DELAY\x013\x02").code == 0
+    stage.pass_ms(11_000)
+    assert stage.popped(invisibleTime=1000)
+    stage.pass_ms(1000 + REVIVED_WITHIN_MS)
+    assert stage.popped(invisibleTime=1000) == []
+    stage.pass_ms(11_000)
+    (again,) = stage.popped(invisibleTime=1000)
+    assert again.message.reconsume_times == 1
