@@ -52,8 +52,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 )
 def test_a_drawn_session_is_answered_alike(area: str, seed: int, both: Brokers) -> None:
     """Field by field, but for what each broker makes up by itself."""
-    addresses = [(one.bootstrap, one.broker_address) for one in both]
-    twin = run(*addresses, seed, (area,), prefix=area)
+    ours, real = ((one.bootstrap, one.broker_address) for one in both)
+    twin = run(ours, real, seed, (area,), prefix=area)
     assert len(twin.steps) >= 80
     assert "\n".join(map(str, twin.differences)) == ""
 
