@@ -61,6 +61,8 @@ class GroupsTopic:
             ],
             producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
             producer_epoch=-1 if producer is None else producer.epoch,
+            # What a coordinator writes is not numbered: with Kafka each batch begins at 0.
+            base_sequence=-1 if producer is None else 0,
             is_transactional=producer is not None,
         )
         partition = internal_partition(self._broker, GROUPS_TOPIC, group_id)

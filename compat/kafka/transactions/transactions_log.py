@@ -13,6 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from logstore.compat.kafka.groups.modern.hash_order import (
+    members_in_order,
+    topic_partitions_in_order,
+)
 from logstore.compat.kafka.transactions.transaction import TopicPartition, Transaction
 from logstore.errors import StorageError
 from logstore.segments.kafka.internal_topics.codec import (
@@ -90,11 +94,11 @@ def _topics(transaction: Transaction) -> tuple[PartitionsSchema, ...] | None:
         assert not transaction.partitions
         return None
     by_topic: dict[str, list[int]] = {}
-    for topic, index in sorted(transaction.partitions):
+    for topic, index in topic_partitions_in_order(transaction.partitions):
         by_topic.setdefault(topic, []).append(index)
     return tuple(
-        PartitionsSchema(topic=topic, partition_ids=tuple(indexes))
-        for topic, indexes in by_topic.items()
+        PartitionsSchema(topic=topic, partition_ids=tuple(by_topic[topic]))
+        for topic in members_in_order(by_topic)  # a map that topics, too, are put into one by one
     )
 
 

@@ -84,6 +84,14 @@ def partition_hash(partition: tuple[uuid.UUID, int]) -> int:
     return 31 * _id_hash(topic_id) + index
 
 
+def topic_partitions_in_order(partitions: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Return topics with partition numbers in the order of a set made of them (``HashSet``)."""
+    keys = sorted(partitions)
+    return _walked(
+        keys, lambda one: 31 * (31 + one[1]) + java_hash(one[0]), _copied_size(len(keys))
+    )
+
+
 class HashTable(Generic[KeyT]):
     """
     A set of keys that come and go, walked in Java's order: it grows and never shrinks.

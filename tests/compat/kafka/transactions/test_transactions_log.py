@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import attrs
 import pytest
 
 from logstore.compat.kafka.broker import Broker
@@ -113,6 +114,17 @@ def a_transaction(state: TransactionStatus) -> Transaction:
         state=state, previous_producer_id=5, next_producer_id=6, partitions=partitions,
         start_ms=7, client_transaction_version=2,
     )  # fmt: skip
+
+
+def test_partitions_stand_in_the_order_of_javas_maps() -> None:
+    """As a 4.3.1 has written them: the group's partition was taken in last, and others first."""
+    transaction = attrs.evolve(
+        a_transaction(TransactionStatus.ONGOING),
+        partitions=frozenset((("__consumer_offsets", 1), ("s3-e", 0))),
+    )
+    _, value = encode_record(transaction, 2)
+    assert value is not None
+    assert b"\x03\x05s3-e\x02\0\0\0\0\0\x13__consumer_offsets\x02\0\0\0\1\0" in value
 
 
 @pytest.mark.parametrize("state", [one for one in TransactionStatus if one.name != "DEAD"])

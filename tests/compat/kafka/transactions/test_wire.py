@@ -63,6 +63,22 @@ def test_offsets_count_with_their_transaction(speaks: int) -> None:
         assert group_offset(broker, "t", is_stable=True) == (0, expected)
 
 
+def test_offsets_are_stored_as_a_real_broker_stores_them() -> None:
+    """Each batch of 4.3.1's coordinator begins with sequence 0, and none is a repetition."""
+    broker = served()
+    client = TransactionalClient(broker)
+    client.init()
+    for offset in (5, 6):
+        assert client.send_offset("t", 0, offset) == 0
+    found = [
+        (batch.base_sequence, batch.record_count)
+        for partition in broker.topics["__consumer_offsets"].partitions.values()
+        for batch in partition.batches()
+        if batch.is_transactional
+    ]
+    assert found == [(0, 1), (0, 1)]
+
+
 @pytest.mark.parametrize("speaks", SPEAKS)
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_an_open_transaction_survives_a_restart(speaks: int, is_clean: bool) -> None:
