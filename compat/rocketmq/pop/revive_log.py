@@ -75,6 +75,8 @@ class ReviveLog:
             store_host=broker.store_host,
         )
         result = broker.store.put_message(draft)
-        if not result.is_ok:
+        if result.is_ok:
+            broker.stats.leave_out(draft.topic, result.size_bytes)
+        else:
             _log.error("%s: not put into %s: %s", unique_key, broker.revive_topic, result.reason)
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -190,6 +191,15 @@ def test_how_far_a_group_is_behind(peer: Peer) -> None:
     total = peer.ask(Code.GET_BROKER_CONSUME_STATS, {}).body.decode()
     # Of all groups it is not told how far they have pulled.
     assert '"totalDiff":3,"totalInflightDiff":-1' in total
+
+
+def test_groups_come_in_the_order_of_java(peer: Peer) -> None:
+    """As a real broker's table yields them; what mqadmin prints of all groups depends on it."""
+    for group in ("left", "failing", "online", "poppers"):
+        made = json.dumps({"groupName": f"adm_stage_{group}"}).encode()
+        assert peer.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, made).code == 0
+    body = peer.ask(Code.GET_BROKER_CONSUME_STATS, {}).body.decode()
+    assert re.findall('"adm_stage_([a-z]+)"', body) == ["online", "left", "failing", "poppers"]
 
 
 def test_offsets_are_cloned(peer: Peer) -> None:

@@ -215,3 +215,14 @@ def test_less_than_no_message() -> None:
     assert stage.committed() == -1
     asked = {"consumerGroup": "g", "topic": TOPIC, "queueId": -1, "maxMsgNums": -1}
     assert stage.peer.ask(RequestCode.PEEK_MESSAGE, asked).code == ResponseCode.SYSTEM_ERROR
+
+
+def test_checkpoints_are_not_counted_as_sent() -> None:
+    """What pops and acknowledgements leave in the time wheel's topic is none of Java's counts."""
+    stage = PopStage()
+    stage.produce(b"a")
+    (popped,) = stage.popped()
+    stage.ack(popped)
+    assert stage.broker.store.stats.put_times_by_topic["rmq_sys_wheel_timer"] == 2
+    asked = {"statsName": "TOPIC_PUT_NUMS", "statsKey": "rmq_sys_wheel_timer"}
+    assert stage.peer.ask(RequestCode.VIEW_BROKER_STATS_DATA, asked).code == 1
