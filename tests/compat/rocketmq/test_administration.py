@@ -298,6 +298,7 @@ def test_settings_are_told_and_changed(peer: Peer) -> None:
     told = peer.ask(Code.GET_BROKER_CONFIG).body.decode().splitlines()
     assert "brokerName=broker-a" in told
     assert "maxMessageSize=4194304" in told
+    assert "bitMapLengthConsumeQueueExt=112" in told  # which follows from other settings
     change = b"maxMessageSize=1024\nbrokerPermission=6\n"
     assert peer.ask(Code.UPDATE_BROKER_CONFIG, {}, change).code == 0
     assert "maxMessageSize=1024" in peer.ask(Code.GET_BROKER_CONFIG).body.decode().splitlines()
