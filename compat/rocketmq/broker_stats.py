@@ -54,9 +54,13 @@ class _Item:
         self.hours: deque[tuple[int, int, int]] = deque(maxlen=25)
 
     def sample(self, now_ms: int) -> None:
+        if not self.samples:  # it has all been counted since the last note, when there was nothing
+            nothing = now_ms - SAMPLE_INTERVAL_MS, 0, 0
+            self.samples.append(nothing)
+            self.hours.append(nothing)
         entry = now_ms, self.value, self.times
         self.samples.append(entry)
-        if not self.hours or now_ms - self.hours[-1][0] >= _HOUR:
+        if now_ms - self.hours[-1][0] >= _HOUR:
             self.hours.append(entry)
 
     def over(self, span_ms: int) -> Snapshot:
@@ -67,7 +71,7 @@ class _Item:
         first = next((entry for entry in entries if last[0] - entry[0] <= span_ms), last)
         total, times = last[1] - first[1], last[2] - first[2]
         elapsed_ms = last[0] - first[0]
-        rate = total * 1000 / elapsed_ms if elapsed_ms else 0.0
+        rate = total * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0  # clocks are set back, too
         return Snapshot(total, round(rate, 2), round(total / times, 2) if times else 0.0)
 
 
@@ -119,8 +123,8 @@ class BrokerStats:
 
     def sample(self) -> None:
         """Note down all totals."""
-        now_ms = self._clock.wall_ms()
         self._gather()
+        now_ms = self._clock.wall_ms()
         for item in self._items.values():
             item.sample(now_ms)
         day = now_ms // _DAY
@@ -196,7 +200,6 @@ class BrokerStats:
         item = self._items.get((name, key))
         if item is None:
             item = self._items[name, key] = _Item()
-            item.sample(self._clock.wall_ms())
         return item
 
     def _set(self, name: str, key: str, value: int, times: int) -> None:

@@ -364,6 +364,22 @@ def test_counters_over_a_minute(peer: Peer) -> None:
     assert missing.remark == "The stats <a> <b> not exist"
 
 
+def test_what_is_noted_first_took_ten_seconds() -> None:
+    """As in Java: nothing was counted when the last note would have been taken."""
+    clock = ManualClock()
+    peer = Peer(a_broker(SimulatedHost(clock=clock)))
+    for _ in range(4):
+        peer.produce()
+    peer.pull()
+    peer.broker.stats.sample()
+    key = {"statsName": "TOPIC_PUT_NUMS", "statsKey": TOPIC}
+    assert peer.ask(Code.VIEW_BROKER_STATS_DATA, key).content["statsMinute"]["tps"] == 0.4
+    assert peer.broker.stats.rate("GROUP_GET_NUMS", f"{TOPIC}@g") == 0.4
+    clock.advance(10_000)
+    peer.broker.stats.sample()
+    assert peer.broker.stats.rate("GROUP_GET_NUMS", f"{TOPIC}@g") == 0.2
+
+
 def test_a_request_that_nobody_knows(peer: Peer) -> None:
     """Codes that are not served get Java's answer."""
     answer = peer.ask(200070, {})
