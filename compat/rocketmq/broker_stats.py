@@ -8,7 +8,7 @@ over a minute, an hour and a day are differences of such notes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -54,9 +54,13 @@ class _Item:
         self.hours: deque[tuple[int, int, int]] = deque(maxlen=25)
 
     def sample(self, now_ms: int) -> None:
+        if not self.samples:  # it has all been counted since the last note, when there was nothing
+            nothing = now_ms - SAMPLE_INTERVAL_MS, 0, 0
+            self.samples.append(nothing)
+            self.hours.append(nothing)
         entry = now_ms, self.value, self.times
         self.samples.append(entry)
-        if not self.hours or now_ms - self.hours[-1][0] >= _HOUR:
+        if now_ms - self.hours[-1][0] >= _HOUR:
             self.hours.append(entry)
 
     def over(self, span_ms: int) -> Snapshot:
@@ -67,7 +71,7 @@ class _Item:
         first = next((entry for entry in entries if last[0] - entry[0] <= span_ms), last)
         total, times = last[1] - first[1], last[2] - first[2]
         elapsed_ms = last[0] - first[0]
-        rate = total * 1000 / elapsed_ms if elapsed_ms else 0.0
+        rate = total * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0  # clocks are set back, too
         return Snapshot(total, round(rate, 2), round(total / times, 2) if times else 0.0)
 
 
@@ -89,6 +93,8 @@ class BrokerStats:
         #: [messages, bytes, pulls] by (topic, group)
         self._pulled: dict[tuple[str, str], list[int]] = {}
         self.pulled_total = 0
+        #: [messages, bytes] by topic: what the store has counted, and Java's broker does not
+        self._left_out: dict[str, list[int]] = {}
         self._day = -1
         #: put and pulled in all, at the last three midnights, the latest last
         self._midnights: deque[tuple[int, int]] = deque([(0, 0), (0, 0)], maxlen=2)
@@ -103,6 +109,12 @@ class BrokerStats:
         counts[1] += size_bytes
         counts[2] += 1
 
+    def leave_out(self, topic: str, size_bytes: int) -> None:
+        """Take note of a message that was put and is in none of Java's counts by topic."""
+        left_out = self._left_out.setdefault(topic, [0, 0])
+        left_out[0] += 1
+        left_out[1] += size_bytes
+
     def count_sent_back(self, group: str, topic: str) -> None:
         """Take note of a message that a group sent back."""
         item = self._item(SNDBCK_PUT_NUMS, f"{topic}@{group}")
@@ -111,8 +123,8 @@ class BrokerStats:
 
     def sample(self) -> None:
         """Note down all totals."""
-        now_ms = self._clock.wall_ms()
         self._gather()
+        now_ms = self._clock.wall_ms()
         for item in self._items.values():
             item.sample(now_ms)
         day = now_ms // _DAY
@@ -122,19 +134,28 @@ class BrokerStats:
 
     def _gather(self) -> None:
         """Take over what was counted elsewhere."""
-        stats = self._store_stats
-        for topic, count in stats.put_times_by_topic.items():
+        put = 0
+        for topic, count, size_bytes in self._put_by_topic():
+            put += count
             self._set(TOPIC_PUT_NUMS, topic, count, count)
-            size_bytes = stats.put_size_bytes_by_topic.get(topic, 0)
             self._set(TOPIC_PUT_SIZE, topic, size_bytes, count)
         for (topic, group), (count, size_bytes, times) in self._pulled.items():
             self._set(GROUP_GET_NUMS, f"{topic}@{group}", count, times)
             self._set(GROUP_GET_SIZE, f"{topic}@{group}", size_bytes, times)
-        put, pulled = stats.put_times_total, self.pulled_total
+        pulled = self.pulled_total
         if put:
             self._set(BROKER_PUT_NUMS, self._cluster, put, put)
         if pulled:
             self._set(BROKER_GET_NUMS, self._cluster, pulled, pulled)
+
+    def _put_by_topic(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the messages and bytes of each topic of which anything counts."""
+        stats = self._store_stats
+        for topic, count in stats.put_times_by_topic.items():
+            left_out, size_left_out = self._left_out.get(topic, (0, 0))
+            if count > left_out:
+                size_bytes = stats.put_size_bytes_by_topic.get(topic, 0)
+                yield topic, count - left_out, size_bytes - size_left_out
 
     def item(self, name: str, key: str) -> tuple[Snapshot, Snapshot, Snapshot] | None:
         """Return a counter over the last minute, hour and day; None if nothing was counted."""
@@ -166,9 +187,7 @@ class BrokerStats:
     def _of_clients(self) -> tuple[int, int]:
         """Return how many were put and pulled in all, without the topics that are the broker's."""
         put = sum(
-            count
-            for topic, count in self._store_stats.put_times_by_topic.items()
-            if not self._is_system_topic(topic)
+            count for topic, count, _ in self._put_by_topic() if not self._is_system_topic(topic)
         )
         pulled = sum(
             counts[0]
@@ -181,7 +200,6 @@ class BrokerStats:
         item = self._items.get((name, key))
         if item is None:
             item = self._items[name, key] = _Item()
-            item.sample(self._clock.wall_ms())
         return item
 
     def _set(self, name: str, key: str, value: int, times: int) -> None:

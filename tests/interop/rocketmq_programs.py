@@ -53,13 +53,21 @@ def sections_of(text: str) -> Sections:
 
 
 def run_program(
-    command: list[str], environment: Mapping[str, str] | None = None, stdin: str = ""
+    command: list[str],
+    environment: Mapping[str, str] | None = None,
+    stdin: str = "",
+    directory: Path | None = None,
 ) -> Sections:
-    """Run it to its end; what it wrote to stderr is the section "stderr" where it failed."""
+    """
+    Run it to its end, in `directory` if one is given.
+
+    What it wrote to stderr is the section "stderr" where it failed.
+    """
     done = subprocess.run(
         command,
         env={**os.environ, **(environment or {})},
         input=stdin,
+        cwd=directory,
         capture_output=True,
         text=True,
         timeout=PROGRAM_SECONDS_MAX,

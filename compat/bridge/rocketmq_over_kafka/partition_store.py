@@ -251,6 +251,7 @@ class PartitionStore(RocketMQStore):
         )
         if result.status is GetMessageStatus.FOUND:
             self.stats.get_found_times += 1
+            self.stats.get_transferred_count += result.count
         else:
             self.stats.get_missed_times += 1
         return result

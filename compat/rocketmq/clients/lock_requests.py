@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from logstore.compat.rocketmq.wire.bodies import objects_in, read_object
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.message_queue import MessageQueue
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.segments.rocketmq.tables.json_fields import as_int32, as_text
+
+
+def _is_nameless(queue: Mapping[str, Any]) -> bool:
+    return queue.get("topic") is None or queue.get("brokerName") is None
 
 
 def read_lock_request(
@@ -30,6 +37,8 @@ def read_lock_request(
                 as_int32(item.get("queueId", 0)),
             )
             for item in objects_in(data, "mqSet")
+            # Nobody can hold a queue without a topic, so it can be let go of.
+            if is_lock or not _is_nameless(item)
         ]
         if not queues:
             return str(data.get("consumerGroup") or ""), "", []

@@ -18,17 +18,18 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     version = {"counter": broker.config_changes, "stateVersion": 0, "timestamp": broker.started_ms}
     fields = {"version": json_body(version).decode()}
-    body = broker.config.properties_text(_whereabouts(broker)).encode()
+    body = broker.config.properties_text(_found_out(broker)).encode()
     return Response(ResponseCode.SUCCESS, None, fields, body)
 
 
-def _whereabouts(broker: Broker) -> dict[str, str]:
-    """Return where the broker is to be found, which need not stand in its settings."""
+def _found_out(broker: Broker) -> dict[str, str]:
+    """Return what need not stand in the settings: where it is, how long its bit maps are."""
     host = broker.advertised_host
     found = {
         "brokerIP1": host,
         "brokerIP2": broker.config.text("brokerIP2") or host,
         "listenPort": str(broker.advertised_port),
+        "bitMapLengthConsumeQueueExt": str(broker.bloom_filter.bit_count),
     }
     if broker.ha_port:
         found["haListenPort"] = str(broker.ha_port)

@@ -32,5 +32,4 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         is_unit_mode=read_flag(fields, "unitMode", default=False),
     )
     send_back(broker, back)
-    broker.stats.count_sent_back(back.group, fields.get("originTopic") or "")
     return Response(ResponseCode.SUCCESS)

@@ -9,11 +9,14 @@ from logstore.compat.rocketmq.wire.bodies import json_body, object_body
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_flag
 from logstore.compat.rocketmq.wire.remoting import Response
+from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
+
+_TABLE_CAPACITY = 1024
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
@@ -22,7 +25,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     is_order = read_flag(request.ext_fields, "isOrder", default=False)
     lag = in_flight = 0
     groups: list[bytes] = []
-    for group in sorted(broker.groups.table.groups):
+    for group in in_concurrent_map_order(broker.groups.table.groups, _TABLE_CAPACITY):
         pieces: list[bytes] = []
         for topic in topics_of_group(broker, group):
             config = broker.topics.get(topic)

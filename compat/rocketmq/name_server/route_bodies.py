@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.wire.bodies import json_body, number_table, object_body
+from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.name_server.routes import BrokerData, QueueData, Route
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 STANDARD_JSON_VERSION = 401
 #: the first release of the 5.x line
 VERSION_5 = 413
+#: with which Java makes its table of topics
+_TABLE_CAPACITY = 1024
 
 
 def queue_fields(queue: QueueData) -> dict[str, Any]:
@@ -80,8 +83,9 @@ def cluster_body(
 
 
 def topic_list_body(topics: Iterable[str], broker_address: str | None = None) -> bytes:
-    """Return a list of topics."""
-    return object_body(brokerAddr=broker_address, topicList=list(topics))
+    """Return a list of topics, in the order of Java's table, and of the set they go into."""
+    listed = in_concurrent_map_order(dict.fromkeys(topics), _TABLE_CAPACITY)
+    return object_body(brokerAddr=broker_address, topicList=list(in_concurrent_map_order(listed)))
 
 
 def _joined(pieces: Iterable[bytes]) -> bytes:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.pop.pop_requests import check_pop, filter_of_pop, read_pop
+from logstore.compat.rocketmq.pop.pop_requests import (
+    check_count,
+    check_pop,
+    filter_of_pop,
+    read_pop,
+)
 from logstore.compat.rocketmq.pop.pop_waits import Polling, PopWait
 from logstore.compat.rocketmq.pop.queue_pops import QueuePops, revive_queue_of
 from logstore.compat.rocketmq.pop.retry_topics import pop_retry_topic
@@ -45,6 +50,7 @@ def _pop(
     """Return the answer; None where it will be told to `later`."""
     config = check_pop(broker, channel, pop)
     message_filter = filter_of_pop(broker, pop)
+    check_count(pop.count_max)
     broker.catch_up()
     pops = QueuePops(
         broker,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.rocketmq.pop.notices import check_readable
-from logstore.compat.rocketmq.pop.pop_requests import NO_POP, check_target
+from logstore.compat.rocketmq.pop.pop_requests import NO_POP, check_count, check_target
 from logstore.compat.rocketmq.pop.retry_topics import pop_retry_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_int, read_text
@@ -81,6 +81,7 @@ def peek(broker: Broker, channel: Channel, request: Command) -> Response:
         check_target(broker, channel, topic, group, queue_id)
     except RefusedError as refusal:
         raise RefusedError(refusal.code, refusal.remark, NO_POP) from None
+    check_count(count_max)
     broker.catch_up()
     look = _Peek(broker, group, count_max)
     chance = broker.host.rng.randrange(_CHANCES)

@@ -155,6 +155,21 @@ def check_target(
     return config
 
 
+def check_count(count_max: int) -> None:
+    """
+    Look whether so many messages can be wanted: Java's list of them has no room for less than none.
+
+    Raises:
+        RefusedError: SYSTEM_ERROR; the number is negative.
+
+    """
+    if count_max < 0:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR,
+            f"the custom field <maxMsgNums> is {count_max}: nobody can have less than no message",
+        )
+
+
 def illegal_queue(channel: Channel, config: TopicConfig, queue_id: int) -> str:
     """Return the remark about a queue that is not there."""
     return (

@@ -73,6 +73,8 @@ class ReviveLog:
         )
         draft.own_properties = properties
         result = broker.store.put_message(draft)
-        if not result.is_ok:
+        if result.is_ok:
+            broker.stats.leave_out(draft.topic, result.size_bytes)
+        else:
             _log.error("%s: not put into %s: %s", unique_key, broker.revive_topic, result.reason)
         return result

@@ -111,6 +111,8 @@ class DelayDelivery:
             for physical_offset, _, tags_code in UNIT.iter_unpack(units):
                 delay_ms = self._time_left(level, self._due_ms(level, position, tags_code))
                 if delay_ms is not None:
+                    if store.delay_offsets.get(level) is None:  # so that the level is seen at all
+                        store.delay_offsets.put(level, position)
                     break
                 if not self._deliver_one(physical_offset):
                     delay_ms = _PAUSE_MS

@@ -21,6 +21,7 @@ from logstore.segments.rocketmq.tables.topics import PERM_WRITE
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
+    from logstore.segments.rocketmq.messages.message_draft import MessageDraft
     from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
 
 #: the delay level of the first try after the first failure
@@ -87,9 +88,16 @@ def send_back(broker: Broker, back: SendBack) -> None:
         store_host=broker.store_host,
         reconsume_times=message.reconsume_times + 1,
     )
+    _put(broker, draft)
+    broker.stats.count_sent_back(back.group, properties[RETRY_TOPIC])
+
+
+def _put(broker: Broker, draft: MessageDraft) -> None:
     result = broker.store.put_message(draft)
     if not result.is_ok:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, result.status.name)
+    if draft.topic != names.SCHEDULE_TOPIC:  # a dead letter
+        broker.stats.leave_out(draft.topic, result.size_bytes)
 
 
 def _retry_topic(broker: Broker, group: SubscriptionGroupConfig, back: SendBack) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -192,6 +193,15 @@ def test_how_far_a_group_is_behind(peer: Peer) -> None:
     assert '"totalDiff":3,"totalInflightDiff":-1' in total
 
 
+def test_groups_come_in_the_order_of_java(peer: Peer) -> None:
+    """As a real broker's table yields them; what mqadmin prints of all groups depends on it."""
+    for group in ("left", "failing", "online", "poppers"):
+        made = json.dumps({"groupName": f"adm_stage_{group}"}).encode()
+        assert peer.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, made).code == 0
+    body = peer.ask(Code.GET_BROKER_CONSUME_STATS, {}).body.decode()
+    assert re.findall('"adm_stage_([a-z]+)"', body) == ["online", "left", "failing", "poppers"]
+
+
 def test_offsets_are_cloned(peer: Peer) -> None:
     """Another group goes on where the first one is."""
     peer.pull()
@@ -288,6 +298,7 @@ def test_settings_are_told_and_changed(peer: Peer) -> None:
     told = peer.ask(Code.GET_BROKER_CONFIG).body.decode().splitlines()
     assert "brokerName=broker-a" in told
     assert "maxMessageSize=4194304" in told
+    assert "bitMapLengthConsumeQueueExt=112" in told  # which follows from other settings
     change = b"maxMessageSize=1024\nbrokerPermission=6\n"
     assert peer.ask(Code.UPDATE_BROKER_CONFIG, {}, change).code == 0
     assert "maxMessageSize=1024" in peer.ask(Code.GET_BROKER_CONFIG).body.decode().splitlines()
@@ -351,6 +362,22 @@ def test_counters_over_a_minute(peer: Peer) -> None:
     assert peer.ask(Code.VIEW_BROKER_STATS_DATA, pulled).content["statsMinute"]["sum"] == 6
     missing = peer.ask(Code.VIEW_BROKER_STATS_DATA, {"statsName": "a", "statsKey": "b"})
     assert missing.remark == "The stats <a> <b> not exist"
+
+
+def test_what_is_noted_first_took_ten_seconds() -> None:
+    """As in Java: nothing was counted when the last note would have been taken."""
+    clock = ManualClock()
+    peer = Peer(a_broker(SimulatedHost(clock=clock)))
+    for _ in range(4):
+        peer.produce()
+    peer.pull()
+    peer.broker.stats.sample()
+    key = {"statsName": "TOPIC_PUT_NUMS", "statsKey": TOPIC}
+    assert peer.ask(Code.VIEW_BROKER_STATS_DATA, key).content["statsMinute"]["tps"] == 0.4
+    assert peer.broker.stats.rate("GROUP_GET_NUMS", f"{TOPIC}@g") == 0.4
+    clock.advance(10_000)
+    peer.broker.stats.sample()
+    assert peer.broker.stats.rate("GROUP_GET_NUMS", f"{TOPIC}@g") == 0.2
 
 
 def test_a_request_that_nobody_knows(peer: Peer) -> None:

@@ -193,3 +193,10 @@ def test_queues_are_locked_over_the_wire(peer: Peer) -> None:
     nobody = b'{"consumerGroup":"g","mqSet":[{"brokerName":"x","topic":"t"}]}'
     assert peer.ask(Code.LOCK_BATCH_MQ, {}, nobody).code == ResponseCode.SYSTEM_ERROR
     assert peer.ask(Code.UNLOCK_BATCH_MQ, {}, nobody).code == 0
+    # What nobody can hold is let go of, and what stands beside it, too.
+    nameless = b'{"brokerName":"broker-a","queueId":1},{"queueId":1,"topic":"t"}'
+    beside = b'{"brokerName":"true","topic":"t"}'
+    given_back = b'{"consumerGroup":"g","clientId":"c","mqSet":[%s,%s]}' % (nameless, beside)
+    assert peer.ask(Code.UNLOCK_BATCH_MQ, {}, given_back).code == 0
+    other = b'{"consumerGroup":"g","clientId":"other","mqSet":[%s]}' % beside
+    assert len(peer.ask(Code.LOCK_BATCH_MQ, {}, other).content["lockOKMQSet"]) == 1

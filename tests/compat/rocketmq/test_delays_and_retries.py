@@ -76,6 +76,18 @@ def test_units_with_an_extension_come_on_time_too(is_ext_lost: bool) -> None:
     assert [message.body for message in stage.peer.messages()] == [b"later"]
 
 
+def test_a_level_whose_first_message_waits_is_told_of() -> None:
+    """A real broker notes that it has delivered none of them, and shows how many wait."""
+    stage = Stage()
+    assert stage.broker.store.delay_offsets.get(2) is None
+    stage.peer.produce(b"later", properties="DELAY\x012\x02")
+    stage.pass_ms(100)
+    assert stage.broker.store.delay_offsets.get(2) == 0
+    told = stage.peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO).content["table"]
+    assert told["scheduleMessageOffset_2"] == "0,1"
+    assert "scheduleMessageOffset_1" not in told
+
+
 def test_a_delayed_message_wakes_a_pull() -> None:
     """A consumer that waits gets a delayed message the moment it is delivered."""
     stage = Stage()
@@ -159,6 +171,25 @@ def test_a_message_that_is_given_up_is_a_dead_letter(fields: dict[str, object]) 
     (letter,) = stage.peer.messages("%DLQ%g")
     assert (letter.body, letter.reconsume_times) == (b"dead", 1)
     assert letter.properties["RETRY_TOPIC"] == TOPIC
+
+
+def test_what_is_sent_back_is_not_counted_as_sent() -> None:
+    """A real broker counts it as sent back, and among no topic's messages but those that wait."""
+    stage = Stage()
+    stage.peer.produce(b"hard")
+    stage.peer.produce(b"dead")
+    later, dead = stage.peer.messages()
+    assert stage.send_back(later) == stage.send_back(dead, maxReconsumeTimes=0) == 0
+    told = stage.peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO).content["table"]
+    assert told["msgPutTotalTodayNow"] == "2"
+    counted = [
+        stage.peer.ask(RequestCode.VIEW_BROKER_STATS_DATA, {"statsName": name, "statsKey": key})
+        for name, key in (
+            ("TOPIC_PUT_NUMS", "%DLQ%g"), ("TOPIC_PUT_NUMS", "SCHEDULE_TOPIC_XXXX"),
+            ("SNDBCK_PUT_NUMS", f"{TOPIC}@g"),
+        )
+    ]  # fmt: skip
+    assert [answer.code for answer in counted] == [1, 0, 0]
 
 
 def test_old_clients_do_not_say_how_often() -> None:

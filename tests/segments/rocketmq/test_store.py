@@ -72,6 +72,7 @@ def test_pulls_get_messages_and_are_counted(host: SimulatedHost) -> None:
     assert found.size_bytes == sum(sizes)
     assert missed.status is GetMessageStatus.OFFSET_OVERFLOW_ONE
     assert (store.stats.get_found_times, store.stats.get_missed_times) == (1, 1)
+    assert store.stats.get_transferred_count == 3
 
 
 def test_a_store_that_must_not_be_read_answers_nothing(host: SimulatedHost) -> None:

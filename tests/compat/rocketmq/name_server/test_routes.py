@@ -131,8 +131,21 @@ class TestTools:
         assert conversation.ask(224, {"cluster": "x"}).content == {"topicList": []}
         assert conversation.ask(304).content == {
             "brokerAddr": "192.0.2.1:10911",
-            "topicList": ["c", "a", "d", "b"],
+            "topicList": ["a", "b", "c", "d"],
         }
+
+    def test_topics_are_listed_in_the_order_of_java(self) -> None:
+        """As a real name server's table and set yield them; what clients print depends on it."""
+        conversation = Conversation()
+        topics = [
+            "%RETRY%adm_stage_orderly", "BenchmarkTest", "DefaultCluster_REPLY_TOPIC", "TBW102",
+            "adm_stage_delayed", "adm_stage_popped", "SELF_TEST_TOPIC",
+        ]  # fmt: skip
+        conversation.register(topics)
+        assert conversation.ask(206).content["topicList"] == [
+            "adm_stage_delayed", "DefaultCluster_REPLY_TOPIC", "BenchmarkTest", "TBW102",
+            "adm_stage_popped", "%RETRY%adm_stage_orderly", "SELF_TEST_TOPIC",
+        ]  # fmt: skip
 
     def test_lists_can_be_switched_off(self) -> None:
         """Each by its setting."""

@@ -203,3 +203,26 @@ def test_a_group_ahead_of_a_queue_without_messages() -> None:
     stage.broker.store.consumer_offsets.commit(GROUP, TOPIC, 1, 7)
     stage.pop(queueId=1)
     assert stage.committed(queue_id=1) == 7
+
+
+def test_less_than_no_message() -> None:
+    """Who wants that is refused, and the group has begun nowhere, as with Java."""
+    stage = PopStage()
+    stage.produce(b"a")
+    refused = stage.pop(maxMsgNums=-1)
+    assert refused.code == ResponseCode.SYSTEM_ERROR
+    assert (refused.remark or "").startswith("the custom field <maxMsgNums> is -1:")
+    assert stage.committed() == -1
+    asked = {"consumerGroup": "g", "topic": TOPIC, "queueId": -1, "maxMsgNums": -1}
+    assert stage.peer.ask(RequestCode.PEEK_MESSAGE, asked).code == ResponseCode.SYSTEM_ERROR
+
+
+def test_checkpoints_are_not_counted_as_sent() -> None:
+    """What pops and acknowledgements leave in the time wheel's topic is none of Java's counts."""
+    stage = PopStage()
+    stage.produce(b"a")
+    (popped,) = stage.popped()
+    stage.ack(popped)
+    assert stage.broker.store.stats.put_times_by_topic["rmq_sys_wheel_timer"] == 2
+    asked = {"statsName": "TOPIC_PUT_NUMS", "statsKey": "rmq_sys_wheel_timer"}
+    assert stage.peer.ask(RequestCode.VIEW_BROKER_STATS_DATA, asked).code == 1
