@@ -9,7 +9,7 @@ import pytest
 
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.conftest import missing
-from tests.interop.damage import kafka_rounds, rocketmq_rounds
+from tests.interop.damage import kafka_rounds, rocketmq_rounds, table_rounds
 
 pytestmark = pytest.mark.interop
 
@@ -18,6 +18,7 @@ KAFKA_SEEDS = (106,)
 #: by which what is damaged is drawn
 KAFKA_BASE = 7
 ROCKETMQ_COUNT = 40
+TABLE_COUNT = 400
 
 
 def seeds_wanted(usual: tuple[int, ...]) -> tuple[int, ...]:
@@ -47,3 +48,12 @@ def test_java_and_ours_find_the_same_messages(version: str, tmp_path: Path) -> N
     except PeerUnavailable as reason:
         missing(str(reason))
     assert "\n".join(f"{seed}: {lines}" for seed, lines in found.items()) == ""
+
+
+def test_java_and_ours_load_the_same_tables(tmp_path: Path) -> None:
+    """Topics, groups and offsets, from files and backups in any state."""
+    try:
+        found = list(table_rounds.run_rounds(range(TABLE_COUNT), tmp_path))
+    except PeerUnavailable as reason:
+        missing(str(reason))
+    assert "\n".join(found) == ""
