@@ -10,7 +10,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from logstore.segments.rocketmq.tables.json_table import JsonTable
 from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupTable
 from logstore.segments.rocketmq.tables.topics import TopicTable
 from logstore.tools.dev import rocketmq_jars
+from tests.interop.damage.text_kinds import DAMAGES
 from tests.segments.rocketmq.golden_case import golden_cases
 
 PROGRAM = Path(__file__).with_name("LoadTables.java")
@@ -36,37 +37,6 @@ TABLES: dict[str, type[JsonTable]] = {
 #: the version of a table that was not there is the time at which it was made; offsets of pulling
 #: consumers Java writes and does not read
 LEFT_OUT = ("dataVersion", "pullOffsetTable")
-
-Damage = Callable[[bytes, Random], bytes | None]
-
-
-def flip(data: bytes, chance: Random) -> bytes:
-    """One to three bits are wrong."""
-    changed = bytearray(data)
-    for _ in range(chance.choice((1, 1, 3))):
-        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
-    return bytes(changed)
-
-
-def blank(data: bytes, chance: Random) -> bytes:
-    """Zeros stand in it, or a page of them at its end, as a power loss leaves it."""
-    start = chance.choice((0, chance.randrange(len(data))))
-    return data[:start] + bytes(len(data) - start)
-
-
-DAMAGES: dict[str, Damage] = {
-    "none": lambda data, _: data,
-    "missing": lambda _, __: None,
-    "empty": lambda _, __: b"",
-    "zeros": lambda data, _: bytes(len(data)),
-    "cut": lambda data, chance: data[: chance.randrange(len(data))],
-    "flip": flip,
-    "blank": blank,
-    "garbage": lambda data, chance: chance.randbytes(len(data)),
-    "twice": lambda data, chance: data + data[: chance.randrange(len(data))],
-    "crlf": lambda data, _: data.replace(b"\n", b"\r\n"),
-    "space": lambda data, _: data + b"\n \n",
-}
 
 
 class Damaged(NamedTuple):
