@@ -129,14 +129,22 @@ class TimerStore:
     def _open_wheel(self, path: str) -> TimerWheel:
         """Open the wheel; one that cannot be one, as after a change of its size, goes aside."""
         settings, fs = self.settings, self.host.fs
-        sizes = {"slot_count": settings.slot_count, "precision_ms": settings.precision_ms}
+
+        def opened() -> TimerWheel:
+            return TimerWheel(
+                self.host,
+                path,
+                slot_count=settings.slot_count,
+                precision_ms=settings.precision_ms,
+            )
+
         try:
-            return TimerWheel(self.host, path, **sizes)
+            return opened()
         except CorruptFileError as error:
             fs.rename(path, f"{path}.damaged")
             fs.sync_directory(path.rpartition("/")[0])
             _log.warning("%s; kept as %s.damaged, and made anew", error, path)
-            return TimerWheel(self.host, path, **sizes)
+            return opened()
 
     # recovery
 
