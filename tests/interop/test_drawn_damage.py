@@ -9,7 +9,12 @@ import pytest
 
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.conftest import missing
-from tests.interop.damage import kafka_rounds, rocketmq_rounds, table_rounds
+from tests.interop.damage import (
+    kafka_rounds,
+    kafka_text_rounds,
+    rocketmq_rounds,
+    table_rounds,
+)
 
 pytestmark = pytest.mark.interop
 
@@ -19,6 +24,7 @@ KAFKA_SEEDS = (106,)
 KAFKA_BASE = 7
 ROCKETMQ_COUNT = 40
 TABLE_COUNT = 400
+TEXT_COUNT = 8
 
 
 def seeds_wanted(usual: tuple[int, ...]) -> tuple[int, ...]:
@@ -37,6 +43,15 @@ def test_kafka_and_ours_leave_the_same_files(tmp_path: Path) -> None:
     except PeerUnavailable as reason:
         missing(str(reason))
     assert count > 20
+
+
+def test_kafka_and_ours_with_damaged_small_files(tmp_path: Path) -> None:
+    """Ours starts where Kafka does, and where a partition's file keeps Kafka from starting."""
+    try:
+        for found in kafka_text_rounds.rounds(tmp_path, KAFKA_BASE, range(TEXT_COUNT)):
+            assert "\n".join(found.differences) == "", found.done
+    except PeerUnavailable as reason:
+        missing(str(reason))
 
 
 @pytest.mark.parametrize("version", sorted(rocketmq_rounds.VERSIONS))

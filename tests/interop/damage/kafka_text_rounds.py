@@ -35,6 +35,7 @@ OF_DIRECTORY = (
     "replication-offset-checkpoint",
     META,
 )
+NO_ENTRIES = b"0\n0\n"
 REMEDIES = ("restore it", "remove it", "to serve this data")
 
 
@@ -52,8 +53,8 @@ def damage_texts(data: Path, chance: Random) -> str:
     place = f"{TOPIC}-{chance.randrange(PARTITIONS)}/{name}" if name in OF_PARTITION else name
     kind = chance.choice(list(DAMAGES)[1:])
     file = data / place
-    found = file.read_bytes() if file.exists() else b"0\n0\n"
-    wanted = DAMAGES[kind](found, chance)
+    found = file.read_bytes() if file.exists() else b""
+    wanted = DAMAGES[kind](found or NO_ENTRIES, chance)
     if wanted is None:
         file.unlink(missing_ok=True)
     else:
