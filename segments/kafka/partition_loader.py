@@ -174,9 +174,8 @@ class PartitionLoader:
             for place in places:
                 if place not in gone:
                     key = (name, place.partition)
-                    durable = recovery_points.get(key, 0)
+                    start, durable = log_starts.get(key, 0), recovery_points.get(key, 0)
                     point = None if is_trusted else durable
-                    start = log_starts.get(key, 0)
                     found.append(Stored(topic, place.partition, config, point, start, durable))
         if directory.is_writable:
             missing = self._missing(metadata, config_of, topics, found)
