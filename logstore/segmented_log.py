@@ -344,23 +344,30 @@ class SegmentedLog(Generic[EntryT, SegmentT]):
                 self.active.next_offset = offset  # it lies in a hole behind the segment
                 self.active.forget(offset)
 
-    def restart(self, offset: int) -> None:
+    def restart(self, offset: int, *, sets_aside: bool = False) -> tuple[str, ...]:
         """
         Remove everything and continue, empty, at `offset`.
+
+        With `sets_aside` the data files are kept as a recovery keeps them; their names are
+        returned, in the order of the log.
 
         Raises:
             WriteFailedError: the disk refused; so does the log, from now on.
 
         """
         self.ensure_writable()
+        kept_aside: tuple[str, ...] = ()
         with self._whole_or_refused(f"the new start at offset {offset}"):
             self.recovery_point = self.start_offset
             for segment in reversed(list(self.segments.values())):
+                if sets_aside:
+                    kept_aside = segment.set_aside() + kept_aside
                 self._drop(segment)
             self._add(self.family.create(offset))
             self.family.fs.sync_directory(self.family.directory)
             self._durable_names = self._names
             self.recovery_point = offset
+        return kept_aside
 
     @contextmanager
     def _whole_or_refused(self, what: str) -> Generator[None]:

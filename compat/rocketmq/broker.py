@@ -134,9 +134,8 @@ class Broker:
     def _open_tables(self) -> None:
         settings, store = self.settings, self.store
         self.topics = BrokerTopics(store.topic_table, settings)
-        self.topics.before_new = store.prepare_topic
         self.groups = BrokerGroups(store.subscription_groups, settings)
-        self.topics.add_system_topics()
+        self.topics.begin(store)
         self.groups.add_system_groups()
         self.stats = BrokerStats(
             self.host.clock, store.stats, settings.cluster_name, self.topics.is_system

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logstore.errors import ForeignDirectoryError, LockedError
+from logstore.errors import CorruptFileError, ForeignDirectoryError, LockedError
 from logstore.host import Host, Lock
 from logstore.segments.kafka.directory_name import (
     DirectoryNameError,
@@ -124,7 +124,14 @@ class DataDirectory:
     def _load_meta(self, node_id: int | None) -> MetaProperties | None:
         fs, path = self.host.fs, self.path
         if fs.exists(f"{path}/{META_PROPERTIES}"):
-            meta = MetaProperties.read(fs, path)
+            try:
+                meta = MetaProperties.read(fs, path)
+            except CorruptFileError as error:
+                remedy = (
+                    "restore it, or move it away: a start then writes another, with new ids of "
+                    "cluster and directory, for the node that node.id names"
+                )
+                raise CorruptFileError(error.path, f"{error.reason}; {remedy}") from None
             if node_id is not None:
                 meta.check_node_id(path, node_id)
             return meta

@@ -13,10 +13,13 @@ Source: ``LeaderEpochFileCache`` (KIP-101, KIP-279).
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
+from collections.abc import Iterable
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from logstore.errors import CorruptFileError
+from logstore.errors import CorruptEntryError, CorruptFileError
 from logstore.host import FileSystem
 from logstore.segments.kafka.checkpoints import (
     LEADER_EPOCHS,
@@ -24,9 +27,15 @@ from logstore.segments.kafka.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
+from logstore.segments.kafka.record_batch import MAGIC
+
+if TYPE_CHECKING:
+    from logstore.segments.kafka.segment import KafkaSegment
 
 NO_EPOCH = -1
 NO_OFFSET = -1
+
+_log = logging.getLogger(__name__)
 
 
 class LeaderEpochs:
@@ -48,6 +57,8 @@ class LeaderEpochs:
         self._is_synced = True
         #: the newest epoch is not in the file
         self.is_put_off = False
+        #: why the file could not be read; until :meth:`rebuild` nothing is known then
+        self.flaw: CorruptFileError | None = None
         self._lock = Lock()  # of the file: who writes it puts a temporary one in its place
         #: The newest epoch, -1 without one; read with every append, so no property.
         self.latest_epoch = NO_EPOCH
@@ -66,6 +77,40 @@ class LeaderEpochs:
         if any(epoch < 0 or start_offset < 0 for epoch, start_offset in entries):
             raise CorruptFileError(path, "an epoch or offset is negative")
         return cls(fs, path, sorted(dict(entries).items()))
+
+    @classmethod
+    def load_or_flaw(cls, fs: FileSystem, directory: str, *, is_new: bool = False) -> LeaderEpochs:
+        """Return what :meth:`load` does; nothing, and the `flaw`, if the file cannot be read."""
+        try:
+            return cls.load(fs, directory, is_new=is_new)
+        except CorruptFileError as error:
+            epochs = cls(fs, error.path)
+            epochs.flaw = error
+            return epochs
+
+    def rebuild(self, segments: Iterable[KafkaSegment], *, is_writable: bool) -> None:
+        """
+        Take the epochs from the batches of a log, which all have theirs.
+
+        Kafka does not start where the file cannot be read. It tells how far leaders of before can
+        be trusted, and no record is lost with it.
+        """
+        entries: list[tuple[int, int]] = []
+        for segment in segments:
+            try:
+                for batch in segment.entries(is_checked=False):
+                    if batch.magic < MAGIC:
+                        entries.clear()
+                    elif not entries or batch.leader_epoch > entries[-1][0]:
+                        entries.append((batch.leader_epoch, batch.base_offset))
+            except CorruptEntryError:
+                continue  # for who reads there
+        self._entries = [entry for entry in entries if entry[0] >= 0]
+        _log.warning("%s; made anew from the batches: %s epochs", self.flaw, len(self._entries))
+        self.flaw = None
+        self._note_latest()
+        if is_writable:
+            self._write(sync=True)
 
     @property
     def entries(self) -> list[tuple[int, int]]:

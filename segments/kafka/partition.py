@@ -19,6 +19,7 @@ from logstore.recovery import Recovery
 from logstore.segmented_log import FlushTask, SegmentedLog
 from logstore.segments.kafka.append_errors import RecordListTooLargeError
 from logstore.segments.kafka.appended import Appended
+from logstore.segments.kafka.checkpoints import LOG_START
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.control_record import ControlType, encode_control
 from logstore.segments.kafka.crash_leftovers import SWAP
@@ -66,7 +67,9 @@ class KafkaPartition(UsualAppends):
         self.on_roll: Callable[[KafkaPartition], None] | None = None
         #: takes over flushes that ``flush.messages`` makes due; None: flush within the append
         self.on_flush_due: Callable[[KafkaPartition], None] | None = None
-        self.leader_epochs = LeaderEpochs.load(host.fs, files.directory, is_new=files.is_new)
+        self.leader_epochs = LeaderEpochs.load_or_flaw(
+            host.fs, files.directory, is_new=files.is_new
+        )
         self.history = ProducerHistory(
             host, files.directory, files.snapshot_offsets(), is_writable=files.is_writable
         )
@@ -82,6 +85,8 @@ class KafkaPartition(UsualAppends):
         )
         files.witness = None  # from now on nothing is recovered as a part of opening the log
         self.start_offset = max(log_start_offset, self.log.start_offset)
+        if self.leader_epochs.flaw is not None:
+            self.leader_epochs.rebuild(self.log.segments.values(), is_writable=files.is_writable)
         if is_known:
             self._load(log_start_offset, is_clean=recovery_point is None)
         self.leader_epoch = max(self.leader_epochs.latest_epoch, 0)
@@ -92,9 +97,10 @@ class KafkaPartition(UsualAppends):
         if log.recovery is not None and self.files.mended is not None:
             log.recovery = self.files.mended.joined(log.recovery)
         if log.next_offset < log_start_offset:
-            log.restart(log_start_offset)
-            self.leader_epochs.clear()
-            history.restart(log_start_offset)
+            if self.files.is_writable:
+                self._begin_above_end(log_start_offset)
+            else:
+                log_start_offset = 0  # for whoever looks into it: all that is there
         if self.files.is_writable:
             # An epoch that starts at the very end stays: there is no controller that remembers it.
             # Synced, or a second power loss would leave a file that no start can read.
@@ -106,6 +112,27 @@ class KafkaPartition(UsualAppends):
         history.rebuild(
             list(log.segments.values()), self.start_offset, log.next_offset, is_clean=is_clean
         )
+
+    def _begin_above_end(self, log_start_offset: int) -> None:
+        """
+        Begin anew where the checkpoint has the log start, though it ends below that.
+
+        As in Kafka: these records were deleted, and the end of the log was lost since. Or the one
+        number is wrong, or the offsets in the newest segment, so all that is there is kept aside;
+        Kafka removes it.
+        """
+        log, end_offset, size_bytes = self.log, self.log.next_offset, self.log.size_bytes
+        kept_aside = log.restart(log_start_offset, sets_aside=True)
+        self.leader_epochs.clear()
+        self.history.restart(log_start_offset)
+        reason = (
+            f"{LOG_START} has the log start at offset {log_start_offset}, but it ends at "
+            f"{end_offset}; if the start is wrong, stop the broker, correct it, and give the files "
+            f"that are kept aside their old names"
+        )
+        begun = Recovery(log_start_offset, 0, size_bytes, reason, kept_aside)
+        before = log.recovery or self.files.mended
+        log.recovery = begun if before is None else before.joined(begun)
 
     @property
     def recovery(self) -> Recovery | None:

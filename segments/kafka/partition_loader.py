@@ -39,13 +39,18 @@ Progress = Callable[[int, int, str], None]
 
 @attrs.frozen
 class Stored:
-    """A partition that is there to be opened. `recovery_point` None: all of it is trusted."""
+    """
+    A partition that is there to be opened.
+
+    `recovery_point` None: all of it is trusted, if it reaches to `durable_end`.
+    """
 
     topic: Topic
     index: int
     config: LogConfig
     recovery_point: int | None
     log_start_offset: int
+    durable_end: int = 0
     #: in the metadata, but not in the directory: it begins anew
     is_missing: bool = False
 
@@ -93,6 +98,8 @@ class PartitionLoader:
         self._places = directory.partitions()
         self._thread_count = thread_count
         self._cache = IndexCache()
+        #: directories of partitions with metadata that cannot be read, and why
+        self._unreadable: dict[str, str] = {}
         #: topics of which the recovery points or log starts on disk speak, even if they are gone
         self.checkpointed_topics: set[str] = set()
         #: where logs start, as the checkpoint said at the start
@@ -167,9 +174,9 @@ class PartitionLoader:
             for place in places:
                 if place not in gone:
                     key = (name, place.partition)
-                    recovery_point = None if is_trusted else recovery_points.get(key, 0)
-                    start = log_starts.get(key, 0)
-                    found.append(Stored(topic, place.partition, config, recovery_point, start))
+                    start, durable = log_starts.get(key, 0), recovery_points.get(key, 0)
+                    point = None if is_trusted else durable
+                    found.append(Stored(topic, place.partition, config, point, start, durable))
         if directory.is_writable:
             missing = self._missing(metadata, config_of, topics, found)
             self.made_anew = bool(missing)
@@ -291,6 +298,7 @@ class PartitionLoader:
             stored.config,
             recovery_point=stored.recovery_point,
             log_start_offset=stored.log_start_offset,
+            durable_end=stored.durable_end,
         )
 
     # identity
@@ -315,13 +323,13 @@ class PartitionLoader:
         Return what a partition's metadata say, None where there are none.
 
         A new partition's are durable only with its first flush, and a power loss may leave anything
-        of them. So what cannot be read counts as lost, unless the last stop was clean.
+        of them. So what cannot be read counts as lost; the topic's id stands in the metadata log
+        and with its other partitions, too. Kafka does not start then.
         """
         try:
             return PartitionMetadata.read(self.host.fs, path)
-        except CorruptFileError:
-            if self.was_clean:
-                raise
+        except CorruptFileError as error:
+            self._unreadable[path] = error.reason
             return None
 
     def _keep_topic_id(self, files: SegmentFiles, topic_id: bytes) -> None:
@@ -332,7 +340,7 @@ class PartitionLoader:
         (``UnifiedLog.assignTopicId``).
         """
         found_bytes = files.found_bytes(PARTITION_METADATA)
-        if found_bytes and self.was_clean:
+        if found_bytes and self.was_clean and files.directory not in self._unreadable:
             return
         found = self._metadata(files.directory)
         if found is not None and found.topic_id == topic_id:
@@ -342,7 +350,7 @@ class PartitionLoader:
             "%s/%s: %s; written with topic id %s",
             files.directory,
             PARTITION_METADATA,
-            _flaw(found_bytes, found),
+            self._unreadable.get(files.directory) or _flaw(found_bytes, found),
             uuid_to_text(topic_id),
         )
         PartitionMetadata(topic_id).write(self.host.fs, files.directory)
@@ -364,9 +372,14 @@ class PartitionLoader:
         *,
         recovery_point: int | None = None,
         log_start_offset: int = 0,
+        durable_end: int = 0,
         is_new: bool = False,
     ) -> KafkaPartition:
-        """Open one partition; with a `recovery_point` what lies past it is checked."""
+        """
+        Open one partition; with a `recovery_point` what lies past it is checked.
+
+        Without, one that ends below `durable_end` is looked at, too.
+        """
         files = SegmentFiles(
             self.host,
             self.directory.path_of(topic.name, index),
@@ -374,6 +387,7 @@ class PartitionLoader:
             is_clean=recovery_point is None,
             is_writable=self.directory.is_writable,
             is_new=is_new,
+            durable_end=durable_end,
             cache=self._cache,
         )
         if self.directory.is_writable and not is_new:

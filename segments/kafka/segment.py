@@ -16,6 +16,7 @@ from logstore.recovery import Recovery
 from logstore.segment import Extent
 from logstore.segments.kafka.batch_walk import is_cut_at, parse_entry, walk_batches, walk_spans
 from logstore.segments.kafka.indexed_segment import NOWHERE, RELATIVE_OFFSET_MAX, IndexedSegment
+from logstore.segments.kafka.legacy.message import MAGIC_POSITION, is_legacy_magic
 from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import (
     HEADER_BYTES,
@@ -49,19 +50,24 @@ class KafkaSegment(IndexedSegment):
         Find where a cleanly closed segment ends: walk on from its last index entry.
 
         With `is_lenient` it ends before a batch that is cut short, as in a directory that a broker
-        is writing to right now. Otherwise such a batch raises CorruptEntryError.
+        is writing to right now. Otherwise such a batch raises CorruptEntryError, and so does a last
+        one that is no sound message though it has the magic of one.
         """
         self.end_position = self.file.size()
         self.next_offset = self.base_offset
         position = self.offset_index.last_entry[1]
         if not 0 <= position <= self.end_position or next(self._spans(position), None) is None:
             position = 0  # the index lies, or leads to damage; the walk takes longer without it
+        start, last_delta = 0, -1
         for base_offset, start, size_bytes, last_delta in self._spans(position):
             self.next_offset = base_offset + last_delta + 1
             position = start + size_bytes
-        if position != self.end_position and not is_lenient:
-            reason = "a batch is cut short although the last stop was clean"
-            raise CorruptEntryError(self.path, position, reason)
+        if not is_lenient:
+            if position != self.end_position:
+                reason = "a batch is cut short although the last stop was clean"
+                raise CorruptEntryError(self.path, position, reason)
+            if last_delta == 0 and is_legacy_magic(self.file.read(start + MAGIC_POSITION, 1)[0]):
+                self.decode(start)  # the end is right only if that magic is: no CRC covers it
         self.unread_bytes, self.end_position = self.end_position - position, position
         self.recovery_point = self.next_offset
 

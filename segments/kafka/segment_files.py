@@ -61,7 +61,8 @@ class SegmentFiles:
     """
     The segment family of a Kafka partition (see :class:`logstore.segment_family.SegmentFamily`).
 
-    `is_clean` says that the last stop was clean, so that lengths and indexes can be trusted.
+    `is_clean` says that the last stop was clean, so that lengths and indexes can be trusted. Then
+    the log must reach to `durable_end` at least.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class SegmentFiles:
         is_clean: bool = True,
         is_writable: bool = True,
         is_new: bool = False,
+        durable_end: int = 0,
         cache: IndexCache | None = None,
     ) -> None:
         self.host = host
@@ -80,6 +82,7 @@ class SegmentFiles:
         self.directory = directory
         self.config = config
         self.is_clean = is_clean
+        self.durable_end = durable_end
         self.is_writable = is_writable
         self.witness: RecoveryWitness | None = None
         #: see :class:`KafkaSegment`
@@ -251,14 +254,26 @@ class SegmentFiles:
         """
         Find the end; one that is damaged although the last stop was clean is recovered.
 
-        Kafka does not look, and appends behind what is cut short, where nobody can read it.
+        So is one that comes too early: lengths, offsets and the magic of batches are in no
+        checksum. Kafka does not look, and appends behind what is cut short, where nobody can read
+        it, or gives offsets that were given before.
         """
         try:
             segment.load_end(is_lenient=not self.is_writable)
         except CorruptEntryError as error:
-            self._rebuild(segment, f"position {error.position}: {error.reason}")
-            segment.resume()
-            segment.load_end()
+            reason = error.reason
+            position = error.position
+        else:
+            if segment.next_offset >= self.durable_end or not self.is_writable:
+                return
+            position = segment.end_position
+            reason = (
+                f"the log ends at offset {segment.next_offset}, but the last stop, a clean one, "
+                f"left it at {self.durable_end}"
+            )
+        self._rebuild(segment, f"position {position}: {reason}")
+        segment.resume()
+        segment.load_end()
 
     def _load_times(self, segment: KafkaSegment) -> None:
         """Take the largest timestamp from the time index, unless that was cut within an entry."""

@@ -9,7 +9,12 @@ import pytest
 
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.interop.conftest import missing
-from tests.interop.damage import kafka_rounds, rocketmq_rounds
+from tests.interop.damage import (
+    kafka_rounds,
+    kafka_text_rounds,
+    rocketmq_rounds,
+    table_rounds,
+)
 
 pytestmark = pytest.mark.interop
 
@@ -18,6 +23,8 @@ KAFKA_SEEDS = (106,)
 #: by which what is damaged is drawn
 KAFKA_BASE = 7
 ROCKETMQ_COUNT = 40
+TABLE_COUNT = 400
+TEXT_COUNT = 8
 
 
 def seeds_wanted(usual: tuple[int, ...]) -> tuple[int, ...]:
@@ -38,6 +45,15 @@ def test_kafka_and_ours_leave_the_same_files(tmp_path: Path) -> None:
     assert count > 20
 
 
+def test_kafka_and_ours_with_damaged_small_files(tmp_path: Path) -> None:
+    """Ours starts where Kafka does, and where a partition's file keeps Kafka from starting."""
+    try:
+        for found in kafka_text_rounds.rounds(tmp_path, KAFKA_BASE, range(TEXT_COUNT)):
+            assert "\n".join(found.differences) == "", found.done
+    except PeerUnavailable as reason:
+        missing(str(reason))
+
+
 @pytest.mark.parametrize("version", sorted(rocketmq_rounds.VERSIONS))
 def test_java_and_ours_find_the_same_messages(version: str, tmp_path: Path) -> None:
     """Messages, units and index, but for the excuses of ``damage/rocketmq_comparison.py``."""
@@ -47,3 +63,12 @@ def test_java_and_ours_find_the_same_messages(version: str, tmp_path: Path) -> N
     except PeerUnavailable as reason:
         missing(str(reason))
     assert "\n".join(f"{seed}: {lines}" for seed, lines in found.items()) == ""
+
+
+def test_java_and_ours_load_the_same_tables(tmp_path: Path) -> None:
+    """Topics, groups and offsets, from files and backups in any state."""
+    try:
+        found = list(table_rounds.run_rounds(range(TABLE_COUNT), tmp_path))
+    except PeerUnavailable as reason:
+        missing(str(reason))
+    assert "\n".join(found) == ""

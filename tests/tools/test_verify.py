@@ -203,6 +203,21 @@ def test_wrong_checkpoints_are_damage(folder: Path, logstore: CommandLine) -> No
     )
 
 
+def test_what_a_start_took_out_of_a_log_is_named(folder: Path, logstore: CommandLine) -> None:
+    """A wrong log start is damage; the segments that were kept aside for it are a note."""
+    starts = folder.parent / "log-start-offset-checkpoint"
+    starts.write_text("0\n1\nplain 0 4711\n")
+    outcome = logstore("verify", folder.parent)
+    assert outcome.exit_code == 1
+    said = "log-start-offset-checkpoint: says of plain-0 that the log starts at offset 4711, but"
+    assert any(line.startswith(said) for line in outcome.lines)
+    KafkaStore(system_host(), str(folder.parent)).close()
+    outcome = logstore("verify", folder.parent)
+    assert outcome.exit_code == 0
+    kept = "note: plain-0/00000000000000000000.log.cut-at-0: keeps "
+    assert any(line.startswith(kept) for line in outcome.lines)
+
+
 def test_a_deletion_that_a_crash_forgot_is_no_damage(folder: Path, logstore: CommandLine) -> None:
     """Kafka moves the epochs at once and the log start later; what a kill leaves stays so."""
     checkpoint = folder / "leader-epoch-checkpoint"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -11,6 +11,7 @@ import attrs
 from logstore.compat.rocketmq.settings import Settings
 from logstore.compat.rocketmq.topics import names
 from logstore.segments.rocketmq.messages.system_flags import MULTI_TAGS
+from logstore.segments.rocketmq.queues.batch_consume_queue import BatchConsumeQueue
 from logstore.segments.rocketmq.tables.topics import (
     PERM_INHERIT,
     PERM_READ,
@@ -21,6 +22,8 @@ from logstore.segments.rocketmq.tables.topics import (
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.found_queues import FindQueues
+    from logstore.segments.rocketmq.queues.consume_queues import AnyQueue
+    from logstore.segments.rocketmq.store import RocketMQStore
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +80,30 @@ class BrokerTopics:
         """Tell whether a topic is the broker's own."""
         return topic in self.system_topics or topic.startswith(names.SYSTEM_PREFIX)
 
-    def add_system_topics(self) -> None:
+    def begin(self, store: RocketMQStore) -> None:
+        """Make what every broker has, and say of which queues of the store nobody can read."""
+        self.before_new = store.prepare_topic
+        self._add_system_topics()
+        unlisted: dict[str, list[AnyQueue]] = {}
+        for queue in store.consume_queues:
+            is_known = queue.topic in self.table.topics or queue.topic.startswith(names.LMQ_PREFIX)
+            if not is_known and queue.max_queue_offset > queue.min_queue_offset:
+                unlisted.setdefault(queue.topic, []).append(queue)
+        for topic, queues in sorted(unlisted.items()):
+            self._tell_of_unlisted(topic, queues)
+
+    def _tell_of_unlisted(self, topic: str, queues: Sequence[AnyQueue]) -> None:
+        """Say how to get at them; the topic may have been deleted, so it is not made here."""
+        count = max(queue.queue_id for queue in queues) + 1
+        command = f"mqadmin updateTopic -t {topic} -r {count} -w {count}"
+        if isinstance(queues[0], BatchConsumeQueue):
+            command += " -a +queue.type=BatchCQ"
+        _log.warning(
+            "%s: has no topic %s, of which %d queues hold messages; to have them read, make it "
+            "again: %s", self.table.path, topic, len(queues), command,
+        )  # fmt: skip
+
+    def _add_system_topics(self) -> None:
         """Make what every broker has at its start; a topic that stands as it is stays as it is."""
         for config in self._system_topics():
             self.system_topics.add(config.topic_name)

@@ -84,6 +84,7 @@ class LogWalk:
             if isinstance(found, Blank):
                 self.physical_offset = self.commit_log.roll_next_file(start)
                 return
+            found.physical_offset = start + position  # its place, whatever it says
             position += found.size_bytes
             if start + position > file_end:
                 return
@@ -106,5 +107,6 @@ class LogWalk:
         if isinstance(found, Blank):
             self.physical_offset = self.commit_log.roll_next_file(start)
             return
+        found.physical_offset = start
         self.physical_offset = start + found.size_bytes
         yield found

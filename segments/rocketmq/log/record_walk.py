@@ -4,10 +4,14 @@ One pass over the records of a commit log file: the way of recovery and of every
 Java's recovery believes a record when its magic is known, the lengths in it add up and the CRC of
 its body is right (``CommitLog.checkMessageAndReturnSize``). Here its physical offset must be its
 place, too: a misdirected write, or what an older life of the file left, is not taken for a record.
+
+But no CRC covers that field. Where nothing else is wrong and the log goes on behind the record, its
+place counts for those who want it so: a recovery must not lose all that follows by one bit.
 """
 
 from __future__ import annotations
 
+import logging
 import struct
 import sys
 import zlib
@@ -22,6 +26,7 @@ from logstore.segments.rocketmq.messages.message_layout import (
     BLANK_BYTES,
     BLANK_MAGIC,
     FIXED_BYTES,
+    PHYSICAL_OFFSET_POSITION,
     PREFIX,
     VERSIONS,
 )
@@ -30,6 +35,8 @@ from logstore.segments.rocketmq.messages.properties import CRC32_BYTES, crc32_pr
 if TYPE_CHECKING:
     from logstore.host import File
 
+_log = logging.getLogger(__name__)
+
 #: how much of the file one step reads; a longer record is read whole
 STEP_BYTES = 1024 * 1024
 #: from how much on the vectorised check is worth its import
@@ -37,6 +44,9 @@ SLOW_BYTES_MAX = 64 * 1024 * 1024
 #: size, magic, body CRC, (queue id, flag, queue offset,) physical offset, system flag
 _unpack_head = struct.Struct(">i4si16xqi").unpack_from
 _HEAD_BYTES = 40
+#: how many records that do not say where they stand may be neighbours
+_NEIGHBOURS_MAX = 4
+_pack_offset = struct.Struct(">q").pack_into
 _unpack_length = struct.Struct(">i").unpack_from
 _unpack_short = struct.Struct(">h").unpack_from
 #: magic codes of messages, and how many bytes the length of their topic takes
@@ -150,7 +160,9 @@ class RecordWalk:
     The valid records of one file from `position` on, in runs, up to `end_position` or its end.
 
     Iterating gives (position, whole records) and raises CorruptEntryError where a bad one stands.
-    Afterwards `position` is where the records end, `is_padded` tells whether a BLANK stands there.
+    One in which `is_mending` finds nothing wrong but its physical offset comes as a run of its own,
+    with the right one in it. Afterwards `position` is where the records end, `is_padded` tells
+    whether a BLANK stands there.
     """
 
     def __init__(
@@ -164,7 +176,9 @@ class RecordWalk:
         end_position: int | None = None,
         check: RunChecker = check_run,
         step_bytes: int = STEP_BYTES,
+        is_mending: bool = False,
     ) -> None:
+        self._is_mending = is_mending
         self._file = file
         self._path = path
         self._base_offset = base_offset
@@ -188,11 +202,52 @@ class RecordWalk:
                 yield start, data[:done]
             self.position = start + done
             if reason is not None or not done:
+                if reason is not None and (mended := self._mended(data[done:])) is not None:
+                    start, self.position = self.position, self.position + len(mended)
+                    yield start, mended
+                    continue
                 if not self._ends_well(data[done : done + PREFIX.size]):
                     raise CorruptEntryError(
                         self._path, self.position, reason or "a record is cut short"
                     )
                 return
+
+    def _mended(self, data: memoryview) -> memoryview | None:
+        """Return the record in front with its place in it, if that alone is wrong; else None."""
+        if not self._is_mending or len(data) < _HEAD_BYTES:
+            return None
+        size_bytes, _, _, found_offset, _ = _unpack_head(data)
+        place = self._base_offset + self.position
+        if found_offset == place or not _HEAD_BYTES < size_bytes <= len(data):
+            return None
+        record = bytearray(data[:size_bytes])
+        _pack_offset(record, PHYSICAL_OFFSET_POSITION, place)
+        mended = memoryview(record)
+        if self._check(mended, place, self._checks) != (size_bytes, None):
+            return None
+        if not self._goes_on_at(self.position + size_bytes):
+            return None
+        _log.warning(
+            "%s: position %d: the record there says physical offset %d; taken for %d, its place",
+            self._path, self.position, found_offset, place,
+        )  # fmt: skip
+        return mended
+
+    def _goes_on_at(self, position: int) -> bool:
+        """
+        Tell whether the log goes on there, or ends.
+
+        One of the next few records must say where it stands, if there are so many.
+        """
+        for _ in range(_NEIGHBOURS_MAX):
+            head = self._file.read(position, _HEAD_BYTES)
+            if len(head) < _HEAD_BYTES or head[4 : PREFIX.size] not in _TOPIC_LENGTH_BYTES:
+                return not any(head) or head[4 : PREFIX.size] == BLANK_MAGIC
+            size_bytes, _, _, found_offset, _ = _unpack_head(head)
+            if found_offset == self._base_offset + position:
+                return True
+            position += max(size_bytes, _HEAD_BYTES)
+        return False
 
     def _read_step(self, end_position: int) -> bytes:
         """Return the next piece: at least one whole record, if there is one."""

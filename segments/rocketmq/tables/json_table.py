@@ -89,12 +89,12 @@ class JsonTable(ABC):
                 data = read_file(self.host.fs, path)
             except FileNotFoundError:
                 continue
-            if not data:
+            if not any(data):  # or zeros: a power loss leaves them of what was not synced
                 self._is_file_damaged = self._is_file_damaged or path == self.path
                 continue
             try:
                 self.decode(data)
-            except (JsonError, JsonTypeError, UnicodeDecodeError) as error:
+            except (JsonError, JsonTypeError) as error:
                 reasons.append(f"{path.rpartition('/')[2]}: {error}")
                 self._is_file_damaged = True
                 continue
@@ -109,13 +109,14 @@ class JsonTable(ABC):
         """
         Replace the content by that of a file's or a master's text.
 
+        As in Java, bytes that are no UTF-8 spoil the name that they stand in and nothing else.
+
         Raises:
             JsonError: the text is no JSON.
             JsonTypeError: a value is not of its field's type. The content is as before.
-            UnicodeDecodeError: the bytes are no UTF-8.
 
         """
-        self.take_json(as_object(parse_json(data.decode())))
+        self.take_json(as_object(parse_json(data.decode(errors="replace"))))
 
     def begin_persist(self) -> TableWrite:
         """

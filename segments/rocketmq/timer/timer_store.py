@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from logstore.errors import CorruptEntryError, WriteFailedError
+from logstore.errors import CorruptEntryError, CorruptFileError, WriteFailedError
 from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties import (
     REAL_TOPIC,
@@ -85,8 +85,10 @@ class TimerStore:
     queue 0 of the timer topic, None before there is one. `runs_dequeue` is False on a slave,
     `is_clean` says that the last stop was clean.
 
+    A wheel of another length than it must have is kept aside, and made anew from the log.
+
     Raises, on construction:
-        CorruptFileError: a file has not the size that it must have.
+        CorruptFileError: a file of the log has not the size that it must have.
     """
 
     def __init__(
@@ -109,12 +111,7 @@ class TimerStore:
         self.checkpoint = TimerCheckpoint.load(host, self._checkpoint_path)
         self.metrics = TimerMetrics(host, f"{directory}/config")
         self.metrics.load()
-        self.wheel = TimerWheel(
-            host,
-            f"{directory}/timerwheel",
-            slot_count=settings.slot_count,
-            precision_ms=settings.precision_ms,
-        )
+        self.wheel = self._open_wheel(f"{directory}/timerwheel")
         self.log = TimerLog(host, f"{directory}/timerlog", file_size_bytes=settings.log_file_bytes)
         #: the next tick that is taken out, and the tick up to which messages may be put in
         self.read_time_ms = 0
@@ -123,7 +120,31 @@ class TimerStore:
         self.queue_offset = 0
         self._committed_queue_offset = 0
         self._told = (0, 0)
+        #: units of the log were lost: messages of before come in again
+        self._is_cut = False
+        #: messages below the queue offset that were due before the time need not come in again
+        self._done_before = (0, 0)
         self._recover(is_clean=is_clean)
+
+    def _open_wheel(self, path: str) -> TimerWheel:
+        """Open the wheel; one that cannot be one, as after a change of its size, goes aside."""
+        settings, fs = self.settings, self.host.fs
+
+        def opened() -> TimerWheel:
+            return TimerWheel(
+                self.host,
+                path,
+                slot_count=settings.slot_count,
+                precision_ms=settings.precision_ms,
+            )
+
+        try:
+            return opened()
+        except CorruptFileError as error:
+            fs.rename(path, f"{path}.damaged")
+            fs.sync_directory(path.rpartition("/")[0])
+            _log.warning("%s; kept as %s.damaged, and made anew", error, path)
+            return opened()
 
     # recovery
 
@@ -131,13 +152,21 @@ class TimerStore:
         """Find the end of the log, and let the wheel lead to what the log holds (``recover``)."""
         checkpoint, log = self.checkpoint, self.log
         start = max(checkpoint.last_timer_log_flush_where - log.file_size_bytes, 0)
+        if not self.wheel.is_used:
+            start = 0  # a new one knows of no unit
         last = self._revise_slots(start)
+        if log.max_timer_offset < checkpoint.last_timer_log_flush_where:
+            self._is_cut = True
+        if self._is_cut and last is None and start:
+            last = self._revise_slots(0)
         self.queue_offset = self._revised_queue_offset(last, is_clean=is_clean)
         now_tick_ms = self._tick(self.host.clock.wall_ms())
         oldest = now_tick_ms - (self.settings.slot_count - _BLANK_SLOTS) * self.wheel.precision_ms
         self.read_time_ms = max(checkpoint.last_read_time_ms, oldest)
         self._mend_slots()
         self._committed_queue_offset = self.queue_offset
+        if self._is_cut:
+            self._done_before = (checkpoint.last_timer_queue_offset, checkpoint.last_read_time_ms)
         # Where the clock was set back slots before the read time are over: nobody looks there.
         self.write_time_ms = self.read_time_ms
         self.move_write_time()
@@ -173,6 +202,7 @@ class TimerStore:
         except CorruptEntryError as error:
             _log.warning("%s; the timer log ends there", error)
             self.log.truncate(end)
+            self._is_cut = True
         return last
 
     def _revised_queue_offset(self, last: TimerUnit | None, *, is_clean: bool) -> int:
@@ -180,8 +210,10 @@ class TimerStore:
         Return the queue offset behind the message of the log's last unit.
 
         Messages that were late are in no unit: after a clean stop the checkpoint knows of them.
+        Where units were lost all messages behind the last that is left come in again (Java: not if
+        none is left).
         """
-        found = self.checkpoint.last_timer_queue_offset
+        found = 0 if self._is_cut else self.checkpoint.last_timer_queue_offset
         if last is not None:
             message = self._message_at(last.physical_offset, last.size_bytes)
             is_known = message is not None and is_unit_of(last, message)
@@ -224,11 +256,14 @@ class TimerStore:
             self.move_write_time()
             return None
         late: list[TimerDelivery] = []
-        for physical_offset, size_bytes, _ in UNIT.iter_unpack(units):
+        for queue_offset, unit in enumerate(UNIT.iter_unpack(units), start):
+            physical_offset, size_bytes, _ = unit
             message = self._message_at(physical_offset, size_bytes)
             due_ms = None if message is None else due_ms_of(message)
             if message is None or due_ms is None:
                 continue  # it is gone, or nobody said when it is due
+            if queue_offset < self._done_before[0] and due_ms < self._done_before[1]:
+                continue  # it comes in again, but was delivered before units were lost
             if self.runs_dequeue and due_ms < self.write_time_ms:
                 now_ms = self.host.clock.wall_ms()
                 late.append(TimerDelivery.of(message, NEVER_ENQUEUED_MS, now_ms, is_roll=False))

@@ -15,6 +15,7 @@ OTHERS = ("partition.metadata", "leader-epoch-checkpoint")
 SEGMENT_ENDINGS = (".log", ".index", ".timeindex", ".txnindex")
 PREFIX_BYTES = 12
 HEADER_BYTES = 61
+MAGIC_POSITION = 16
 #: sizes by which files grow: within an entry of each index, of one, within a batch header, a page
 EXTENSIONS = (1, 7, 8, 12, 24, 60, 61, 100, 4096)
 
@@ -119,6 +120,17 @@ def change_offset(place: Place) -> str:
     within = place.chance.choice((3, 4, 5, 6, 7, 7, 7))
     put(log, position + within, bytes([place.chance.randrange(256)]))
     return f"change offset {log.name} {position}+{within}"
+
+
+def change_magic(place: Place) -> str:
+    """The last batch has the magic of an old message, which no checksum covers."""
+    log = place.logs()[-1]
+    found = batches(log.read_bytes())
+    if not found:
+        return NOTHING
+    magic = place.chance.randrange(2)
+    put(log, found[-1][0] + MAGIC_POSITION, bytes([magic]))
+    return f"change magic {log.name} {found[-1][0]} {magic}"
 
 
 def cut(place: Place) -> str:
@@ -266,8 +278,8 @@ def add_directory(place: Place) -> str:
 
 
 KINDS: tuple[Kind, ...] = (
-    flip, flip, change_header, change_active, change_active, change_offset, cut, cut,
-    cut_last_batch, extend, extend, remove, remove_segment, empty, blank, garbage, leave_over,
+    flip, flip, change_header, change_active, change_active, change_offset, change_magic, cut,
+    cut, cut_last_batch, extend, extend, remove, remove_segment, empty, blank, garbage, leave_over,
     leave_swap, repeat, exchange, take_from_another, add_file, add_directory,
 )  # fmt: skip
 

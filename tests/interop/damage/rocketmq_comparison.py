@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import struct
 from collections.abc import Mapping
@@ -15,11 +16,15 @@ from logstore.os_host import SystemFileSystem
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
 from logstore.testing import ManualClock
-from tests.interop.damage.rocketmq_kinds import INDEX_HEADER_BYTES, UNIT_BYTES, records
+from tests.interop.damage.rocketmq_kinds import (
+    INDEX_HEADER_BYTES,
+    PHYSICAL_OFFSET_POSITION,
+    UNIT_BYTES,
+    records,
+)
 from tests.segments.rocketmq.golden_case import GoldenCase
 
 PLACE_BYTES = 12  # of a unit: where the record stands, and its size
-PHYSICAL_OFFSET_POSITION = 28
 INDEX_ENTRY = struct.Struct(">iq")  # hash and physical offset, of 20 bytes
 INT_MIN = -(1 << 31)
 REFUSAL = "!! "
@@ -85,7 +90,9 @@ class Outcome:
         )
         found: dict[tuple[str, int], list[bytes]] = {}
         for queue in opened.consume_queues:
-            data = bytes(queue.units(queue.min_queue_offset, 1 << 20))
+            data, start = b"", queue.min_queue_offset
+            while piece := bytes(queue.units(start + len(data) // UNIT_BYTES, 1 << 20)):
+                data += piece  # each is of one file
             if data:
                 found[queue.topic, queue.queue_id] = [
                     without_address(data[at : at + UNIT_BYTES])
@@ -116,8 +123,10 @@ def differences(outcome: Outcome) -> list[str]:
         has_remedy = any(remedy in ours[0] for remedy in REMEDIES)
         is_about_files = outcome.is_about("add", "resize", "remove commitlog")
         return [] if has_remedy and is_about_files else [ours[0]]
-    if is_older_file_bad(outcome) or is_place_wrong(outcome):
+    if is_older_file_bad(outcome):
         return []
+    if is_place_wrong(outcome):
+        return lost_records(outcome)
     found = [*different_messages(outcome), *different_units(outcome)]
     if used_files(outcome.real, "commitlog") != used_files(outcome.ours, "commitlog"):
         found.append("commitlog")
@@ -137,8 +146,7 @@ def is_place_wrong(outcome: Outcome) -> bool:
     """
     Tell whether a record says that it stands elsewhere.
 
-    Java believes it and leads readers of the queue astray; ours ends the log before it, as before
-    any other bad record, and keeps the rest aside.
+    Java believes it, and may lead readers of the queue astray; ours takes its place for it.
     """
     for file, position, size in records(outcome.before / "commitlog"):
         at = position + PHYSICAL_OFFSET_POSITION
@@ -147,6 +155,18 @@ def is_place_wrong(outcome: Outcome) -> bool:
             if said != int(file.name) + position:
                 return True
     return False
+
+
+def lost_records(outcome: Outcome) -> list[str]:
+    """Return a line if Java hands out whole records of the log that ours does not."""
+    stored = {
+        hashlib.sha256(file.read_bytes()[position : position + size]).hexdigest()
+        for file, position, size in records(outcome.before / "commitlog")
+    }
+    real = {one for one in map(content, outcome.real_read) if one[2] in stored}
+    ours = {content(one) for one in outcome.ours_read}
+    lost = sorted(one for one in real - ours if (one[0], int(one[1])) not in outcome.exchanged)
+    return [f"messages lacking {lost[:3]}"] if lost else []
 
 
 def is_index_excused(outcome: Outcome) -> bool:

@@ -15,6 +15,7 @@ UNIT_BYTES = 20
 INDEX_HEADER_BYTES = 40
 #: what the fields before a body take, a little more or less
 HEADER_BYTES = 92
+PHYSICAL_OFFSET_POSITION = 28
 NOTHING = "nothing"
 
 
@@ -84,6 +85,17 @@ def flip_record(place: Place) -> str:
     byte = file.read_bytes()[position + within] ^ 1 << chance.randrange(8)
     put(file, position + within, bytes([byte]))
     return f"flip record {place.name_of(file)} {position}+{within}"
+
+
+def misplace_record(place: Place) -> str:
+    """A record says that it stands elsewhere; no CRC covers that."""
+    if not records(place.store / "commitlog"):
+        return NOTHING
+    file, position, _ = place.any_record()
+    count = place.chance.choice((1, 2, 8))
+    place_bytes = place.chance.randbytes(count)
+    put(file, position + PHYSICAL_OFFSET_POSITION + 8 - count, place_bytes)
+    return f"misplace record {place.name_of(file)} {position} {place_bytes.hex()}"
 
 
 def blank_record(place: Place) -> str:
@@ -262,9 +274,10 @@ def garble_extension(place: Place) -> str:
 
 
 KINDS: tuple[Kind, ...] = (
-    flip_record, flip_record, flip_record, blank_record, blank_record, blank_tail, blank_tail,
-    add_garbage, remove_file, resize_file, add_file, remove_queue, blank_units, blank_units,
-    garble_unit, flip_unit, exchange_queues, garble_index, change_checkpoint, garble_extension,
+    flip_record, flip_record, flip_record, misplace_record, blank_record, blank_record, blank_tail,
+    blank_tail, add_garbage, remove_file, resize_file, add_file, remove_queue, blank_units,
+    blank_units, garble_unit, flip_unit, exchange_queues, garble_index, change_checkpoint,
+    garble_extension,
 )  # fmt: skip
 
 

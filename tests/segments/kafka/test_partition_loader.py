@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import os
@@ -147,7 +148,6 @@ class TestThreads:
     def test_nobody_writes_any_more_when_the_lock_goes(self, tmp_path: Path) -> None:
         """If one partition cannot be opened, those that others are at are waited for."""
         left_behind(tmp_path, 2)
-        write_file(system_host().fs, str(tmp_path / "t-0" / "leader-epoch-checkpoint"), b"rubbish")
         meeting = threading.Barrier(2, timeout=SECONDS_MAX)
         seen: set[str] = set()
         locked: list[bool] = []
@@ -157,13 +157,15 @@ class TestThreads:
             if name in ("t-0", "t-1") and name not in seen:
                 seen.add(name)
                 meeting.wait()
+                if name == "t-0":
+                    raise OSError(errno.EIO, "a bad disk", path)
                 if name == "t-1":
                     assert not world.fs.is_released.wait(0.3)
                     locked.append(str(tmp_path / ".lock") in SystemLock.held)
 
         world = watched_host(look)
         options = StoreOptions(recovery_thread_count=2)
-        with pytest.raises(CorruptFileError, match="t-0/leader-epoch-checkpoint"):
+        with pytest.raises(OSError, match=r"a bad disk.*t-0"):
             KafkaStore(world, str(tmp_path), options)
         assert world.fs.is_released.is_set()
         assert locked == [True]
@@ -254,24 +256,19 @@ class TestTopicIds:
         assert len(store.topics_by_id) == 1
         assert self.ids(host) == [None] * 3
 
-    def test_a_damaged_file_is_refused_after_a_clean_stop(self, host: SimulatedHost) -> None:
-        """Nobody had a reason to leave it so, and who mends it need not lose the id."""
-        self.stripped(host)
-        write_file(host.fs, f"{DATA}/t-0/{METADATA}", b"version: 0\ntopic")
-        with pytest.raises(CorruptFileError, match=f"{DATA}/t-0/{METADATA}: line 2"):
-            KafkaStore(host, DATA)
-
-    def test_a_damaged_file_is_replaced_after_a_crash(
-        self, host: SimulatedHost, caplog: pytest.LogCaptureFixture
+    @pytest.mark.parametrize("is_clean", [True, False])
+    def test_a_damaged_file_is_replaced(
+        self, host: SimulatedHost, caplog: pytest.LogCaptureFixture, is_clean: bool
     ) -> None:
-        """It is durable only with the partition's first flush; what is done is said."""
+        """It says nothing that is not known from elsewhere, too; what is done is said."""
         topic_id = self.stripped(host)
         write_file(host.fs, f"{DATA}/t-0/{METADATA}", b"version: 0\ntopic")
-        clean_shutdown.remove(host.fs, DATA)
+        if not is_clean:
+            clean_shutdown.remove(host.fs, DATA)
         with caplog.at_level(logging.WARNING):
             KafkaStore(host, DATA)
         assert self.ids(host) == [topic_id] * 3
-        assert f"{DATA}/t-0/{METADATA}: holds no topic id; written with" in caplog.text
+        assert f"{DATA}/t-0/{METADATA}: line 2 has no topic_id; written with" in caplog.text
 
     @pytest.mark.parametrize("loss", [*CORNERS, *(PowerLoss.random(seed) for seed in range(10))])
     @pytest.mark.parametrize("is_flushed", [False, True])

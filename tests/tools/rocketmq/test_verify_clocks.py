@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logstore.segments.rocketmq.store import RocketMQStore
+from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing import SimulatedHost
 from logstore.tools.inspection.rocketmq.verification.store_check import StoreCheck
 from logstore.tools.inspection.verification.finding import Finding
@@ -17,6 +18,8 @@ def _put(store: RocketMQStore, count: int) -> None:
     for number in range(count):
         properties = {"KEYS": f"k{number}"} if count > 3 else {}
         assert store.put_message(draft(body=bytes(1000), properties=properties)).is_ok
+    store.topic_table.put(TopicConfig("TopicTest"))
+    store.topic_table.persist()
     store.dispatch()
     store.syncs.run_here(store.syncs.begin_all())
 

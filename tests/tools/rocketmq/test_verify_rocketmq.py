@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections.abc import Callable
@@ -422,6 +423,8 @@ def test_a_delay_that_stands_in_an_extension_is_right(
         properties = {"DELAY": str(number % 3 + 1), "TAGS": "a"} if number % 4 else {"TAGS": "b"}
         assert store.put_message(draft(properties=properties)).is_ok
         clock.advance(7)
+    store.topic_table.put(TopicConfig("TopicTest"))
+    store.topic_table.persist()
     store.close()
     sets = [f"--set={name}={value}" for name, value in (settings | sizes).items()]
     assert findings(logstore, tmp_path / "store", *sets) == []
@@ -463,3 +466,22 @@ def test_what_is_left_of_a_deleted_topic_is_noted(
     found = findings(logstore, tmp_path / "store", *sets)
     assert {one["severity"] for one in found} == {"note" if is_deleted else "damage"}
     assert all("the topic was deleted" in one["reason"] for one in found) is is_deleted
+
+
+def test_topics_that_are_in_no_table_are_noted(tmp_path: Path, logstore: CommandLine) -> None:
+    """Their queues are there, and clients cannot read them."""
+    store = GoldenCase("plain", "5.5.0").copy_store(tmp_path / "store")
+    table = store / "config/topics.json"
+    topics = json.loads(table.read_text())
+    topic = next(
+        name for name in topics["topicConfigTable"] if (store / f"consumequeue/{name}").exists()
+    )
+    del topics["topicConfigTable"][topic]
+    table.write_text(json.dumps(topics))
+    (found,) = findings(logstore, store)
+    assert (found["severity"], found["file"]) == ("note", "config/topics.json")
+    assert f"has no topic {topic}, of which " in found["reason"]
+    for file in (table, store / "config/topics.json.bak"):
+        file.unlink(missing_ok=True)
+    (found,) = findings(logstore, store)
+    assert found["reason"].startswith("is missing or cannot be read: clients can read no topic")

@@ -33,6 +33,7 @@ from logstore.tools.inspection.verification.transactions import (
 
 _NUMBERED = re.compile(r"([0-9]{20})\.(log|index|timeindex|txnindex)")
 _SWAPPED = re.compile(r"[0-9]{20}\.\w+\.(swap|cleaned)")
+_KEPT_ASIDE = re.compile(r"[0-9]{20}\.log\.cut-at-[0-9]+")
 _FAR = 2**63 - 1
 _METADATA = "__cluster_metadata"
 #: topics whose cleanup policy the brokers themselves set
@@ -148,7 +149,7 @@ class PartitionCheck:
     def _files(self) -> Iterator[Finding]:
         """Yield what is wrong with the set of files itself."""
         bases = set(self.bases)
-        for name in self.sizes:
+        for name, size_bytes in self.sizes.items():
             found = _NUMBERED.fullmatch(name)
             if found is not None and int(found[1]) not in bases:
                 yield Finding(
@@ -163,6 +164,14 @@ class PartitionCheck:
                     name,
                     "was left behind by a replacement of segments that did not end; the next "
                     "start finishes it or takes it back",
+                    severity=Severity.NOTE,
+                )
+            elif _KEPT_ASIDE.fullmatch(name) is not None:
+                yield Finding(
+                    "kept-aside",
+                    name,
+                    f"keeps {size_bytes} bytes that a start took out of the log; "
+                    "see what can be saved of them, then remove it",
                     severity=Severity.NOTE,
                 )
         try:

@@ -101,6 +101,30 @@ def test_a_damaged_file_gives_way_to_its_backup_and_is_kept(data: bytes) -> None
     assert loaded(host) == 9
 
 
+def test_zeros_are_no_file() -> None:
+    """A power loss leaves them of what was not synced; with a backup that counts."""
+    host = world()
+    table_of(host, 1, 2)
+    overwrite(host, PATH, bytes(50))
+    assert loaded(host) == 1
+    overwrite(host, f"{PATH}.bak", bytes(50))
+    assert loaded(host) is None
+
+
+def test_bytes_that_are_no_text_spoil_one_name_only() -> None:
+    """As in Java; all others are there."""
+    host = world()
+    table = TopicTable(host, CONFIG)
+    for name in ("one", "two"):
+        table.put(TopicConfig(name))
+    table.persist()
+    path = f"{CONFIG}/topics.json"
+    overwrite(host, path, read_file(host.fs, path).replace(b"one", b"o\xffe"))
+    again = TopicTable(host, CONFIG)
+    assert again.load()
+    assert set(again.topics) == {"o\ufffde", "two"}
+
+
 def test_two_damaged_files_are_an_error_that_names_them() -> None:
     """Where neither can be read the error names the file, both reasons and what to do."""
     host = world()

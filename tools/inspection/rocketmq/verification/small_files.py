@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from logstore.errors import CorruptFileError, LogStoreError
@@ -63,6 +64,18 @@ def checkpoint_findings(store: StoredStore, log: FollowedLog) -> Iterator[Findin
             )
 
 
+def topic_findings(store: StoredStore) -> Iterator[Finding]:
+    """Yield the topics that have queues and are in no table."""
+    queue_counts = Counter(topic for topic, _ in store.queues if store.is_deleted(topic))
+    for topic, count in sorted(queue_counts.items()):
+        said = f"has no topic {topic}, of which {count} queues are there"
+        rest = "the topic was deleted, or is to be made again for clients to read them"
+        yield Finding("topic", "config/topics.json", f"{said}: {rest}", severity=Severity.NOTE)
+    if store.topics is None and store.queues:
+        said = "is missing or cannot be read: clients can read no topic until it is made again"
+        yield Finding("topic", "config/topics.json", said, severity=Severity.NOTE)
+
+
 def table_findings(store: StoredStore) -> Iterator[Finding]:
     """Yield the tables that cannot be read."""
     fs = store.fs
@@ -84,11 +97,14 @@ def table_findings(store: StoredStore) -> Iterator[Finding]:
 
 def _table(fs: FileSystem, folder: str, relative: str) -> Iterator[Finding]:
     name = relative.rpartition("/")[2]
-    data = read_file(fs, f"{folder}/{name}")
+    text = read_file(fs, f"{folder}/{name}").decode(errors="replace")
     try:
-        if data and not isinstance(parse_json(data.decode()), dict):
+        if text and not isinstance(parse_json(text), dict):
             raise CorruptFileError(relative, "it holds no object")
-    except (LogStoreError, UnicodeDecodeError) as error:
+        if "\ufffd" in text:
+            said = "holds bytes that are no UTF-8; a name in which they stand is another one"
+            yield Finding("table", relative, said)
+    except LogStoreError as error:
         is_backed = not name.endswith(".bak") and fs.exists(f"{folder}/{name}.bak")
         rest = "; a broker takes its .bak instead" if is_backed else ""
         yield Finding("table", relative, f"cannot be read: {error}{rest}")

@@ -21,6 +21,7 @@ from logstore.tools.inspection.rocketmq.verification.small_files import (
     checkpoint_findings,
     table_findings,
     timer_findings,
+    topic_findings,
 )
 from logstore.tools.inspection.verification.finding import Finding, Severity
 
@@ -68,6 +69,7 @@ class StoreCheck:
             yield self._without_index()
         yield from checkpoint_findings(store, log)
         yield from table_findings(store)
+        yield from topic_findings(store)
         yield from timer_findings(store, log)
 
     def _log(self, queues: QueuesCheck) -> tuple[FollowedLog, IndexCheck | None]:
