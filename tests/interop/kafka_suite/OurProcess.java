@@ -83,4 +83,12 @@ public final class OurProcess {
     public String bootstrap() {
         return bootstrap;
     }
+
+    public synchronized boolean isRunning() {
+        return process != null;
+    }
+
+    public int port() {
+        return Integer.parseInt(port);
+    }
 }
