@@ -34,10 +34,14 @@ SLOW = (
     "org.apache.kafka.clients.consumer.PlaintextConsumerPollTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerSubscriptionTest",
+    "kafka.api.PlaintextConsumerAssignorsTest",
+    "kafka.api.PlaintextProducerSendTest",
     "kafka.server.AlterUserScramCredentialsRequestTest",
     "kafka.server.ConsumerGroupDescribeRequestTest",
     "kafka.server.ConsumerGroupHeartbeatRequestTest",
+    "kafka.server.ConsumerProtocolMigrationTest",
     "kafka.server.DeleteGroupsRequestTest",
+    "kafka.server.DeleteTopicsRequestTest",
     "kafka.server.DescribeGroupsRequestTest",
     "kafka.server.DescribeUserScramCredentialsRequestTest",
     "kafka.server.EdgeCaseRequestTest",
@@ -67,11 +71,10 @@ PASSED_OVER = (
     # they move between several brokers
     "test.*CoordinatorFailover", "test.*EpochValidation.*", "testFetchRequestToNonReplica",
     "testListOffsetsErrorCodes", "testProduceToNonReplica", "testResponseIncludesLeaderEpoch",
-    "testShareFetchRequestToNonLeaderReplica",
+    "testSendToPartitionWithFollowerShutdownShouldNotTimeout",
+    "testShareFetchRequestToNonLeaderReplica", "testTopicDeletionClusterHasOfflinePartitions",
     # without a topic of offsets there is a coordinator all the same
     "testGroupErrors", "testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopicNotExist",
-    # the metadata version is the newest
-    "testMetadataVersionTooLow",
     # the topics of a pattern are found at once, not by a later heartbeat
     "testConsumerGroupHeartbeatWithRegularExpression",
 )  # fmt: skip

@@ -99,6 +99,7 @@ public final class BrokerObjects {
             .when(cache).numPartitions(anyString());
         doAnswer(call -> leader(call.getArgument(0), call.getArgument(1))).when(cache)
             .getLeaderAndIsr(anyString(), anyInt());
+        doAnswer(call -> List.copyOf(admin.get().describeCluster().nodes().get())).when(cache).getAliveBrokerNodes(any());
         GroupCoordinator groups = mock(GroupCoordinator.class, REFUSE);
         doReturn(new Properties()).when(groups).groupMetadataTopicConfigs();
         doReturn(config).when(broker).config();
@@ -106,6 +107,7 @@ public final class BrokerObjects {
         doAnswer(call -> process.port()).when(broker).boundPort(any());
         doReturn(cache).when(broker).metadataCache();
         doReturn(groups).when(broker).groupCoordinator();
+        doAnswer(call -> admin.get().describeCluster().clusterId().get()).when(broker).clusterId();
         ReplicaManager replicas = mock(ReplicaManager.class, REFUSE);
         doAnswer(call -> replica(call.getArgument(0))).when(replicas).onlinePartition(any());
         doReturn(replicas).when(broker).replicaManager();

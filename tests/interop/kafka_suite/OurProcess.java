@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.kafka.server.common.MetadataVersion;
 
 /**
  * One `logstore serve`, stopped and started on the same port and directory.
@@ -25,12 +26,15 @@ public final class OurProcess {
 
     private final Path directory;
     private final Map<String, String> settings;
+    private final MetadataVersion version;
     private Process process;
     private String port = "0";
     private String bootstrap = "";
 
-    public OurProcess(Map<String, String> settings) {
+    /** `version` is that of the metadata that a new directory gets, at most the newest one of a release. */
+    public OurProcess(Map<String, String> settings, MetadataVersion version) {
         this.settings = settings;
+        this.version = version.isProduction() ? version : MetadataVersion.latestProduction();
         try {
             directory = Files.createTempDirectory(Path.of(System.getProperty("logstore.directory")), "b");
         } catch (IOException error) {
@@ -45,6 +49,7 @@ public final class OurProcess {
         String python = System.getProperty("logstore.python");
         List<String> command = new ArrayList<>(List.of(python, "-m", "logstore.tools.cli", "serve", "--json"));
         command.addAll(List.of("--port", port, "--data", directory.resolve("data").toString()));
+        command.addAll(List.of("--release-version", version.version()));
         settings.forEach((key, value) -> command.addAll(List.of("--set", key + "=" + value)));
         File log = directory.resolve("log").toFile();
         try {

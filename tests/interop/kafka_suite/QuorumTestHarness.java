@@ -65,7 +65,7 @@ public abstract class QuorumTestHarness implements Logging {
             Map<String, String> ours = new HashMap<>(settings);
             ours.keySet().removeIf(key -> OF_A_REAL_CLUSTER.stream().anyMatch(key::startsWith));
             ours.put("node.id", String.valueOf(config.brokerId()));
-            process = new OurProcess(ours);
+            process = new OurProcess(ours, metadataVersion());
         }
         BrokerObjects objects = new BrokerObjects(process, this::admin, new KafkaConfig(settings, false));
         objects.stubLife(this::start, this::stop);

@@ -78,7 +78,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             settings.putAll(config.serverProperties());
             settings.putAll(config.perServerOverrideProperties().getOrDefault(NODE, Map.of()));
             settings.replaceAll((key, value) -> isOfReplicas(key) ? "1" : value);
-            process = new OurProcess(settings);
+            process = new OurProcess(settings, config.metadataVersion());
         }
 
         private static boolean isOfReplicas(String key) {
@@ -196,6 +196,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             if (objects == null) {
                 admin = admin();
                 objects = new BrokerObjects(process, () -> admin, BrokerObjects.config(settings));
+                objects.stubLife(process::start, process::stop);
             }
             return objects;
         }
