@@ -36,6 +36,7 @@ SLOW = (
     "org.apache.kafka.clients.consumer.PlaintextConsumerSubscriptionTest",
     "kafka.api.PlaintextConsumerAssignorsTest",
     "kafka.api.PlaintextProducerSendTest",
+    "kafka.api.TransactionsTest",
     "kafka.server.AlterUserScramCredentialsRequestTest",
     "kafka.server.ConsumerGroupDescribeRequestTest",
     "kafka.server.ConsumerGroupHeartbeatRequestTest",
@@ -67,7 +68,10 @@ SLOW = (
 #: What of them is not run, and why.
 PASSED_OVER = (
     # they look into the objects of a real broker
-    "test.*ConsumerCloseOnBrokerShutdown", "testCorruptLz4ProduceRequest",
+    "test.*ConsumerCloseOnBrokerShutdown", "testBasicTransactions",
+    "testBumpTransactionalEpochWithTV2.*", "testCorruptLz4ProduceRequest",
+    "testDelayedFetchIncludesAbortedTransaction", "testFailureToFenceEpoch",
+    "testRecoveryFromEpochOverflow",
     # they move between several brokers
     "test.*CoordinatorFailover", "test.*EpochValidation.*", "testFetchRequestToNonReplica",
     "testListOffsetsErrorCodes", "testProduceToNonReplica", "testResponseIncludesLeaderEpoch",
