@@ -31,9 +31,9 @@ public final class OurProcess {
     private String port = "0";
     private String answer = "";
 
-    /** A broker for Kafka's clients, whose address is `bootstrap`. */
-    public OurProcess(Map<String, String> settings) {
-        this("--port", "bootstrap", List.of(), settings);
+    /** A broker for Kafka's clients, whose new directory has the metadata version of that release. */
+    public OurProcess(Map<String, String> settings, String release) {
+        this("--port", "bootstrap", List.of("--release-version", release), settings);
     }
 
     /**
@@ -97,10 +97,6 @@ public final class OurProcess {
         }
     }
 
-    public synchronized boolean isRunning() {
-        return process != null;
-    }
-
     public String bootstrap() {
         return address("bootstrap");
     }
@@ -112,5 +108,13 @@ public final class OurProcess {
             throw new IllegalStateException("no " + name + " in " + answer);
         }
         return found.group(1);
+    }
+
+    public synchronized boolean isRunning() {
+        return process != null;
+    }
+
+    public int port() {
+        return Integer.parseInt(port);
     }
 }

@@ -88,9 +88,11 @@ def test_what_the_compiler_said_is_told(
 
 def test_whoever_asks_while_maven_is_asked_waits(tmp_path: Path, calls: Path) -> None:
     """Four want the class path of jars that are not on disk, and Maven is asked once."""
+    pom = tmp_path / "pom.xml"
+    pom.write_text("<project/>")
 
     def ask(_: int) -> str:
-        return class_path("Kafka", tmp_path / "pom.xml", ["-P", "x"], tmp_path / "cache")
+        return class_path("Kafka", pom, ["-P", "x"], tmp_path / "cache")
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(ask, range(4))) == {__file__}

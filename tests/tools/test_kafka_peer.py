@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from logstore.tools.dev import kafka_peer
 from logstore.tools.dev.kafka_peer import VERSION_4, KafkaPeer, answers, fetch, free_port_pair, java
 from logstore.tools.dev.maven import PeerUnavailable
 
@@ -43,6 +44,8 @@ def test_a_class_path_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     saved = tmp_path / "logstore" / "peers" / "kafka" / "9.9.9" / "classpath.txt"
     saved.parent.mkdir(parents=True)
     saved.write_text(str(jar))
+    pom = Path(kafka_peer.__file__).with_name("kafka_peer.xml")
+    saved.with_name("pom.xml").write_text(pom.read_text())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("shutil.which", {"java": "java"}.get)
     command = java("9.9.9", "some.Main", "argument", classes="more")

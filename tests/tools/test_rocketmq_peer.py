@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from logstore.tools.dev import rocketmq_jars
 from logstore.tools.dev.free_ports import are_free, free_port
 from logstore.tools.dev.maven import PeerUnavailable
 from logstore.tools.dev.remoting_request import ask, broker_address, lists_broker
@@ -78,6 +79,8 @@ def test_a_class_path_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     saved = tmp_path / "logstore" / "peers" / "rocketmq" / "9.9.9" / "classpath.txt"
     saved.parent.mkdir(parents=True)
     saved.write_text(str(jar))
+    pom = Path(rocketmq_jars.__file__).with_name("rocketmq_peer.xml")
+    saved.with_name("pom.xml").write_text(pom.read_text())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("shutil.which", {"java": "java"}.get)
     command = java("9.9.9", "some.Main", "argument", classes="more", home=tmp_path / "home")

@@ -23,26 +23,33 @@ class PeerToolError(LogStoreError):
 
 def class_path(what: str, pom: Path, options: Sequence[str], cache: Path) -> str:
     """
-    Return the class path of a pom; Maven is asked only while a jar is not on disk.
+    Return the class path of a pom; Maven is asked only for a new pom, or while a jar is not there.
 
-    `cache` is the directory where it is kept.
+    `cache` is the directory where it is kept, beside the pom that it was asked for.
 
     Raises :class:`PeerUnavailable` where Maven is missing or cannot reach the artifacts.
     """
     saved = cache / "classpath.txt"
-    if _is_good(saved):
+    if _is_good(saved, pom):
         return saved.read_text()
     if shutil.which("mvn") is None:
         raise PeerUnavailable(f"{what}: no `mvn` on the PATH; install Apache Maven")
     with held(cache / "classpath.lock"):  # several test processes may be at it
-        if not _is_good(saved):
+        if not _is_good(saved, pom):
             _ask(what, pom, options, saved)
     return saved.read_text()
 
 
-def _is_good(saved: Path) -> bool:
-    """Tell whether the class path is known, and every jar of it on disk."""
-    return saved.exists() and all(os.path.exists(jar) for jar in saved.read_text().split(":"))
+def _is_good(saved: Path, pom: Path) -> bool:
+    """Tell whether the class path of this very pom is known, and every jar of it on disk."""
+    if not saved.exists() or not _pom_of(saved).exists():
+        return False
+    is_same = _pom_of(saved).read_bytes() == pom.read_bytes()
+    return is_same and all(os.path.exists(jar) for jar in saved.read_text().split(":"))
+
+
+def _pom_of(saved: Path) -> Path:
+    return saved.with_name("pom.xml")
 
 
 def _ask(what: str, pom: Path, options: Sequence[str], saved: Path) -> None:
@@ -58,4 +65,6 @@ def _ask(what: str, pom: Path, options: Sequence[str], saved: Path) -> None:
     )
     if done.returncode:
         raise PeerUnavailable(f"{what}: Maven failed:\n{done.stdout[-2000:].strip()}")
+    _pom_of(saved).unlink(missing_ok=True)  # it never stands beside another one's class path
     os.replace(fresh, saved)
+    shutil.copyfile(pom, _pom_of(saved))

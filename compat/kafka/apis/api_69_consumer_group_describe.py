@@ -28,6 +28,7 @@ from logstore.compat.kafka.groups.modern.describing import (
     refuse_unserved,
 )
 from logstore.compat.kafka.groups.modern.group import NO_TARGET, Target
+from logstore.compat.kafka.groups.modern.hash_order import members_in_timeline_order
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
@@ -54,8 +55,8 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
             assignment_epoch=group.assignment_epoch,
             assignor_name=broker.groups.consumers.assignor_of(group),
             members=tuple(
-                _member(broker, member, group.targets.get(member.member_id, NO_TARGET))
-                for member in group.members.values()
+                _member(broker, group.members[one], group.targets.get(one, NO_TARGET))
+                for one in members_in_timeline_order(group.members)
             ),
             authorized_operations=operations_for(asked),
         )

@@ -17,7 +17,7 @@ from logstore.compat.kafka.groups.modern.describing import (
     operations_for,
     refuse_unserved,
 )
-from logstore.compat.kafka.groups.modern.hash_order import names_in_order
+from logstore.compat.kafka.groups.modern.hash_order import members_in_timeline_order, names_in_order
 from logstore.compat.kafka.groups.share.broker_cluster import serves_share_groups
 from logstore.compat.kafka.groups.share.group import ASSIGNOR
 from logstore.compat.kafka.groups.share.member import ShareMember
@@ -50,7 +50,10 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
             group_epoch=group.epoch,
             assignment_epoch=group.assignment_epoch,
             assignor_name=ASSIGNOR,
-            members=tuple(_member(broker, member) for member in group.members.values()),
+            members=tuple(
+                _member(broker, group.members[one])
+                for one in members_in_timeline_order(group.members)
+            ),
             authorized_operations=operations_for(asked),
         )
 

@@ -190,7 +190,7 @@ class Group:
             state=self.state,
             protocol_type=self.protocol_type or "",
             protocol_name=name or "",
-            members=tuple(member.described(name) for member in self.roster),
+            members=tuple(member.described(name) for member in self.roster.in_order()),
         )
 
     def listed(self) -> ListedGroup:
@@ -202,6 +202,7 @@ class Group:
         name = self.protocol_name
         assert name is not None, "a generation with members has a protocol"
         is_leader = self.roster.leader_id == member.member_id
+        members = self.roster.in_order() if is_leader else []
         return Joined(
             error_code=ErrorCode.NONE,
             member_id=member.member_id,
@@ -209,7 +210,7 @@ class Group:
             protocol_type=self.protocol_type,
             protocol_name=name,
             leader_id=self.roster.leader_id or NO_MEMBER_ID,
-            members=tuple(one.joined(name) for one in self.roster) if is_leader else (),
+            members=tuple(one.joined(name) for one in members),
         )
 
     def share_of(self, member: Member) -> Synced:
@@ -230,7 +231,8 @@ class Group:
             leader_id=self.roster.leader_id,
             state_since_ms=self.state_since_ms,
             members=tuple(
-                member.kept(name, assignments[member.member_id]) for member in self.roster
+                member.kept(name, assignments[member.member_id])
+                for member in self.roster.in_order()
             ),
         )
         key = encode_group_metadata_key(GroupMetadataKey(self.group_id))

@@ -15,6 +15,8 @@ class Roster:
     """
     Members in the order in which they came; the first is the leader until it is gone.
 
+    Whoever is told of them, or follows as leader, is chosen in the order of Kafka's own table.
+
     Source: the member part of ``ClassicGroup``.
     """
 
@@ -32,6 +34,10 @@ class Roster:
 
     def __iter__(self) -> Iterator[Member]:
         return iter(list(self._members.values()))
+
+    def in_order(self) -> list[Member]:
+        """Return the members as Kafka walks them."""
+        return [self._members[member_id] for member_id in members_in_order(self._members)]
 
     def __contains__(self, member_id: object) -> bool:
         return member_id in self._members
@@ -57,7 +63,7 @@ class Roster:
         self.drop_pending(member.member_id)
 
     def remove(self, member_id: str) -> Member | None:
-        """Take a member (or a pending id) out; the longest-standing one left leads instead."""
+        """Take a member (or a pending id) out; the first one left in order leads instead."""
         self.drop_pending(member_id)
         self.pending_syncs.discard(member_id)
         member = self._members.pop(member_id, None)
@@ -68,7 +74,7 @@ class Roster:
         if member.session_timer is not None:
             member.session_timer.cancel()
         if self.leader_id == member_id:
-            self.leader_id = next(iter(self._members), None)
+            self.leader_id = next(iter(members_in_order(self._members)), None)
         return member
 
     def rename(self, member: Member, member_id: str) -> None:
@@ -124,7 +130,7 @@ class Roster:
             return False
         if self._members[self.leader_id].awaiting_join is not None:
             return True
-        for member in self._members.values():
+        for member in self.in_order():
             if member.awaiting_join is not None:
                 self.leader_id = member.member_id
                 return True

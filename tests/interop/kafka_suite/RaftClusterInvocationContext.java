@@ -1,5 +1,6 @@
 package org.apache.kafka.common.test.junit;
 
+import java.time.Duration;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
@@ -9,6 +10,7 @@ import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
+import logstore.BrokerObjects;
 import logstore.OurProcess;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.FeatureUpdate;
@@ -20,6 +22,7 @@ import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
@@ -64,16 +67,18 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         private final ClusterConfig config;
         private final OurProcess process;
+        private final Map<String, String> settings = new HashMap<>(Map.of("node.id", String.valueOf(NODE)));
+        private Admin admin;
+        private BrokerObjects objects;
         private boolean isStarted = false;
         private boolean isStopped = false;
 
         Ours(ClusterConfig config) {
             this.config = config;
-            Map<String, String> settings = new HashMap<>(Map.of("node.id", String.valueOf(NODE)));
             settings.putAll(config.serverProperties());
             settings.putAll(config.perServerOverrideProperties().getOrDefault(NODE, Map.of()));
             settings.replaceAll((key, value) -> isOfReplicas(key) ? "1" : value);
-            process = new OurProcess(settings);
+            process = new OurProcess(settings, BrokerObjects.release(config.metadataVersion()));
         }
 
         private static boolean isOfReplicas(String key) {
@@ -91,14 +96,15 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         /** Gives a feature the level that the test wants, from whatever it has by itself. */
         private void set(Feature feature, short level) {
-            FeatureUpdate up = new FeatureUpdate(level, FeatureUpdate.UpgradeType.UPGRADE);
-            FeatureUpdate down = new FeatureUpdate(level, FeatureUpdate.UpgradeType.SAFE_DOWNGRADE);
             try (Admin admin = admin()) {
                 var found = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
-                var now = found.get(feature.featureName());
-                boolean isHigher = now != null && now.maxVersionLevel() > level;
-                Map<String, FeatureUpdate> update = Map.of(feature.featureName(), isHigher ? down : up);
-                admin.updateFeatures(update, new UpdateFeaturesOptions()).all().get();
+                var range = found.get(feature.featureName());
+                int now = range == null ? 0 : range.maxVersionLevel();
+                if (now != level) {
+                    var way = now < level ? FeatureUpdate.UpgradeType.UPGRADE : FeatureUpdate.UpgradeType.SAFE_DOWNGRADE;
+                    var update = Map.of(feature.featureName(), new FeatureUpdate(level, way));
+                    admin.updateFeatures(update, new UpdateFeaturesOptions()).all().get();
+                }
             } catch (InterruptedException | ExecutionException error) {
                 throw new IllegalStateException(error);
             }
@@ -107,6 +113,9 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         @Override
         public void stop() {
             isStopped = true;
+            if (admin != null) {
+                admin.close(Duration.ZERO);
+            }
             process.stop();
         }
 
@@ -169,12 +178,32 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Map<Integer, KafkaBroker> brokers() {
+            return Map.of(NODE, objects().broker());
+        }
+
+        /** None, for what is done with those is to wait until all of them know what the first one knows. */
+        @Override
+        public Map<Integer, KafkaBroker> aliveBrokers() {
             return Map.of();
         }
 
         @Override
         public Map<Integer, ControllerServer> controllers() {
-            return Map.of();
+            return Map.of(NODE, objects().controller());
+        }
+
+        private BrokerObjects objects() {
+            if (objects == null) {
+                admin = admin();
+                objects = new BrokerObjects(process, () -> admin, BrokerObjects.config(settings));
+                objects.stubLife(process::start, process::stop);
+            }
+            return objects;
+        }
+
+        @Override
+        public List<Authorizer> authorizers() {
+            return List.of();
         }
 
         @Override

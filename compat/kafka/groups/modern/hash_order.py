@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from logstore.compat.kafka.groups.partitioning import java_hash
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 
 KeyT = TypeVar("KeyT")
 
@@ -76,6 +77,13 @@ def partitions_in_order(partitions: Iterable[int]) -> list[int]:
     """Return partition numbers in the order of a set made from a sorted list of them."""
     keys = sorted(partitions)
     return _walked(keys, int, _copied_size(len(keys)))
+
+
+def coordinators_in_order(count: int) -> list[int]:
+    """Return the partitions of ``__consumer_offsets`` in the order of a concurrent map of them."""
+    topic_hash = java_hash(GROUPS_TOPIC)
+    size = _grown_size(count + 1)  # such a map doubles as soon as it is three quarters full
+    return _walked(list(range(count)), lambda index: 31 * (31 + index) + topic_hash, size)
 
 
 def partition_hash(partition: tuple[uuid.UUID, int]) -> int:

@@ -1,0 +1,179 @@
+package logstore;
+
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyInt;
+import static org.mockito.ArgumentMatchers.anyString;
+import static org.mockito.Mockito.doAnswer;
+import static org.mockito.Mockito.doReturn;
+import static org.mockito.Mockito.mock;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import kafka.cluster.Partition;
+import kafka.network.SocketServer;
+import kafka.raft.KafkaRaftManager;
+import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaConfig;
+import kafka.server.ReplicaManager;
+import kafka.server.SharedServer;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.admin.TopicListing;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.apache.kafka.controller.Controller;
+import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.BrokerState;
+import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.raft.LogOffsetMetadata;
+import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.mockito.stubbing.Answer;
+import scala.Option;
+
+/**
+ * The objects of a broker and of a controller that Kafka's tests ask where to connect and what topics there are.
+ *
+ * They tell what a client is told by the one `logstore serve`; whatever else they are asked they refuse, so that a
+ * test which looks into a broker fails with the name of what it looked for.
+ */
+public final class BrokerObjects {
+    private static final Answer<Object> REFUSE = call -> {
+        if (call.getMethod().getName().equals("toString")) {
+            return "the object of a broker";
+        }
+        throw new UnsupportedOperationException("looks into a broker: " + call.getMethod());
+    };
+
+    private final OurProcess process;
+    private final Supplier<Admin> admin;
+    private final BrokerServer broker = mock(BrokerServer.class, REFUSE);
+    private final ControllerServer controller = mock(ControllerServer.class, REFUSE);
+
+    public BrokerObjects(OurProcess process, Supplier<Admin> admin, KafkaConfig config) {
+        this.process = process;
+        this.admin = admin;
+        stubBroker(config);
+        stubController();
+    }
+
+    /** The release whose metadata a test wants, or the newest one where there is none yet. */
+    public static String release(MetadataVersion version) {
+        return (version.isProduction() ? version : MetadataVersion.latestProduction()).version();
+    }
+
+    /** Lets a test start and stop the broker by its object. */
+    public void stubLife(Runnable start, Runnable stop) {
+        doAnswer(call -> run(start)).when(broker).startup();
+        doAnswer(call -> run(stop)).when(broker).shutdown();
+        doAnswer(call -> run(stop)).when(broker).shutdown(any());
+        doAnswer(call -> null).when(broker).awaitShutdown();
+        doAnswer(call -> !process.isRunning()).when(broker).isShutdown();
+        doAnswer(call -> process.isRunning() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING).when(broker).brokerState();
+    }
+
+    private static Object run(Runnable step) {
+        step.run();
+        return null;
+    }
+
+    public BrokerServer broker() {
+        return broker;
+    }
+
+    public ControllerServer controller() {
+        return controller;
+    }
+
+    private void stubBroker(KafkaConfig config) {
+        SocketServer sockets = mock(SocketServer.class, REFUSE);
+        doAnswer(call -> process.port()).when(sockets).boundPort(any());
+        KRaftMetadataCache cache = mock(KRaftMetadataCache.class, REFUSE);
+        doAnswer(call -> described(call.getArgument(0)).map(topic -> topic.partitions().size()))
+            .when(cache).numPartitions(anyString());
+        doAnswer(call -> leader(call.getArgument(0), call.getArgument(1))).when(cache)
+            .getLeaderAndIsr(anyString(), anyInt());
+        doAnswer(call -> List.copyOf(admin.get().describeCluster().nodes().get())).when(cache).getAliveBrokerNodes(any());
+        GroupCoordinator groups = mock(GroupCoordinator.class, REFUSE);
+        doReturn(new Properties()).when(groups).groupMetadataTopicConfigs();
+        doReturn(config).when(broker).config();
+        doReturn(sockets).when(broker).socketServer();
+        doAnswer(call -> process.port()).when(broker).boundPort(any());
+        doReturn(cache).when(broker).metadataCache();
+        doReturn(groups).when(broker).groupCoordinator();
+        doAnswer(call -> admin.get().describeCluster().clusterId().get()).when(broker).clusterId();
+        ReplicaManager replicas = mock(ReplicaManager.class, REFUSE);
+        doAnswer(call -> replica(call.getArgument(0))).when(replicas).onlinePartition(any());
+        doReturn(replicas).when(broker).replicaManager();
+        SharedServer shared = mock(SharedServer.class, REFUSE);
+        doReturn(null).when(shared).loader(); // what a client is told is all there is to wait for
+        doReturn(shared).when(broker).sharedServer();
+    }
+
+    private void stubController() {
+        Controller inner = mock(Controller.class, REFUSE);
+        doAnswer(call -> CompletableFuture.completedFuture(topicIds())).when(inner).findAllTopicIds(any());
+        doReturn(inner).when(controller).controller();
+        RaftLog log = mock(RaftLog.class, REFUSE);
+        doReturn(new LogOffsetMetadata(0)).when(log).endOffset();
+        KafkaRaftManager<?> raft = mock(KafkaRaftManager.class, REFUSE);
+        doReturn(log).when(raft).raftLog();
+        doReturn(raft).when(controller).raftManager();
+    }
+
+    /** Returns what a real broker would make of the settings of a test. */
+    public static KafkaConfig config(Map<String, String> settings) {
+        Properties all = new Properties();
+        all.putAll(Map.of(
+            "process.roles", "broker", "controller.quorum.voters", "1000@localhost:9093",
+            "controller.listener.names", "CONTROLLER", "listeners", "PLAINTEXT://localhost:9092",
+            "listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+        ));
+        settings.forEach(all::putIfAbsent);
+        all.put("group.consumer.assignment.interval.ms", "0"); // they are worked out at once
+        return new KafkaConfig(all, false);
+    }
+
+    private Map<String, Uuid> topicIds() throws Exception {
+        var all = admin.get().listTopics(new ListTopicsOptions().listInternal(true)).listings().get();
+        return all.stream().collect(Collectors.toMap(TopicListing::name, TopicListing::topicId));
+    }
+
+    private Optional<TopicDescription> described(String topic) throws Exception {
+        try {
+            return Optional.of(admin.get().describeTopics(Set.of(topic)).allTopicNames().get().get(topic));
+        } catch (ExecutionException error) {
+            if (error.getCause() instanceof UnknownTopicOrPartitionException) {
+                return Optional.empty();
+            }
+            throw error;
+        }
+    }
+
+    private Optional<LeaderAndIsr> leader(String topic, int partition) throws Exception {
+        return described(topic).map(found -> found.partitions().get(partition).leader())
+            .map(node -> new LeaderAndIsr(node.id(), List.of(node.id())));
+    }
+
+    private Option<Partition> replica(TopicPartition about) throws Exception {
+        int count = described(about.topic()).map(topic -> topic.partitions().size()).orElse(0);
+        if (about.partition() >= count) {
+            return Option.empty();
+        }
+        Partition partition = mock(Partition.class, REFUSE);
+        doReturn(Option.apply(mock(UnifiedLog.class, REFUSE))).when(partition).leaderLogIfLocal();
+        return Option.apply(partition);
+    }
+}
