@@ -107,6 +107,7 @@ class CommitLog:
         self._visit: RecordsVisitor | None = None
         self._check: RunChecker = check_run
         self._reads_ahead = False
+        self._was_clean = is_clean
         self._directory = MappedFileDirectory(
             host.fs,
             directory,
@@ -140,6 +141,7 @@ class CommitLog:
             check=self._check,
         )
         file.visit, file.reads_ahead = self._visit, self._reads_ahead
+        file.is_mending = self._was_clean
         return file
 
     # loading and recovery

@@ -60,6 +60,8 @@ class CommitLogFile(MappedFile[MessageEntry]):
         self.visit: RecordsVisitor | None = None
         #: whether a scan reads and checks the next records while `visit` looks at the last
         self.reads_ahead = False
+        #: after a clean stop: a torn write may leave wrong fields of what was not durable
+        self.is_mending = False
         self.write_buffer: WriteBuffer | None = None
         self._check = check
 
@@ -83,7 +85,8 @@ class CommitLogFile(MappedFile[MessageEntry]):
         """Return the record at `position`, its CRC checked; None at a BLANK or where it ends."""
         walk = RecordWalk(
             self.file, self.path, self.base_offset, position, self.checks,
-            end_position=self.end_position, step_bytes=0, is_mending=True,
+            end_position=self.end_position, step_bytes=0,
+            is_mending=self.is_mending,
         )  # fmt: skip
         for start, run in walk.runs():
             return MessageEntry(self.base_offset + start, len(run), run)
@@ -101,7 +104,8 @@ class CommitLogFile(MappedFile[MessageEntry]):
         """Yield every record from `position` on; raises CorruptEntryError at a bad one."""
         walk = RecordWalk(
             self.file, self.path, self.base_offset, position, self.checks,
-            end_position=self.end_position, check=self._check, is_mending=True,
+            end_position=self.end_position, check=self._check,
+            is_mending=self.is_mending,
         )  # fmt: skip
         for start, run in walk.runs():
             index, end = 0, len(run)
@@ -115,7 +119,8 @@ class CommitLogFile(MappedFile[MessageEntry]):
         """Move the end behind every valid record, and show them to the visitor."""
         walk = RecordWalk(
             self.file, self.path, self.base_offset, self.end_position, self.checks,
-            check=self._check, is_mending=True,
+            check=self._check,
+            is_mending=self.is_mending,
         )  # fmt: skip
         for start, run in read_ahead(walk.runs()) if self.reads_ahead else walk.runs():
             self.end_position = start + len(run)

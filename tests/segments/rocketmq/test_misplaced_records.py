@@ -86,19 +86,14 @@ def places(store: Path) -> list[tuple[Path, int]]:
 
 
 @pytest.mark.parametrize("has_queues", [True, False])
-@pytest.mark.parametrize("is_clean", [True, False])
 @pytest.mark.parametrize("number", [0, 13, -1])
-def test_a_store_serves_it_and_all_behind_it(
-    number: int, is_clean: bool, has_queues: bool, tmp_path: Path
-) -> None:
-    """Also where its unit must be made anew; Java then leads readers of the queue elsewhere."""
+def test_a_store_serves_it_and_all_behind_it(number: int, has_queues: bool, tmp_path: Path) -> None:
+    """After a clean stop, also where its unit must be made anew: Java leads readers elsewhere."""
     directory = CASE.copy_store(tmp_path / "store", "base")
     before = queue_bytes(directory)
     file, position = places(directory)[number]
     where = position + PHYSICAL_OFFSET_POSITION
     file.write_bytes(replaced(file.read_bytes(), where, WRONG))
-    if not is_clean:
-        (directory / "abort").write_text("")
     if not has_queues:
         shutil.rmtree(directory / "consumequeue")
     store = opened(CASE, directory)
