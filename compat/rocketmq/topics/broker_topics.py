@@ -105,6 +105,8 @@ class BrokerTopics:
 
     def _add_system_topics(self) -> None:
         """Make what every broker has at its start; a topic that stands as it is stays as it is."""
+        if not self.table.topics:
+            self.table.begin()
         for config in self._system_topics():
             self.system_topics.add(config.topic_name)
             known = self.table.get(config.topic_name)

@@ -17,7 +17,6 @@ from logstore.segments.rocketmq.tables.data_version import DataVersion
 from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order, in_hash_map_order
 from logstore.segments.rocketmq.tables.json_fields import (
     JsonField,
-    as_any,
     as_bool,
     as_int,
     as_int32,
@@ -31,6 +30,15 @@ from logstore.segments.rocketmq.tables.json_table import JsonTable
 
 _INITIAL_CAPACITY = 1024
 _FORBIDDEN_CAPACITY = 4
+
+
+def _subscriptions(value: Any) -> Any:
+    """Return a set of subscriptions with their fields in the order in which Java writes them."""
+    if not isinstance(value, list):
+        return value
+    items: list[Any] = value
+    return [dict(sorted(item.items())) if isinstance(item, dict) else item for item in items]
+
 
 _FIELDS = (
     JsonField("attributes", "attributes", as_texts, is_new=True),
@@ -46,7 +54,7 @@ _FIELDS = (
     JsonField("is_notify_consumer_ids_changed_enabled", "notifyConsumerIdsChangedEnable", as_bool),
     JsonField("retry_times_max", "retryMaxTimes", as_int32),
     JsonField("retry_queue_count", "retryQueueNums", as_int32),
-    JsonField("subscription_data", "subscriptionDataSet", as_any, is_new=True),
+    JsonField("subscription_data", "subscriptionDataSet", _subscriptions, is_new=True),
     JsonField("which_broker_when_consume_slowly", "whichBrokerWhenConsumeSlowly", as_int),
 )
 

@@ -118,6 +118,10 @@ class TopicTable(JsonTable):
         self.topics[config.topic_name] = config
         self.advance_version()
 
+    def begin(self) -> None:
+        """Count the first version of a new table, as Java's does before there is any topic."""
+        self.data_version = self.data_version.next(self.host.clock.wall_ms())
+
     def put_system(self, config: TopicConfig) -> None:
         """Add or replace a topic without a new version, as a starting broker does."""
         self.topics[config.topic_name] = config
