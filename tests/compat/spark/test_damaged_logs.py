@@ -78,13 +78,14 @@ KAFKA_DAMAGE = {
     "magic": overwritten(16, b"\x63"),
     "zeros": zeroed,
 }
+MISPLACED = "physical-offset"
 ROCKETMQ_DAMAGE = {
     "body": flipped(90),
     "endless": overwritten(0, b"\x7f\xff\xff\xf0"),
     "no-size": overwritten(0, bytes(4)),
     "too-long": lengthened(0, 40),
     "magic": flipped(5),
-    "physical-offset": flipped(35),
+    MISPLACED: flipped(35),
     "zeros": zeroed,
 }
 
@@ -247,7 +248,7 @@ def test_damage_of_a_message_is_told(
     assert query(store, "permissive", splitBytes=split_bytes) == Found(left, told)
 
 
-@pytest.mark.parametrize("name", ROCKETMQ_DAMAGE)
+@pytest.mark.parametrize("name", [name for name in ROCKETMQ_DAMAGE if name != MISPLACED])
 @pytest.mark.parametrize("record", [0, 20])
 def test_damage_that_ends_a_commit_log_is_told(name: str, record: int, tmp_path: Path) -> None:
     """In the last file a broker would end its log there: an error, a row, or what is before it."""
@@ -262,3 +263,20 @@ def test_damage_that_ends_a_commit_log_is_told(name: str, record: int, tmp_path:
     assert told == Found(dropped.rows, [(victim.path.name, victim.position)])
     assert victim.rows[0] not in dropped.rows
     assert before - 46 < len(dropped.rows) < before
+
+
+@pytest.mark.parametrize("record", [0, 20])
+def test_a_message_that_is_wrong_in_its_place_alone_ends_no_log(
+    record: int, tmp_path: Path
+) -> None:
+    """A broker goes on behind it, after a clean stop: so it alone is told, and all others found."""
+    store = RocketMQCase("plain", "5.5.0").copy_store(tmp_path / "store")
+    sound = query(store, "failfast")
+    victim = rocketmq_victim(store, -1, record)
+    victim.suffer(ROCKETMQ_DAMAGE[MISPLACED])
+    with pytest.raises(CorruptEntryError) as caught:
+        query(store, "failfast")
+    assert (caught.value.path, caught.value.position) == (str(victim.path), victim.position)
+    left = [row for row in sound.rows if row not in victim.rows]
+    told = [(victim.path.name, victim.position)]
+    assert query(store, "permissive") == Found(left, told)
