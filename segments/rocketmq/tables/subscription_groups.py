@@ -7,7 +7,7 @@ Source: ``SubscriptionGroupConfig``, ``SubscriptionGroupManager``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -36,8 +36,11 @@ def _subscriptions(value: Any) -> Any:
     """Return a set of subscriptions with their fields in the order in which Java writes them."""
     if not isinstance(value, list):
         return value
-    items: list[Any] = value
-    return [dict(sorted(item.items())) if isinstance(item, dict) else item for item in items]
+    items = cast("list[Any]", value)
+    return [
+        dict(sorted(cast("dict[str, Any]", item).items())) if isinstance(item, dict) else item
+        for item in items
+    ]
 
 
 _FIELDS = (

@@ -45,3 +45,11 @@ def test_a_topic_that_is_in_no_table_is_told_and_comes_back(
     caplog.clear()
     a_broker(host).abandon()
     assert "has no topic" not in caplog.text
+
+
+def test_a_new_table_of_topics_is_at_its_first_version() -> None:
+    """Like that of a new broker of Java's, which counts one before there is any topic."""
+    broker = a_broker()
+    assert broker.topics.table.data_version.counter == 1
+    broker.topics.ensure("a", 1)
+    assert broker.topics.table.data_version.counter == 2

@@ -6,6 +6,7 @@ from functools import partial
 
 import attrs
 
+from logstore.host import read_file
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilter, ConsumerFilterTable
 from logstore.segments.rocketmq.tables.consumer_offsets import (
     ConsumerOffsetTable,
@@ -282,3 +283,17 @@ def test_request_modes_are_kept_by_topic_and_group() -> None:
     again.decode(table.encoded(is_pretty=True))
     assert again.get("t", "g") == MessageRequestMode("t", "g", POP, 2)
     assert again.get("t", "other") is None
+
+
+def test_subscriptions_of_a_group_are_written_in_javas_order() -> None:
+    """Whatever the order in which a request has their fields: 5.5.0 writes them by name."""
+    host = world()
+    asked = [{"topic": "x", "expression": "*", "version": 1, "expressionType": "TAG"}]
+    fields = {"groupName": "g", "subscriptionDataSet": asked}
+    table = SubscriptionGroupTable(host, CONFIG)
+    table.put(SubscriptionGroupConfig.from_json(fields))
+    table.persist()
+    text = read_file(host.fs, f"{CONFIG}/subscriptionGroup.json").decode()
+    names = ["expression", "expressionType", "topic", "version"]
+    places = [text.index(f'"{name}":') for name in names]
+    assert places == sorted(places)
