@@ -6,8 +6,9 @@ Source: ``SubscriptionGroupConfig``, ``SubscriptionGroupManager``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
@@ -34,13 +35,7 @@ _FORBIDDEN_CAPACITY = 4
 
 def _subscriptions(value: Any) -> Any:
     """Return a set of subscriptions with their fields in the order in which Java writes them."""
-    if not isinstance(value, list):
-        return value
-    items = cast("list[Any]", value)
-    return [
-        dict(sorted(cast("dict[str, Any]", item).items())) if isinstance(item, dict) else item
-        for item in items
-    ]
+    return json.loads(json.dumps(value, sort_keys=True))
 
 
 _FIELDS = (
