@@ -53,7 +53,7 @@ func sending(to *section) {
 	must(one.Shutdown())
 	told := &section{}
 	reader := pushed("sent", "go_sent", everything, saying(told))
-	told.wait(10)
+	told.wait(11)
 	must(reader.Shutdown())
 	told.sorted()
 	to.lines = append(to.lines, told.lines...)
