@@ -45,6 +45,7 @@ def test_kafka_and_ours_leave_the_same_files(tmp_path: Path) -> None:
     assert count > 20
 
 
+@pytest.mark.slow
 def test_kafka_and_ours_with_damaged_small_files(tmp_path: Path) -> None:
     """Ours starts where Kafka does, and where a partition's file keeps Kafka from starting."""
     try:
@@ -65,6 +66,7 @@ def test_java_and_ours_find_the_same_messages(version: str, tmp_path: Path) -> N
     assert "\n".join(f"{seed}: {lines}" for seed, lines in found.items()) == ""
 
 
+@pytest.mark.slow
 def test_java_and_ours_load_the_same_tables(tmp_path: Path) -> None:
     """Topics, groups and offsets, from files and backups in any state."""
     try:

@@ -21,11 +21,11 @@ TEST_SECONDS_MAX = 100
 #: Classes of tests; in CI the quick ones stand for the rest.
 QUICK = (
     "org.apache.kafka.clients.admin.AdminFenceProducersTest",
-    "org.apache.kafka.clients.admin.DynamicGroupConfigIntegrationTest",
-    "org.apache.kafka.tools.DeleteRecordsCommandTest",
     "org.apache.kafka.tools.UserScramCredentialsCommandTest",
 )
 SLOW = (
+    "org.apache.kafka.clients.admin.DynamicGroupConfigIntegrationTest",
+    "org.apache.kafka.tools.DeleteRecordsCommandTest",
     "org.apache.kafka.clients.TransactionsExpirationTest",
     "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerAssignTest",

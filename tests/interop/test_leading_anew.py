@@ -33,6 +33,7 @@ def epochs_of_lives(broker: OurBroker | KafkaPeer) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_epochs_after_starts_are_those_of_a_real_broker(tmp_path: Path) -> None:
     """Two elections a start, whether the stop before it was clean or not."""
     expected = epochs_of_lives(start_real(tmp_path / "real"))

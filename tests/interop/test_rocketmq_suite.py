@@ -22,16 +22,15 @@ JVM = (
 )
 #: Classes below `org.apache.rocketmq.test`, by what they are about; in CI the quick ones stand for
 #: the rest.
-QUICK = {
-    "sending": (
-        "client.producer.batch.BatchSendIT", "client.producer.async.AsyncSendExceptionIT",
-        "client.producer.oneway.OneWaySendExceptionIT",
+QUICK = {"batches": ("client.producer.batch.BatchSendIT",)}
+SLOW = {
+    "refusals": (
+        "client.producer.async.AsyncSendExceptionIT",
         "client.producer.exception.msg.MessageExceptionIT",
         "client.producer.exception.producer.ProducerGroupAndInstanceNameValidityIT",
+        "client.producer.oneway.OneWaySendExceptionIT",
         "client.producer.querymsg.QueryMsgByIdExceptionIT",
     ),
-}  # fmt: skip
-SLOW = {
     "senders": (
         "client.producer.async.AsyncSendWithMessageQueueIT",
         "client.producer.async.AsyncSendWithMessageQueueSelectorIT",

@@ -192,9 +192,9 @@ func retrying(to *section) {
 			return consumer.ConsumeSuccess, nil
 		}, consumer.WithMaxReconsumeTimes(2), consumer.WithConsumeMessageBatchMaxSize(1))
 	to.wait(4)
+	known("%DLQ%g_retried", 1) // what is said is not given up yet
 	must(reader.Shutdown())
 	dead := &section{}
-	known("%DLQ%g_retried", 1)
 	grave := pushed("dead", "%DLQ%g_retried", everything, saying(dead))
 	dead.wait(1)
 	must(grave.Shutdown())
