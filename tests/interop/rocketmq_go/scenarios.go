@@ -229,9 +229,12 @@ func pulling(to *section) {
 			to.say("%s", shown(one))
 		}
 	}
-	must(reader.UpdateOffset(queue, 4))
-	must(reader.PersistOffset(background, "go_pulled"))
-	now, err := reader.CurrentOffset(queue)
+	now := int64(-1)
+	for end := time.Now().Add(patience); now != 4 && time.Now().Before(end); { // it pulls by itself, too
+		must(reader.UpdateOffset(queue, 4))
+		must(reader.PersistOffset(background, "go_pulled"))
+		now, err = reader.CurrentOffset(queue)
+	}
 	to.say("at %d %v", now, err)
 	must(reader.Shutdown())
 }
