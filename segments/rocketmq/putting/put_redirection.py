@@ -115,13 +115,18 @@ def _rewrite(draft: MessageDraft, found: dict[str, str], rules: PutRules) -> Non
     """Note where the message comes from, in the order of Java's map."""
     found[names.REAL_TOPIC] = draft.topic
     found[names.REAL_QUEUE_ID] = str(draft.queue_id)
-    own: OwnProperties | None = getattr(draft, "own_properties", None)
+    own = _own(draft)
     draft.replace_properties(rules.encoded(found, None if own is None else own.capacity))
 
 
 def _properties_of(draft: MessageDraft) -> dict[str, str]:
-    own: OwnProperties | None = getattr(draft, "own_properties", None)
+    own = _own(draft)
     return parse_properties(draft.properties_text) if own is None else dict(own.entries)
+
+
+def _own(draft: MessageDraft) -> OwnProperties | None:
+    """Return what the broker has made the properties of; None where they are a client's text."""
+    return getattr(draft, "own_properties", None)
 
 
 def _level(text: str | None) -> int:
