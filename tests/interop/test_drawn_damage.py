@@ -33,6 +33,7 @@ def seeds_wanted(usual: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(range(int(first), int(last or first) + 1)) if first else usual
 
 
+@pytest.mark.slow
 def test_kafka_and_ours_leave_the_same_files(tmp_path: Path) -> None:
     """Byte for byte, but for the excuses of ``damage/kafka_comparison.py``; no batch is lost."""
     count = 0

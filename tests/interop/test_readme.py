@@ -53,6 +53,7 @@ def test_the_example_of_users_passes(tmp_path: Path) -> None:
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_example_of_dataframes_runs(tmp_path: Path) -> None:
     """Line by line, on stores of these names: SQL, columns, a copy, and a stream into a third."""
     with TestBroker(str(tmp_path / "kafka-data")) as broker:

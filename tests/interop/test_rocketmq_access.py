@@ -68,6 +68,7 @@ def seen(broker: Broker, home: Path) -> Sections:
     return found
 
 
+@pytest.mark.slow
 def test_everybody_is_answered_the_same(tmp_path: Path) -> None:
     """Raw requests, mqadmin and the Java client, with good and bad signatures, plain and by TLS."""
     with started("real", tmp_path / "real") as real:

@@ -98,7 +98,7 @@ def last_shutdown(peer: RocketMQPeer) -> str:
 @pytest.mark.parametrize(
     ("version", "is_begun_by_us"),
     [
-        ("5", True),
+        pytest.param("5", True, marks=pytest.mark.slow),
         ("4", False),
         pytest.param("5", False, marks=pytest.mark.slow),
         pytest.param("4", True, marks=pytest.mark.slow),

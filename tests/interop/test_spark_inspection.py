@@ -46,6 +46,7 @@ def store_of(layout: str) -> Path:
     return DATA if layout == "kafka" else GoldenCase("plain", "5.5.0").store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [GOLDEN / "crash-4.3" / "data-before", DATA])
 def test_workers_find_the_same_damage(data: Path, spark: SparkSession) -> None:
     """Every finding, in the same order, with the same words; all bytes are told as done."""
@@ -112,6 +113,7 @@ def test_workers_measure_the_same(layout: str, spark: SparkSession) -> None:
     assert len(here) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
 def test_a_url_loads_in_spark(layout: str, spark: SparkSession) -> None:
     """``file://`` stands for any URL that driver and workers can both open."""

@@ -39,6 +39,7 @@ def decoded_columns(spark: SparkSession, view: str = "records") -> list[str]:
     return spark.table(view).columns
 
 
+@pytest.mark.slow
 def test_a_query_has_only_the_columns_decoded_that_it_uses(spark: SparkSession) -> None:
     """Those in conditions, groups and inner queries count; aliases and text do not."""
     query = """
@@ -59,6 +60,7 @@ def test_a_query_has_only_the_columns_decoded_that_it_uses(spark: SparkSession) 
     }
 
 
+@pytest.mark.slow
 def test_a_query_without_columns_reads_the_cheapest(spark: SparkSession) -> None:
     """The number of records of a topic is that of its offsets."""
     assert sql(spark, "SELECT count(*) FROM records", KAFKA, subscribe="plain").collect()[0][0] == (
@@ -211,6 +213,7 @@ def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_command_answers_what_stands_on_stdin() -> None:
     """With a semicolon at its end, as it stands in files."""
     query = "SELECT string(value) AS value FROM records ORDER BY partition, offset;\n"

@@ -39,9 +39,10 @@ def told(bootstrap: str, guarantee: str, standbys: int, directory: Path) -> dict
     return dict(line.split(": ", 1) for line in done.stdout.splitlines() if line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("guarantee", "standbys"),
-    [("exactly_once_v2", 0), pytest.param("at_least_once", 1, marks=pytest.mark.slow)],
+    [("exactly_once_v2", 0), ("at_least_once", 1)],
 )
 def test_a_word_count(guarantee: str, standbys: int, tmp_path: Path) -> None:
     """
