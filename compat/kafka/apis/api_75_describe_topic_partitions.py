@@ -18,6 +18,7 @@ import attrs
 
 from logstore.compat.kafka.authorized_operations import TOPIC_OPERATIONS, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.nodes.node import NOBODY
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
 
 if TYPE_CHECKING:
@@ -126,17 +127,23 @@ def _described(broker: Broker, topic: Topic, indexes: list[int]) -> dict[str, An
         "is_internal": topic.name in INTERNAL_TOPICS,
         "topic_authorized_operations": bit_field(TOPIC_OPERATIONS),
         "partitions": [
-            topic_class.DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition_index=index,
-                leader_id=broker.node_id,
-                leader_epoch=topic.partitions[index].leader_epoch,
-                replica_nodes=[broker.node_id],
-                isr_nodes=[broker.node_id],
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-                offline_replicas=[],
-            )
+            topic_class.DescribeTopicPartitionsResponsePartition(**_partition(broker, topic, index))
             for index in indexes
         ],
+    }
+
+
+def _partition(broker: Broker, topic: Topic, index: int) -> dict[str, Any]:
+    placement = broker.nodes.placement(topic, index)
+    has_leader = placement.leader != NOBODY
+    return {
+        "error_code": ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        "partition_index": index,
+        "leader_id": placement.leader,
+        "leader_epoch": topic.partitions[index].leader_epoch,
+        "replica_nodes": list(placement.replicas),
+        "isr_nodes": list(placement.in_sync),
+        "eligible_leader_replicas": [],
+        "last_known_elr": [],
+        "offline_replicas": list(broker.nodes.down_among(placement.replicas)),
     }
