@@ -70,8 +70,8 @@ class Broker:
     """
     Serves one store to any number of connections.
 
-    `listener` and its like in `listeners` say what clients are told to connect to. To clients it may
-    be the `node_count` nodes of a cluster.
+    `listener` and its like in `listeners` say what clients are told to connect to. Clients may see
+    `node_count` nodes in it.
     """
 
     def __init__(

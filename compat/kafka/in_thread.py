@@ -12,8 +12,8 @@ from logstore.host import Host
 
 if TYPE_CHECKING:
     from logstore.compat.faults.request_faults import RequestFaults
-    from logstore.compat.running import Entrance
     from logstore.compat.kafka.security.opening import OpenedListener
+    from logstore.compat.running import Entrance
 
 #: what a test wants otherwise than a production broker
 TEST_SETTINGS: Mapping[str, str] = {

@@ -6,7 +6,8 @@ Fetch (1): versions 4-18.
 * waits until enough bytes are there, the maximal wait is over, or something is wrong
 * read_committed (v4) stops at the last stable offset, and names the aborted transactions
 * v5: log start offset; v7: incremental sessions (KIP-227); v9: leader epoch fencing (KIP-320)
-* v11: any replica may be read from; the preferred one, always -1 here; v12: flexible, diverging epoch (KIP-595)
+* v11: any replica may be read from, a preferred one is never told; v12: flexible, diverging epoch
+  (KIP-595)
 * v13: topics by id (KIP-516); v15: replica state as a tag; v16: node endpoints; v17, 18: tags of
   replicas, skipped
 """

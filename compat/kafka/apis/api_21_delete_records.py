@@ -40,7 +40,9 @@ def handle(broker: Broker, client: Client, request: DeleteRecordsRequest) -> Del
             asked.setdefault(topic.name, {})[wanted.partition_index] = wanted.offset
     topics: list[DeleteRecordsResponse.DeleteRecordsTopicResult] = []
     for name, offsets in asked.items():
-        answers = [(index, *_delete(broker, client, name, index, offsets[index])) for index in offsets]
+        answers = [
+            (index, *_delete(broker, client, name, index, offsets[index])) for index in offsets
+        ]
         partitions = [
             partition_class(partition_index=index, low_watermark=watermark, error_code=code)
             for index, code, watermark in answers

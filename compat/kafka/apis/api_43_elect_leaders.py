@@ -69,16 +69,16 @@ def _elect_all(
     found: list[tuple[str, list[dict[str, Any]]]] = []
     for name in members_in_timeline_order(broker.store.topics_by_name):
         results = [
-            _result(broker, request, name, index) for index in sorted(broker.topics[name].partitions)
+            _result(broker, request, name, index)
+            for index in sorted(broker.topics[name].partitions)
         ]
         needless = ErrorCode.ELECTION_NOT_NEEDED
         found.append((name, [one for one in results if one["error_code"] != needless]))
     return found
 
 
-def _result(
-    broker: Broker, request: ElectLeadersRequest, topic: str, index: int
-) -> dict[str, Any]:
+def _result(broker: Broker, request: ElectLeadersRequest, topic: str, index: int) -> dict[str, Any]:
+    message: str | None
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         code, message = ErrorCode.INVALID_REQUEST, "there is no election of that type"
     elif broker.partition(topic, index) is None:

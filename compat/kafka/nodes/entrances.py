@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from logstore.compat.running import Entrance
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import KafkaConnection
     from logstore.compat.kafka.security.listener import Listener
+
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - it is where the user listens
+_HOME: Final = "127.0.0.1"
 
 
 def node_entrances(broker: Broker, host: str, ports: Sequence[int]) -> Iterator[Entrance]:
@@ -32,4 +35,6 @@ def _connect(
 
 
 def _advertise(listener: Listener, host: str, port: int) -> None:
-    listener.advertised_host, listener.advertised_port = host, port
+    # Who listens everywhere is found at home.
+    listener.advertised_host = _HOME if host in _EVERYWHERE else host
+    listener.advertised_port = port

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.partitioning import partition_of
 from logstore.compat.kafka.nodes.node import NOBODY, Node, Placement
 from logstore.compat.kafka.security.listener import Listener
 from logstore.compat.kafka.topics.names import (
@@ -93,6 +92,10 @@ class Nodes:
                 return node
         return self.by_id[self._broker.node_id]
 
+    def states(self) -> dict[int, bool]:
+        """Return whether each node is up."""
+        return {node.node_id: node.is_up for node in self.by_id.values()}
+
     # where partitions are
 
     def placement(self, topic: Topic, index: int) -> Placement:
@@ -150,7 +153,8 @@ class Nodes:
         return max(1, min(given.integer(_FACTORS.get(topic, _FACTOR)), len(self.by_id)))
 
     def _spread(self, topic: str, index: int, factor: int) -> tuple[int, ...]:
-        ids = list(self.by_id)
+        up = [node.node_id for node in self.up]
+        ids = up if len(up) >= factor else list(self.by_id)
         start = zlib.crc32(topic.encode()) + index
         return tuple(ids[(start + number) % len(ids)] for number in range(factor))
 
@@ -164,9 +168,13 @@ class Nodes:
 
     def coordinator_of(self, topic_name: str, key: str) -> int:
         """Return the node that coordinates what is kept in an internal topic under a key."""
+        if self.is_alone:
+            return self._broker.node_id
+        from logstore.compat.kafka.groups.partitioning import partition_of
+
         topic = self._broker.topics.get(topic_name)
-        if self.is_alone or topic is None or not topic.partitions:
-            return self._broker.node_id if self.is_alone else NOBODY
+        if topic is None or not topic.partitions:
+            return NOBODY
         return self.placement(topic, partition_of(key, max(topic.partitions) + 1)).leader
 
     def placement_of(self, partition: KafkaPartition) -> Placement:
