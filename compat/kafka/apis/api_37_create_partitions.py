@@ -80,6 +80,13 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"{added} partitions are added, but {len(wanted.assignments)} are assigned",
             )
+        factor = len(broker.nodes.placement(topic, min(topic.partitions)).replicas)
         for assignment in wanted.assignments:
             check_assignment(broker, assignment.broker_ids)
+            if len(assignment.broker_ids) != factor:
+                raise RefusedRequestError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"the partitions of '{wanted.name}' have {factor} replicas, not "
+                    f"{len(assignment.broker_ids)}",
+                )
     return topic

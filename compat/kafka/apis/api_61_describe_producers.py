@@ -2,7 +2,7 @@
 DescribeProducers (61): version 0. Which producers a partition remembers (KIP-664).
 
 * the last sequence, when it came, and where an open transaction starts (-1: none is open)
-* an unknown topic or partition: 3; not a name that a topic can have: 17
+* an unknown topic or partition: 3; no name that a topic can have: 17; a node without a replica: 6
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _partition(broker: Broker, client: Client, topic: str, index: int) -> dict[s
     state_class = DescribeProducersResponse.TopicResponse.PartitionResponse.ProducerState
     fields: dict[str, Any] = {"partition_index": index, "active_producers": []}
     partition = broker.partition(topic, index)
-    if partition is not None and not broker.nodes.leads(client.listener, partition):
+    if partition is not None and not broker.nodes.holds(client.listener, partition):
         return {**fields, "error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
     if partition is not None:
         fields["active_producers"] = [

@@ -6,7 +6,7 @@ DescribeTopicPartitions (75): version 0. Topics in pages (KIP-966).
   cursor says where the next one starts
 * a cursor that is not among the asked topics, or before the first partition: 42 for every topic
 * 3 unknown, 17 not a name that a topic can have; with all topics neither can happen
-* there are no replicas that are eligible but behind: both lists are empty
+* replicas that are eligible though they fell out of sync, and who led last where none is in sync
 """
 
 from __future__ import annotations
@@ -135,15 +135,14 @@ def _described(broker: Broker, topic: Topic, indexes: list[int]) -> dict[str, An
 
 def _partition(broker: Broker, topic: Topic, index: int) -> dict[str, Any]:
     placement = broker.nodes.placement(topic, index)
-    has_leader = placement.leader != NOBODY
     return {
-        "error_code": ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        "error_code": ErrorCode.NONE,
         "partition_index": index,
         "leader_id": placement.leader,
         "leader_epoch": topic.partitions[index].leader_epoch,
         "replica_nodes": list(placement.replicas),
         "isr_nodes": list(placement.in_sync),
-        "eligible_leader_replicas": [],
-        "last_known_elr": [],
+        "eligible_leader_replicas": list(placement.eligible),
+        "last_known_elr": [] if placement.last_leader == NOBODY else [placement.last_leader],
         "offline_replicas": list(broker.nodes.down_among(placement.replicas)),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 import attrs
@@ -30,38 +31,63 @@ class Placement(NamedTuple):
     """
     Where one partition is: node ids of its replicas, the preferred one first, and its leader.
 
-    The leader is :data:`NOBODY` while none of the replicas that are in sync is up.
+    The leader is :data:`NOBODY` while none of the replicas that may lead is up: those in sync, and
+    those that are `eligible` because they fell out of sync when too few were left for anything to
+    be acknowledged without them (KIP-966).
+
+    Source: ``PartitionChangeBuilder``.
     """
 
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
     leader: int
+    eligible: tuple[int, ...] = ()
+    #: who led before nobody was in sync any more
+    last_leader: int = NOBODY
 
     @classmethod
-    def among(cls, replicas: tuple[int, ...], up: set[int]) -> Placement:
+    def among(cls, replicas: tuple[int, ...], up: Set[int]) -> Placement:
         """Return the placement of a new partition while only the nodes `up` are there."""
         in_sync = tuple(one for one in replicas if one in up)
         if not in_sync:
             return cls(replicas, replicas[:1], NOBODY)
         return cls(replicas, in_sync, in_sync[0])
 
-    def without(self, node_id: int, up: set[int]) -> Placement:
-        """Return the placement once a node is gone; the last replica in sync stays that."""
-        in_sync = tuple(one for one in self.in_sync if one != node_id) or self.in_sync
-        leader = self.leader
-        if leader == node_id:
-            leader = next((one for one in self.replicas if one in in_sync and one in up), NOBODY)
-        return Placement(self.replicas, in_sync, leader)
+    def without(self, node_id: int, up: Set[int], in_sync_min: int) -> Placement:
+        """
+        Return the placement once a node is gone.
 
-    def with_(self, node_id: int) -> Placement:
+        Where fewer than `in_sync_min` are in sync then, who was stays eligible; with 0 nobody is
+        counted so, and the last in sync stays in sync.
+        """
+        in_sync = tuple(one for one in self.in_sync if one != node_id)
+        if not in_sync_min:
+            return self._elected(in_sync or self.in_sync, (), up)
+        eligible = {*self.eligible, *self.in_sync} if len(in_sync) < in_sync_min else ()
+        return self._elected(in_sync, eligible, up)
+
+    def with_(self, node_id: int, up: Set[int], in_sync_min: int) -> Placement:
         """Return the placement once a node is back: it leads what nobody could lead meanwhile."""
         if node_id not in self.replicas:
             return self
         if self.leader == NOBODY:
-            if node_id not in self.in_sync:
-                return self  # what was acknowledged may not be there
-            return Placement(self.replicas, (node_id,), node_id)
-        in_sync = {*self.in_sync, node_id}
-        return Placement(
-            self.replicas, tuple(one for one in self.replicas if one in in_sync), self.leader
-        )
+            return self._elected(self.in_sync, self.eligible, up)
+        in_sync = tuple(one for one in self.replicas if one in {*self.in_sync, node_id})
+        is_enough = len(in_sync) >= in_sync_min
+        return self._elected(in_sync, () if is_enough else self.eligible, up)
+
+    def _elected(
+        self, in_sync: tuple[int, ...], eligible: Iterable[int], up: Set[int]
+    ) -> Placement:
+        """Return it with a leader among those, who is the one before if he can be."""
+        candidates = up & {*in_sync, *eligible}
+        leader = self.leader
+        if leader not in candidates:
+            leader = next((one for one in self.replicas if one in candidates), NOBODY)
+        if leader != NOBODY and leader not in in_sync:
+            in_sync = (leader,)
+        rest = tuple(one for one in self.replicas if one in eligible and one not in in_sync)
+        last_leader = NOBODY
+        if not in_sync:
+            last_leader = self.last_leader if self.leader == NOBODY else self.leader
+        return Placement(self.replicas, in_sync, leader, rest, last_leader)

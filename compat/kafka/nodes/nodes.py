@@ -154,9 +154,10 @@ class Nodes:
 
     def _spread(self, topic: str, index: int, factor: int) -> tuple[int, ...]:
         up = [node.node_id for node in self.up]
-        ids = up if len(up) >= factor else list(self.by_id)
+        down = self.down_among(self.by_id)
         start = zlib.crc32(topic.encode()) + index
-        return tuple(ids[(start + number) % len(ids)] for number in range(factor))
+        ids = [*_rotated(up, start), *_rotated(down, start)]
+        return tuple(ids[:factor])
 
     def down_among(self, node_ids: Iterable[int]) -> tuple[int, ...]:
         """Return which of the nodes are down."""
@@ -200,11 +201,16 @@ class Nodes:
         placement = self.placement_of(partition)
         if placement.leader != self.node_of(listener).node_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        # More than there are replicas cannot be asked for (``Partition.effectiveMinIsr``).
-        wanted = min(partition.config.min_insync_replicas, len(placement.replicas))
+        wanted = _effective_min(partition, placement)
         if acks == _ACKS_ALL and len(placement.in_sync) < wanted:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         return ErrorCode.NONE
+
+    def _in_sync_min(self, topic: Topic, index: int) -> int:
+        """Return below how many replicas in sync those that fall out stay eligible; 0: never."""
+        if not self._broker.store.metadata.fixes_min_insync_replicas:
+            return 0
+        return _effective_min(topic.partitions[index], self.placement(topic, index))
 
     # what changes
 
@@ -230,7 +236,9 @@ class Nodes:
             self._change(
                 topic,
                 {
-                    index: self.placement(topic, index).without(node_id, up)
+                    index: self.placement(topic, index).without(
+                        node_id, up, self._in_sync_min(topic, index)
+                    )
                     for index in topic.partitions
                 },
             )
@@ -251,10 +259,16 @@ class Nodes:
             for listener in node.listeners:
                 self.doors.reopen(listener.advertised_port)
         node.is_up = True
+        up = self._ids_up()
         for topic in self._broker.topics.values():
             self._change(
                 topic,
-                {index: self.placement(topic, index).with_(node_id) for index in topic.partitions},
+                {
+                    index: self.placement(topic, index).with_(
+                        node_id, up, self._in_sync_min(topic, index)
+                    )
+                    for index in topic.partitions
+                },
             )
 
     def _known(self, node_id: int) -> Node:
@@ -333,3 +347,15 @@ class Nodes:
             broker.store.metadata.adopt([topic])
         for partition in moved:
             broker.readers.abandon(partition)  # who waits for data learns of it
+
+
+def _rotated(node_ids: Sequence[int], start: int) -> Sequence[int]:
+    if not node_ids:
+        return node_ids
+    start %= len(node_ids)
+    return [*node_ids[start:], *node_ids[:start]]
+
+
+def _effective_min(partition: KafkaPartition, placement: Placement) -> int:
+    """Return how many are to be in sync: no more than there are replicas."""
+    return min(partition.config.min_insync_replicas, len(placement.replicas))

@@ -228,9 +228,9 @@ def _check_numbers(
         )
     if replicas == BROKER_DEFAULT:
         replicas = broker.config.default_replication_factor
-    up_count = len(broker.nodes.up)
-    if replicas > up_count:
-        there = "is only one broker" if up_count == 1 else f"are only {up_count} brokers"
+    node_count = len(broker.nodes.by_id)
+    if replicas > node_count:
+        there = "is only one broker" if node_count == 1 else f"are only {node_count} brokers"
         raise RefusedRequestError(
             ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {replicas}: there {there}"
         )

@@ -22,7 +22,7 @@ class Cluster(Conversation):
     def __init__(self, node_count: int = 3, settings: Mapping[str, str] | None = None) -> None:
         self._node_count = node_count
         super().__init__(settings)
-        self._connections = self._connect()
+        self.connections = self._connect()
 
     def open(self, settings: Mapping[str, str] | None = None) -> Broker:
         """Return a broker of so many nodes over the simulated disk as it stands."""
@@ -31,7 +31,7 @@ class Cluster(Conversation):
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
         """Stop the broker cleanly, start another one and connect to its nodes."""
         super().restart(settings)
-        self._connections = self._connect()
+        self.connections = self._connect()
 
     def _connect(self) -> dict[int, KafkaConnection]:
         found: dict[int, KafkaConnection] = {}
@@ -46,7 +46,7 @@ class Cluster(Conversation):
 
     def ask_at(self, node_id: int, api: str, version: int, **fields: Any) -> dict[str, Any]:
         """Return a node's answer to a request."""
-        self.connection = self._connections[node_id]
+        self.connection = self.connections[node_id]
         return self.ask(api, version, **fields)
 
     def lead(self, topic: str, leaders: Mapping[int, int], replicas: int = 2) -> None:

@@ -40,7 +40,7 @@ def test_every_node_tells_of_all(version: int, node_id: int) -> None:
 def test_partitions_are_spread() -> None:
     """Every node leads a third of the partitions, and replicas are on different nodes."""
     cluster = Cluster()
-    wanted = {"name": "t", "num_partitions": 6, "replication_factor": 2,
+    wanted: dict[str, Any] = {"name": "t", "num_partitions": 6, "replication_factor": 2,
               "assignments": [], "configs": []}  # fmt: skip
     answer = cluster.ask("CreateTopics", 7, topics=[wanted], timeout_ms=1000)
     assert answer["topics"][0]["replication_factor"] == 2
@@ -66,25 +66,26 @@ def test_they_are_where_they_were_after_a_restart() -> None:
     assert {len(one["replica_nodes"]) for one in told.values()} == {2}
 
 
-@pytest.mark.parametrize(
-    ("factor", "assignments", "code"),
-    [
-        (4, [], 38),
-        (0, [], 38),
-        (-1, [[1, 4]], 39),
-        (-1, [[1, 1]], 39),
-        (-1, [[]], 39),
-        (-1, [[1, 2], [3]], 39),
-        (-1, [[3, 1], [2, 3]], 0),
-        (3, [], 0),
-    ],
-)
+#: replication factor, assigned nodes, and what becomes of a topic that wants these
+WISHES: list[tuple[int, list[list[int]], int]] = [
+    (4, [], 38),
+    (0, [], 38),
+    (-1, [[1, 4]], 39),
+    (-1, [[1, 1]], 39),
+    (-1, [[]], 39),
+    (-1, [[1, 2], [3]], 39),
+    (-1, [[3, 1], [2, 3]], 0),
+    (3, [], 0),
+]
+
+
+@pytest.mark.parametrize(("factor", "assignments", "code"), WISHES)
 def test_topics_want_nodes_that_there_are(
     factor: int, assignments: list[list[int]], code: int
 ) -> None:
     """More replicas than nodes are 38; strangers, twins and uneven assignments 39."""
     cluster = Cluster()
-    wanted = {
+    wanted: dict[str, Any] = {
         "name": "t", "num_partitions": -1, "replication_factor": factor, "configs": [],
         "assignments": [
             {"partition_index": index, "broker_ids": ids} for index, ids in enumerate(assignments)
@@ -164,7 +165,9 @@ def test_nobody_leads_what_nobody_has() -> None:
     assert (told["error_code"], told["leader_id"], told["leader_epoch"]) == (5, NOBODY, 1)
     page = cluster.ask("DescribeTopicPartitions", 0, topics=[{"name": "t"}],
                        response_partition_limit=10, cursor=None)  # fmt: skip
-    assert page["topics"][0]["partitions"][0]["error_code"] == 5
+    (one,) = page["topics"][0]["partitions"]
+    assert (one["error_code"], one["leader_id"], one["isr_nodes"]) == (0, NOBODY, [])
+    assert (one["eligible_leader_replicas"], one["last_known_elr"]) == ([2], [2])
     cluster.broker.nodes.start(2)
     told = partitions_of(cluster, "t")[0]
     assert (told["error_code"], told["leader_id"], told["leader_epoch"]) == (0, 2, 2)
@@ -176,10 +179,12 @@ def test_new_partitions_go_to_nodes_that_are_up() -> None:
     cluster.broker.nodes.stop(2)
     cluster.create("t", 6)
     assert set(leaders_of(cluster, "t").values()) == {1, 3}
-    wanted = {"name": "three", "num_partitions": 1, "replication_factor": 3,
+    wanted: dict[str, Any] = {"name": "three", "num_partitions": 1, "replication_factor": 3,
               "assignments": [], "configs": []}  # fmt: skip
     answer = cluster.ask("CreateTopics", 7, topics=[wanted], timeout_ms=1000)
-    assert answer["topics"][0]["error_code"] == 38
+    assert answer["topics"][0]["error_code"] == 0
+    told = partitions_of(cluster, "three")[0]
+    assert (told["replica_nodes"][2], sorted(told["isr_nodes"])) == (2, [1, 3])
 
 
 def test_whoever_was_behind_does_not_lead() -> None:
@@ -260,11 +265,26 @@ def test_a_broker_on_its_own_is_a_node() -> None:
         nodes.stop(1)
 
 
-def test_a_placement_keeps_its_last_replica() -> None:
+def test_without_eligible_replicas_the_last_stays_in_sync() -> None:
     """Whatever goes, somebody remains who has everything, though nobody may lead."""
     placement = Placement((1, 2), (1, 2), 1)
-    without = placement.without(1, {2, 3}).without(2, {3})
+    without = placement.without(1, {2, 3}, 0).without(2, {3}, 0)
     assert without == Placement((1, 2), (2,), NOBODY)
-    assert without.with_(1) == without
-    assert without.with_(2) == Placement((1, 2), (2,), 2)
-    assert without.with_(3) == without
+    assert without.with_(1, {1, 3}, 0) == without
+    assert without.with_(2, {2, 3}, 0) == Placement((1, 2), (2,), 2)
+    assert without.with_(3, {3}, 0) == without
+
+
+def test_eligible_replicas_lead_when_nobody_else_can() -> None:
+    """Below the least number in sync nothing is acknowledged that they would not have."""
+    placement = Placement((1, 2, 3), (1, 2, 3), 1)
+    two = placement.without(1, {2, 3}, 2)
+    assert two == Placement((1, 2, 3), (2, 3), 2)
+    one = two.without(2, {3}, 2)
+    assert one == Placement((1, 2, 3), (3,), 3, (2,))
+    none = one.without(3, set(), 2)
+    assert none == Placement((1, 2, 3), (), NOBODY, (2, 3), 3)
+    assert none.with_(1, {1}, 2) == none
+    back = none.with_(2, {2}, 2)
+    assert back == Placement((1, 2, 3), (2,), 2, (3,))
+    assert back.with_(1, {1, 2}, 2) == Placement((1, 2, 3), (1, 2), 2)
