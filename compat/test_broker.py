@@ -321,7 +321,7 @@ class TestBroker:
         What no other node has in sync has no leader until it is back.
 
         Raises:
-            ValueError: there is no such node, or no other that is up.
+            ValueError: there is no such node.
 
         """
         self.call(lambda: self.broker.nodes.stop(node_id))

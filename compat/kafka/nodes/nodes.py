@@ -8,7 +8,7 @@ name tells: so they are where they were after a restart, and nothing has to be k
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -219,29 +219,18 @@ class Nodes:
         Take a node out: others in sync lead what it led. Fine if it is down.
 
         Raises:
-            ValueError: there is no such node, or no other.
+            ValueError: there is no such node.
 
         """
         node = self._known(node_id)
         if not node.is_up:
             return
-        if len(self.up) == 1:
-            raise ValueError(f"node {node_id} is the last that is up")
         node.is_up = False
         if self.doors is not None:
             for listener in node.listeners:
                 self.doors.shut(listener.advertised_port)
         up = self._ids_up()
-        for topic in self._broker.topics.values():
-            self._change(
-                topic,
-                {
-                    index: self.placement(topic, index).without(
-                        node_id, up, self._in_sync_min(topic, index)
-                    )
-                    for index in topic.partitions
-                },
-            )
+        self._change_all(lambda placement, least: placement.without(node_id, up, least))
 
     def start(self, node_id: int) -> None:
         """
@@ -260,16 +249,18 @@ class Nodes:
                 self.doors.reopen(listener.advertised_port)
         node.is_up = True
         up = self._ids_up()
+        self._change_all(lambda placement, least: placement.with_(node_id, up, least))
+
+    def _change_all(self, change: Callable[[Placement, int], Placement]) -> None:
+        """Change every partition's placement, given how many are to be in sync at least."""
+        if self.is_alone:
+            return
         for topic in self._broker.topics.values():
-            self._change(
-                topic,
-                {
-                    index: self.placement(topic, index).with_(
-                        node_id, up, self._in_sync_min(topic, index)
-                    )
-                    for index in topic.partitions
-                },
-            )
+            changes = {
+                index: change(self.placement(topic, index), self._in_sync_min(topic, index))
+                for index in topic.partitions
+            }
+            self._change(topic, changes)
 
     def _known(self, node_id: int) -> Node:
         node = self.by_id.get(node_id)

@@ -19,9 +19,10 @@ def partitions_of(cluster: Cluster, topic: str, node_id: int = 1) -> dict[int, d
     return {one["partition_index"]: one for one in told["partitions"]}
 
 
-def leaders_of(cluster: Cluster, topic: str) -> dict[int, int]:
-    """Return who leads a topic's partitions."""
-    return {index: one["leader_id"] for index, one in partitions_of(cluster, topic, 3).items()}
+def leaders_of(cluster: Cluster, topic: str, node_id: int = 3) -> dict[int, int]:
+    """Return who leads a topic's partitions, as a node tells."""
+    told = partitions_of(cluster, topic, node_id)
+    return {index: one["leader_id"] for index, one in told.items()}
 
 
 @pytest.mark.parametrize("version", range(14))
@@ -223,13 +224,18 @@ def test_a_partition_is_moved_to_other_nodes() -> None:
     assert [told[index]["leader_id"] for index in (0, 1)] == [1, 3]
 
 
-def test_the_last_node_stays() -> None:
-    """Somebody must be up; a node that there is not can neither go nor come."""
-    nodes = Cluster(2).broker.nodes
-    nodes.stop(1)
-    nodes.stop(1)
-    with pytest.raises(ValueError, match="last"):
-        nodes.stop(2)
+def test_all_nodes_may_go() -> None:
+    """One after the other they come back, and lead what they had; strangers are refused."""
+    cluster = Cluster(2)
+    cluster.lead("t", {0: 1, 1: 2})
+    nodes = cluster.broker.nodes
+    for node_id in (1, 1, 2):
+        nodes.stop(node_id)
+    assert nodes.states() == {1: False, 2: False}
+    nodes.start(1)
+    assert leaders_of(cluster, "t", 1) == {0: NOBODY, 1: NOBODY}
+    nodes.start(2)
+    assert leaders_of(cluster, "t", 1) == {0: 2, 1: 2}
     for change in (nodes.stop, nodes.start):
         with pytest.raises(ValueError, match="no node 5"):
             change(5)
@@ -257,12 +263,13 @@ def test_settings_tell_which_node_they_are_of() -> None:
 
 
 def test_a_broker_on_its_own_is_a_node() -> None:
-    """Without company everything is at home, and there is nobody to take over."""
+    """Without company everything is at home, and nobody takes over while it is down."""
     nodes = Cluster(1).broker.nodes
     assert nodes.is_alone
     assert nodes.states() == {1: True}
-    with pytest.raises(ValueError, match="last"):
-        nodes.stop(1)
+    nodes.stop(1)
+    assert nodes.states() == {1: False}
+    nodes.start(1)
 
 
 def test_without_eligible_replicas_the_last_stays_in_sync() -> None:
