@@ -32,11 +32,15 @@ class Listener:
 
     def __init__(self, sockets: list[socket.socket], connect: Connect) -> None:
         self._sockets = sockets
+        self._addresses = [(one.family, one.getsockname()) for one in sockets]
         self._connect = connect
         #: what clients connect to
         self.port: int = sockets[0].getsockname()[1]
         self._loop = asyncio.get_running_loop()
-        for one in sockets:
+        self._watch()
+
+    def _watch(self) -> None:
+        for one in self._sockets:
             self._loop.add_reader(one.fileno(), self._accept, one)
 
     @classmethod
@@ -56,10 +60,7 @@ class Listener:
         try:
             for family, address in dict.fromkeys((info[0], info[4]) for info in found):
                 chosen = port or (sockets[0].getsockname()[1] if sockets else 0)
-                sockets.append(
-                    socket.create_server((address[0], chosen), family=family, backlog=_BACKLOG)
-                )
-                sockets[-1].setblocking(False)
+                sockets.append(_listening(family, (address[0], chosen)))
         except OSError:
             for one in sockets:
                 one.close()
@@ -87,9 +88,36 @@ class Listener:
         if listening in self._sockets:
             self._loop.add_reader(listening.fileno(), self._accept, listening)
 
+    def reopen(self) -> None:
+        """
+        Listen on the same addresses again.
+
+        Raises:
+            OSError: one is not to be had any more.
+
+        """
+        if self._sockets:
+            return
+        sockets: list[socket.socket] = []
+        try:
+            for family, address in self._addresses:
+                sockets.append(_listening(family, address[:2]))
+        except OSError:
+            for one in sockets:
+                one.close()
+            raise
+        self._sockets = sockets
+        self._watch()
+
     def close(self) -> None:
         """Accept nobody any more."""
         sockets, self._sockets = self._sockets, []
         for one in sockets:
             self._loop.remove_reader(one.fileno())
             one.close()
+
+
+def _listening(family: int, address: Address) -> socket.socket:
+    found = socket.create_server((address[0], address[1]), family=family, backlog=_BACKLOG)
+    found.setblocking(False)
+    return found

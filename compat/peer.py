@@ -68,6 +68,15 @@ class Peer:
         self._watched = _IN
         connection.on_output = self._on_output
 
+    @property
+    def port(self) -> int:
+        """The port of this side; 0 if the peer is gone."""
+        try:
+            port: int = self._socket.getsockname()[1]
+        except OSError:
+            return 0
+        return port
+
     def ready(self, events: int) -> None:
         """Do what the socket is ready for; answers are left to the end of the turn."""
         connection = self._connection

@@ -175,6 +175,8 @@ class ServerThread:
         self._entrances = entrances
         self._door = door
         self._listens = listens
+        #: drives the first service, once it is started
+        self.server: Server
         self._on_port = on_port
         self._more = more
         self._thread: threading.Thread | None = None
@@ -207,7 +209,7 @@ class ServerThread:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         async with contextlib.AsyncExitStack() as servers:
-            server = Server(self._service)
+            server = self.server = Server(self._service)
             wanted = port if self._listens else None
             found = await listen_within(servers, server, host, wanted)
             for entrance in self._entrances:

@@ -90,6 +90,26 @@ class Server:
         self._listeners.append(listener)
         return listener.port
 
+    def shut(self, port: int) -> None:
+        """Let nobody in by a port any more, and hang up on those who came in by it."""
+        self._listener_at(port).close()
+        for peer in list(self._turns.peers):
+            if peer.port == port:
+                peer.hang_up()
+
+    def reopen(self, port: int) -> None:
+        """
+        Let peers in again by a port that was shut.
+
+        Raises:
+            OSError: it has been taken by somebody else.
+
+        """
+        self._listener_at(port).reopen()
+
+    def _listener_at(self, port: int) -> Listener:
+        return next(one for one in self._listeners if one.port == port)
+
     async def _listener(self, host: str, port: int, connect: Connect) -> Listener:
         return await Listener.open(
             host, port, lambda plain, address: self._meet(plain, address, connect)

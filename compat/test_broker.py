@@ -57,6 +57,9 @@ class TestBroker:
 
     With `emulate`, as in ``TestBroker(emulate="0.10.2")``, clients find that Kafka release's APIs.
 
+    With `nodes` clients see so many Kafka brokers, each of which leads its share of the partitions
+    (:mod:`logstore.compat.kafka.nodes`); their addresses are all in :attr:`bootstrap`.
+
     `protocols` says who is served, on either layout: ``("kafka", "rocketmq")`` for both. Then
     `port` is Kafka's if Kafka is among them, and :attr:`name_server` the other address.
 
@@ -88,6 +91,7 @@ class TestBroker:
         broker.disk.fail_next("sync", errno.EIO)
         broker.clock.advance(60_000)
         broker.move_leaders("orders")
+        broker.stop_node(2)  # of several `nodes`
         broker.crash()
         broker.start()
 
@@ -108,6 +112,7 @@ class TestBroker:
         broker_port: int = 0,
         settings: Mapping[str, str] | None = None,
         emulate: str | None = None,
+        nodes: int = 1,
         users: Mapping[str, str] | None = None,
         mechanisms: Collection[str] = (),
         tls: bool = False,
@@ -124,6 +129,13 @@ class TestBroker:
         self._ports_before: tuple[int, ...] = ()
         self._settings = settings or {}
         self._emulate = emulate
+        self._node_count = nodes
+        assert nodes == 1 or self.protocols == ("kafka",) == (layout,), (
+            "only a Kafka broker on its own layout has nodes"
+        )
+        assert nodes == 1 or not (users or mechanisms or tls or "listeners" in self._settings), (
+            "each of several nodes has one plain listener"
+        )
         self._has_proxy = proxy
         assert not proxy or "rocketmq" in self.protocols, "only RocketMQ has a proxy"
         assert emulate is None or self.protocols == ("kafka",) == (layout,), (
@@ -214,13 +226,19 @@ class TestBroker:
         """What clients call ``bootstrap.servers``, or the name server's address."""
         running = self._running
         if isinstance(running, KafkaInThread):
-            return running.broker.listener.address
+            return ",".join(self.nodes.values())
         return f"127.0.0.1:{self.port}"
 
     @property
     def listeners(self) -> dict[str, str]:
         """The addresses of a Kafka broker's listeners by name, as ``SASL_SSL``."""
         return {one.name: one.address for one in self.broker.listeners}
+
+    @property
+    def nodes(self) -> dict[int, str]:
+        """The addresses of the Kafka brokers that clients see, by node id."""
+        nodes = self.broker.nodes.by_id.values()
+        return {node.node_id: node.listeners[0].address for node in nodes}
 
     @property
     def ca_file(self) -> str:
@@ -279,18 +297,45 @@ class TestBroker:
         if self._served is not None and self._served.thread is not None:
             self._served.thread.catch_up()
 
-    def move_leaders(self, topic: str, partition: int | None = None) -> dict[int, int]:
+    def move_leaders(
+        self, topic: str, partition: int | None = None, to: int | None = None
+    ) -> dict[int, int]:
         """
         Begin the next leader epoch of a Kafka partition, or of all of a topic; return the epochs.
 
+        Of several nodes the next one in sync leads then, or the one with the id `to`.
+
         Raises:
-            ValueError: there is no such partition.
+            ValueError: there is no such partition, or the node cannot lead it.
 
         """
         from logstore.compat.kafka.faults.leaders import move_leaders
 
         assert self.layout == "kafka", "RocketMQ's layout knows no leader epochs"
-        return self.call(lambda: move_leaders(self.broker, topic, partition))
+        return self.call(lambda: move_leaders(self.broker, topic, partition, to))
+
+    def stop_node(self, node_id: int) -> None:
+        """
+        Take one of several Kafka nodes out: its clients are hung up on, others lead what it led.
+
+        What no other node has in sync has no leader until it is back.
+
+        Raises:
+            ValueError: there is no such node.
+
+        """
+        self.call(lambda: self.broker.nodes.stop(node_id))
+
+    def start_node(self, node_id: int) -> None:
+        """
+        Let a node that was stopped in again, on the same port, and into sync.
+
+        Raises:
+            ValueError: there is no such node.
+            OSError: its port has been taken by somebody else.
+
+        """
+        self.call(lambda: self.broker.nodes.start(node_id))
 
     def start(self) -> Self:
         """
@@ -333,7 +378,9 @@ class TestBroker:
         arranged, settings = self._kafka_arrangement, self._settings
         if arranged is not None:
             settings = arranged.settings(settings)
-        served = KafkaInThread(self._host, self.directory, settings, self._emulate)
+        served = KafkaInThread(
+            self._host, self.directory, settings, self._emulate, self._node_count
+        )
         if arranged is not None:
             _enter(served, lambda: arranged.enter_users(served.broker))
         return served

@@ -10,6 +10,7 @@ shared::
     @pytest.mark.logstore(settings={"num.partitions": "6"})
     @pytest.mark.logstore(data="tests/seed", emulate="2.8")
     @pytest.mark.logstore(protocols=("kafka", "rocketmq"))
+    @pytest.mark.logstore(nodes=3)
     @pytest.mark.logstore(users={"alice": "secret"}, tls=True)
 
 ``data`` is a directory of a real broker or of ours, from the root directory of the tests; a copy of

@@ -14,7 +14,11 @@ PUT          ``/disk``                ``is_read_only``, ``sync_lies``, ``capacit
 DELETE       ``/disk``                all works again
 GET          ``/clock``               what the clocks show
 POST         ``/clock``               ``advance_ms``, or ``jump_wall_ms``
-POST         ``/leaders``             move those of a ``topic``, or of one ``partition``
+POST         ``/leaders``             move those of a ``topic``, or of one ``partition``, ``to`` a
+                                      node
+GET          ``/nodes``               the nodes of a cluster, and whether each is up
+POST         ``/nodes/N/stop``        take one out: others lead what it led
+POST         ``/nodes/N/start``       let it in again
 ===========  =======================  ===========================================
 
 Bodies and answers are JSON. A request that makes no sense is answered with 400 and ``error``.
@@ -56,6 +60,9 @@ _ROUTES: dict[tuple[str, str], Callable[..., Any]] = {
     ("GET", "/clock"): FaultControl.time,
     ("POST", "/clock"): FaultControl.push_clock,
     ("POST", "/leaders"): FaultControl.move,
+    ("GET", "/nodes"): FaultControl.node_states,
+    ("POST", "/nodes/N/stop"): FaultControl.stop_node,
+    ("POST", "/nodes/N/start"): FaultControl.start_node,
 }
 _TAKES_BODY = {("POST", "/faults"), ("POST", "/disk"), ("PUT", "/disk"),
                ("POST", "/clock"), ("POST", "/leaders")}  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 import attrs
 
@@ -23,9 +23,25 @@ from logstore.testing.faulty_files import FaultyFileSystem
 from logstore.testing.running_clock import RunningClock
 
 Asked = Mapping[str, Any]
-MoveLeaders = Callable[[str, int | None], dict[int, int]]
+MoveLeaders = Callable[[str, int | None, int | None], dict[int, int]]
 _FAULT_FIELDS = {field.name for field in attrs.fields(RequestFault) if field.init}
 _DISK_STATE = {"is_read_only": bool, "sync_lies": bool, "capacity_bytes": (int, type(None))}
+
+
+class ClusterNodes(Protocol):
+    """The nodes of a cluster, by their ids."""
+
+    def states(self) -> Mapping[int, bool]:
+        """Return whether each is up."""
+        ...
+
+    def stop(self, node_id: int) -> None:
+        """Take one out. Raises ValueError."""
+        ...
+
+    def start(self, node_id: int) -> None:
+        """Let one in again. Raises ValueError, OSError."""
+        ...
 
 
 class ControlError(LogStoreError):
@@ -40,7 +56,8 @@ class FaultControl:
     """
     Faults of requests, disk and clock of the brokers that are served with :attr:`host`.
 
-    Whoever serves them says which timers follow the clock, and how leaders move, if they do.
+    Whoever serves them says which timers follow the clock, how leaders move, if they do, and which
+    nodes there are.
     """
 
     def __init__(self) -> None:
@@ -50,6 +67,7 @@ class FaultControl:
         self.clock.on_push = self._catch_up
         self.timers: list[Timers] = []
         self.move_leaders: MoveLeaders | None = None
+        self.nodes: ClusterNodes | None = None
 
     @property
     def host(self) -> Host:
@@ -66,6 +84,7 @@ class FaultControl:
             "faults": self.planned(),
             "disk": self.disk_state(),
             "clock": self.time(),
+            "nodes": self.node_states(),
             "apis": self.faults.apis,
             "errors": self.faults.errors,
         }
@@ -170,16 +189,39 @@ class FaultControl:
         return self.time()
 
     def move(self, asked: Asked) -> dict[str, int]:
-        """Begin the next leader epoch of a ``topic``, or of one ``partition`` of it."""
-        _refuse_unknown(asked, {"topic", "partition"})
+        """Begin the next leader epoch of a ``topic``, or one ``partition`` of it, ``to`` a node."""
+        _refuse_unknown(asked, {"topic", "partition", "to"})
         if self.move_leaders is None:
             raise ControlError("only Kafka's layout has leader epochs")
         topic = _typed(asked, "topic", str, "")
         index = _typed(asked, "partition", (int, type(None)), None)
+        to = _typed(asked, "to", (int, type(None)), None)
         try:
-            return {str(index): epoch for index, epoch in self.move_leaders(topic, index).items()}
+            epochs = self.move_leaders(topic, index, to)
         except ValueError as error:
             raise ControlError(str(error)) from None
+        return {str(index): epoch for index, epoch in epochs.items()}
+
+    def node_states(self) -> dict[str, bool]:
+        """Return the nodes of a cluster, and whether each is up."""
+        return {} if self.nodes is None else {str(i): up for i, up in self.nodes.states().items()}
+
+    def stop_node(self, number: int) -> dict[str, bool]:
+        """Take a node of a cluster out."""
+        return self._change_node(lambda nodes: nodes.stop(number))
+
+    def start_node(self, number: int) -> dict[str, bool]:
+        """Let a node in again."""
+        return self._change_node(lambda nodes: nodes.start(number))
+
+    def _change_node(self, change: Callable[[ClusterNodes], None]) -> dict[str, bool]:
+        if self.nodes is None:
+            raise ControlError("there is a cluster only with `logstore serve --nodes N`")
+        try:
+            change(self.nodes)
+        except (ValueError, OSError) as error:
+            raise ControlError(str(error)) from None
+        return self.node_states()
 
 
 def _refuse_unknown(asked: Asked, known: set[str]) -> None:

@@ -19,13 +19,22 @@ class ApiChoice:
     """
     What stands between requests and the handlers of the registry, at one broker.
 
-    Nothing is in the way, nor imported, where there are no emulation, authorizer and quotas.
+    Nothing is in the way, nor imported, where there are no emulation, authorizer, quotas and other
+    nodes.
     """
 
-    def __init__(self, config: BrokerConfig, metadata: ClusterMetadata, host: Host) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        metadata: ClusterMetadata,
+        host: Host,
+        *,
+        is_cluster: bool = False,
+    ) -> None:
         self._config = config
         self._metadata = metadata
         self._host = host
+        self._is_cluster = is_cluster
         #: the release whose clients are served, if it is not the newest
         self.emulation: Emulation | None = None
         #: who decides on what clients may do, if anybody does
@@ -54,6 +63,10 @@ class ApiChoice:
             from logstore.compat.kafka.quotas.metered_apis import MeteredApis
 
             found = MeteredApis(quotas).finding(found)
+        if self._is_cluster:
+            from logstore.compat.kafka.nodes.node_apis import NodeApis
+
+            found = NodeApis().finding(found)
         return found
 
     def _loaded_quotas(self) -> ClientQuotas | None:

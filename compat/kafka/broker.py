@@ -15,6 +15,7 @@ from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SHARE_VERSION
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.housekeeping import Housekeeping
+from logstore.compat.kafka.nodes.nodes import Nodes
 from logstore.compat.kafka.produce.run import ProduceRun
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.kafka.security.listener import Listener
@@ -69,10 +70,13 @@ class Broker:
     """
     Serves one store to any number of connections.
 
-    `listener` and its like in `listeners` say what clients are told to connect to.
+    `listener` and its like in `listeners` say what clients are told to connect to. Clients may see
+    `node_count` nodes in it.
     """
 
-    def __init__(self, host: Host, store: KafkaStore, config: BrokerSettings) -> None:
+    def __init__(
+        self, host: Host, store: KafkaStore, config: BrokerSettings, *, node_count: int = 1
+    ) -> None:
         self.host = host
         self.store = store
         self.config = config
@@ -87,6 +91,8 @@ class Broker:
         self.listener = Listener()
         #: all of them
         self.listeners = [self.listener]
+        #: this node and, in a cluster, the others
+        self.nodes = Nodes(self, node_count)
         self.request_bytes_max: int = config.socket_request_max_bytes
         #: how long a server lets connections be on which nothing moves; negative: for ever
         self.idle_ms_max: int = config.connections_max_idle_ms
@@ -99,7 +105,9 @@ class Broker:
         self._producer_ids = range(0)
         #: a test may want other connections, some of whose requests fail
         self.make_connection: Callable[[Broker, str], KafkaConnection] = KafkaConnection
-        self._choice = ApiChoice(config.given, store.metadata, host)
+        self._choice = ApiChoice(
+            config.given, store.metadata, host, is_cluster=not self.nodes.is_alone
+        )
         #: (key, version) -> who serves it; None where it is what the registry says
         self.find_api = self._choice.find_api()
         #: a client's transactional records need a transaction that the coordinator knows of
@@ -161,6 +169,7 @@ class Broker:
         is_parallel: bool = False,
         release: MetadataVersion | None = None,
         emulated_release: str | None = None,
+        node_count: int = 1,
     ) -> Broker:
         """
         Open (or create, or recover) the store in `directory` and return a broker over it.
@@ -168,7 +177,8 @@ class Broker:
         `settings` are those of ``server.properties``. With `is_parallel` as many partitions are
         recovered at a time as they say; without, one after the other, every time the same.
         `release` is the metadata version of a new directory, and must be that of an old one.
-        `emulated_release`, as "3.9", is the one whose APIs clients find here.
+        `emulated_release`, as "3.9", is the one whose APIs clients find here. `node_count` is how
+        many brokers they find (:mod:`logstore.compat.kafka.nodes`).
 
         Raises:
             ConfigError: a setting has a value that is not allowed, or nobody knows the release.
@@ -188,7 +198,7 @@ class Broker:
         store = KafkaStore(host, directory, options)
         try:
             store.lead_anew()
-            broker = cls(host, store, config)
+            broker = cls(host, store, config, node_count=node_count)
             broker.emulation = emulation
             return broker
         except BaseException:
@@ -289,6 +299,7 @@ class Broker:
         """Delete a topic; whoever waits for its data is told, and its offsets are forgotten."""
         partitions = dict(topic.partitions)
         self.store.delete_topic(topic)
+        self.nodes.forget(topic)
         del self.by_name[topic.name.encode()]
         del self.by_id[topic.topic_id]
         topic.partitions.clear()  # also ends the routes of producers that lead here

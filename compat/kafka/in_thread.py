@@ -13,11 +13,11 @@ from logstore.host import Host
 if TYPE_CHECKING:
     from logstore.compat.faults.request_faults import RequestFaults
     from logstore.compat.kafka.security.opening import OpenedListener
+    from logstore.compat.running import Entrance
 
 #: what a test wants otherwise than a production broker
 TEST_SETTINGS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "1",
 }
 _HOST = "127.0.0.1"
 
@@ -26,10 +26,16 @@ class KafkaInThread:
     """Opened by the constructor, served between :meth:`start` and :meth:`stop`."""
 
     def __init__(
-        self, host: Host, directory: str, settings: Mapping[str, str], emulate: str | None = None
+        self,
+        host: Host,
+        directory: str,
+        settings: Mapping[str, str],
+        emulate: str | None = None,
+        node_count: int = 1,
     ) -> None:
+        given = {**TEST_SETTINGS, "offsets.topic.num.partitions": str(node_count), **settings}
         self.broker = Broker.open(
-            host, directory, {**TEST_SETTINGS, **settings}, emulated_release=emulate
+            host, directory, given, emulated_release=emulate, node_count=node_count
         )
         #: those that the settings name; none is the one that everybody has
         self._opened: list[OpenedListener] = []
@@ -59,8 +65,13 @@ class KafkaInThread:
     @property
     def ports(self) -> tuple[int, ...]:
         """What :meth:`start` is told to serve where it serves now."""
-        first, *more = [one.port for one in self._opened] or [self.port]
+        first, *more = [one.port for one in self._opened] or self.node_ports
         return first, 0, *more
+
+    @property
+    def node_ports(self) -> list[int]:
+        """The ports of the nodes that clients see."""
+        return [node.listeners[0].advertised_port for node in self.broker.nodes.by_id.values()]
 
     def make_faulty(self, faults: RequestFaults) -> None:
         """Let requests meet `faults`; to be called before the start."""
@@ -71,7 +82,10 @@ class KafkaInThread:
         assert not broker_port, "a Kafka broker has one port"
         if self._opened:
             self._set_entrances((port, *more))
+        elif not self.broker.nodes.is_alone:
+            self._set_node_entrances((port, *more))
         self.thread.start(_HOST, port)
+        self.broker.nodes.doors = self.thread.server
 
     def _set_entrances(self, ports: Sequence[int]) -> None:
         from logstore.compat.kafka.security.entrances import entrances
@@ -79,8 +93,20 @@ class KafkaInThread:
         found = entrances(self._opened, _HOST)
         for index, port in enumerate(ports):
             found[index] = found[index]._replace(port=port or found[index].port)
+        self._enter_by(found)
+
+    def _set_node_entrances(self, ports: Sequence[int]) -> None:
+        from logstore.compat.kafka.nodes.entrances import node_entrances
+
+        wanted = [*ports, *[0] * (len(self.broker.nodes.by_id) - len(ports))]
+        self._enter_by(list(node_entrances(self.broker, _HOST, wanted)))
+
+    def _enter_by(self, entrances: Sequence[Entrance]) -> None:
         self.thread = ServerThread(
-            self.broker, lambda _: self.broker.start_housekeeping(), listens=False, entrances=found
+            self.broker,
+            lambda _: self.broker.start_housekeeping(),
+            listens=False,
+            entrances=entrances,
         )
 
     def _advertise(self, port: int) -> None:

@@ -1,4 +1,10 @@
-"""Whether a client and the broker agree on who leads a partition (KIP-320)."""
+"""
+Whether a client has come to the leader of a partition, and agrees on it with the broker (KIP-320).
+
+A node that holds no replica says that it does not lead (6), whatever epoch the client knows; one
+that does looks at the epoch first. Source: ``ReplicaManager.getPartitionOrError``,
+``Partition.getLocalLog``.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +13,33 @@ from typing import TYPE_CHECKING
 from logstore.compat.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.security.listener import Listener
     from logstore.segments.kafka.partition import KafkaPartition
 
 NOT_CHECKED = -1
 
 
-def fencing_error(partition: KafkaPartition | None, client_epoch: int) -> ErrorCode:
-    """Return 3 without a partition, 74 for an epoch of the past, 75 for one of the future."""
+def fencing_error(
+    broker: Broker,
+    listener: Listener,
+    partition: KafkaPartition | None,
+    client_epoch: int = NOT_CHECKED,
+) -> ErrorCode:
+    """
+    Return why a client that came in by `listener` is refused.
+
+    That is 3 without a partition, 6 where another node leads, 74 for an epoch of the past, 75 for
+    one of the future.
+    """
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if client_epoch == NOT_CHECKED or client_epoch == partition.leader_epoch:
-        return ErrorCode.NONE
-    if client_epoch < partition.leader_epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.UNKNOWN_LEADER_EPOCH
+    nodes = broker.nodes
+    if not nodes.is_alone and not nodes.holds(listener, partition):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if client_epoch not in (NOT_CHECKED, partition.leader_epoch):
+        is_over = client_epoch < partition.leader_epoch
+        return ErrorCode.FENCED_LEADER_EPOCH if is_over else ErrorCode.UNKNOWN_LEADER_EPOCH
+    if not nodes.is_alone and not nodes.leads(listener, partition):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE

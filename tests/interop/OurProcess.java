@@ -5,6 +5,11 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
+import java.net.HttpURLConnection;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -99,6 +104,22 @@ public final class OurProcess {
 
     public String bootstrap() {
         return address("bootstrap");
+    }
+
+    /** Asks something of its control port, by POST. */
+    public void control(String path) {
+        HttpRequest asked = HttpRequest.newBuilder(URI.create(address("control") + path))
+            .POST(HttpRequest.BodyPublishers.noBody()).build();
+        try {
+            HttpResponse<String> told = HttpClient.newHttpClient().send(asked, HttpResponse.BodyHandlers.ofString());
+            if (told.statusCode() != HttpURLConnection.HTTP_OK) {
+                throw new IllegalStateException(path + ": " + told.body());
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        } catch (InterruptedException error) {
+            throw new IllegalStateException(error);
+        }
     }
 
     /** One of the addresses that it said when it was ready. */

@@ -74,7 +74,7 @@ PASSED_OVER = (
     "testDelayedFetchIncludesAbortedTransaction", "testFailureToFenceEpoch",
     "testRecoveryFromEpochOverflow",
     # they move between several brokers
-    "test.*CoordinatorFailover", "test.*EpochValidation.*", "testFetchRequestToNonReplica",
+    "test.*EpochValidation.*", "testFetchRequestToNonReplica",
     "testListOffsetsErrorCodes", "testProduceToNonReplica", "testResponseIncludesLeaderEpoch",
     "testSendToPartitionWithFollowerShutdownShouldNotTimeout",
     "testShareFetchRequestToNonLeaderReplica", "testTopicDeletionClusterHasOfflinePartitions",

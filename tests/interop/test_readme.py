@@ -36,7 +36,7 @@ def test_the_examples_of_tests_pass(tmp_path: Path) -> None:
         capture_output=True,
         check=False,
     )
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_example_of_users_passes(tmp_path: Path) -> None:

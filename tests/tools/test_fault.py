@@ -97,6 +97,22 @@ def test_time_and_leaders(serving: Serving, logstore: CommandLine) -> None:
     assert logstore("fault", "leaders", "t", 0).lines == ["t-0: leader epoch 2"]
 
 
+def test_nodes(monkeypatch: pytest.MonkeyPatch, logstore: CommandLine) -> None:
+    """They go and come back, and leaders move to those that are named."""
+    with Serving("--json", "--control-port", 0, "--nodes", 2) as serving:
+        monkeypatch.setenv("LOGSTORE_CONTROL", serving.ready["control"])
+        assert sorted(serving.ready["nodes"]) == ["1", "2"]
+        assert serving.bootstrap == ",".join(serving.ready["nodes"].values())
+        assert logstore("fault", "stop-node", 1).lines == ["node 1: down", "node 2: up"]
+        assert "no node 7" in logstore("fault", "stop-node", 7).err
+        assert produce(serving, b"a") is None
+        assert consume(serving.ready["nodes"]["2"], 1) == [b"a"]
+        assert logstore("fault", "start-node", 1).lines == ["node 1: up", "node 2: up"]
+        assert logstore("fault", "leaders", "t", "--to", 2).lines == ["t-0: leader epoch 1"]
+        refused = logstore("fault", "leaders", "t", "--to", 1)
+        assert (refused.exit_code, "cannot lead" in refused.err) == (1, True)
+
+
 def test_rocketmq_and_both(monkeypatch: pytest.MonkeyPatch, logstore: CommandLine) -> None:
     """The names are those of the protocols that are served."""
     with Serving("--layout", "rocketmq", "--json", "--control-port", 0,

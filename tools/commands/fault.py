@@ -208,13 +208,35 @@ def clock(context: click.Context, duration: str, *, wall_only: bool) -> None:
 @fault.command(context_settings=_STYLE)
 @click.argument("topic")
 @click.argument("partition", type=int, required=False)
+@click.option("--to", type=int, metavar="NODE", help="The node that is to lead; else the next one.")
 @click.pass_context
-def leaders(context: click.Context, topic: str, partition: int | None) -> None:
+def leaders(context: click.Context, topic: str, partition: int | None, to: int | None) -> None:
     """Begin the next leader epoch of TOPIC, or of one PARTITION of it."""
-    asked = {"topic": topic, "partition": partition}
+    asked = {"topic": topic, "partition": partition, "to": to}
     epochs: dict[str, int] = _ask(context, "POST", "/leaders", asked) or {}
     for index, epoch in epochs.items():
         click.echo(f"{topic}-{index}: leader epoch {epoch}")
+
+
+@fault.command("stop-node", context_settings=_STYLE)
+@click.argument("node", type=int)
+@click.pass_context
+def stop_node(context: click.Context, node: int) -> None:
+    """Take a NODE of a cluster out: others lead what it led."""
+    _tell_nodes(_ask(context, "POST", f"/nodes/{node}/stop"))
+
+
+@fault.command("start-node", context_settings=_STYLE)
+@click.argument("node", type=int)
+@click.pass_context
+def start_node(context: click.Context, node: int) -> None:
+    """Let a NODE that was stopped in again."""
+    _tell_nodes(_ask(context, "POST", f"/nodes/{node}/start"))
+
+
+def _tell_nodes(states: dict[str, bool] | None) -> None:
+    for node, is_up in (states or {}).items():
+        click.echo(f"node {node}: {'up' if is_up else 'down'}")
 
 
 def _ms(duration: str) -> float:

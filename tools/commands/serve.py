@@ -62,6 +62,9 @@ _PORT_RANGE = click.IntRange(0, 65535)
 @click.option("--emulate", "emulated_release", metavar="X.Y",
               help="Kafka: serve the APIs of this older release, as 3.9 or 0.10.2, and what its "
                    "clients send and expect.")  # fmt: skip
+@click.option("--nodes", "node_count", type=click.IntRange(1, 100), metavar="N",
+              help="Kafka: let clients see a cluster of N brokers, on --port and the ports behind "
+                   "it, each of which leads its share of the partitions.")  # fmt: skip
 @click.option("--control-port", type=_PORT_RANGE,
               help="Answer on this port of this machine, 0 for a free one, to `logstore fault` and "
                    "to HTTP: requests, files and time fail when they are told to.")  # fmt: skip
@@ -76,6 +79,7 @@ def serve(
     name_servers: str | None,
     release_version: str | None,
     emulated_release: str | None,
+    node_count: int | None,
     control_port: int | None,
     verbose: int,
     **given: Any,
@@ -92,6 +96,7 @@ def serve(
       logstore serve --set num.partitions=6 --set log.segment.bytes=1048576
       logstore serve --data DIR --release-version 3.9
       logstore serve --emulate 0.10.2
+      logstore serve --nodes 3 --control-port 9099
       logstore serve --layout rocketmq --port 0 --broker-port 0 --json
       logstore serve --layout rocketmq --proxy-port 8081
       logstore serve --layout rocketmq -c broker.conf -n namesrv.example:9876
@@ -104,8 +109,9 @@ def serve(
     request = _request(**given)
     protocols = _protocols(layout, protocol_names)
     if (layout, protocols) != ("kafka", {"kafka"}):
-        releases = {"--release-version": release_version, "--emulate": emulated_release}
-        _refuse(releases, "is for Kafka's layout, served to Kafka alone")
+        given_there = {"--release-version": release_version, "--emulate": emulated_release,
+                       "--nodes": node_count}  # fmt: skip
+        _refuse(given_there, "is for Kafka's layout, served to Kafka alone")
     if "rocketmq" not in protocols:
         places = {"--broker-port": broker_port, "--namesrv-port": namesrv_port,
                   "--proxy-port": proxy_port, "-n": name_servers}  # fmt: skip
@@ -114,7 +120,7 @@ def serve(
     ports = {"namesrv": namesrv_port, "broker": broker_port}
     request = request._replace(
         release_version=release_version, emulated_release=emulated_release,
-        proxy_port=proxy_port, control=_control(control_port),
+        proxy_port=proxy_port, control=_control(control_port), node_count=node_count or 1,
     )  # fmt: skip
     _serve(request, layout, protocols, ports, name_servers)
 

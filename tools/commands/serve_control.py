@@ -38,6 +38,8 @@ class ServedControl:
         self._control.timers.append(broker.timers)
         if leads:
             self._control.move_leaders = partial(move_leaders, broker)
+        if not broker.nodes.is_alone:
+            self._control.nodes = broker.nodes
 
     def take_rocketmq(self, standalone: Standalone) -> None:
         """Let requests and time of a RocketMQ broker, and of its name server, fail."""

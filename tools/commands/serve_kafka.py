@@ -47,6 +47,11 @@ def serve_kafka(request: ServeRequest) -> None:
         click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
     release = None if request.release_version is None else parse_release(request.release_version)
     points = _end_points(request)
+    if points and request.node_count > 1:
+        raise ConfigError(
+            "listeners", settings["listeners"],
+            "must be one plain listener, or none, where --nodes is more than 1",
+        )  # fmt: skip
     addresses = None if points else kafka_addresses(settings, request.host, request.port)
     with data_directory(request.directory or kafka_directory(settings)) as directory:
         broker = Broker.open(
@@ -56,12 +61,15 @@ def serve_kafka(request: ServeRequest) -> None:
             is_parallel=not directory.is_temporary,
             release=release,
             emulated_release=request.emulated_release,
+            node_count=request.node_count,
         )
         if request.control is not None:
             request.control.take_kafka(broker)
         try:
             if addresses is None:
                 run_in_loop(_run_listeners(broker, _opened(broker, points), request))
+            elif request.node_count > 1:
+                run_in_loop(_run_nodes(broker, addresses[0], request))
             else:
                 run_in_loop(_run(broker, *addresses, request))
         finally:
@@ -152,6 +160,33 @@ async def _serve_listeners(
             request,
         )  # fmt: skip
         await stopping.wait()
+
+
+async def _run_nodes(broker: Broker, first: Listener, request: ServeRequest) -> None:
+    from logstore.compat.kafka.nodes.entrances import node_entrances
+
+    server = Server(broker, is_alone=True)
+    stopping = stop_asked()
+    server.drive()
+    ports = [first.port + number if first.port else 0 for number in range(request.node_count)]
+    try:
+        for entrance in node_entrances(broker, first.host or EVERYWHERE, ports):
+            await open_entrance(server, entrance)
+        broker.nodes.doors = server
+        broker.start_housekeeping()
+        settle()
+        addresses = {one.node_id: one.listeners[0].address for one in broker.nodes.by_id.values()}
+        bootstrap = ",".join(addresses.values())
+        directory = broker.store.directory
+        with controlled(request):
+            say_ready(
+                {"bootstrap": bootstrap, "nodes": addresses, "data": directory, "layout": "kafka"},
+                f"Kafka brokers at {bootstrap}, data in {directory}",
+                request,
+            )
+            await stopping.wait()
+    finally:
+        await server.stop()
 
 
 async def _run(

@@ -40,6 +40,8 @@ class ServeRequest(NamedTuple):
     control: ServedControl | None = None
     #: RocketMQ: where gRPC clients find it; None if they do not
     proxy_port: int | None = None
+    #: Kafka: how many brokers clients see
+    node_count: int = 1
 
     @property
     def world(self) -> Host:

@@ -104,6 +104,7 @@ class KafkaPeer:
     The client port is `port`, the controller listens on the next one. `settings` are entries of
     ``server.properties`` and win over ours. `as_is` is a log directory that somebody else wrote:
     it is served in place of ``data/`` and never formatted. `jvm` replaces all flags of the JVM.
+    `cluster_id` is that of the cluster which a new directory is to belong to, if it is known.
     """
 
     def __init__(
@@ -114,7 +115,9 @@ class KafkaPeer:
         settings: Mapping[str, object] | None = None,
         as_is: str | os.PathLike[str] | None = None,
         jvm: str | None = None,
+        cluster_id: str | None = None,
     ) -> None:
+        self._cluster_id = cluster_id or _drawn_cluster_id()
         self.version = VERSIONS.get(version, version)
         self.directory = Path(directory).resolve()
         self.data = self.directory / "data" if as_is is None else Path(as_is).resolve()
@@ -164,10 +167,8 @@ class KafkaPeer:
         file = self.directory / "server.properties"
         file.write_text("".join(lines))
         if self._formats and not (self.data / "meta.properties").exists():
-            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            if cluster.startswith("-"):  # the tool would take it for an option
-                cluster = f"A{cluster[1:]}"
-            self.tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(file))
+            command = ("format", "-t", self._cluster_id, "-c", str(file))
+            self.tool("kafka.tools.StorageTool", *command)
 
     def start(self) -> Self:
         """
@@ -268,6 +269,12 @@ class KafkaPeer:
     def _reap(self) -> None:
         """Leave no broker behind when the interpreter ends without a stop."""
         self.stop(kill=True)
+
+
+def _drawn_cluster_id() -> str:
+    drawn = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # The tool would take a hyphen in front for an option.
+    return f"A{drawn[1:]}" if drawn.startswith("-") else drawn
 
 
 def java(

@@ -143,17 +143,20 @@ def _by_parsing(
     refused = _whole_refusal(topics, transactional_id) if attributes & SOME_UNUSUAL else None
     if refused is None and attributes & TRANSACTIONAL_BIT:
         admission = admit_produced(broker, version, transactional_id, _existing(by_key, topics))
+    may_learn = transactional_id is None and broker.nodes.is_alone
     acks_error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     for key, batches in topics:
         partitions = by_key.get(key)
         reply.open_topic(key, len(batches))
-        if transactional_id is None and len(topics) == 1 and partitions is not None:
+        if may_learn and len(topics) == 1 and partitions is not None:
             route = ProduceRoute.learn(version, prefix, len(batches), partitions, reply.head())
         if refused is not None:
             for index, *_ in batches:
                 reply.fail(index, refused.code, refused if refused.message else None)
         else:
             topic_error = acks_error or _topic_error(client, partitions)
+            if partitions and not broker.nodes.is_alone:
+                admission = _with_nodes_refusals(broker, client, acks, partitions, admission)
             _append_all(partitions, batches, reply, now_ms, admission, topic_error)
         reply.close_topic()
     if acks == 0:
@@ -250,6 +253,22 @@ def _existing(
         for index, records, *_ in batches:
             if index in partitions:
                 yield partitions[index], records
+
+
+def _with_nodes_refusals(
+    broker: Broker,
+    client: Client,
+    acks: int,
+    partitions: dict[int, KafkaPartition],
+    admission: ProduceAdmission,
+) -> ProduceAdmission:
+    """Add what the client's node must not append: it does not lead, or too few are in sync."""
+    refusals = dict(admission.refusals)
+    for partition in partitions.values():
+        code = broker.nodes.append_error(client.listener, partition, acks)
+        if code:
+            refusals[partition] = RefusedRequestError(code)
+    return admission._replace(refusals=refusals)
 
 
 def _refuse_unknown(reply: ProduceReply, index: int, *, is_topic_known: bool) -> None:

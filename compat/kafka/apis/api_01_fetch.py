@@ -6,7 +6,8 @@ Fetch (1): versions 4-18.
 * waits until enough bytes are there, the maximal wait is over, or something is wrong
 * read_committed (v4) stops at the last stable offset, and names the aborted transactions
 * v5: log start offset; v7: incremental sessions (KIP-227); v9: leader epoch fencing (KIP-320)
-* v11: preferred replica, always -1 here; v12: flexible, diverging epoch (KIP-595)
+* v11: any replica may be read from, a preferred one is never told; v12: flexible, diverging epoch
+  (KIP-595)
 * v13: topics by id (KIP-516); v15: replica state as a tag; v16: node endpoints; v17, 18: tags of
   replicas, skipped
 """
@@ -23,7 +24,8 @@ from logstore.compat.kafka.fetch.repeats import Repeats
 from logstore.compat.kafka.fetch.reply import Found
 from logstore.compat.kafka.fetch.reply import encode as encode_found
 from logstore.compat.kafka.fetch.sessions import FetchPartition
-from logstore.compat.kafka.node_endpoint import node_endpoint
+from logstore.compat.kafka.leader_fencing import fencing_error
+from logstore.compat.kafka.node_endpoint import node_endpoints
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.waiting import Later
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
     from logstore.segments.kafka.partition import KafkaPartition
 
+_FROM_FOLLOWERS_SINCE = 11
 _FIRST_WITH_ENDPOINTS = 16
 _INITIAL_EPOCH, _FINAL_EPOCH = 0, -1
 
@@ -171,10 +174,10 @@ def _read(
         return Found(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted=[], rank=2)
     partition = partitions[index]
     epoch = wanted.leader_epoch
-    if epoch >= 0 and epoch != partition.leader_epoch:
-        if epoch > partition.leader_epoch:
-            return Found(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH)
-        return _fenced(broker, query, wanted, partition)
+    if (epoch >= 0 and epoch != partition.leader_epoch) or not broker.nodes.is_alone:
+        refused = _refusal(broker, query, wanted, partition)
+        if refused is not None:
+            return refused
     end = partition.end_offset
     found = Found(wanted, 0, end, partition.last_stable_offset, partition.start_offset)
     wanted.looked_at(partition, partitions)
@@ -194,14 +197,23 @@ def _read(
     return found
 
 
-def _fenced(
+def _refusal(
     broker: Broker, query: Query, wanted: FetchPartition, partition: KafkaPartition
-) -> Found:
-    """Refuse an epoch that is over, and tell newer clients who leads now, and where that is."""
-    found = Found(wanted, ErrorCode.FENCED_LEADER_EPOCH)
-    if query.version >= _FIRST_WITH_ENDPOINTS and query.listener is not None:
-        found.leader = broker.node_id, partition.leader_epoch
-        query.endpoints = node_endpoint(broker, query.listener)
+) -> Found | None:
+    """Refuse an epoch that is not, and tell newer clients who leads now, and where that is."""
+    listener = query.listener or broker.listener
+    code = fencing_error(broker, listener, partition, wanted.leader_epoch)
+    is_elsewhere = code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if is_elsewhere and query.version >= _FROM_FOLLOWERS_SINCE:
+        is_elsewhere = not broker.nodes.holds(listener, partition)
+        code = code if is_elsewhere else ErrorCode.NONE
+    if code is ErrorCode.NONE:
+        return None
+    found = Found(wanted, code)
+    is_told = is_elsewhere or code is ErrorCode.FENCED_LEADER_EPOCH
+    if is_told and query.version >= _FIRST_WITH_ENDPOINTS and query.listener is not None:
+        found.leader = broker.nodes.placement_of(partition).leader, partition.leader_epoch
+        query.endpoints = node_endpoints(broker, query.listener)
     return found
 
 

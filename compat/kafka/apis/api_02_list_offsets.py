@@ -79,7 +79,6 @@ _NOWHERE = _Found()
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Look every asked time up."""
-    del client
     version = request.version
     reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
     is_consumer = reader.i32() == _CONSUMER
@@ -103,7 +102,9 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
             if not is_known:  # Kafka stumbles over it
                 answer = ErrorCode.UNKNOWN_SERVER_ERROR, _NOWHERE
             elif counts[topic, asked.index] == 1:
-                answer = _answer(broker, version, topic, asked, is_stable_only=is_stable_only)
+                partition = broker.partition(topic, asked.index)
+                error = fencing_error(broker, client.listener, partition, asked.leader_epoch)
+                answer = _answer(version, asked, partition, error, is_stable_only=is_stable_only)
             answers[asked.index] = answer
         _write_topic(writer, version, topic, answers)
     writer.tags()
@@ -141,20 +142,23 @@ def _write_topic(
 
 
 def _answer(
-    broker: Broker, version: int, topic: str, asked: _Asked, *, is_stable_only: bool
+    version: int,
+    asked: _Asked,
+    partition: KafkaPartition | None,
+    error: ErrorCode,
+    *,
+    is_stable_only: bool,
 ) -> tuple[ErrorCode, _Found]:
     timestamp_ms = asked.timestamp_ms
     if timestamp_ms < 0 and _FIRST_VERSION.get(timestamp_ms, _NO_VERSION) > version:
         return ErrorCode.UNSUPPORTED_VERSION, _NOWHERE
-    partition = broker.partition(topic, asked.index)
-    error = fencing_error(partition, asked.leader_epoch)
     if partition is None or error is not ErrorCode.NONE:
         return error, _NOWHERE
     end_offset = partition.last_stable_offset if is_stable_only else partition.end_offset
     try:
         return ErrorCode.NONE, _find(partition, timestamp_ms, end_offset)
     except (LogStoreError, OSError) as failure:
-        return refusal_of(failure, f"{topic}-{asked.index}").code, _NOWHERE
+        return refusal_of(failure, f"{partition.topic}-{asked.index}").code, _NOWHERE
 
 
 def _find(partition: KafkaPartition, timestamp_ms: int, end_offset: int) -> _Found:

@@ -5,7 +5,7 @@ Metadata (3): versions 0-13. Which topics there are and where to find them.
 * a topic that is not there is created if the request (v4) and ``auto.create.topics.enable`` allow
   it; as with Kafka the answer to that is 3, and the topic is there when the client asks again
 * 3 unknown, 17 not a name that a topic can have, 100 unknown id
-* the one broker leads every partition and is the controller
+* nodes that are down are not told; a partition that nobody can lead has an error (5) and no leader
 * v1: rack, controller, internal topics; v2: cluster id; v3: throttle time; v5: offline replicas
 * v7: leader epoch; v8: authorized operations (of the cluster until v10, see DescribeCluster)
 * v9: flexible; v10: topic ids in the answer; v12: topics by id, names are not looked at then
@@ -28,6 +28,8 @@ from logstore.compat.kafka.authorized_operations import (
 )
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
+from logstore.compat.kafka.node_endpoint import write_node
+from logstore.compat.kafka.nodes.node import NOBODY
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.topics.creation import create_automatically
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.nodes.node import Placement
+    from logstore.compat.kafka.nodes.nodes import Nodes
     from logstore.compat.kafka.security.listener import Listener
     from logstore.segments.kafka.topic import Topic
 
@@ -102,9 +106,9 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         _write_no_cluster(writer, version)
     writer.count(len(answered))
     operations = bit_field(TOPIC_OPERATIONS) if question.wants_topic_operations else NOT_ASKED
-    replicas = _replicas(broker.node_id, version)
+    places = _Places(broker.nodes, version)
     for found in answered:
-        _write_topic(writer, found, version, broker.node_id, replicas)
+        _write_topic(writer, found, version, places)
         if version >= 8:
             is_told = found.error not in _WITHOUT_OPERATIONS and error is ErrorCode.NONE
             writer.i32(operations if is_told else NOT_ASKED)
@@ -206,18 +210,14 @@ def _create(broker: Broker, name: str) -> None:
 
 
 def _write_cluster(writer: Writer, broker: Broker, listener: Listener, version: int) -> None:
-    writer.count(1)
-    writer.i32(broker.node_id)
-    writer.string(listener.advertised_host.encode())
-    writer.i32(listener.advertised_port)
-    if version >= 1:
-        rack = broker.config.broker_rack
-        writer.string(rack.encode() if rack else None)
-    writer.tags()
+    nodes = broker.nodes.up
+    writer.count(len(nodes))
+    for node in nodes:
+        write_node(node, listener, writer, has_rack=version >= 1)
     if version >= 2:
         writer.string(broker.cluster_id.encode() if broker.cluster_id else None)
     if version >= 1:
-        writer.i32(broker.node_id)
+        writer.i32(broker.nodes.controller_id)
 
 
 def _write_no_cluster(writer: Writer, version: int) -> None:
@@ -229,33 +229,55 @@ def _write_no_cluster(writer: Writer, version: int) -> None:
         writer.i32(_NO_CONTROLLER)
 
 
-def _replicas(node_id: int, version: int) -> bytes:
-    """Return what every partition's entry ends with: replicas, in-sync ones, offline ones."""
-    writer = Writer(is_flexible=version >= _FLEXIBLE_FROM)
-    for _ in range(2):
-        writer.count(1)
-        writer.i32(node_id)
-    if version >= 5:
-        writer.count(0)
-    writer.tags()
-    return writer.body()
+class _Places:
+    """Where partitions are, as a version writes it; most have it in common."""
+
+    def __init__(self, nodes: Nodes, version: int) -> None:
+        self.placement = nodes.placement
+        self._nodes = nodes
+        self._version = version
+        self._written: dict[Placement, bytes] = {}
+
+    def written(self, placement: Placement) -> bytes:
+        """Return what a partition's entry ends with: replicas, in-sync ones, offline ones."""
+        found = self._written.get(placement)
+        if found is None:
+            found = self._written[placement] = self._write(placement)
+        return found
+
+    def _write(self, placement: Placement) -> bytes:
+        writer = Writer(is_flexible=self._version >= _FLEXIBLE_FROM)
+        lists = [placement.replicas, placement.in_sync]
+        if self._version >= 5:
+            lists.append(self._nodes.down_among(placement.replicas))
+        for node_ids in lists:
+            writer.count(len(node_ids))
+            for node_id in node_ids:
+                writer.i32(node_id)
+        writer.tags()
+        return writer.body()
 
 
-def _write_topic(
-    writer: Writer, found: _Answered, version: int, node_id: int, replicas: bytes
-) -> None:
+def _write_topic(writer: Writer, found: _Answered, version: int, places: _Places) -> None:
     writer.i16(found.error)
     writer.string(found.name)
     if version >= _TOPIC_IDS_FROM:
         writer.raw(found.topic_id)
     if version >= 1:
         writer.boolean((found.name or b"").decode(errors="replace") in INTERNAL_TOPICS)
-    partitions = {} if found.topic is None else found.topic.partitions
+    topic = found.topic
+    if topic is None:
+        writer.count(0)
+        return
+    partitions = topic.partitions
     writer.count(len(partitions))
     pieces = writer.pieces
     for index in sorted(partitions):
+        placement = places.placement(topic, index)
+        leader = placement.leader
+        error = ErrorCode.LEADER_NOT_AVAILABLE if leader == NOBODY else 0
         if version >= 7:
-            epoch = partitions[index].leader_epoch
-            pieces.append(_PARTITION_V7.pack(0, index, node_id, epoch) + replicas)
+            head = _PARTITION_V7.pack(error, index, leader, partitions[index].leader_epoch)
         else:
-            pieces.append(_PARTITION.pack(0, index, node_id) + replicas)
+            head = _PARTITION.pack(error, index, leader)
+        pieces.append(head + places.written(placement))

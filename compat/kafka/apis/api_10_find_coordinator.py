@@ -1,7 +1,7 @@
 """
 FindCoordinator (10): versions 0-6.
 
-* one broker is the coordinator of everything: every group and every transactional id lives here
+* the coordinator of a key is who leads the partition that its state is in; nobody: 15
 * whoever looks for a coordinator brings the topic into being that it keeps its state in; where the
   disk refuses that: COORDINATOR_NOT_AVAILABLE
 * key type 0 group (the only one in v0), 1 transactional id, 2 share-partition, named as
@@ -45,7 +45,7 @@ _TOPICS = {0: GROUPS_TOPIC, 1: TRANSACTIONS_TOPIC, _SHARE: SHARE_GROUPS_TOPIC}
 def handle(
     broker: Broker, client: Client, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """Name this broker as the coordinator of all keys."""
+    """Name the coordinator of every key."""
     from kafka.protocol.metadata.find_coordinator import FindCoordinatorResponse
 
     version = request.API_VERSION
@@ -75,12 +75,16 @@ def _found(broker: Broker, client: Client, key_type: int, key: str, version: int
     except (LogStoreError, OSError) as error:
         _log.warning("%s cannot be created: %s", _TOPICS[key_type], error)
         return _none(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+    node = broker.nodes.by_id.get(broker.nodes.coordinator_of(_TOPICS[key_type], key))
+    if node is None:
+        return _none(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+    reached = node.listener_like(client.listener)
     return {
         "error_code": ErrorCode.NONE,
         "error_message": "",
-        "node_id": broker.node_id,
-        "host": client.listener.advertised_host,
-        "port": client.listener.advertised_port,
+        "node_id": node.node_id,
+        "host": reached.advertised_host,
+        "port": reached.advertised_port,
     }
 
 

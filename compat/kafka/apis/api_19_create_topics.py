@@ -23,7 +23,13 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.registry import RawRequest
-from logstore.compat.kafka.topics.creation import BROKER_DEFAULT, PARTITIONS_MAX, TopicPlan, check
+from logstore.compat.kafka.topics.creation import (
+    BROKER_DEFAULT,
+    PARTITIONS_MAX,
+    TopicPlan,
+    carry_out,
+    check,
+)
 from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
 
@@ -118,12 +124,11 @@ def _create(broker: Broker, plan: TopicPlan, *, is_rehearsal: bool) -> _Result:
     checked = check(broker, plan)
     topic_id = _NO_ID
     if not is_rehearsal:
-        topic = broker.create_topic(checked.name, checked.partition_count, dict(checked.settings))
-        topic_id = topic.topic_id
+        topic_id = carry_out(broker, checked).topic_id
     return _Result(
         topic_id=topic_id,
         partition_count=checked.partition_count,
-        replication_factor=1,
+        replication_factor=checked.replication_factor,
         settings=tuple(settings_of_created(broker, checked.settings)),
     )
 

@@ -31,7 +31,6 @@ def handle(broker: Broker, client: Client, request: DeleteRecordsRequest) -> Del
     """Move the log start of every named partition."""
     from kafka.protocol.admin.topics import DeleteRecordsResponse
 
-    del client
     topic_class = DeleteRecordsResponse.DeleteRecordsTopicResult
     partition_class = topic_class.DeleteRecordsPartitionResult
     # Of a partition named twice the last offset is meant, and a topic is told by its partitions.
@@ -41,7 +40,9 @@ def handle(broker: Broker, client: Client, request: DeleteRecordsRequest) -> Del
             asked.setdefault(topic.name, {})[wanted.partition_index] = wanted.offset
     topics: list[DeleteRecordsResponse.DeleteRecordsTopicResult] = []
     for name, offsets in asked.items():
-        answers = [(index, *_delete(broker, name, index, offsets[index])) for index in offsets]
+        answers = [
+            (index, *_delete(broker, client, name, index, offsets[index])) for index in offsets
+        ]
         partitions = [
             partition_class(partition_index=index, low_watermark=watermark, error_code=code)
             for index, code, watermark in answers
@@ -50,13 +51,17 @@ def handle(broker: Broker, client: Client, request: DeleteRecordsRequest) -> Del
     return DeleteRecordsResponse(version=request.API_VERSION, topics=topics)
 
 
-def _delete(broker: Broker, topic: str, index: int, offset: int) -> tuple[ErrorCode, int]:
+def _delete(
+    broker: Broker, client: Client, topic: str, index: int, offset: int
+) -> tuple[ErrorCode, int]:
     """Return the error and the new log start."""
     partition = broker.partition(topic, index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_WATERMARK
     if topic in INTERNAL_TOPICS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, _NO_WATERMARK
+    if not broker.nodes.leads(client.listener, partition):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER, _NO_WATERMARK
     if partition.config.is_compacted and not partition.config.is_deleting:
         return ErrorCode.POLICY_VIOLATION, _NO_WATERMARK
     if offset < _HIGH_WATERMARK:

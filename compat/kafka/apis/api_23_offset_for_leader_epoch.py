@@ -32,7 +32,6 @@ def handle(
     """Look every asked epoch up."""
     from kafka.protocol.consumer.offsets import OffsetForLeaderEpochResponse
 
-    del client
     topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
     return OffsetForLeaderEpochResponse(
         version=request.API_VERSION,
@@ -40,7 +39,7 @@ def handle(
             topic_class(
                 topic=topic.topic,
                 partitions=[
-                    topic_class.EpochEndOffset(**_answer(broker, topic.topic, asked))
+                    topic_class.EpochEndOffset(**_answer(broker, client, topic.topic, asked))
                     for asked in topic.partitions
                 ],
             )
@@ -51,11 +50,12 @@ def handle(
 
 def _answer(
     broker: Broker,
+    client: Client,
     topic: str,
     asked: OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition,
 ) -> dict[str, int]:
     partition = broker.partition(topic, asked.partition)
-    error = fencing_error(partition, asked.current_leader_epoch)
+    error = fencing_error(broker, client.listener, partition, asked.current_leader_epoch)
     epoch = end_offset = _NONE
     if partition is not None and error is ErrorCode.NONE:
         epoch, end_offset = partition.leader_epochs.end_offset_for(

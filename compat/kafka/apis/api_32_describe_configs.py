@@ -101,7 +101,9 @@ def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
         return cluster_entries(broker)
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         check_is_this_broker(broker, name)
-        return broker_entries(broker) if kind == ResourceType.BROKER else logger_entries()
+        if kind == ResourceType.BROKER_LOGGER:
+            return logger_entries()
+        return broker_entries(broker, int(name))
     if kind == ResourceType.CLIENT_METRICS and name:
         return client_metrics_entries(broker, name)
     if kind == ResourceType.GROUP and name:

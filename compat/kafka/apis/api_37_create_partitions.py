@@ -2,7 +2,7 @@
 CreatePartitions (37): versions 0-3. Topics only grow.
 
 * a count that is not above the present one: 37; an unknown topic: 3; a topic twice: 42
-* assignments must be one per new partition, and name just this broker: 39
+* assignments must be one per new partition, and name brokers that there are: 39
 * more than 10,000 new partitions: 44
 * v2: flexible; v3: throttled by a quota in Kafka, never here
 """
@@ -44,7 +44,10 @@ def handle(
                 )
             topic = _check(broker, wanted)
             if not request.validate_only:
+                present = len(topic.partitions)
                 broker.add_partitions(topic, wanted.count)
+                assigned = [one.broker_ids for one in wanted.assignments or ()]
+                broker.nodes.assign(topic, enumerate(assigned, present))
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"adding partitions to topic {wanted.name}")
             code, message = refusal.code, refusal.message
@@ -77,6 +80,13 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"{added} partitions are added, but {len(wanted.assignments)} are assigned",
             )
+        factor = len(broker.nodes.placement(topic, min(topic.partitions)).replicas)
         for assignment in wanted.assignments:
             check_assignment(broker, assignment.broker_ids)
+            if len(assignment.broker_ids) != factor:
+                raise RefusedRequestError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"the partitions of '{wanted.name}' have {factor} replicas, not "
+                    f"{len(assignment.broker_ids)}",
+                )
     return topic

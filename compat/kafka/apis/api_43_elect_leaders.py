@@ -1,16 +1,17 @@
 """
 ElectLeaders (43): versions 0-2.
 
-* the one replica leads already: 84 for every partition that is named, 3 where there is none
-* topics null: every topic, in the order of the controller's table, and without its partitions,
-  because none needs an election
+* preferred: the first of the replicas leads again (none of the answer's codes), or does already
+  (84), or is not up or not in sync (80); unclean: any that is up leads where nobody does, or 84
+* 3 where there is no such partition
+* topics null: every topic, in the order of the controller's table, without the partitions that
+  need no election
 * v1: election type, preferred (0) or unclean (1), anything else is 42; an error of the whole
 * v2: flexible
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -22,52 +23,69 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
 
-_ELECTION_TYPES = (0, 1)
+_PREFERRED, _UNCLEAN = 0, 1
+_MESSAGES = {
+    ErrorCode.ELECTION_NOT_NEEDED: "the leader is the one that would be elected",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "the preferred replica is not up, or not in sync",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica is up",
+}
 
 
 def handle(broker: Broker, client: Client, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Answer that every leader is elected already."""
+    """Elect those that are to lead."""
     from kafka.protocol.admin.topics import ElectLeadersResponse
 
     del client
     version = request.API_VERSION
     error = ErrorCode.NONE
-    if request.election_type not in _ELECTION_TYPES:
+    if request.election_type not in (_PREFERRED, _UNCLEAN):
         error = ErrorCode.INVALID_REQUEST
     topic_class = ElectLeadersResponse.ReplicaElectionResult
+    asked = request.topic_partitions
+    if asked is None:
+        elected = [] if error else _elect_all(broker, request)
+    else:
+        elected = [
+            (one.topic, [_result(broker, request, one.topic, index) for index in one.partitions])
+            for one in asked
+        ]
     return ElectLeadersResponse(
         version=version,
         error_code=error,
         replica_election_results=[
             topic_class(
                 topic=topic,
-                partition_result=[
-                    topic_class.PartitionResult(**_result(broker, topic, index, error))
-                    for index in partitions
-                ],
+                partition_result=[topic_class.PartitionResult(**one) for one in results],
             )
-            for topic, partitions in _asked(broker, request, error)
+            for topic, results in elected
         ],
     )
 
 
-def _asked(
-    broker: Broker, request: ElectLeadersRequest, error: ErrorCode
-) -> Sequence[tuple[str, Sequence[int]]]:
-    """Return topics and which partitions of them are told of."""
-    if request.topic_partitions is None and error:
-        return ()
-    if request.topic_partitions is None:
-        return [(topic, ()) for topic in members_in_timeline_order(broker.store.topics_by_name)]
-    return [(asked.topic, asked.partitions) for asked in request.topic_partitions]
+def _elect_all(
+    broker: Broker, request: ElectLeadersRequest
+) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Elect in every topic; those that need no election are not told of."""
+    found: list[tuple[str, list[dict[str, Any]]]] = []
+    for name in members_in_timeline_order(broker.store.topics_by_name):
+        results = [
+            _result(broker, request, name, index)
+            for index in sorted(broker.topics[name].partitions)
+        ]
+        needless = ErrorCode.ELECTION_NOT_NEEDED
+        found.append((name, [one for one in results if one["error_code"] != needless]))
+    return found
 
 
-def _result(broker: Broker, topic: str, index: int, error: ErrorCode) -> dict[str, Any]:
-    if error:
-        message = "there is no election of that type"
-        return {"partition_id": index, "error_code": error, "error_message": message}
-    code, message = ErrorCode.ELECTION_NOT_NEEDED, "the only replica leads already"
-    if broker.partition(topic, index) is None:
+def _result(broker: Broker, request: ElectLeadersRequest, topic: str, index: int) -> dict[str, Any]:
+    message: str | None
+    if request.election_type not in (_PREFERRED, _UNCLEAN):
+        code, message = ErrorCode.INVALID_REQUEST, "there is no election of that type"
+    elif broker.partition(topic, index) is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         message = f"there is no partition {topic}-{index}"
+    else:
+        is_unclean = request.election_type == _UNCLEAN
+        code = broker.nodes.elect(broker.topics[topic], index, is_unclean=is_unclean)
+        message = _MESSAGES.get(code)
     return {"partition_id": index, "error_code": code, "error_message": message}

@@ -1,11 +1,10 @@
 """
 AlterPartitionReassignments (45): versions 0-1.
 
-* there is one broker, so a partition can only be "moved" to where it is: no error, and nothing
-  happens; other brokers, the same twice, or none are 39
-* replicas null calls a move off; there is never one: 85
+* a partition is where it is wanted at once; brokers that there are not, the same twice, or none: 39
+* replicas null calls a move off; there is never one under way: 85
 * a partition that does not exist is 3
-* v1: whether the number of replicas may change; it cannot
+* v1: whether the number of replicas may change
 
 Source: ``ReplicationControlManager.alterPartitionReassignments``.
 """
@@ -34,7 +33,7 @@ _FIRST_WITH_FACTOR_CHANGE = 1
 def handle(
     broker: Broker, client: Client, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Answer for every partition whether it is where it is wanted."""
+    """Move every partition to where it is wanted."""
     from kafka.protocol.admin.topics import AlterPartitionReassignmentsResponse
 
     del client
@@ -66,13 +65,13 @@ def _result(
 ) -> dict[str, Any]:
     code, message = ErrorCode.NONE, None
     try:
-        _check(broker, topic, index, replicas)
+        _move(broker, topic, index, replicas)
     except RefusedRequestError as refusal:
         code, message = refusal.code, refusal.message
     return {"partition_index": index, "error_code": code, "error_message": message}
 
 
-def _check(broker: Broker, topic: str, index: int, replicas: Sequence[int] | None) -> None:
+def _move(broker: Broker, topic: str, index: int, replicas: Sequence[int] | None) -> None:
     if broker.partition(topic, index) is None:
         raise RefusedRequestError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
@@ -80,3 +79,4 @@ def _check(broker: Broker, topic: str, index: int, replicas: Sequence[int] | Non
     if replicas is None:
         raise RefusedRequestError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     check_assignment(broker, replicas)
+    broker.nodes.reassign(broker.topics[topic], index, replicas)

@@ -1,7 +1,7 @@
 """
 ListPartitionReassignments (46): version 0.
 
-* nothing is ever being reassigned where there is only one broker: an empty list, whatever is asked
+* nothing is ever being reassigned, for that takes no time: an empty list, whatever is asked
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-DescribeCluster (60): versions 0-2. The cluster id and its one broker, which is its controller.
+DescribeCluster (60): versions 0-2. The cluster id and its brokers, one of which is the controller.
 
 * v0: flexible from the start
 * v1: endpoint type: brokers (1); controllers (2) are 114, anything else is 115
-* v2: fenced brokers: there are none
+* v2: fenced brokers, if asked for: those that are down
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.nodes.node import Node
 
 _BROKERS, _CONTROLLERS = 1, 2
+_FENCED_SINCE = 2
 
 
 def handle(
     broker: Broker, client: Client, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    """Describe a cluster of one."""
+    """Describe the cluster."""
     from kafka.protocol.admin.cluster import DescribeClusterResponse
 
     version = request.API_VERSION
@@ -38,12 +40,8 @@ def handle(
             else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"this is a broker, not an endpoint of type {request.endpoint_type}",
         )
-    node = DescribeClusterResponse.DescribeClusterBroker(
-        broker_id=broker.node_id,
-        host=client.listener.advertised_host,
-        port=client.listener.advertised_port,
-        rack=broker.config.broker_rack or None,
-    )
+    includes_fenced = version >= _FENCED_SINCE and request.include_fenced_brokers
+    nodes = broker.nodes.by_id.values() if includes_fenced else broker.nodes.up
     fields: dict[str, Any] = {}
     if request.include_cluster_authorized_operations:
         fields["authorized_operations"] = set(CLUSTER_OPERATIONS)
@@ -51,7 +49,21 @@ def handle(
         version=version,
         error_message=None,
         cluster_id=broker.cluster_id or "",
-        controller_id=broker.node_id,
-        brokers=[node],
+        controller_id=broker.nodes.controller_id,
+        brokers=[_told(node, client, version) for node in nodes],
+        **fields,
+    )
+
+
+def _told(node: Node, client: Client, version: int) -> Any:
+    from kafka.protocol.admin.cluster import DescribeClusterResponse
+
+    reached = node.listener_like(client.listener)
+    fields: dict[str, Any] = {"is_fenced": not node.is_up} if version >= _FENCED_SINCE else {}
+    return DescribeClusterResponse.DescribeClusterBroker(
+        broker_id=node.node_id,
+        host=reached.advertised_host,
+        port=reached.advertised_port,
+        rack=node.rack or None,
         **fields,
     )

@@ -2,7 +2,7 @@
 DescribeProducers (61): version 0. Which producers a partition remembers (KIP-664).
 
 * the last sequence, when it came, and where an open transaction starts (-1: none is open)
-* an unknown topic or partition: 3; not a name that a topic can have: 17
+* an unknown topic or partition: 3; no name that a topic can have: 17; a node without a replica: 6
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ def handle(
     """List the producers of every asked partition."""
     from kafka.protocol.admin.transactions import DescribeProducersResponse
 
-    del client
     topic_class = DescribeProducersResponse.TopicResponse
     return DescribeProducersResponse(
         version=request.API_VERSION,
@@ -37,7 +36,7 @@ def handle(
             topic_class(
                 name=asked.name,
                 partitions=[
-                    topic_class.PartitionResponse(**_partition(broker, asked.name, index))
+                    topic_class.PartitionResponse(**_partition(broker, client, asked.name, index))
                     for index in asked.partition_indexes
                 ],
             )
@@ -46,12 +45,14 @@ def handle(
     )
 
 
-def _partition(broker: Broker, topic: str, index: int) -> dict[str, Any]:
+def _partition(broker: Broker, client: Client, topic: str, index: int) -> dict[str, Any]:
     from kafka.protocol.admin.transactions import DescribeProducersResponse
 
     state_class = DescribeProducersResponse.TopicResponse.PartitionResponse.ProducerState
     fields: dict[str, Any] = {"partition_index": index, "active_producers": []}
     partition = broker.partition(topic, index)
+    if partition is not None and not broker.nodes.holds(client.listener, partition):
+        return {**fields, "error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
     if partition is not None:
         fields["active_producers"] = [
             state_class(**_producer(entry)) for entry in partition.known_producers()

@@ -62,4 +62,4 @@ def handle(
 def _names(broker: Broker, kind: ResourceType) -> list[str]:
     if kind in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
         return broker.store.metadata.resources_with_settings(kind)
-    return list(broker.topics) if kind is ResourceType.TOPIC else [str(broker.node_id)]
+    return list(broker.topics) if kind is ResourceType.TOPIC else list(map(str, broker.nodes.by_id))

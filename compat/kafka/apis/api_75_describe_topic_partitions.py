@@ -6,7 +6,7 @@ DescribeTopicPartitions (75): version 0. Topics in pages (KIP-966).
   cursor says where the next one starts
 * a cursor that is not among the asked topics, or before the first partition: 42 for every topic
 * 3 unknown, 17 not a name that a topic can have; with all topics neither can happen
-* there are no replicas that are eligible but behind: both lists are empty
+* replicas that are eligible though they fell out of sync, and who led last where none is in sync
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import attrs
 
 from logstore.compat.kafka.authorized_operations import TOPIC_OPERATIONS, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.nodes.node import NOBODY
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
 
 if TYPE_CHECKING:
@@ -126,17 +127,22 @@ def _described(broker: Broker, topic: Topic, indexes: list[int]) -> dict[str, An
         "is_internal": topic.name in INTERNAL_TOPICS,
         "topic_authorized_operations": bit_field(TOPIC_OPERATIONS),
         "partitions": [
-            topic_class.DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition_index=index,
-                leader_id=broker.node_id,
-                leader_epoch=topic.partitions[index].leader_epoch,
-                replica_nodes=[broker.node_id],
-                isr_nodes=[broker.node_id],
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-                offline_replicas=[],
-            )
+            topic_class.DescribeTopicPartitionsResponsePartition(**_partition(broker, topic, index))
             for index in indexes
         ],
+    }
+
+
+def _partition(broker: Broker, topic: Topic, index: int) -> dict[str, Any]:
+    placement = broker.nodes.placement(topic, index)
+    return {
+        "error_code": ErrorCode.NONE,
+        "partition_index": index,
+        "leader_id": placement.leader,
+        "leader_epoch": topic.partitions[index].leader_epoch,
+        "replica_nodes": list(placement.replicas),
+        "isr_nodes": list(placement.in_sync),
+        "eligible_leader_replicas": list(placement.eligible),
+        "last_known_elr": [] if placement.last_leader == NOBODY else [placement.last_leader],
+        "offline_replicas": list(broker.nodes.down_among(placement.replicas)),
     }

@@ -64,7 +64,7 @@ def serve(
     """Do the same for a client that may read some topics, by their ids, and perhaps not others."""
     correlation_id = request.correlation_id
     try:
-        member = member_of(broker, asked.group_id, asked.member_id)
+        member = member_of(broker, client, asked.group_id, asked.member_id)
         _check(asked)
         session = _session(broker, client, member, asked)
     except RefusedRequestError as error:
@@ -179,6 +179,8 @@ class _Exchange:
                 refused.append(FetchedPartition(key, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif key.partition not in partitions:
                 refused.append(FetchedPartition(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            elif not self.broker.nodes.leads(self.client.listener, partitions[key.partition]):
+                refused.append(FetchedPartition(key, ErrorCode.NOT_LEADER_OR_FOLLOWER))
             else:
                 wanted.append(key)
         found = self._share_fetch().start(self._rotated(wanted), self.client)

@@ -62,7 +62,7 @@ def serve(
 ) -> list[Chunk]:
     """Do the same for a client that may read some topics, by their ids, and perhaps not others."""
     try:
-        member = member_of(broker, asked.group_id, asked.member_id)
+        member = member_of(broker, client, asked.group_id, asked.member_id)
         _go_on(broker, member, asked.share_session_epoch)
     except RefusedRequestError as error:
         return answered(ShareAcknowledgeResponse(error_code=error.code), request)
@@ -120,14 +120,16 @@ def _by_topic(
 def _endpoints(
     broker: Broker, client: Client, outcome: dict[PartitionKey, Acknowledged]
 ) -> tuple[NodeEndpoint, ...]:
-    """Tell where this broker is, if someone must learn who leads."""
+    """Tell where all nodes are, if someone must learn who leads."""
     if not any(acknowledged.error_code in MOVED for acknowledged in outcome.values()):
         return ()
-    return (
+    reached = ((node, node.listener_like(client.listener)) for node in broker.nodes.up)
+    return tuple(
         NodeEndpoint(
-            node_id=broker.node_id,
-            host=client.listener.advertised_host,
-            port=client.listener.advertised_port,
-            rack=broker.config.broker_rack or None,
-        ),
+            node_id=node.node_id,
+            host=listener.advertised_host,
+            port=listener.advertised_port,
+            rack=node.rack or None,
+        )
+        for node, listener in reached
     )

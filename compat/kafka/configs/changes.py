@@ -123,7 +123,7 @@ def check_is_this_broker(broker: Broker, name: str) -> None:
     """Refuse the name of a broker resource that does not mean this broker (42)."""
     if not name.removeprefix("-").isdecimal():
         raise _refused(f"a broker is named by its number, not '{name}'")
-    if int(name) != broker.node_id:
+    if int(name) not in broker.nodes.by_id:
         raise _refused(f"this is broker {broker.node_id}, not {name}")
 
 

@@ -25,6 +25,7 @@ from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS, TOPIC_C
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.nodes.node import Node
 
 
 class ConfigSource(IntEnum):
@@ -129,9 +130,9 @@ def _topic_entry(
     return ConfigEntry(key.name, value, source, key.type, key.doc, synonyms=tuple(synonyms))
 
 
-def broker_entries(broker: Broker) -> list[ConfigEntry]:
-    """Return every setting of the broker that Kafka 4.3 shows, by name."""
-    facts = _facts(broker)
+def broker_entries(broker: Broker, node_id: int) -> list[ConfigEntry]:
+    """Return every setting of a node that Kafka 4.3 shows, by name."""
+    facts = _facts(broker, broker.nodes.by_id[node_id])
     known = [
         _broker_entry(broker, key, facts.get(name))
         for name, key in sorted(BROKER_CONFIG_KEYS.items())
@@ -158,15 +159,15 @@ def _unlisted_entry(name: str, value: str, source: ConfigSource) -> ConfigEntry:
     return ConfigEntry(name, shown, source, kind, "", True, (ConfigSynonym(name, shown, source),))
 
 
-def _facts(broker: Broker) -> dict[str, str]:
-    """Return what is so for the running broker, whatever its settings say."""
-    address = ",".join(f"{one.name}://{one.address}" for one in broker.listeners)
+def _facts(broker: Broker, node: Node) -> dict[str, str]:
+    """Return what is so for a running node, whatever its settings say."""
+    address = ",".join(f"{one.name}://{one.address}" for one in node.listeners)
     return {
         "advertised.listeners": address,
-        "broker.id": str(broker.node_id),
+        "broker.id": str(node.node_id),
         "listeners": address,
         "log.dirs": broker.data_directory,
-        "node.id": str(broker.node_id),
+        "node.id": str(node.node_id),
     }
 
 

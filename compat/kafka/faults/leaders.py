@@ -1,4 +1,4 @@
-"""Leadership that moves: away and, with the next epoch, back, for there is nobody else."""
+"""Leadership that moves: to another node, or, where there is none, away and back."""
 
 from __future__ import annotations
 
@@ -8,27 +8,22 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
 
 
-def move_leaders(broker: Broker, topic: str, index: int | None = None) -> dict[int, int]:
+def move_leaders(
+    broker: Broker, topic: str, index: int | None = None, to: int | None = None
+) -> dict[int, int]:
     """
-    Let this broker lead a partition, or all of a topic, anew; return the leader epochs by index.
+    Let the next node in sync lead a partition, or all of a topic; return the leader epochs.
 
-    Clients that know the old epoch are told ``FENCED_LEADER_EPOCH``, as after any election;
-    batches from now on carry the new one.
+    `to` names the node. Clients that know the old epoch are told ``FENCED_LEADER_EPOCH``, as after
+    any election, or by who led before ``NOT_LEADER_OR_FOLLOWER``; batches from now on carry the new
+    epoch.
 
     Raises:
-        ValueError: there is no such partition.
+        ValueError: there is no such partition, or the node cannot lead it.
 
     """
     found = broker.topics.get(topic)
-    partitions = {} if found is None else found.partitions
-    chosen = [one for one in partitions.values() if index in (None, one.index)]
-    if found is None or not chosen:
+    indexes = [] if found is None else [one for one in found.partitions if index in (None, one)]
+    if found is None or not indexes:
         raise ValueError(f"there is no partition {topic if index is None else f'{topic}-{index}'}")
-    epochs: dict[int, int] = {}
-    for partition in chosen:
-        partition.become_leader(partition.leader_epoch + 1)
-        epochs[partition.index] = partition.leader_epoch
-    broker.store.metadata.adopt([found])
-    for partition in chosen:
-        broker.readers.abandon(partition)  # who waits for data learns of it
-    return epochs
+    return broker.nodes.move_leaders(found, indexes, to)

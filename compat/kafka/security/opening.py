@@ -113,7 +113,7 @@ def open_listeners(
     check_advertised(listened, advertised, settings.get(ADVERTISED, ""))
     told = {point.name: point for point in advertised}
     opened = [OpenedListener(broker, point, told.get(point.name)) for point in listened]
-    broker.listeners = [one.listener for one in opened]
+    broker.listeners[:] = [one.listener for one in opened]
     broker.listener = broker.listeners[0]
     return opened
 

@@ -9,7 +9,7 @@ import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import I32, uvarint
-from logstore.compat.kafka.node_endpoint import write_node_endpoint
+from logstore.compat.kafka.node_endpoint import write_node_endpoints
 from logstore.compat.kafka.share_reads.acquisition import AcquiredRecords
 from logstore.compat.kafka.share_reads.share_sessions import PartitionKey
 from logstore.compat.kafka.writer import Writer
@@ -70,7 +70,7 @@ def encode(
             _write_partition(broker, partition, writer, chunks)
         writer.tags()
     if has_moved:
-        write_node_endpoint(broker, listener, writer)
+        write_node_endpoints(broker, listener, writer)
     else:
         writer.count(0)
     writer.tags()
@@ -112,4 +112,4 @@ def leader_of(broker: Broker, topic_id: bytes, index: int, error_code: int) -> t
     partition = broker.by_id.get(topic_id, {}).get(index)
     if error_code not in MOVED or partition is None:
         return 0, 0
-    return broker.node_id, partition.leader_epoch
+    return broker.nodes.placement_of(partition).leader, partition.leader_epoch

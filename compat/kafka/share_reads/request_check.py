@@ -11,11 +11,14 @@ from logstore.compat.kafka.share_reads.share_sessions import SessionKey
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.connection import Client
 
 _MEMBER_ID_LENGTH_MAX = 36
 
 
-def member_of(broker: Broker, group_id: str | None, member_id: str | None) -> SessionKey:
+def member_of(
+    broker: Broker, client: Client, group_id: str | None, member_id: str | None
+) -> SessionKey:
     """
     Return who asks.
 
@@ -29,4 +32,4 @@ def member_of(broker: Broker, group_id: str | None, member_id: str | None) -> Se
         raise RefusedRequestError(ErrorCode.INVALID_REQUEST)
     if not member_id or len(member_id) > _MEMBER_ID_LENGTH_MAX:
         raise RefusedRequestError(ErrorCode.INVALID_REQUEST)
-    return SessionKey(group_id, member_id)
+    return SessionKey(group_id, member_id, broker.nodes.node_of(client.listener).node_id)

@@ -60,9 +60,12 @@ class SharePartitions:
         return ShareGroupSettings.of(self._broker, group_id)
 
     def topic_ids_of(self, group_id: str | None, member_id: str | None) -> set[bytes]:
-        """Return the topics that a member's session is about; none without one."""
-        session = self.sessions.find(SessionKey(group_id or "", member_id or ""))
-        return set() if session is None else {key.topic_id for key in session.partitions}
+        """Return the topics that a member's sessions are about; none without one."""
+        found = (
+            self.sessions.find(SessionKey(group_id or "", member_id or "", node_id))
+            for node_id in self._broker.nodes.by_id
+        )
+        return {key.topic_id for one in found if one is not None for key in one.partitions}
 
     # opening and dropping
 

@@ -39,10 +39,11 @@ class PartitionKey(NamedTuple):
 
 
 class SessionKey(NamedTuple):
-    """A member of a group."""
+    """A member of a group, at the node that it reads from: it has a session with each."""
 
     group_id: str
     member_id: str
+    node_id: int
 
 
 @attrs.define(eq=False)

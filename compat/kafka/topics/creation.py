@@ -1,8 +1,8 @@
 """
 The rules of creating topics, for CreateTopics and for the automatic creation by Metadata.
 
-Every check stands before the first change, so that a refused topic leaves nothing behind. This is
-a broker on its own: a partition has one replica, and that is here.
+Every check stands before the first change, so that a refused topic leaves nothing behind. What a
+partition's replicas hold is here, however many nodes clients see.
 
 Source: ``ReplicationControlManager.createTopics``, ``AutoTopicCreationManager``.
 """
@@ -57,6 +57,8 @@ class CheckedPlan(NamedTuple):
     name: str
     partition_count: int
     settings: Mapping[str, str]
+    replication_factor: int = 1
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
 
 
 def check(broker: Broker, plan: TopicPlan) -> CheckedPlan:
@@ -86,13 +88,29 @@ def check(broker: Broker, plan: TopicPlan) -> CheckedPlan:
             f"topic '{name}' and the existing '{clash}' would share the names of their metrics",
         )
     settings = _check_settings(broker, plan)
-    return CheckedPlan(name, _check_partitions(broker, plan), settings)
+    if plan.assignments:
+        count = _check_assignments(broker, plan)
+        factor = len(plan.assignments[0][1])
+        return CheckedPlan(name, count, settings, factor, plan.assignments)
+    return CheckedPlan(name, *_check_numbers(broker, plan, settings))
 
 
 def create(broker: Broker, plan: TopicPlan) -> Topic:
     """Create the topic; raises as :func:`check` does, and what the disk refuses."""
-    checked = check(broker, plan)
-    return broker.create_topic(checked.name, checked.partition_count, dict(checked.settings))
+    return carry_out(broker, check(broker, plan))
+
+
+def carry_out(broker: Broker, checked: CheckedPlan) -> Topic:
+    """
+    Create a topic as it was checked.
+
+    Raises:
+        LogStoreError, OSError: the disk refused.
+
+    """
+    topic = broker.create_topic(checked.name, checked.partition_count, dict(checked.settings))
+    broker.nodes.place(topic, checked.replication_factor, checked.assignments)
+    return topic
 
 
 def create_automatically(broker: Broker, name: str) -> Topic:
@@ -106,7 +124,7 @@ def create_automatically(broker: Broker, name: str) -> Topic:
     """
     count, settings = automatic_shape(broker, name)
     # What ``default.replication.factor`` says is not for Kafka's own topics.
-    replicas = 1 if name in INTERNAL_TOPICS else BROKER_DEFAULT
+    replicas = broker.nodes.factor_of(name) if name in INTERNAL_TOPICS else BROKER_DEFAULT
     return create(broker, TopicPlan(name, count, replicas, settings=settings))
 
 
@@ -160,7 +178,7 @@ def check_assignment(broker: Broker, broker_ids: Sequence[int]) -> None:
     Check the brokers that are to hold one partition.
 
     Raises:
-        RefusedRequestError: 39; they are not just this broker.
+        RefusedRequestError: 39; there are not such brokers, or a broker comes twice.
 
     """
     if not broker_ids:
@@ -172,11 +190,13 @@ def check_assignment(broker: Broker, broker_ids: Sequence[int]) -> None:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"a partition is assigned to one broker more than once: {list(broker_ids)}",
         )
-    strangers = [number for number in broker_ids if number != broker.node_id]
+    known = broker.nodes.by_id
+    strangers = [number for number in broker_ids if number not in known]
     if strangers:
         raise RefusedRequestError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"a partition is assigned to broker {strangers[0]}; there is only {broker.node_id}",
+            f"a partition is assigned to broker {strangers[0]}; there is only "
+            f"{', '.join(map(str, known))}",
         )
 
 
@@ -191,10 +211,10 @@ def _check_settings(broker: Broker, plan: TopicPlan) -> dict[str, str]:
     return settings
 
 
-def _check_partitions(broker: Broker, plan: TopicPlan) -> int:
-    """Return the number of partitions."""
-    if plan.assignments:
-        return _check_assignments(broker, plan)
+def _check_numbers(
+    broker: Broker, plan: TopicPlan, settings: Mapping[str, str]
+) -> tuple[int, Mapping[str, str], int]:
+    """Return the number of partitions, the settings, and the replication factor."""
     replicas, count = plan.replication_factor, plan.partition_count
     if replicas < BROKER_DEFAULT or replicas == 0:
         raise RefusedRequestError(
@@ -208,12 +228,14 @@ def _check_partitions(broker: Broker, plan: TopicPlan) -> int:
         )
     if replicas == BROKER_DEFAULT:
         replicas = broker.config.default_replication_factor
-    if replicas > 1:
+    node_count = len(broker.nodes.by_id)
+    if replicas > node_count:
+        there = "is only one broker" if node_count == 1 else f"are only {node_count} brokers"
         raise RefusedRequestError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {replicas}: there is only one broker",
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {replicas}: there {there}"
         )
-    return broker.config.num_partitions if count == BROKER_DEFAULT else count
+    count = broker.config.num_partitions if count == BROKER_DEFAULT else count
+    return count, settings, replicas
 
 
 def _check_assignments(broker: Broker, plan: TopicPlan) -> int:
@@ -232,5 +254,10 @@ def _check_assignments(broker: Broker, plan: TopicPlan) -> int:
         raise RefusedRequestError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"assigned partitions must count up from 0 without gaps: {sorted(indexes)}",
+        )
+    if len({len(broker_ids) for _, broker_ids in plan.assignments}) > 1:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "all partitions of a topic must be assigned to the same number of brokers",
         )
     return len(indexes)

@@ -108,21 +108,55 @@ def test_leaders_move(asked: Asked) -> None:
     refused = asked.ask("POST", "/leaders", {"topic": "t"})
     assert refused == (400, "only Kafka's layout has leader epochs")
 
-    def move(topic: str, index: int | None) -> dict[int, int]:
+    def move(topic: str, index: int | None, to: int | None) -> dict[int, int]:
         if index == 9:
             raise ValueError(f"there is no partition {topic}-9")
-        return {0: 4, 1: 5}
+        return {0: 4, 1: 5} if to is None else {0: 6}
 
     asked.control.move_leaders = move
     assert asked.ask("POST", "/leaders", {"topic": "t"}) == {"0": 4, "1": 5}
+    assert asked.ask("POST", "/leaders", {"topic": "t", "to": 2}) == {"0": 6}
     refused = asked.ask("POST", "/leaders", {"topic": "t", "partition": 9})
     assert refused == (400, "there is no partition t-9")
+
+
+class TwoNodes:
+    """A cluster whose second node cannot come back."""
+
+    def __init__(self) -> None:
+        self.up = {1: True, 2: True}
+
+    def states(self) -> dict[int, bool]:
+        """Return whether each is up."""
+        return self.up
+
+    def stop(self, node_id: int) -> None:
+        """Take one out."""
+        if node_id not in self.up:
+            raise ValueError(f"there is no node {node_id}")
+        self.up[node_id] = False
+
+    def start(self, node_id: int) -> None:
+        """Fail."""
+        raise OSError(f"the port of node {node_id} is taken")
+
+
+def test_nodes_go_and_come(asked: Asked) -> None:
+    """Where there are several; what keeps them from it is told."""
+    assert asked.ask("GET", "/nodes") == {}
+    refused = asked.ask("POST", "/nodes/2/stop")
+    assert refused == (400, "there is a cluster only with `logstore serve --nodes N`")
+    asked.control.nodes = TwoNodes()
+    assert asked.ask("POST", "/nodes/2/stop") == {"1": True, "2": False}
+    assert asked.ask("GET", "/nodes") == {"1": True, "2": False}
+    assert asked.ask("POST", "/nodes/3/stop") == (400, "there is no node 3")
+    assert asked.ask("POST", "/nodes/2/start") == (400, "the port of node 2 is taken")
 
 
 def test_all_there_is_to_know(asked: Asked) -> None:
     """With the names that may be used."""
     state = asked.ask("GET", "/")
-    assert sorted(state) == ["apis", "clock", "disk", "errors", "faults"]
+    assert sorted(state) == ["apis", "clock", "disk", "errors", "faults", "nodes"]
     assert state["apis"] == ["Fetch", "Produce"]
     assert state["errors"] == ["NOT_LEADER_OR_FOLLOWER"]
 

@@ -11,14 +11,18 @@ import org.apache.kafka.common.message.CreateTopicsRequestData.CreatableTopicCon
 import org.apache.kafka.common.message.CreateTopicsRequestData.CreatableTopicConfigCollection;
 
 /**
- * A topic that a test wants, with all its replicas on the one broker that there is.
+ * A topic that a test wants, with no more replicas than there are nodes.
  *
  * It stands before the class of that name in Kafka's clients, so that tests for which several replicas are only how
- * they always make topics run as well. A number of replicas that no cluster could have goes through as it is.
+ * they always make topics run beside a single broker as well. A number of replicas that no cluster could have goes
+ * through as it is.
  */
 public class NewTopic {
     private static final short UNSET = -1;
     private static final short OFTEN_MAX = 3;
+
+    /** How many nodes the cluster of the running test has. */
+    public static volatile int nodeCount = 1;
 
     private final String name;
     private final int partitionCount;
@@ -34,7 +38,7 @@ public class NewTopic {
         this.name = name;
         this.partitionCount = partitionCount.orElse((int) UNSET);
         short wanted = replicaCount.orElse(UNSET);
-        this.replicaCount = wanted > 1 && wanted <= OFTEN_MAX ? 1 : wanted;
+        this.replicaCount = wanted > 1 && wanted <= OFTEN_MAX ? (short) Math.min(wanted, nodeCount) : wanted;
         this.assignments = null;
     }
 

@@ -8,6 +8,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import logstore.BrokerObjects;
@@ -34,7 +36,7 @@ import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
  * Gives Kafka's own tests a cluster that is one `logstore serve`.
  *
  * It stands before the class of that name in Kafka's jars, which starts real brokers in the JVM of the
- * tests. All replicas are the one that there is; of brokers as objects there are none to look into.
+ * tests. It has as many nodes as a test wants brokers; of those as objects there are none to look into.
  */
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
     private final String name;
@@ -68,6 +70,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         private final ClusterConfig config;
         private final OurProcess process;
         private final Map<String, String> settings = new HashMap<>(Map.of("node.id", String.valueOf(NODE)));
+        private final Set<Integer> nodeIds;
         private Admin admin;
         private BrokerObjects objects;
         private boolean isStarted = false;
@@ -77,8 +80,15 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             this.config = config;
             settings.putAll(config.serverProperties());
             settings.putAll(config.perServerOverrideProperties().getOrDefault(NODE, Map.of()));
-            settings.replaceAll((key, value) -> isOfReplicas(key) ? "1" : value);
-            process = new OurProcess(settings, BrokerObjects.release(config.metadataVersion()));
+            nodeIds = IntStream.range(NODE, NODE + config.numBrokers()).boxed().collect(Collectors.toSet());
+            if (nodeIds.size() == 1) {
+                settings.replaceAll((key, value) -> isOfReplicas(key) ? "1" : value);
+            }
+            String release = BrokerObjects.release(config.metadataVersion());
+            process = nodeIds.size() == 1 ? new OurProcess(settings, release)
+                : new OurProcess("--control-port", "control", List.of(
+                    "--release-version", release, "--nodes", String.valueOf(nodeIds.size()), "--port", "0"
+                ), settings);
         }
 
         private static boolean isOfReplicas(String key) {
@@ -89,6 +99,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         public void start() {
             if (!isStarted) {
                 isStarted = true;
+                NewTopic.nodeCount = nodeIds.size();
                 process.start();
                 config.features().forEach(this::set);
             }
@@ -121,12 +132,20 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public void shutdownBroker(int id) {
-            process.stop();
+            if (nodeIds.size() == 1) {
+                process.stop();
+            } else {
+                process.control("/nodes/" + id + "/stop");
+            }
         }
 
         @Override
         public void startBroker(int id) {
-            process.start();
+            if (nodeIds.size() == 1) {
+                process.start();
+            } else {
+                process.control("/nodes/" + id + "/start");
+            }
         }
 
         @Override
@@ -139,7 +158,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         public void createTopic(String topic, int partitions, short replicas, Map<String, String> settings)
             throws InterruptedException {
             try (Admin admin = admin()) {
-                admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(settings))).all().get();
+                admin.createTopics(List.of(new NewTopic(topic, partitions, replicas).configs(settings))).all().get();
             } catch (ExecutionException error) {
                 if (!(error.getCause() instanceof TopicExistsException)) {
                     throw new IllegalStateException(error);
@@ -178,7 +197,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Map<Integer, KafkaBroker> brokers() {
-            return Map.of(NODE, objects().broker());
+            return nodeIds.stream().collect(Collectors.toMap(id -> id, id -> objects().broker()));
         }
 
         /** None, for what is done with those is to wait until all of them know what the first one knows. */
@@ -213,7 +232,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Set<Integer> brokerIds() {
-            return Set.of(NODE);
+            return nodeIds;
         }
 
         @Override

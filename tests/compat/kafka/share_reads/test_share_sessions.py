@@ -13,7 +13,7 @@ from logstore.compat.kafka.share_reads.share_sessions import (
     ShareSessions,
 )
 
-A, B = SessionKey("g", "A"), SessionKey("g", "B")
+A, B = SessionKey("g", "A", 1), SessionKey("g", "B", 1)
 ZERO, ONE, TWO = (PartitionKey(bytes(16), index) for index in range(3))
 
 
@@ -47,7 +47,7 @@ def test_who_has_no_session_is_told() -> None:
     sessions = ShareSessions(10)
     sessions.open(A, [], "connection")
     assert code_of(sessions.get, B) is ErrorCode.SHARE_SESSION_NOT_FOUND
-    assert code_of(sessions.go_on, SessionKey("h", "A"), 1) is ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert code_of(sessions.go_on, SessionKey("h", "A", 1), 1) is ErrorCode.SHARE_SESSION_NOT_FOUND
     sessions.close(A)
     assert code_of(sessions.get, A) is ErrorCode.SHARE_SESSION_NOT_FOUND
 

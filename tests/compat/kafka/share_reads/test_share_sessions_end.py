@@ -93,7 +93,9 @@ def test_a_state_that_begins_anew_fences_who_reads() -> None:
     stage.produce(6)
     member = stage.member()
     member.fetch(0, stage.wanted)
-    member.connection.client.listener = Listener(advertised_host="inside", advertised_port=7)
+    inside = Listener("INSIDE", advertised_host="inside", advertised_port=7)
+    stage.broker.listeners.append(inside)
+    member.connection.client.listener = inside
     stage.initialize(stage.topic_id, 0, epoch=2)
     said = {(stage.topic_id, 0): [(0, 5, (ACCEPT,))]}
     answer = member.acknowledge(1, said)

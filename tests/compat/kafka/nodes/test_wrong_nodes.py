@@ -1,0 +1,220 @@
+"""Clients that come to a node which does not lead or coordinate what they ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logstore.compat.kafka.groups.partitioning import partition_of
+from tests.compat.kafka.conversation import build, joined, message_class
+from tests.compat.kafka.nodes.cluster import Cluster
+
+NOT_LEADER, NOT_COORDINATOR, NOT_ENOUGH_REPLICAS = 6, 16, 19
+LED_BY = {0: 1, 1: 2, 2: 3}
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Three nodes, each of which leads one of three partitions; the next one has it too."""
+    cluster = Cluster()
+    cluster.lead("t", LED_BY)
+    return cluster
+
+
+def test_only_the_leader_appends(cluster: Cluster) -> None:
+    """In one request what is led here is appended, and the rest refused."""
+    assert cluster.produce_at(2, "t", 0, 1, 2) == [NOT_LEADER, 0, NOT_LEADER]
+    assert cluster.produce_at(2, "t", 1, 1 + 2) == [0, 3]
+    ends = {index: one.end_offset for index, one in cluster.broker.topics["t"].partitions.items()}
+    assert ends == {0: 0, 1: 2, 2: 0}
+
+
+def test_whoever_was_led_elsewhere_is_refused_next(cluster: Cluster) -> None:
+    """A producer that goes on where it has produced is told that the leader has moved."""
+    assert [cluster.produce_at(1, "t", 0) for _ in range(3)] == [[0]] * 3
+    cluster.broker.nodes.stop(1)
+    cluster.broker.nodes.start(1)
+    assert cluster.produce_at(1, "t", 0) == [NOT_LEADER]
+    assert cluster.produce_at(2, "t", 0) == [0]
+
+
+def test_acks_all_wants_replicas_in_sync(cluster: Cluster) -> None:
+    """Too few are 19, for those that wait for them; more than there are nobody can want."""
+    for topic, settings in (("two", {"min.insync.replicas": "2"}), ("one", {})):
+        cluster.broker.create_topic(topic, 1, settings)
+    found = cluster.broker.topics
+    for topic in ("two", "one"):
+        cluster.broker.nodes.assign(found[topic], [(0, [1, 2])])
+    assert cluster.produce_at(1, "two", 0) == [0]
+    cluster.broker.nodes.stop(2)
+    assert cluster.produce_at(1, "two", 0) == [NOT_ENOUGH_REPLICAS]
+    assert cluster.produce_at(1, "two", 0, acks=1) == [0]
+    assert cluster.produce_at(1, "one", 0) == [0]
+    cluster.broker.nodes.start(2)
+    assert cluster.produce_at(1, "two", 0) == [0]
+    cluster.broker.nodes.assign(found["two"], [(0, [1])])
+    assert cluster.produce_at(1, "two", 0) == [0]
+
+
+def fetched(cluster: Cluster, node_id: int, version: int, epoch: int = -1) -> dict[str, Any]:
+    """Return what a node answers to a fetch of partition 0."""
+    row = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+    if version >= 9:
+        row["current_leader_epoch"] = epoch
+    answer = cluster.ask_at(
+        node_id, "Fetch", version, max_wait_ms=0, min_bytes=0, max_bytes=10_000,
+        topics=[{"topic": "t", "partitions": [row]}],
+    )  # fmt: skip
+    found: dict[str, Any] = answer["responses"][0]["partitions"][0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("version", "codes"),
+    [(4, [0, NOT_LEADER, NOT_LEADER]), (10, [0, NOT_LEADER, NOT_LEADER]), (12, [0, 0, NOT_LEADER])],
+)
+def test_consumers_read_from_who_has_it(cluster: Cluster, version: int, codes: list[int]) -> None:
+    """Since version 11 a consumer may read from any replica, before that from the leader."""
+    cluster.produce_at(1, "t", 0)
+    found = [fetched(cluster, node_id, version) for node_id in (1, 2, 3)]
+    assert [one["error_code"] for one in found] == codes
+    assert [bool(one["records"]) for one in found] == [code == 0 for code in codes]
+
+
+@pytest.mark.parametrize(("epoch", "codes"), [(0, [74, 74, 6]), (1, [0, 0, 6]), (2, [75, 75, 6])])
+def test_epochs_are_looked_at_by_replicas(cluster: Cluster, epoch: int, codes: list[int]) -> None:
+    """Who has no replica knows of no epoch; a follower fences as the leader does."""
+    cluster.broker.nodes.move_leaders(cluster.broker.topics["t"], [0], to=2)
+    found = [fetched(cluster, node_id, 12, epoch)["error_code"] for node_id in (1, 2, 3)]
+    assert found == codes
+
+
+def test_a_fetch_that_waits_learns_of_the_move(cluster: Cluster) -> None:
+    """The leader's next epoch ends the wait."""
+    row = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 9, "current_leader_epoch": 0}
+    topics = [{"topic": "t", "partitions": [row]}]
+    fields = {"max_wait_ms": 60_000, "min_bytes": 1, "max_bytes": 9, "topics": topics}
+    request = build(message_class("FetchRequest"), 12, fields)
+    request.with_header(correlation_id=5, client_id="test")
+    connection = cluster.connections[1]
+    assert connection.feed(request.encode(version=12, header=True, framed=True)) == []
+    cluster.broker.nodes.stop(1)
+    cluster.broker.wake_readers()
+    answer = message_class("FetchResponse").decode(
+        joined(connection.output), version=12, header=True, framed=True
+    )
+    assert answer.responses[0].partitions[0].error_code == 74
+
+
+@pytest.mark.parametrize("node_id", LED_BY.values())
+def test_other_questions_are_for_the_leader(cluster: Cluster, node_id: int) -> None:
+    """Offsets by time and by epoch, and deletions: 6 from everybody else; producers any replica."""
+    wanted = [0 if leader == node_id else NOT_LEADER for leader in LED_BY.values()]
+    asked = [{"partition_index": index, "timestamp": -1} for index in LED_BY]
+    answer = cluster.ask_at(node_id, "ListOffsets", 6, replica_id=-1, isolation_level=0,
+                            topics=[{"name": "t", "partitions": asked}])  # fmt: skip
+    assert [one["error_code"] for one in answer["topics"][0]["partitions"]] == wanted
+    epochs = [{"partition": i, "current_leader_epoch": -1, "leader_epoch": 0} for i in LED_BY]
+    answer = cluster.ask_at(node_id, "OffsetForLeaderEpoch", 3, replica_id=-1,
+                            topics=[{"topic": "t", "partitions": epochs}])  # fmt: skip
+    assert [one["error_code"] for one in answer["topics"][0]["partitions"]] == wanted
+    answer = cluster.ask_at(node_id, "DescribeProducers", 0,
+                            topics=[{"name": "t", "partition_indexes": list(LED_BY)}])  # fmt: skip
+    held = [0 if node_id in (leader, leader % 3 + 1) else NOT_LEADER for leader in LED_BY.values()]
+    assert [one["error_code"] for one in answer["topics"][0]["partitions"]] == held
+    offsets = [{"partition_index": index, "offset": 0} for index in LED_BY]
+    answer = cluster.ask_at(node_id, "DeleteRecords", 2, timeout_ms=1000,
+                            topics=[{"name": "t", "partitions": offsets}])  # fmt: skip
+    assert [one["error_code"] for one in answer["topics"][0]["partitions"]] == wanted
+
+
+def coordinators(cluster: Cluster, kind: int, keys: list[str]) -> dict[str, int]:
+    """Return who is told to coordinate groups (0) or transactions (1)."""
+    answer = cluster.ask("FindCoordinator", 4, key_type=kind, coordinator_keys=keys)
+    return {one["key"]: one["node_id"] for one in answer["coordinators"]}
+
+
+def test_groups_have_coordinators_of_their_own() -> None:
+    """The coordinator of a group is the leader of its partition; the others refuse (16)."""
+    cluster = Cluster()
+    names = [f"group-{number}" for number in range(12)]
+    found = coordinators(cluster, 0, names)
+    assert set(found.values()) == {1, 2, 3}
+    topic = cluster.broker.topics["__consumer_offsets"]
+    for name, node_id in found.items():
+        index = partition_of(name, len(topic.partitions))
+        assert cluster.broker.nodes.placement(topic, index).leader == node_id
+        for asked_id in (1, 2, 3):
+            answer = cluster.ask_at(asked_id, "Heartbeat", 4, group_id=name, generation_id=1,
+                                    member_id="m", group_instance_id=None)  # fmt: skip
+            assert answer["error_code"] == (25 if asked_id == node_id else NOT_COORDINATOR)
+            described = cluster.ask_at(asked_id, "DescribeGroups", 5, groups=[name])
+            (group,) = described["groups"]
+            assert group["error_code"] == (0 if asked_id == node_id else NOT_COORDINATOR)
+
+
+def commit(cluster: Cluster, node_id: int, group: str) -> int:
+    """Commit an offset at a node; return the code."""
+    partition = {"partition_index": 0, "committed_offset": 3, "committed_leader_epoch": -1,
+                 "committed_metadata": ""}  # fmt: skip
+    answer = cluster.ask_at(
+        node_id, "OffsetCommit", 8, group_id=group, generation_id_or_member_epoch=-1, member_id="",
+        group_instance_id=None, topics=[{"name": "t", "partitions": [partition]}],
+    )  # fmt: skip
+    code: int = answer["topics"][0]["partitions"][0]["error_code"]
+    return code
+
+
+def test_a_group_is_where_its_coordinator_is(cluster: Cluster) -> None:
+    """Offsets and lists are told by the coordinator; who takes over knows what was committed."""
+    (home,) = coordinators(cluster, 0, ["g"]).values()
+    codes = {node_id: commit(cluster, node_id, "g") for node_id in (1, 2, 3)}
+    assert codes == {one: 0 if one == home else NOT_COORDINATOR for one in (1, 2, 3)}
+    listed = {
+        node_id: [one["group_id"] for one in cluster.ask_at(node_id, "ListGroups", 4)["groups"]]
+        for node_id in (1, 2, 3)
+    }
+    assert listed == {one: ["g"] if one == home else [] for one in (1, 2, 3)}
+    cluster.broker.nodes.stop(home)
+    cluster.connection = cluster.connections[home % 3 + 1]
+    (heir,) = coordinators(cluster, 0, ["g"]).values()
+    assert heir != home
+    asked = [{"group_id": "g", "topics": [{"name": "t", "partition_indexes": [0]}]}]
+    answer = cluster.ask_at(heir, "OffsetFetch", 8, groups=asked)
+    (group,) = answer["groups"]
+    assert group["error_code"] == 0
+    assert group["topics"][0]["partitions"][0]["committed_offset"] == 3
+
+
+def test_transactions_have_coordinators_of_their_own() -> None:
+    """A producer with a transactional id is for its coordinator, one without for anybody."""
+    cluster = Cluster()
+    names = [f"transaction-{number}" for number in range(9)]
+    found = coordinators(cluster, 1, names)
+    assert set(found.values()) == {1, 2, 3}
+    for name, home in found.items():
+        for node_id in (1, 2, 3):
+            answer = cluster.ask_at(
+                node_id, "InitProducerId", 3, transactional_id=name, transaction_timeout_ms=1000,
+                producer_id=-1, producer_epoch=-1,
+            )  # fmt: skip
+            assert answer["error_code"] == (0 if node_id == home else NOT_COORDINATOR)
+    for node_id in (1, 2, 3):
+        answer = cluster.ask_at(node_id, "InitProducerId", 3, transactional_id=None,
+                                transaction_timeout_ms=1000)  # fmt: skip
+        assert answer["error_code"] == 0
+        listed = cluster.ask_at(node_id, "ListTransactions", 0, state_filters=[],
+                                producer_id_filters=[])  # fmt: skip
+        mine = {one["transactional_id"] for one in listed["transaction_states"]}
+        assert mine == {name for name, home in found.items() if home == node_id}
+
+
+def test_a_node_shows_the_partitions_that_it_has(cluster: Cluster) -> None:
+    """DescribeLogDirs tells of a node's replicas."""
+    for node_id in (1, 2, 3):
+        answer = cluster.ask_at(node_id, "DescribeLogDirs", 4, topics=None)
+        (directory,) = answer["results"]
+        (topic,) = [one for one in directory["topics"] if one["name"] == "t"]
+        held = {one["partition_index"] for one in topic["partitions"]}
+        assert held == {node_id - 1, (node_id - 2) % 3}

@@ -1,0 +1,102 @@
+"""Our nodes beside a real cluster of three: who answers what, before and after one is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from logstore.compat import TestBroker
+from logstore.tools.dev.kafka_peer import KafkaPeer, free_port_pair
+from tests.interop.cluster_session import NODES, ClusterSession
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
+
+SETTINGS: dict[str, object] = {
+    "offsets.topic.num.partitions": 6,
+    "offsets.topic.replication.factor": 2,
+    "transaction.state.log.num.partitions": 3,
+    "transaction.state.log.replication.factor": 2,
+    "transaction.state.log.min.isr": 1,
+    "auto.leader.rebalance.enable": "false",
+}
+
+
+class RealCluster:
+    """One controller and three brokers, the first of which is in the same process."""
+
+    def __init__(self, directory: Path) -> None:
+        first = KafkaPeer("4", directory / "1", settings=SETTINGS)
+        self._peers = {1: first}
+        self._directory = directory
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Where the nodes are."""
+        return {node_id: peer.bootstrap for node_id, peer in self._peers.items()}
+
+    def start(self, stack: ExitStack) -> None:
+        """Start all of them, until the stack is left."""
+        first = stack.enter_context(self._peers[1])
+        meta = (first.data / "meta.properties").read_text()
+        (cluster_id,) = (line[11:] for line in meta.splitlines() if line.startswith("cluster.id="))
+        for node_id in NODES[1:]:
+            port = free_port_pair()
+            settings = SETTINGS | {
+                "process.roles": "broker",
+                "node.id": node_id,
+                "controller.quorum.voters": f"1@127.0.0.1:{first.port + 1}",
+                "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            }
+            directory = self._directory / str(node_id)
+            peer = KafkaPeer("4", directory, port, settings, cluster_id=cluster_id)
+            self._peers[node_id] = stack.enter_context(peer)
+
+    def stop_node(self, node_id: int) -> None:
+        """Stop one as an administrator does."""
+        self._peers[node_id].stop()
+
+    def start_node(self, node_id: int) -> None:
+        """Start it again."""
+        self._peers[node_id].start()
+
+
+class OurCluster:
+    """Three nodes of one broker."""
+
+    def __init__(self, cluster: TestBroker) -> None:
+        self._cluster = cluster
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Where the nodes are."""
+        return self._cluster.nodes
+
+    def stop_node(self, node_id: int) -> None:
+        """Take one out."""
+        self._cluster.stop_node(node_id)
+
+    def start_node(self, node_id: int) -> None:
+        """Let it in again."""
+        self._cluster.start_node(node_id)
+
+
+@contextmanager
+def real_cluster(directory: Path) -> Generator[RealCluster]:
+    """Return a real cluster that runs."""
+    with ExitStack() as stack:
+        cluster = RealCluster(directory)
+        cluster.start(stack)
+        yield cluster
+
+
+def test_every_node_answers_the_same(tmp_path: Path) -> None:
+    """All that has to do with leaders, replicas and coordinators, of every node in turn."""
+    with real_cluster(tmp_path / "real") as cluster:
+        real = ClusterSession(cluster).run()
+    settings = {key: str(value) for key, value in SETTINGS.items()}
+    with TestBroker(nodes=3, settings=settings) as broker:
+        ours = ClusterSession(OurCluster(broker)).run()
+    assert ours == real
