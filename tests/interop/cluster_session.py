@@ -129,6 +129,7 @@ class ClusterSession:
         self.note("-- at node", node_id)
         self._metadata(node_id)
         self.note("produce", self._produced(node_id, "t", {0: -1, 1: -1, 2: -1}))
+        self.note("leaders told", *self._leaders_told(node_id))
         self.note("produce one by one", [self._produced(node_id, "t", {i: 1}) for i in range(4)])
         for acks in (-1, 1):
             self.note("to two", acks, self._produced(node_id, "two", {0: acks}))
@@ -169,17 +170,29 @@ class ClusterSession:
         self.note("settings", found["error_code"], settings["node.id"], settings["broker.id"])
 
     def _produced(self, node_id: int, topic: str, acks: Mapping[int, int]) -> list[int]:
+        (told,) = self._produce(node_id, topic, acks, 9)["responses"]
+        return [code for _, code in codes(told["partition_responses"], "index")]
+
+    def _leaders_told(self, node_id: int) -> tuple[object, ...]:
+        """Return which leaders and nodes the refusals of one produce request name."""
+        answer = self._produce(node_id, "t", {0: -1, 1: -1, 2: -1}, 12)
+        (told,) = answer["responses"]
+        leaders = {one["index"]: one["current_leader"] for one in told["partition_responses"]}
+        nodes = sorted(one["node_id"] for one in answer["node_endpoints"] or ())
+        return sorted(leaders.items()), nodes
+
+    def _produce(
+        self, node_id: int, topic: str, acks: Mapping[int, int], version: int
+    ) -> dict[str, Any]:
         records = encode_batch([Record(0, 1_700_000_000_000, b"k", b"v")])
-        answer = self.ask(
-            node_id, "Produce", 9, acks=max(acks.values()), timeout_ms=10_000,
+        return self.ask(
+            node_id, "Produce", version, acks=max(acks.values()), timeout_ms=10_000,
             transactional_id=None,
             topic_data=[{
                 "name": topic,
                 "partition_data": [{"index": index, "records": records} for index in acks],
             }],
         )  # fmt: skip
-        (told,) = answer["responses"]
-        return [code for _, code in codes(told["partition_responses"], "index")]
 
     def _fetched(self, node_id: int, version: int, epoch: int) -> list[int]:
         rows = [

@@ -21,6 +21,7 @@ SETTINGS: dict[str, object] = {
     "transaction.state.log.replication.factor": 2,
     "transaction.state.log.min.isr": 1,
     "auto.leader.rebalance.enable": "false",
+    "log.retention.ms": -1,  # the records are old
 }
 
 

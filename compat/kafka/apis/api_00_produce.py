@@ -22,6 +22,11 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
+from logstore.compat.kafka.nodes.appending import (
+    LedElsewhereError,
+    tell_leaders,
+    with_node_refusals,
+)
 from logstore.compat.kafka.produce.batches import (
     SOME_UNUSUAL,
     UNUSUAL,
@@ -156,9 +161,12 @@ def _by_parsing(
         else:
             topic_error = acks_error or _topic_error(client, partitions)
             if partitions and not broker.nodes.is_alone:
-                admission = _with_nodes_refusals(broker, client, acks, partitions, admission)
+                named = [partitions[index] for index, *_ in batches if index in partitions]
+                admission = with_node_refusals(broker, client.listener, acks, named, admission)
             _append_all(partitions, batches, reply, now_ms, admission, topic_error)
         reply.close_topic()
+    if not broker.nodes.is_alone:
+        tell_leaders(broker, client.listener, admission, reply)
     if acks == 0:
         _finish_unanswered(broker, reply.worst)
         return None
@@ -255,20 +263,11 @@ def _existing(
                 yield partitions[index], records
 
 
-def _with_nodes_refusals(
-    broker: Broker,
-    client: Client,
-    acks: int,
-    partitions: dict[int, KafkaPartition],
-    admission: ProduceAdmission,
-) -> ProduceAdmission:
-    """Add what the client's node must not append: it does not lead, or too few are in sync."""
-    refusals = dict(admission.refusals)
-    for partition in partitions.values():
-        code = broker.nodes.append_error(client.listener, partition, acks)
-        if code:
-            refusals[partition] = RefusedRequestError(code)
-    return admission._replace(refusals=refusals)
+def _refuse(reply: ProduceReply, index: int, refusal: RefusedRequestError) -> None:
+    if isinstance(refusal, LedElsewhereError):
+        reply.fail_elsewhere(index, refusal.code, refusal.leader, refusal.leader_epoch)
+    else:
+        reply.fail(index, refusal.code, refusal if refusal.message else None)
 
 
 def _refuse_unknown(reply: ProduceReply, index: int, *, is_topic_known: bool) -> None:
@@ -298,8 +297,7 @@ def _append_all(
         elif topic_error and (flaw := _flaw(records, reply.version)):
             reply.fail(index, flaw)
         elif refusals and partition in refusals:
-            refusal = refusals[partition]
-            reply.fail(index, refusal.code, refusal if refusal.message else None)
+            _refuse(reply, index, refusals[partition])
         elif topic_error:
             reply.fail(index, topic_error)
         else:

@@ -212,8 +212,10 @@ def _refusal(
     found = Found(wanted, code)
     is_told = is_elsewhere or code is ErrorCode.FENCED_LEADER_EPOCH
     if is_told and query.version >= _FIRST_WITH_ENDPOINTS and query.listener is not None:
-        found.leader = broker.nodes.placement_of(partition).leader, partition.leader_epoch
-        query.endpoints = node_endpoints(broker, query.listener)
+        leader = broker.nodes.placement_of(partition).leader
+        found.leader = leader, partition.leader_epoch
+        query.leaders.add(leader)
+        query.endpoints = node_endpoints(broker, query.listener, query.leaders)
     return found
 
 

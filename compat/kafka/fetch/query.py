@@ -48,7 +48,8 @@ class Query:
     session: FetchSession | None = None
     #: topics, as the request names them, that the client may read; None where it may read all
     may_read: Callable[[bytes], bool] | None = None
-    #: the only node there is, if somebody must learn who leads
+    #: who leads what is asked for in vain, and where those nodes are
+    leaders: set[int] = attrs.field(factory=set[int])
     endpoints: bytes = b""
     #: what the fetch before, which this one repeats, found: of each partition, None where it counts
     #: no more

@@ -48,6 +48,7 @@ class Repeats:
                     correlation_id=request.correlation_id,
                     listener=listener,
                     session=None,
+                    leaders=set(),
                     endpoints=b"",
                     earlier=found,
                     keep=self._keep,

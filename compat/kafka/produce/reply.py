@@ -34,6 +34,8 @@ _RESULT_V3 = struct.Struct(">ihqq")
 _NO_ERRORS_V8 = struct.pack(">ih", 0, -1)
 _NO_ERRORS_V9 = b"\x01\x00\x00"  # no record errors, no message, no tags
 _THROTTLE = I32.pack(0)
+_LEADERS_SINCE = 10
+_LEADER = struct.Struct(">ii")  # node, epoch
 
 
 class ProduceReply:
@@ -50,6 +52,8 @@ class ProduceReply:
         self.worst = 0
         #: something was written
         self.has_appended = False
+        #: where those nodes are that lead what was refused (KIP-951)
+        self.endpoints = b""
         self._is_flexible = version >= 9
         self._pieces = [self._count(topic_count)]
         #: by the place of its result among the pieces
@@ -110,6 +114,13 @@ class ProduceReply:
         self.worst = self.worst or code
         self._pieces.append(self._failure(index, code, error, log_start))
 
+    def fail_elsewhere(self, index: int, code: int, leader: int, epoch: int) -> None:
+        """Add that another node leads a partition."""
+        self.fail(index, code)
+        if self.version >= _LEADERS_SINCE:
+            tag = b"\x01\x00\x09" + _LEADER.pack(leader, epoch) + b"\x00"
+            self._pieces[-1] = self._pieces[-1][:-1] + tag
+
     def refuse(self, partition: KafkaPartition, index: int, error: LogStoreError | OSError) -> None:
         """Add why a batch was not appended; what is no fault of the producer is logged too."""
         code = code_of(error)
@@ -130,7 +141,10 @@ class ProduceReply:
 
     def frame(self, correlation_id: int) -> bytes:
         """Return the whole frame."""
-        end = _THROTTLE + b"\x00" if self._is_flexible else _THROTTLE
+        end = _THROTTLE
+        if self._is_flexible:
+            told = self.endpoints
+            end += b"\x01\x00" + uvarint(len(told)) + told if told else b"\x00"
         body = b"".join([*self._pieces, end])
         return framed(correlation_id, body, has_tags=self._is_flexible)
 

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.groups.partitioning import partition_of
+from logstore.segments.kafka.record import Record, encode_batch
 from tests.compat.kafka.conversation import build, joined, message_class
-from tests.compat.kafka.nodes.cluster import Cluster
+from tests.compat.kafka.nodes.cluster import PORT, Cluster
 
 NOT_LEADER, NOT_COORDINATOR, NOT_ENOUGH_REPLICAS = 6, 16, 19
 LED_BY = {0: 1, 1: 2, 2: 3}
+NOW_MS = 1_700_000_000_000
 
 
 @pytest.fixture
@@ -28,6 +30,27 @@ def test_only_the_leader_appends(cluster: Cluster) -> None:
     assert cluster.produce_at(2, "t", 1, 1 + 2) == [0, 3]
     ends = {index: one.end_offset for index, one in cluster.broker.topics["t"].partitions.items()}
     assert ends == {0: 0, 1: 2, 2: 0}
+
+
+@pytest.mark.parametrize("version", [9, 10, 11, 12])
+def test_who_leads_is_told(cluster: Cluster, version: int) -> None:
+    """Since version 10 a refusal names the leader, its epoch, and where that is (KIP-951)."""
+    records = encode_batch([Record(offset=0, timestamp_ms=NOW_MS, key=b"k", value=b"v")])
+    answer = cluster.ask_at(
+        1, "Produce", version, acks=-1, timeout_ms=1000, transactional_id=None,
+        topic_data=[{
+            "name": "t", "partition_data": [{"index": i, "records": records} for i in (0, 2)],
+        }],
+    )  # fmt: skip
+    here, elsewhere = answer["responses"][0]["partition_responses"]
+    assert (here["error_code"], elsewhere["error_code"]) == (0, NOT_LEADER)
+    if version < 10:
+        assert "node_endpoints" not in answer
+        return
+    assert here["current_leader"] is None
+    assert elsewhere["current_leader"] == {"leader_id": 3, "leader_epoch": 0}
+    (node,) = answer["node_endpoints"]
+    assert (node["node_id"], node["port"]) == (3, PORT + 2)
 
 
 def test_whoever_was_led_elsewhere_is_refused_next(cluster: Cluster) -> None:
