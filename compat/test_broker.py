@@ -133,9 +133,6 @@ class TestBroker:
         assert nodes == 1 or self.protocols == ("kafka",) == (layout,), (
             "only a Kafka broker on its own layout has nodes"
         )
-        assert nodes == 1 or not (users or mechanisms or tls or "listeners" in self._settings), (
-            "each of several nodes has one plain listener"
-        )
         self._has_proxy = proxy
         assert not proxy or "rocketmq" in self.protocols, "only RocketMQ has a proxy"
         assert emulate is None or self.protocols == ("kafka",) == (layout,), (

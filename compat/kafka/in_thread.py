@@ -44,10 +44,16 @@ class KafkaInThread:
         self.thread = ServerThread(self.broker, self._advertise)
 
     def _open_listeners(self, settings: Mapping[str, str]) -> list[OpenedListener]:
-        from logstore.compat.kafka.security.opening import listened_at, open_listeners
+        from logstore.compat.kafka.security.opening import (
+            listened_at,
+            open_listeners,
+            open_node_listeners,
+        )
 
         try:
-            return open_listeners(self.broker, listened_at(settings), settings)
+            points = listened_at(settings)
+            opened = open_listeners(self.broker, points, settings)
+            return opened + open_node_listeners(self.broker, points)
         except BaseException:
             self.broker.abandon()
             raise

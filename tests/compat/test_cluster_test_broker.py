@@ -199,11 +199,28 @@ def test_leaders_go_where_they_are_sent(cluster: TestBroker) -> None:
         cluster.move_leaders(TOPIC, 0, to=stranger)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"layout": "rocketmq"}, {"tls": True}, {"users": {"a": "b"}}, {"protocols": ("rocketmq",)}],
-)
-def test_only_plain_kafka_brokers_have_nodes(options: dict[str, object]) -> None:
+@pytest.mark.parametrize("options", [{"layout": "rocketmq"}, {"protocols": ("rocketmq",)}])
+def test_only_kafka_brokers_have_nodes(options: dict[str, object]) -> None:
     """Anything else is refused at once."""
     with pytest.raises(AssertionError, match="node"):
-        TestBroker(nodes=2, **options)  # type: ignore[arg-type] # none of them goes
+        TestBroker(nodes=2, **options)  # type: ignore[arg-type] # neither of them goes
+
+
+def test_every_node_wants_to_know_who_comes() -> None:
+    """With users and TLS all nodes have such a listener, with certificates that are trusted."""
+    with TestBroker(nodes=3, users={"alice": "secret"}, tls=True) as cluster:
+        cluster.create_topic(TOPIC, PARTITIONS)
+        client = {
+            "bootstrap.servers": cluster.bootstrap, "security.protocol": "SASL_SSL",
+            "ssl.ca.location": cluster.ca_file, "sasl.username": "alice",
+            "sasl.password": "secret", "sasl.mechanism": "PLAIN",
+        }  # fmt: skip
+        producer = confluent_kafka.Producer(client)
+        told: list[object] = []
+        for index in range(PARTITIONS):
+            producer.produce(
+                TOPIC, b"x", partition=index, on_delivery=lambda error, _: told.append(error)
+            )
+        assert producer.flush(SECONDS_MAX) == 0
+        assert told == [None] * PARTITIONS
+        assert len(set(cluster.nodes.values())) == 3

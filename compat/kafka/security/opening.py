@@ -118,6 +118,24 @@ def open_listeners(
     return opened
 
 
+def open_node_listeners(broker: Broker, points: Iterable[EndPoint]) -> list[OpenedListener]:
+    """
+    Ready the other nodes of a cluster for clients at listeners of the same kinds, on free ports.
+
+    Raises:
+        ConfigError: the settings are not enough, or not allowed.
+
+    """
+    listened = [point._replace(port=0) for point in points]
+    found: list[OpenedListener] = []
+    for node in broker.nodes.by_id.values():
+        if node.node_id != broker.node_id:
+            opened = [OpenedListener(broker, point, None) for point in listened]
+            node.listeners[:] = [one.listener for one in opened]
+            found += opened
+    return found
+
+
 def listened_at(settings: Mapping[str, str]) -> list[EndPoint]:
     """Return where the settings say that the broker listens. Raises ConfigError."""
     points = end_points(settings, LISTENERS)
