@@ -25,12 +25,14 @@ def fencing_error(
     listener: Listener,
     partition: KafkaPartition | None,
     client_epoch: int = NOT_CHECKED,
+    *,
+    may_follow: bool = False,
 ) -> ErrorCode:
     """
     Return why a client that came in by `listener` is refused.
 
-    That is 3 without a partition, 6 where another node leads, 74 for an epoch of the past, 75 for
-    one of the future.
+    That is 3 without a partition, 6 where another node leads (or has it, if a follower will do),
+    74 for an epoch of the past, 75 for one of the future.
     """
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -40,6 +42,6 @@ def fencing_error(
     if client_epoch not in (NOT_CHECKED, partition.leader_epoch):
         is_over = client_epoch < partition.leader_epoch
         return ErrorCode.FENCED_LEADER_EPOCH if is_over else ErrorCode.UNKNOWN_LEADER_EPOCH
-    if not nodes.is_alone and not nodes.leads(listener, partition):
+    if not (nodes.is_alone or may_follow or nodes.leads(listener, partition)):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.NONE

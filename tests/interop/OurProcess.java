@@ -109,8 +109,26 @@ public final class OurProcess {
         return address("bootstrap");
     }
 
-    /** Asks something of its control port, by POST. */
-    public void control(String path) {
+    /** A cluster of so many nodes, which go and come by its control port. */
+    public static OurProcess cluster(Map<String, String> settings, String release, int nodeCount) {
+        return new OurProcess("--control-port", "control", List.of(
+            "--release-version", release, "--nodes", String.valueOf(nodeCount), "--port", "0"
+        ), settings);
+    }
+
+    public void stopNode(int id) {
+        control("/nodes/" + id + "/stop");
+    }
+
+    public void startNode(int id) {
+        control("/nodes/" + id + "/start");
+    }
+
+    public int nodePort(int id) {
+        return Integer.parseInt(address(String.valueOf(id)).replaceFirst(".*:", ""));
+    }
+
+    private void control(String path) {
         HttpRequest asked = HttpRequest.newBuilder(URI.create(address("control") + path))
             .POST(HttpRequest.BodyPublishers.noBody()).build();
         try {

@@ -87,17 +87,6 @@ PASSED_OVER = (
     "testBumpTransactionalEpochWithTV2.*", "testCorruptLz4ProduceRequest",
     "testDelayedFetchIncludesAbortedTransaction", "testFailureToFenceEpoch",
     "testRecoveryFromEpochOverflow",
-    # they move between several brokers
-    "test.*EpochValidation.*", "testFetchRequestToNonReplica",
-    "testListOffsetsErrorCodes", "testProduceToNonReplica", "testResponseIncludesLeaderEpoch",
-    "testSendToPartitionWithFollowerShutdownShouldNotTimeout",
-    "testShareFetchRequestToNonLeaderReplica", "testTopicDeletionClusterHasOfflinePartitions",
-    "testCreateDeleteTopics", "testCreateTopicsResponseMetadataAndConfig", "testElect.*Leaders.*",
-    "testInvalidAlterPartitionReassignments", "testListConfigResources", "testListNodes.*",
-    "testDescribeCluster", "testCreateTopicsReturnsConfigs", "testCreatePartitions",
-    "testDescribeAndAlterConfigs",
-    "testReplicaCanFetchFromLogStartOffsetAfterDeleteRecords",
-    "testShare.*On.*CoordinatorMovement", "testShareConsumerAfterCoordinatorMovement",
     # listeners are as they were at the start, nobody listens for controllers, nothing is tiered
     "test.*BootstrapController.*", "testDynamicBrokerConfigUpdateUsingKraft",
     "testUpdatePerBrokerConfigWithListenerName.*", "testGetOffsetsByEarliestLocalSpec",

@@ -102,10 +102,8 @@ def serve(
       logstore serve --layout rocketmq -c broker.conf -n namesrv.example:9876
       logstore serve --protocol kafka,rocketmq --layout rocketmq --data DIR
       logstore serve --protocol rocketmq --layout kafka --data DIR
-      logstore serve --control-port 9099
     """
-    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
+    _log_to_stderr(verbose)
     request = _request(**given)
     protocols = _protocols(layout, protocol_names)
     if (layout, protocols) != ("kafka", {"kafka"}):
@@ -123,6 +121,11 @@ def serve(
         proxy_port=proxy_port, control=_control(control_port), node_count=node_count or 1,
     )  # fmt: skip
     _serve(request, layout, protocols, ports, name_servers)
+
+
+def _log_to_stderr(verbosity: int) -> None:
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)]
+    logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
 
 
 def _control(port: int | None) -> ServedControl | None:

@@ -202,15 +202,12 @@ def _refusal(
 ) -> Found | None:
     """Refuse an epoch that is not, and tell newer clients who leads now, and where that is."""
     listener = query.listener or broker.listener
-    code = fencing_error(broker, listener, partition, wanted.leader_epoch)
-    is_elsewhere = code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if is_elsewhere and query.version >= _FROM_FOLLOWERS_SINCE:
-        is_elsewhere = not broker.nodes.holds(listener, partition)
-        code = code if is_elsewhere else ErrorCode.NONE
+    may_follow = query.version >= _FROM_FOLLOWERS_SINCE
+    code = fencing_error(broker, listener, partition, wanted.leader_epoch, may_follow=may_follow)
     if code is ErrorCode.NONE:
         return None
     found = Found(wanted, code)
-    is_told = is_elsewhere or code is ErrorCode.FENCED_LEADER_EPOCH
+    is_told = code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
     if is_told and query.version >= _FIRST_WITH_ENDPOINTS and query.listener is not None:
         leader = broker.nodes.placement_of(partition).leader
         found.leader = leader, partition.leader_epoch

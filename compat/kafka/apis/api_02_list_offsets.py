@@ -51,7 +51,7 @@ _FIRST_VERSION = {
     _EARLIEST_PENDING_UPLOAD: 11,
 }
 _NO_VERSION = 1 << 15
-_CONSUMER = -1
+_CONSUMER, _DEBUGGING = -1, -2
 _ISOLATION_SINCE = _THROTTLE_SINCE = 2
 _EPOCHS_SINCE = 4
 _READ_COMMITTED = 1
@@ -81,7 +81,8 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Look every asked time up."""
     version = request.version
     reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
-    is_consumer = reader.i32() == _CONSUMER
+    replica = reader.i32()
+    is_consumer = replica == _CONSUMER
     isolation = reader.i8() if version >= _ISOLATION_SINCE else 0
     is_known = isolation in (0, _READ_COMMITTED)
     is_stable_only = is_consumer and isolation == _READ_COMMITTED
@@ -103,7 +104,13 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
                 answer = ErrorCode.UNKNOWN_SERVER_ERROR, _NOWHERE
             elif counts[topic, asked.index] == 1:
                 partition = broker.partition(topic, asked.index)
-                error = fencing_error(broker, client.listener, partition, asked.leader_epoch)
+                error = fencing_error(
+                    broker,
+                    client.listener,
+                    partition,
+                    asked.leader_epoch,
+                    may_follow=replica == _DEBUGGING,
+                )
                 answer = _answer(version, asked, partition, error, is_stable_only=is_stable_only)
             answers[asked.index] = answer
         _write_topic(writer, version, topic, answers)

@@ -29,6 +29,7 @@ import kafka.server.ReplicaManager;
 import kafka.server.SharedServer;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.TopicPartition;
@@ -203,6 +204,11 @@ public final class BrokerObjects {
             .map(node -> new LeaderAndIsr(node.id(), List.of(node.id())));
     }
 
+    private int leaderEpoch(TopicPartition about) throws Exception {
+        var latest = admin.get().listOffsets(Map.of(about, OffsetSpec.latest())).partitionResult(about).get();
+        return latest.leaderEpoch().orElseThrow();
+    }
+
     private Option<Partition> replica(TopicPartition about) throws Exception {
         int count = described(about.topic()).map(topic -> topic.partitions().size()).orElse(0);
         if (about.partition() >= count) {
@@ -210,6 +216,9 @@ public final class BrokerObjects {
         }
         Partition partition = mock(Partition.class, REFUSE);
         doReturn(Option.apply(mock(UnifiedLog.class, REFUSE))).when(partition).leaderLogIfLocal();
+        doAnswer(call -> leaderEpoch(about)).when(partition).getLeaderEpoch();
+        doAnswer(call -> Option.apply(leader(about.topic(), about.partition()).orElseThrow().leader()))
+            .when(partition).leaderReplicaIdOpt();
         return Option.apply(partition);
     }
 }

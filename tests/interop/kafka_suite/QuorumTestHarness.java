@@ -7,12 +7,14 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.stream.Stream;
+import kafka.integration.KafkaServerTestHarness;
 import kafka.utils.Logging;
 import kafka.utils.TestInfoUtils;
 import logstore.BrokerObjects;
 import logstore.ListenerDoors;
 import logstore.OurProcess;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.Time;
@@ -30,8 +32,8 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Gives those of Kafka's tests that start brokers themselves a cluster that is one `logstore serve`.
  *
- * It stands before the class of that name in Kafka's jars. The first broker that a test makes is ours; those that it
- * makes besides are others names for it.
+ * It stands before the class of that name in Kafka's jars. The brokers that a test makes are its nodes; where each has
+ * listeners of several kinds, they are other names for the first one.
  */
 public abstract class QuorumTestHarness implements Logging {
     private static final List<String> OF_A_REAL_CLUSTER = List.of(
@@ -44,6 +46,7 @@ public abstract class QuorumTestHarness implements Logging {
     private String logIdent = "";
     private TestInfo testInfo;
     private OurProcess process;
+    private int nodeCount = 1;
     private Admin admin;
     private BrokerObjects first;
     private Optional<ListenerDoors> doors = Optional.empty();
@@ -64,24 +67,60 @@ public abstract class QuorumTestHarness implements Logging {
     }
 
     public KafkaBroker createBroker(KafkaConfig config, Time time, boolean isStarted, Option<String> prefix) {
-        Map<String, String> settings = new HashMap<>();
-        config.originals().forEach((key, value) -> settings.put(key, settingOf(key, String.valueOf(value))));
+        Map<String, String> given = new HashMap<>();
+        config.originals().forEach((key, value) -> given.put(key, String.valueOf(value)));
         if (process == null) {
-            Map<String, String> ours = new HashMap<>(settings);
-            ours.keySet().removeIf(key -> OF_A_REAL_CLUSTER.stream().anyMatch(key::startsWith));
-            ours.put("node.id", String.valueOf(config.brokerId()));
-            doors = ListenerDoors.wantedBy(settings);
-            doors.ifPresent(found -> ours.putAll(found.settings()));
-            process = new OurProcess(ours, BrokerObjects.release(metadataVersion()));
+            doors = ListenerDoors.wantedBy(given);
+            nodeCount = doors.isPresent() ? 1 : brokersWanted();
+            NewTopic.nodeCount = nodeCount;
+        }
+        Map<String, String> settings = new HashMap<>(given);
+        if (nodeCount == 1) {
+            settings.replaceAll(QuorumTestHarness::settingOf);
+        }
+        if (process == null) {
+            process = process(settings, config.brokerId());
         }
         BrokerObjects objects = new BrokerObjects(process, this::admin, new KafkaConfig(settings, false));
-        objects.stubLife(this::start, this::stop);
+        if (nodeCount == 1) {
+            objects.stubLife(this::start, this::stop);
+        } else {
+            stubNode(objects, config.brokerId());
+        }
         doors.ifPresent(found -> objects.stubPorts(found::port));
         first = first == null ? objects : first;
         if (isStarted) {
             start();
         }
         return objects.broker();
+    }
+
+    private int brokersWanted() {
+        return this instanceof KafkaServerTestHarness harness ? harness.configs().size() : 1;
+    }
+
+    private OurProcess process(Map<String, String> settings, int id) {
+        Map<String, String> ours = new HashMap<>(settings);
+        ours.keySet().removeIf(key -> OF_A_REAL_CLUSTER.stream().anyMatch(key::startsWith));
+        ours.put("node.id", String.valueOf(id));
+        doors.ifPresent(found -> ours.putAll(found.settings()));
+        String release = BrokerObjects.release(metadataVersion());
+        return nodeCount == 1 ? new OurProcess(ours, release) : OurProcess.cluster(ours, release, nodeCount);
+    }
+
+    private void stubNode(BrokerObjects objects, int id) {
+        OurProcess cluster = process;
+        objects.stubPorts(listener -> cluster.nodePort(id));
+        objects.stubLife(
+            () -> {
+                if (cluster.isRunning()) {
+                    cluster.startNode(id);
+                } else {
+                    cluster.start();
+                }
+            },
+            () -> cluster.stopNode(id)
+        );
     }
 
     private static String settingOf(String key, String value) {

@@ -86,9 +86,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             }
             String release = BrokerObjects.release(config.metadataVersion());
             process = nodeIds.size() == 1 ? new OurProcess(settings, release)
-                : new OurProcess("--control-port", "control", List.of(
-                    "--release-version", release, "--nodes", String.valueOf(nodeIds.size()), "--port", "0"
-                ), settings);
+                : OurProcess.cluster(settings, release, nodeIds.size());
         }
 
         private static boolean isOfReplicas(String key) {
@@ -135,7 +133,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             if (nodeIds.size() == 1) {
                 process.stop();
             } else {
-                process.control("/nodes/" + id + "/stop");
+                process.stopNode(id);
             }
         }
 
@@ -144,7 +142,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             if (nodeIds.size() == 1) {
                 process.start();
             } else {
-                process.control("/nodes/" + id + "/start");
+                process.startNode(id);
             }
         }
 
