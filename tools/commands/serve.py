@@ -107,19 +107,18 @@ def serve(
     request = _request(**given)
     protocols = _protocols(layout, protocol_names)
     if (layout, protocols) != ("kafka", {"kafka"}):
-        given_there = {"--release-version": release_version, "--emulate": emulated_release,
-                       "--nodes": node_count}  # fmt: skip
-        _refuse(given_there, "is for Kafka's layout, served to Kafka alone")
+        _refuse({"--release-version": release_version, "--emulate": emulated_release,
+                 "--nodes": node_count}, "is for Kafka's layout, served to Kafka alone")  # fmt: skip
     if "rocketmq" not in protocols:
         places = {"--broker-port": broker_port, "--namesrv-port": namesrv_port,
                   "--proxy-port": proxy_port, "-n": name_servers}  # fmt: skip
         _refuse(places, "is for RocketMQ's clients: --protocol rocketmq or kafka,rocketmq")
     raise_file_limit()
-    ports = {"namesrv": namesrv_port, "broker": broker_port}
     request = request._replace(
         release_version=release_version, emulated_release=emulated_release,
         proxy_port=proxy_port, control=_control(control_port), node_count=node_count or 1,
     )  # fmt: skip
+    ports = {"namesrv": namesrv_port, "broker": broker_port}
     _serve(request, layout, protocols, ports, name_servers)
 
 
