@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.interop.drawn.schemas import ZERO_UUID
+from tests.interop.drawn.share_states import await_states
 from tests.interop.drawn.twin import Answer
 from tests.interop.drawn.world import World, subscription
 
@@ -334,6 +335,8 @@ def share_heartbeat(world: World) -> None:
             body["MemberEpoch"] = world.pick(-1, -1, known["generation"] + 1, -2)
     answer = world.ask("ShareGroupHeartbeat", body)
     learn_member(world, group, name, body, answer, "Assignment")
+    if "SubscribedTopicNames" in body:
+        await_states(world.twin, group)
 
 
 def list_groups(world: World) -> None:
