@@ -54,7 +54,7 @@ def handle(
     if broker.authorizer is not None:
         from logstore.compat.kafka.security.guards.fetch import readers_check
 
-        query.may_read = readers_check(broker.authorizer, broker, client, version)
+        query.may_read = readers_check(broker.authorizer, broker, client, request, query)
     return answer(broker, query, encode)
 
 

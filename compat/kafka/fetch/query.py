@@ -43,6 +43,8 @@ class Query:
     session_epoch: int
     wanted: list[FetchPartition]
     forgotten: list[PartitionKey]
+    #: where in the request the rack stands, behind everything else
+    rack_position: int = 0
     #: where the client came in; None where it is too old to ask
     listener: Listener | None = None
     session: FetchSession | None = None
@@ -144,7 +146,7 @@ def parse(request: RawRequest, listener: Listener, rows: list[Rows] | None = Non
             reader.tags()
     return Query(
         version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, isolation,
-        session_id, session_epoch, wanted, forgotten, listener,
+        session_id, session_epoch, wanted, forgotten, reader.position, listener,
     )  # fmt: skip
 
 

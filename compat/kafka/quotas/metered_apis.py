@@ -108,7 +108,7 @@ def _fetch(
     if broker.authorizer is not None:
         from logstore.compat.kafka.security.guards.fetch import readers_check
 
-        query.may_read = readers_check(broker.authorizer, broker, client, raw.version)
+        query.may_read = readers_check(broker.authorizer, broker, client, raw, query)
     limit = quotas.limit(CONSUMER_BYTE_RATE, client)
     if limit is None:
         return answer(broker, query)

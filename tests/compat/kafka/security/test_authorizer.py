@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -214,6 +215,34 @@ def test_a_session_is_looked_at_each_time() -> None:
     fields |= {"session_id": first["session_id"], "session_epoch": 1, "topics": []}
     second = talk.as_user("alice", "Fetch", 12, **fields)
     assert second["responses"][0]["partitions"][0]["error_code"] == 29
+
+
+@pytest.mark.parametrize("version", [4, 12, 14, 17])
+def test_who_fetches_as_a_replica_needs_the_right_of_brokers(version: int) -> None:
+    """To read the topic is not enough for it, nor needed."""
+    talk = GuardedConversation()
+    talk.allow(creation(TOPIC, "t", READ))
+    topic_id = talk.create("t")
+    name = {"topic_id": UUID(bytes=topic_id)} if version >= 13 else {"topic": "t"}
+    replica = {"replica_state": {"replica_id": 0, "replica_epoch": -1}, "cluster_id": "c"}
+    fields: dict[str, Any] = {
+        "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1000, "isolation_level": 0,
+        "session_id": 0, "session_epoch": -1, "forgotten_topics_data": [], "rack_id": "r",
+        "topics": [{**name, "partitions": [{
+            "partition": 0, "current_leader_epoch": -1, "fetch_offset": 0,
+            "last_fetched_epoch": -1, "log_start_offset": -1, "partition_max_bytes": 100,
+        }]}],
+    }  # fmt: skip
+    as_replica = fields | (replica if version >= 15 else {"replica_id": 0})
+
+    def code(user: str, asked: dict[str, Any]) -> int:
+        answer = talk.as_user(user, "Fetch", version, **asked)
+        return int(answer["responses"][0]["partitions"][0]["error_code"])
+
+    assert [code("alice", fields), code("alice", as_replica)] == [0, 29]
+    kind, action = ResourceType.CLUSTER, Operation.CLUSTER_ACTION
+    talk.allow(creation(kind, "kafka-cluster", action, who="User:bob"))
+    assert [code("bob", fields), code("bob", as_replica)] == [29, 0]
 
 
 @pytest.mark.parametrize(("version", "topic"), [(4, "t"), (12, "t")])
