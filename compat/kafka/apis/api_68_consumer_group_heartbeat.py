@@ -16,6 +16,7 @@ Read and written by messages of our own: the library does not have these.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.declared_messages import answered, read_request
@@ -61,8 +62,22 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         if partitions is None
         else frozenset((one.topic_id, index) for one in partitions for index in one.partitions),
         needs_member_id=request.version >= _FIRST_WITH_IDS_OF_CLIENTS,
+        may_see=_may_see(broker, client),
     )
     return answered(_response(broker.groups.consumers.heartbeat(beat)), request)
+
+
+def _may_see(broker: Broker, client: Client) -> Callable[[str], bool] | None:
+    """Return what tells whether a client may see a topic; None if it may see all of them."""
+    authorizer = broker.authorizer
+    if authorizer is None:
+        return None
+
+    from logstore.compat.kafka.security.acl import Operation, ResourceType
+
+    return lambda name: authorizer.allows(
+        client, Operation.DESCRIBE, ResourceType.TOPIC, name, is_logged=False
+    )
 
 
 def _response(answer: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:

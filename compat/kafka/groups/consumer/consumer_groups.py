@@ -87,7 +87,8 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
             member_id = uuid_to_text(uuid.UUID(int=number, version=4).bytes)
             beat = attrs.evolve(beat, member_id=member_id)
         newcomer = member_of(group, beat)
-        step = HeartbeatStep(group, newcomer, told(newcomer.member, beat), self.circumstances())
+        circumstances = self.circumstances(beat.may_see)
+        step = HeartbeatStep(group, newcomer, told(newcomer.member, beat), circumstances)
         outcome = step.outcome(beat.owned)
         self.commit(group, [*converted, *outcome.records])
         if converted:
@@ -196,12 +197,13 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
 
     # what the steps are made of
 
-    def circumstances(self) -> Circumstances:
-        """Return what somebody who speaks meets now."""
+    def circumstances(self, may_see: Callable[[str], bool] | None = None) -> Circumstances:
+        """Return what somebody who speaks, and may see these topics, meets now."""
         return Circumstances(
             self._cluster,
             self._default_assignor,
             self._surroundings.now_ms(),
+            may_see,
         )
 
     def _new(self, group_id: str) -> ConsumerGroup:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -33,6 +35,8 @@ class ConsumerHeartbeat:
     #: what the member still has in its hands
     owned: frozenset[TopicIdPartition] | None = None
     needs_member_id: bool = True
+    #: which topics the client may see; None if all of them
+    may_see: Callable[[str], bool] | None = None
 
     @property
     def is_full(self) -> bool:

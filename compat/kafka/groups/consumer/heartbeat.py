@@ -13,7 +13,7 @@ Source: ``GroupMetadataManager.consumerGroupHeartbeat``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,12 @@ from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.membership import Newcomer
 from logstore.compat.kafka.groups.consumer.reconciliation import Reconciliation
 from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
-from logstore.compat.kafka.groups.consumer.regexes import check_regex, resolved
+from logstore.compat.kafka.groups.consumer.regexes import (
+    check_regex,
+    is_stale,
+    regexes_of,
+    resolved,
+)
 from logstore.compat.kafka.groups.consumer.target_assignment import new_target, topic_ids_wanted
 from logstore.compat.kafka.groups.modern.cluster import (
     Cluster,
@@ -45,6 +50,8 @@ class Circumstances:
     cluster: Cluster
     default_assignor: str
     now_ms: int
+    #: which topics the client that speaks may see; None if all of them
+    may_see: Callable[[str], bool] | None = None
 
 
 @attrs.frozen
@@ -59,7 +66,7 @@ class Outcome:
     epoch: int
     #: the topics that were looked at, for the next heartbeat to see whether they have changed
     shapes: Mapping[str, TopicShape]
-    topic_names: frozenset[str]
+    topic_names: frozenset[str] | None
 
 
 def told(member: ConsumerMember, beat: ConsumerHeartbeat) -> ConsumerMember:
@@ -146,9 +153,9 @@ class HeartbeatStep:
             ).next_of(updated)
         if after != updated:
             self._records.append(records.current_assignment(self._group.group_id, after))
-        return Outcome(
-            before, after, self._newcomer.replaced, self._records, epoch, shapes, topic_names
-        )
+        # Who speaks the classic protocol does not look patterns up: the next one does.
+        seen = self._group.seen_topic_names if updated.is_classic else topic_names
+        return Outcome(before, after, self._newcomer.replaced, self._records, epoch, shapes, seen)
 
     @cached_property
     def _members(self) -> Mapping[str, ConsumerMember]:
@@ -158,12 +165,18 @@ class HeartbeatStep:
 
     def _regexes(self, topic_names: frozenset[str]) -> Mapping[str, ResolvedRegex]:
         """Return what patterns mean now, with the records of what has changed about that."""
-        group, updated = self._group, self._updated
-        if self._is_as_before and (not group.regexes or group.seen_topic_names == topic_names):
+        group, updated, world = self._group, self._updated, self._world
+        is_due = group.seen_topic_names != topic_names or (
+            world.may_see is not None and is_stale(group.regexes, self._cluster, world.now_ms)
+        )
+        if self._is_as_before and not (group.regexes and is_due):
             return group.regexes
         if updated.subscribed_topic_regex and updated.subscribed_topic_regex not in group.regexes:
             check_regex(updated.subscribed_topic_regex)
-        found = resolved(self._members.values(), group.regexes, topic_names, self._world.now_ms)
+        wanted = regexes_of(self._members.values())
+        found = {regex: one for regex, one in group.regexes.items() if regex in wanted}
+        if not updated.is_classic and (is_due or found.keys() != wanted):
+            found = resolved(wanted, group.regexes, topic_names, world.now_ms, world.may_see)
         self._records += [
             records.no_regex(group.group_id, regex) for regex in group.regexes if regex not in found
         ]

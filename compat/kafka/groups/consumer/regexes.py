@@ -5,7 +5,8 @@ A pattern must match a whole name. Kafka reads patterns by the rules of RE2; her
 Python's, which know more (a reference back, a look ahead) and do not promise to be fast.
 
 A real broker looks patterns up aside and tells members in a later heartbeat; here it is done at
-once.
+once. Where there is an authorizer a pattern means what the member may see whose heartbeat has it
+looked up: with a new pattern, with new topics, and once in a while.
 
 Source: ``maybeUpdateRegularExpressions`` of ``GroupMetadataManager``, ``TopicRegexResolver``.
 """
@@ -13,12 +14,15 @@ Source: ``maybeUpdateRegularExpressions`` of ``GroupMetadataManager``, ``TopicRe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
+from logstore.compat.kafka.groups.modern.cluster import Cluster
 from logstore.compat.kafka.refused_request import RefusedRequestError
+
+_REFRESH_INTERVAL = "group.consumer.regex.refresh.interval.ms"
 
 
 def check_regex(regex: str) -> None:
@@ -38,21 +42,36 @@ def check_regex(regex: str) -> None:
         ) from error
 
 
+def regexes_of(members: Iterable[ConsumerMember]) -> frozenset[str]:
+    """Return the patterns that members subscribe to."""
+    return frozenset(member.subscribed_topic_regex for member in members) - {""}
+
+
+def is_stale(found: Mapping[str, ResolvedRegex], cluster: Cluster, now_ms: int) -> bool:
+    """Tell whether patterns are looked up again, as what members may see may have changed."""
+    interval_ms = cluster.integer(_REFRESH_INTERVAL)
+    return any(now_ms > one.timestamp_ms + interval_ms for one in found.values())
+
+
 def resolved(
-    members: Iterable[ConsumerMember],
+    wanted: Iterable[str],
     before: Mapping[str, ResolvedRegex],
     topic_names: frozenset[str],
     now_ms: int,
+    may_see: Callable[[str], bool] | None,
 ) -> dict[str, ResolvedRegex]:
-    """Return what the patterns of these members mean now; what means the same stays the same."""
-    wanted = {member.subscribed_topic_regex for member in members} - {""}
-    if not wanted:
-        return {}
+    """
+    Return what these patterns mean now: topics that the one who asks may see.
+
+    What means the same to everybody stays the same.
+    """
     found: dict[str, ResolvedRegex] = {}
     for regex in sorted(wanted):
         topics = _matching(regex, topic_names)
+        if may_see is not None:
+            topics = frozenset(filter(may_see, topics))
         known = before.get(regex)
-        if known is None or known.topics != topics:
+        if known is None or known.topics != topics or may_see is not None:
             # Kafka puts the version of its metadata there, to see whether topics have come since.
             known = ResolvedRegex(topics, 0, now_ms)
         found[regex] = known

@@ -270,3 +270,14 @@ def known(talk: GroupTalk) -> dict[str, int]:
     every = DescribeOffsetsGroup(group_id="g", topics=None)
     (group,) = talk.asked("admin", 90, groups=(every,)).groups
     return {topic.topic_name: topic.partitions[0].start_offset for topic in group.topics}
+
+
+def test_a_pattern_finds_no_topics_that_one_may_not_describe() -> None:
+    """Who reads by a pattern is given what the rules let it see."""
+    talk = GroupTalk()
+    talk.allow(creation(GROUP, "g", READ), creation(TOPIC, "ok", DESCRIBE))
+    answer = talk.asked(
+        "alice", 68, group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=1000,
+        subscribed_topic_regex=".*", topic_partitions=(),
+    )  # fmt: skip
+    assert [one.topic_id.bytes for one in answer.assignment.topic_partitions] == [talk.ids["ok"]]

@@ -85,3 +85,30 @@ def test_patterns_survive_a_restart(member_count: int) -> None:
     stage.settle(*consumers)
     assert ([consumer.owned for consumer in consumers], stage.consumer_group.epoch) == before
     assert list(stage.consumer_group.regexes) == ["a."]
+
+
+def test_a_pattern_means_what_the_member_may_see() -> None:
+    """Topics that are not for its eyes are not given out, nor taken away at the next heartbeat."""
+    stage = ConsumerRehearsal({"a1": 1, "a2": 1})
+    first = by_pattern(stage, "A", "a.", may_see=lambda name: name == "a1")
+    assert first.owned == {(topic_id("a1"), 0)}
+    assert first.beat(may_see=lambda _: True).assignment is None
+    second = by_pattern(stage, "B", "a.", may_see=lambda _: True)
+    stage.settle(first, second)
+    assert first.owned | second.owned == {(topic_id("a1"), 0)}
+
+
+def test_patterns_are_looked_up_again_once_in_a_while() -> None:
+    """What a member may see counts with new topics, and when the last look was long ago."""
+    stage = ConsumerRehearsal({"a1": 1, "a2": 1})
+    may_see = {"a1": False, "a2": True, "a3": True}.__getitem__
+    consumer = by_pattern(stage, "A", "a.", may_see=may_see)
+    assert consumer.owned == {(topic_id("a2"), 0)}
+    stage.make_topic("a3", 1)
+    consumer.beat(may_see=may_see)
+    assert consumer.owned == {(topic_id("a2"), 0), (topic_id("a3"), 0)}
+    stage.cluster.broker_settings["group.consumer.regex.refresh.interval.ms"] = 10_000
+    for elapsed_ms, count in ((10_000, 2), (1, 0)):
+        stage.wait(elapsed_ms)
+        consumer.beat(may_see=lambda _: False)
+        assert len(consumer.owned) == count
