@@ -63,7 +63,10 @@ public final class OurProcess {
         }
         String python = System.getProperty("logstore.python");
         List<String> command = new ArrayList<>(List.of(python, "-m", "logstore.tools.cli", "serve", "--json"));
-        command.addAll(List.of(portOption, port));
+        boolean hasPorts = settings.containsKey("listeners");
+        if (!hasPorts) {
+            command.addAll(List.of(portOption, port));
+        }
         if (!arguments.contains("--data")) {
             command.addAll(List.of("--data", directory.resolve("data").toString()));
         }
@@ -77,7 +80,7 @@ public final class OurProcess {
                 throw new IllegalStateException("it did not start: " + Files.readString(log.toPath()));
             }
             answer = line;
-            port = address(listener).replaceFirst(".*:", "");
+            port = hasPorts ? port : address(listener).replaceFirst(".*:", "");
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

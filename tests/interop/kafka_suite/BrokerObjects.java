@@ -7,6 +7,7 @@ import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.doReturn;
 import static org.mockito.Mockito.mock;
 
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -14,6 +15,7 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import kafka.cluster.Partition;
@@ -21,6 +23,7 @@ import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
+import kafka.server.KafkaApis;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 import kafka.server.SharedServer;
@@ -31,7 +34,12 @@ import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.controller.Controller;
+import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.BrokerState;
@@ -106,6 +114,9 @@ public final class BrokerObjects {
         doAnswer(call -> leader(call.getArgument(0), call.getArgument(1))).when(cache)
             .getLeaderAndIsr(anyString(), anyInt());
         doAnswer(call -> List.copyOf(admin.get().describeCluster().nodes().get())).when(cache).getAliveBrokerNodes(any());
+        doReturn(true).when(cache).hasAliveBroker(anyInt());
+        doAnswer(call -> topicIds().getOrDefault(call.<String>getArgument(0), Uuid.ZERO_UUID))
+            .when(cache).getTopicId(anyString());
         GroupCoordinator groups = mock(GroupCoordinator.class, REFUSE);
         doReturn(new Properties()).when(groups).groupMetadataTopicConfigs();
         doReturn(config).when(broker).config();
@@ -120,11 +131,29 @@ public final class BrokerObjects {
         SharedServer shared = mock(SharedServer.class, REFUSE);
         doReturn(null).when(shared).loader(); // what a client is told is all there is to wait for
         doReturn(shared).when(broker).sharedServer();
+        Option<?> rules = Option.apply(Plugin.wrapInstance(new RulesByAdmin(admin), null, "authorizer.class.name"));
+        doReturn(rules).when(broker).authorizerPlugin();
+        doReturn(rules).when(controller).authorizerPlugin();
+        KafkaApis requests = mock(KafkaApis.class, REFUSE);
+        doReturn(cache).when(requests).metadataCache();
+        doReturn(rules).when(requests).authorizerPlugin();
+        doAnswer(call -> broker.clusterId()).when(requests).clusterId();
+        doReturn(requests).when(broker).dataPlaneRequestProcessor();
+    }
+
+    /** Tells other ports than the first one, for listeners that have one of their own. */
+    public void stubPorts(Function<ListenerName, Integer> port) {
+        doAnswer(call -> port.apply(call.getArgument(0))).when(broker).boundPort(any());
+        SocketServer sockets = broker.socketServer();
+        doAnswer(call -> port.apply(call.getArgument(0))).when(sockets).boundPort(any());
     }
 
     private void stubController() {
         Controller inner = mock(Controller.class, REFUSE);
         doAnswer(call -> CompletableFuture.completedFuture(topicIds())).when(inner).findAllTopicIds(any());
+        doAnswer(call -> CompletableFuture.completedFuture(idsOf(call.getArgument(1))))
+            .when(inner).findTopicIds(any(), any());
+        doReturn(true).when(inner).isActive();
         doReturn(inner).when(controller).controller();
         RaftLog log = mock(RaftLog.class, REFUSE);
         doReturn(new LogOffsetMetadata(0)).when(log).endOffset();
@@ -149,6 +178,13 @@ public final class BrokerObjects {
     private Map<String, Uuid> topicIds() throws Exception {
         var all = admin.get().listTopics(new ListTopicsOptions().listInternal(true)).listings().get();
         return all.stream().collect(Collectors.toMap(TopicListing::name, TopicListing::topicId));
+    }
+
+    private Map<String, ResultOrError<Uuid>> idsOf(Collection<String> topics) throws Exception {
+        Map<String, Uuid> all = topicIds();
+        return topics.stream().collect(Collectors.toMap(Function.identity(), topic -> all.containsKey(topic)
+            ? new ResultOrError<>(all.get(topic)) : new ResultOrError<>(new ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION))
+        ));
     }
 
     private Optional<TopicDescription> described(String topic) throws Exception {

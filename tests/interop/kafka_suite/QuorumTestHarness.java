@@ -4,11 +4,13 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.stream.Stream;
 import kafka.utils.Logging;
 import kafka.utils.TestInfoUtils;
 import logstore.BrokerObjects;
+import logstore.ListenerDoors;
 import logstore.OurProcess;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.GroupProtocol;
@@ -34,7 +36,7 @@ import scala.jdk.javaapi.CollectionConverters;
 public abstract class QuorumTestHarness implements Logging {
     private static final List<String> OF_A_REAL_CLUSTER = List.of(
         "listener", "advertised.", "inter.broker.", "security.inter.", "controller.", "process.roles", "log.dir",
-        "metadata.log.", "unstable.", "server.max.", "broker.id", "node.id", "replica."
+        "metadata.log.", "unstable.", "server.max.", "broker.id", "node.id", "replica.", "principal.builder."
     );
 
     private final MockFaultHandler faults = new MockFaultHandler("no fault is ever told of");
@@ -44,6 +46,7 @@ public abstract class QuorumTestHarness implements Logging {
     private OurProcess process;
     private Admin admin;
     private BrokerObjects first;
+    private Optional<ListenerDoors> doors = Optional.empty();
 
     @BeforeEach
     public void setUp(TestInfo testInfo) {
@@ -56,6 +59,8 @@ public abstract class QuorumTestHarness implements Logging {
     @AfterEach
     public void tearDown() {
         stop();
+        doors.ifPresent(ListenerDoors::close);
+        doors = Optional.empty();
     }
 
     public KafkaBroker createBroker(KafkaConfig config, Time time, boolean isStarted, Option<String> prefix) {
@@ -65,10 +70,13 @@ public abstract class QuorumTestHarness implements Logging {
             Map<String, String> ours = new HashMap<>(settings);
             ours.keySet().removeIf(key -> OF_A_REAL_CLUSTER.stream().anyMatch(key::startsWith));
             ours.put("node.id", String.valueOf(config.brokerId()));
+            doors = ListenerDoors.wantedBy(settings);
+            doors.ifPresent(found -> ours.putAll(found.settings()));
             process = new OurProcess(ours, BrokerObjects.release(metadataVersion()));
         }
         BrokerObjects objects = new BrokerObjects(process, this::admin, new KafkaConfig(settings, false));
         objects.stubLife(this::start, this::stop);
+        doors.ifPresent(found -> objects.stubPorts(found::port));
         first = first == null ? objects : first;
         if (isStarted) {
             start();
@@ -98,7 +106,9 @@ public abstract class QuorumTestHarness implements Logging {
 
     private Admin admin() {
         if (admin == null) {
-            admin = Admin.create(Map.of("bootstrap.servers", process.bootstrap()));
+            admin = Admin.create(Map.of(
+                "bootstrap.servers", doors.map(ListenerDoors::bootstrap).orElseGet(process::bootstrap)
+            ));
         }
         return admin;
     }
