@@ -38,6 +38,7 @@ SLOW = (
     "kafka.api.AuthorizerIntegrationTest",
     "kafka.api.PlaintextAdminIntegrationTest",
     "kafka.api.PlaintextConsumerAssignorsTest",
+    "kafka.api.PlaintextConsumerTest",
     "kafka.api.PlaintextProducerSendTest",
     "kafka.api.TransactionsTest",
     "kafka.server.AlterUserScramCredentialsRequestTest",
@@ -74,7 +75,8 @@ PASSED_OVER = (
     # they look into the objects of a real broker, or at its files
     "test.*ConsumerCloseOnBrokerShutdown", "testBasicTransactions",
     "test(Alter|Describe)ReplicaLogDirs", "test.*LogDirsAfterDeleteRecords", "testDescribeLogDirs",
-    "testRenewAcknowledgement.*",
+    "testRenewAcknowledgement.*", "testLogStartOffsetAfterDeleteRecords",
+    "testGroupConfigEvaluatedAfterBrokerRestart", "testDeleteRecordsAfterCorruptRecords",
     "testBumpTransactionalEpochWithTV2.*", "testCorruptLz4ProduceRequest",
     "testDelayedFetchIncludesAbortedTransaction", "testFailureToFenceEpoch",
     "testRecoveryFromEpochOverflow",
@@ -85,10 +87,12 @@ PASSED_OVER = (
     "testShareFetchRequestToNonLeaderReplica", "testTopicDeletionClusterHasOfflinePartitions",
     "testCreateDeleteTopics", "testCreateTopicsResponseMetadataAndConfig", "testElect.*Leaders.*",
     "testInvalidAlterPartitionReassignments", "testListConfigResources", "testListNodes.*",
+    "testDescribeCluster", "testCreateTopicsReturnsConfigs", "testCreatePartitions",
+    "testDescribeAndAlterConfigs",
     "testReplicaCanFetchFromLogStartOffsetAfterDeleteRecords",
     "testShare.*On.*CoordinatorMovement", "testShareConsumerAfterCoordinatorMovement",
-    # loggers have other names than Java's
-    ".*Log4jLogLevels.*",
+    # loggers have other names than Java's, and refusals other words than Kafka's
+    ".*Log4jLogLevels.*", "test(Valid|Invalid)IncrementalAlterConfigs",
     # there are no delegation tokens, and no users by Kerberos
     "test(Expire|Create).*Token.*", "testExpiredTimeStampLargerThanMaxLifeStamp",
     "testAclAuthorizationDenied",
