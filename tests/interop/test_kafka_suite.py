@@ -25,11 +25,17 @@ QUICK = (
 )
 SLOW = (
     "org.apache.kafka.clients.admin.DynamicGroupConfigIntegrationTest",
+    "org.apache.kafka.tools.AclCommandTest",
+    "org.apache.kafka.tools.ConfigCommandIntegrationTest",
     "org.apache.kafka.tools.DeleteRecordsCommandTest",
+    "org.apache.kafka.tools.GetOffsetShellTest",
+    "org.apache.kafka.tools.consumer.group.DeleteConsumerGroupsTest",
+    "org.apache.kafka.tools.consumer.group.ListConsumerGroupTest",
     "org.apache.kafka.clients.TransactionsExpirationTest",
     "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerAssignTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerCallbackTest",
+    "org.apache.kafka.clients.consumer.PlaintextConsumerCloseTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerCommitTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerFetchTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerPollTest",
@@ -77,6 +83,7 @@ PASSED_OVER = (
     "test(Alter|Describe)ReplicaLogDirs", "test.*LogDirsAfterDeleteRecords", "testDescribeLogDirs",
     "testRenewAcknowledgement.*", "testLogStartOffsetAfterDeleteRecords",
     "testGroupConfigEvaluatedAfterBrokerRestart", "testDeleteRecordsAfterCorruptRecords",
+    "testUpdateBrokerConfigNotAffectedByInvalidConfig",
     "testBumpTransactionalEpochWithTV2.*", "testCorruptLz4ProduceRequest",
     "testDelayedFetchIncludesAbortedTransaction", "testFailureToFenceEpoch",
     "testRecoveryFromEpochOverflow",
@@ -91,8 +98,12 @@ PASSED_OVER = (
     "testDescribeAndAlterConfigs",
     "testReplicaCanFetchFromLogStartOffsetAfterDeleteRecords",
     "testShare.*On.*CoordinatorMovement", "testShareConsumerAfterCoordinatorMovement",
+    # listeners are as they were at the start, nobody listens for controllers, nothing is tiered
+    "test.*BootstrapController.*", "testDynamicBrokerConfigUpdateUsingKraft",
+    "testUpdatePerBrokerConfigWithListenerName.*", "testGetOffsetsByEarliestLocalSpec",
     # loggers have other names than Java's, and refusals other words than Kafka's
-    ".*Log4jLogLevels.*", "test(Valid|Invalid)IncrementalAlterConfigs",
+    ".*Log4jLogLevels.*", "testBrokerLoggerConfigUpdate",
+    "test(Valid|Invalid)IncrementalAlterConfigs",
     # there are no delegation tokens, and no users by Kerberos
     "test(Expire|Create).*Token.*", "testExpiredTimeStampLargerThanMaxLifeStamp",
     "testAclAuthorizationDenied",
@@ -109,7 +120,7 @@ ALL = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 def test_kafkas_own_tests(name: str, tmp_path: Path) -> None:
     """Each test of the class has a broker of its own, and all of them hold."""
     try:
-        suite = fetch_part("suite", VERSION_4)
+        suite = f"{fetch_part('suite', VERSION_4)}:{fetch_part('streams', VERSION_4)}"
         classes = compiled(VERSION_4, SOURCES, suite)
     except PeerUnavailable as reason:
         missing(str(reason))
