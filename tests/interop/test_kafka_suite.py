@@ -33,7 +33,6 @@ SLOW = (
     "org.apache.kafka.tools.consumer.group.AuthorizerIntegrationTest",
     "org.apache.kafka.tools.consumer.group.DeleteConsumerGroupsTest",
     "org.apache.kafka.tools.consumer.group.ListConsumerGroupTest",
-    "org.apache.kafka.tools.consumer.group.ResetConsumerGroupOffsetTest",
     "org.apache.kafka.clients.TransactionsExpirationTest",
     "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerAssignTest",
