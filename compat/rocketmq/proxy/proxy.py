@@ -22,8 +22,8 @@ from logstore.compat.rocketmq.proxy.failures import ProxyError, status
 from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
 from logstore.compat.rocketmq.proxy.renewals import Renewals
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.steps import begin
 from logstore.compat.rocketmq.registry import Handler, Handlers
+from logstore.compat.rocketmq.steps import begin
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.compat.waiting import Later
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
@@ -24,6 +24,7 @@ class FakeBroker:
         self.topics: Mapping[str, TopicConfig] = topics_named("t", "u")
         self.version = DataVersion(1, 1)
         self.rights = 6
+        self.mappings: dict[str, object] = {}
 
     def identity(self) -> BrokerIdentity:
         """Return who the broker is."""
@@ -36,6 +37,10 @@ class FakeBroker:
     def registered_topics(self) -> tuple[Mapping[str, TopicConfig], DataVersion]:
         """Return all topics, and the version of their table."""
         return self.topics, self.version
+
+    def registered_mappings(self, topics: Iterable[str]) -> Mapping[str, object]:
+        """Return the mappings of topics that are static."""
+        return {topic: self.mappings[topic] for topic in topics if topic in self.mappings}
 
     def permission(self) -> int:
         """Return what may be done with the broker."""

@@ -9,7 +9,7 @@ from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status, status_of
 from logstore.compat.rocketmq.proxy.routes import require_topic, type_name
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from logstore.compat.rocketmq.proxy.received_messages import message_for_client
 from logstore.compat.rocketmq.proxy.routes import require_topic
 from logstore.compat.rocketmq.proxy.rpcs.forward_message_to_dead_letter_queue import bury
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
 

@@ -18,7 +18,7 @@ from logstore.compat.rocketmq.proxy.sent_messages import (
     sys_flag_of,
     type_of,
 )
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.topics.names import AUTO_CREATE_TOPIC, DLQ_PREFIX, RETRY_PREFIX
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
