@@ -6,6 +6,7 @@ A mapping that is refused leaves everything as it was, where Java has changed th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -33,7 +34,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         is_forced = read_flag(request.ext_fields, "force", default=False)
         broker.static_topics.put(detail, is_forced=is_forced)
     known = broker.topics.get(wanted.topic_name)
-    attributes = {} if known is None else known.attributes
+    attributes: Mapping[str, str] = {} if known is None else known.attributes
     # Order is not asked for, nor are attributes: those that a topic has it keeps.
     broker.topics.put(attrs.evolve(wanted, is_order=False, attributes=attributes))
     # Java forgets to take back what it says of an answer before it is one.

@@ -41,7 +41,9 @@ def answer_mapped_send(
         return with_fields(command, frame, answer, fields, has_extra_fields=True)
 
     command.ext_fields = {**command.ext_fields, name: str(item.queue_id)}
-    answer = request.handle(request.broker, request.channel, command)
+    answer: list[Chunk] | Later[list[Chunk]] | None = request.handle(
+        request.broker, request.channel, command
+    )
     if answer is None:
         return None
     return answer.changed(told) if isinstance(answer, Later) else told(answer)
