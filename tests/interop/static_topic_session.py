@@ -31,7 +31,7 @@ UNDECIDED = -1
 #: what differs from run to run
 _MASKED_FIELDS = {"msgId": "ID", "transactionId": "ID", "timestamp": "TIME", "MSG_REGION": ""}
 _TIMES = re.compile(
-    rb'"(timestamp|lastUpdateTimestamp|lastTimestamp|topicPutTps|consumeTps)":[0-9.-]+'
+    rb'"(timestamp|counter|lastUpdateTimestamp|lastTimestamp|topicPutTps|consumeTps)":[0-9.-]+'
 )
 
 
@@ -149,11 +149,7 @@ class StaticTopicSession:
             fields = {"topic": self.topic, "consumerGroup": "wire_readers"}
             self.ask(at, CONSUME_STATS, fields)
             path = self.places[at].data / "config" / "topicQueueMapping.json"
-            mine = json.loads(re.sub(r"([\n\t{,])([0-9]+):", r'\1"\2":', path.read_text()))
-            mine["topicQueueMappingInfoMap"] = {
-                self.topic: mine["topicQueueMappingInfoMap"][self.topic]
-            }
-            self.noted.append(self._masked(json.dumps(mine["topicQueueMappingInfoMap"]).encode()))
+            self.noted.append(self._masked(path.read_bytes()))
             self.ask(at, DELETE, {"topic": self.topic})
             self.ask(at, TOPIC_CONFIG, {"topic": self.topic, "lo": "true"})
         return self.noted
@@ -166,6 +162,8 @@ class StaticTopicSession:
             eventually(partial(self.is_stored_at, at), what="an answer")
             self.map(at, {0: [self.item(0, 1 - at, 0, 9), self.item(1, at, 10)]}, 2)
             eventually(partial(self.is_stored_at, at), what="an answer of the other broker")
+        for at in (0, 1):
+            self.ask(at, DELETE, {"topic": self.topic})
         self.topic = topic
         self.noted.clear()
 

@@ -21,7 +21,7 @@ import attrs
 from logstore.host import Host
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.tables.data_version import DataVersion
-from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order
+from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order, in_number_order
 from logstore.segments.rocketmq.tables.json_fields import (
     JsonField,
     as_bool,
@@ -166,10 +166,10 @@ class TopicQueueMappingDetail:
         """Return the fields by Java's names."""
         written = written_fields(_DETAIL_FIELDS, self, None, Release.V5)
         hosted = self.hosted_queues
-        written["currIdMap"] = _in_number_order(self.current_ids)
+        written["currIdMap"] = in_number_order(self.current_ids)
         written["hostedQueues"] = {
             queue_id: [item.to_json() for item in hosted[queue_id]]
-            for queue_id in _in_number_order(hosted)
+            for queue_id in in_number_order(hosted)
         }
         return written
 
@@ -182,7 +182,7 @@ class TopicQueueMappingDetail:
         }
         return {
             "bname": self.broker_name,
-            "currIdMap": {str(queue_id): led[queue_id] for queue_id in _in_number_order(led)},
+            "currIdMap": {str(queue_id): led[queue_id] for queue_id in in_number_order(led)},
             "dirty": False,
             "epoch": self.epoch,
             "scope": GLOBAL_SCOPE,
@@ -194,15 +194,6 @@ class TopicQueueMappingDetail:
     def from_json(cls, fields: Mapping[Any, Any]) -> TopicQueueMappingDetail:
         """Return what these fields say. Raises JsonTypeError."""
         return cls(**read_fields(_DETAIL_FIELDS, fields))
-
-
-def _in_number_order(entries: Mapping[int, Any]) -> dict[int, Any]:
-    """Return entries as a ``ConcurrentHashMap`` yields them whose keys are numbers."""
-    size = 16
-    while len(entries) >= size * 3 // 4:
-        size *= 2
-    order = sorted(entries, key=lambda number: (number ^ number >> 16) & size - 1)
-    return {number: entries[number] for number in order}
 
 
 def find_item(items: Iterable[LogicQueueMappingItem], offset: int) -> LogicQueueMappingItem | None:
