@@ -17,6 +17,7 @@ from logstore.compat.connection import Connection
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection, Sign
 from logstore.compat.rocketmq.found_brokers import brokers_at, brokers_in_table
 from logstore.compat.rocketmq.found_queues import queues_at, queues_in_table
+from logstore.compat.rocketmq.found_routes import FoundRoute, route_at, route_in_table
 from logstore.compat.rocketmq.name_server.registration import (
     Registration,
     crc_of,
@@ -111,6 +112,10 @@ class NameServerLink(Protocol):
         """Return the addresses of all masters; None if it cannot be asked now."""
         ...
 
+    def find_route(self, topic: str) -> Later[FoundRoute] | None:
+        """Return the route of a topic; None if it cannot be asked now."""
+        ...
+
 
 class LocalLink:
     """A name server in this process: it is told by a call."""
@@ -148,6 +153,10 @@ class LocalLink:
     def find_brokers(self) -> Later[dict[str, str]] | None:
         """Return the addresses of all masters."""
         return brokers_in_table(self._routes)
+
+    def find_route(self, topic: str) -> Later[FoundRoute] | None:
+        """Return the route of a topic."""
+        return route_in_table(self._routes, topic)
 
 
 class RemoteLink:
@@ -215,6 +224,12 @@ class RemoteLink:
         if self._channel is None or not self._channel.is_open:
             return None
         return brokers_at(self._channel)
+
+    def find_route(self, topic: str) -> Later[FoundRoute] | None:
+        """Return the route of a topic; None if there is no connection."""
+        if self._channel is None or not self._channel.is_open:
+            return None
+        return route_at(self._channel, topic)
 
     def _connect(self, host: str, port: int) -> RemotingConnection:
         connection = RemotingConnection(self, host, port)
@@ -361,6 +376,16 @@ class Registrar:
             if found is not None:
                 return found
         later: Later[dict[str, str]] = Later()
+        later.fail(LogStoreError("no name server can be reached"))
+        return later
+
+    def find_route(self, topic: str) -> Later[FoundRoute]:
+        """Return the route of a topic; fails where no name server is there."""
+        for link in self.links:
+            found = link.find_route(topic)
+            if found is not None:
+                return found
+        later: Later[FoundRoute] = Later()
         later.fail(LogStoreError("no name server can be reached"))
         return later
 

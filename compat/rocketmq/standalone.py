@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from logstore.compat.rocketmq.broker import Broker
+from logstore.compat.rocketmq.found_routes import Cluster
 from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.name_server.name_server import NameServer
 from logstore.compat.rocketmq.name_server.routes import BrokerIdentity
@@ -187,6 +188,7 @@ class Standalone:
         self.broker.topics.on_change = self.registrar.topic_changed
         self.broker.topics.find_queues = self.registrar.find_queues
         self.broker.static_topics.calls.begin(reach, self.registrar.find_brokers)
+        self.broker.topics.cluster = Cluster(self.registrar.find_route, reach)
         self.broker.defers_work = True
         self.broker.start_housekeeping()
         self.registrar.start()

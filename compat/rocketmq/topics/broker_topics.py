@@ -22,6 +22,7 @@ from logstore.segments.rocketmq.tables.topics import (
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.found_queues import FindQueues
+    from logstore.compat.rocketmq.found_routes import Cluster
     from logstore.segments.rocketmq.queues.consume_queues import AnyQueue
     from logstore.segments.rocketmq.store import RocketMQStore
 
@@ -67,6 +68,8 @@ class BrokerTopics:
         self.before_new: Callable[[TopicConfig], None] | None = None
         #: asks a name server for a topic's queues, those of other brokers among them
         self.find_queues: FindQueues | None = None
+        #: tells where topics are on all brokers, and reaches those; None before the start
+        self.cluster: Cluster | None = None
         #: beside the well-known ones, those named after broker and cluster
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
         #: static topics: what is sent to them is looked at first
