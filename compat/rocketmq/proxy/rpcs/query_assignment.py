@@ -33,8 +33,11 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
         is_there = MASTER_ID in route.broker_ids.get(data.broker_name, ())
         if not (data.perm & PERM_READ and data.read_queue_count and is_there):
             continue
-        about = {"topic": request.topic, "permission": int(permission_of(data.perm)),
-                 "broker": told_broker(proxy, data.broker_name, MASTER_ID, request.endpoints)}  # fmt: skip
+        about = {
+            "topic": request.topic,
+            "permission": int(permission_of(data.perm)),
+            "broker": told_broker(proxy, data.broker_name, MASTER_ID, request.endpoints),
+        }
         queue_ids = range(data.read_queue_count) if in_order else (_ANY_QUEUE,)
         assignments += [{"message_queue": {**about, "id": queue_id}} for queue_id in queue_ids]
     if not assignments:
