@@ -7,6 +7,7 @@ that the name server knows of.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, TypeVar
 
 import attrs
@@ -18,12 +19,15 @@ from logstore.compat.rocketmq.proxy.codes import Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.proxy.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.tables.json_fields import JsonTypeError
 from logstore.segments.rocketmq.tables.topics import PERM_READ, PERM_WRITE, TopicConfig
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.clients import ProxyClient
     from logstore.compat.rocketmq.proxy.proxy import Proxy
+
+_log = logging.getLogger(__name__)
 
 KnownT = TypeVar("KnownT")
 _TYPE_ATTRIBUTE = "message.type"
@@ -62,6 +66,15 @@ class TopicRoute:
         )
 
 
+@attrs.frozen
+class _Known:
+    """A route that is believed for a while, as long as the topic stays `own` here."""
+
+    until_ms: float
+    own: TopicConfig | None
+    route: TopicRoute
+
+
 class ProxyRoutes:
     """Finds routes, and where brokers are."""
 
@@ -70,7 +83,7 @@ class ProxyRoutes:
         self._broker = proxy.broker
         #: the addresses of the masters that were met in any route
         self.addresses: dict[str, str] = {}
-        self._found: dict[str, tuple[float, TopicRoute]] = {}
+        self._found: dict[str, _Known] = {}
         self._types: dict[str, tuple[float, str]] = {}
 
     @property
@@ -81,25 +94,32 @@ class ProxyRoutes:
 
     async def of(self, topic: str) -> TopicRoute:
         """
-        Return where a topic is.
+        Return where a topic is; where no name server answers, where it was last, or here.
 
         Raises:
             ProxyError: it is nowhere.
-            LogStoreError: no name server answers.
+            LogStoreError: nobody tells where it is.
 
         """
         if self.cluster is None:
             return self._own(topic)
         now_ms = self._broker.host.clock.monotonic_ms()
+        own = self._broker.topics.get(topic)
         known = self._found.get(topic)
-        if known is not None and now_ms < known[0]:
-            return known[1]
-        found = await Step(self.cluster.find_route(topic))
+        if known is not None and now_ms < known.until_ms and known.own is own:
+            return known.route
+        try:
+            found = await Step(self.cluster.find_route(topic))
+        except LogStoreError as error:
+            _log.warning("%s: %s", topic, error)
+            if known is None and own is None:
+                raise
+            return self._own(topic) if known is None else known.route
         if not found.queues:
-            raise _not_found(topic)
+            return self._own(topic)  # a name server may not have heard of it yet
         self.addresses |= found.masters()
         route = _route_of(topic, found)
-        _keep(self._found, topic, (now_ms + _KNOWN_MS, route))
+        _keep(self._found, topic, _Known(now_ms + _KNOWN_MS, own, route))
         return route
 
     def _own(self, topic: str) -> TopicRoute:

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from logstore.compat.rocketmq.broker import Broker
-from logstore.compat.rocketmq.found_routes import Cluster, route_in_table
+from logstore.compat.rocketmq.found_routes import Cluster, FoundRoute, route_in_table
 from logstore.compat.rocketmq.name_server.registration import Registration
 from logstore.compat.rocketmq.name_server.routes import BrokerIdentity, RouteTable
 from logstore.compat.rocketmq.proxy.codes import ClientType, Code, MessageType
 from logstore.compat.rocketmq.proxy.proxy import Proxy
 from logstore.compat.waiting import Later
+from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.messages.message import decode_message
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing.simulated_host import SimulatedHost
@@ -136,6 +137,39 @@ def test_a_topic_that_nobody_has_is_refused(peer: FarPeer) -> None:
     """It is not found."""
     told = peer.ask("QueryRoute", topic={"name": "nowhere"})
     assert told["status"]["code"] == Code.TOPIC_NOT_FOUND
+
+
+def test_a_topic_of_the_broker_here_is_known_before_any_name_server_knows(
+    stage: ClusterStage, peer: FarPeer
+) -> None:
+    """It registers a moment later, and a change of it counts at once."""
+    stage.broker.topics.put(TopicConfig("new", 1, 1))
+    assert _queues(peer.ask("QueryRoute", topic={"name": "new"})) == [("broker-a", 0)]
+    stage.put("new", "broker-a")
+    assert len(_queues(peer.ask("QueryRoute", topic={"name": "new"}))) == 2
+    stage.broker.topics.remove("new")
+    stage.routes.delete_topic("new", None)
+    told = peer.ask("QueryRoute", topic={"name": "new"})
+    assert told["status"]["code"] == Code.TOPIC_NOT_FOUND
+
+
+def test_without_a_name_server_routes_stay_as_they_were(stage: ClusterStage, peer: FarPeer) -> None:
+    """What was never asked for is looked for here alone."""
+    assert len(_queues(peer.ask("QueryRoute", topic={"name": "both"}))) == 4
+    stage.broker.topics.cluster = Cluster(lambda _: _failed(), stage.network.reach)
+    stage.network.run(6_000)
+    assert len(_queues(peer.ask("QueryRoute", topic={"name": "both"}))) == 4
+    stage.broker.topics.put(TopicConfig("new", 1, 1))
+    assert _queues(peer.ask("QueryRoute", topic={"name": "new"})) == [("broker-a", 0)]
+    told = peer.ask("QueryRoute", topic={"name": "far"})
+    assert told["status"]["code"] == Code.INTERNAL_SERVER_ERROR
+    assert "no name server can be reached" in told["status"]["message"]
+
+
+def _failed() -> Later[FoundRoute]:
+    later: Later[FoundRoute] = Later()
+    later.fail(LogStoreError("no name server can be reached"))
+    return later
 
 
 def test_each_broker_is_assigned(peer: FarPeer) -> None:
