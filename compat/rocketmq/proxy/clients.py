@@ -20,7 +20,7 @@ from logstore.compat.rocketmq.proxy.client_settings import settings_for
 from logstore.compat.rocketmq.proxy.codes import SQL, ClientType, Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.proxy.far_link import FarLink
-from logstore.compat.rocketmq.proxy.steps import begin
+from logstore.compat.rocketmq.steps import begin
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.errors import LogStoreError
 
@@ -194,14 +194,17 @@ class ProxyClient:
             groups += [{"producerGroup": topic.name} for topic in asked.publishing.topics]
             if asked.HasField("subscription"):
                 groups.append({"consumerGroup": asked.subscription.group.name})
-        for link in (self.link, *self.far_links.values()):
+        for link in self._links():
             for fields in groups:
                 link.tell(RequestCode.UNREGISTER_CLIENT, {"clientID": self.client_id, **fields})
         self.close()
 
+    def _links(self) -> list[Link]:
+        return [self.link, *self.far_links.values()]
+
     def close(self) -> None:
         """Hang up everywhere."""
-        for link in (self.link, *self.far_links.values()):
+        for link in self._links():
             link.close()
 
 

@@ -17,7 +17,7 @@ from logstore.compat.rocketmq.found_routes import Cluster, FoundRoute
 from logstore.compat.rocketmq.name_server.routes import MASTER_ID, QueueData
 from logstore.compat.rocketmq.proxy.codes import Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.tables.json_fields import JsonTypeError

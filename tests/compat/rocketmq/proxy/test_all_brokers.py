@@ -69,6 +69,7 @@ class ClusterStage(Stage):
         for topic in ("both", "far"):
             for queue_id in range(2):
                 result = broker.store.get_message("g", topic, queue_id, 0, 32)
+                assert result is not None
                 data, position = memoryview(result.read() if result.count else b""), 0
                 while position < len(data):
                     message = decode_message(data, position)
