@@ -335,5 +335,7 @@ def test_name_servers_tell_where_brokers_are() -> None:
     setting.conversation.register(name="b", address="192.0.2.3:10911", broker_id=1)
     setting.registrar.find_brokers().then(found.append, failures.append)
     local = LocalLink(setting.conversation.server.routes, setting.broker, setting.clock)
-    local.find_brokers().then(found.append, failures.append)
+    at_home = local.find_brokers()
+    assert at_home is not None
+    at_home.then(found.append, failures.append)
     assert found == [{"a": "192.0.2.1:10911", "b": "192.0.2.2:10911"}] * 2
