@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.rocketmq.broker_handlers import handlers_for
 from logstore.compat.rocketmq.broker_stats import SAMPLE_INTERVAL_MS, BrokerStats
 from logstore.compat.rocketmq.clients.clients import CLIENT_SCAN_INTERVAL_MS
 from logstore.compat.rocketmq.clients.consumers import ConsumerGroup, Consumers
@@ -28,7 +29,7 @@ from logstore.compat.rocketmq.pulling.held_pulls import SCAN_INTERVAL_MS, HeldPu
 from logstore.compat.rocketmq.redelivery.delay_delivery import DelayDelivery
 from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
 from logstore.compat.rocketmq.replication.master_service import MasterService
-from logstore.compat.rocketmq.roles import checked_role, handlers_of_role
+from logstore.compat.rocketmq.roles import checked_role
 from logstore.compat.rocketmq.secure_ports import RemotingTls
 from logstore.compat.rocketmq.sending.group_commit import GroupCommit, Offload, run_at_once
 from logstore.compat.rocketmq.sending.send_answers import SendAnswers
@@ -36,6 +37,7 @@ from logstore.compat.rocketmq.sending.send_run import SendRun
 from logstore.compat.rocketmq.sending.sent_properties import PropertyRewriter
 from logstore.compat.rocketmq.sending.unique_keys import UniqueKeys
 from logstore.compat.rocketmq.settings import Settings
+from logstore.compat.rocketmq.static_topics.static_topics import CLEAN_INTERVAL_MS, StaticTopics
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.topics.broker_topics import BrokerTopics
 from logstore.compat.rocketmq.transactions.op_messages import OpMessages
@@ -93,7 +95,6 @@ class Broker:
         #: all settings by Java's keys; `settings` are those that matter here
         self.config = config
         self.settings = checked_role(Settings.of_config(config))
-        self.handlers = handlers_of_role(self.settings)
         self.timers = Timers(host.clock)
         self.outbox = Outbox()
         #: None where each request is looked at before it is served
@@ -119,21 +120,20 @@ class Broker:
         #: by whom each request is looked at, None where nobody does
         self.guarding: Access | None = None
         if any(config[name] for name in _ACCESS_KEYS):
-            self._guard()
+            access = self.access
+            if access.settings.authenticates or access.settings.authorizes:
+                self.send_run, self.guarding = None, access
+        self.choose_handlers()
 
-    def _guard(self) -> None:
-        """Look at each request before it is served, where the settings want it."""
-        access = self.access
-        if access.settings.authenticates or access.settings.authorizes:
-            from logstore.compat.rocketmq.auth.guard import guarded_handlers
-
-            self.handlers = guarded_handlers(access, self.handlers)
-            self.send_run = None
-            self.guarding = access
+    def choose_handlers(self) -> None:
+        """Look again who serves which request."""
+        self.handlers = handlers_for(self)
 
     def _open_tables(self) -> None:
         settings, store = self.settings, self.store
         self.topics = BrokerTopics(store.topic_table, settings)
+        self.static_topics = StaticTopics(self)
+        self.topics.mapped = self.static_topics.details
         self.groups = BrokerGroups(store.subscription_groups, settings)
         self.topics.begin(store)
         self.groups.add_system_groups()
@@ -436,6 +436,7 @@ class Broker:
         if not self.settings.is_slave:
             self.delay_delivery.start()
             self.timed_delivery.start()
+            self._every(CLEAN_INTERVAL_MS, self.static_topics.clean)
             if self.store.consume_queues.of_topic(self.revive_topic):
                 self.popping.reviving.start()
             self._check_later(self.settings.transaction_check_interval_ms)

@@ -8,14 +8,16 @@ topic is said at once, alone. A name server that cannot be reached is tried agai
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import attrs
 
 from logstore.compat.connection import Connection
 from logstore.compat.rocketmq.connection import Channel, RemotingConnection, Sign
+from logstore.compat.rocketmq.found_brokers import brokers_at, brokers_in_table
 from logstore.compat.rocketmq.found_queues import queues_at, queues_in_table
+from logstore.compat.rocketmq.found_routes import FoundRoute, route_at, route_in_table
 from logstore.compat.rocketmq.name_server.registration import (
     Registration,
     crc_of,
@@ -80,6 +82,10 @@ class Registered(Protocol):
         """Return all topics, and the version of their table."""
         ...
 
+    def registered_mappings(self, topics: Iterable[str]) -> Mapping[str, object]:
+        """Return the mappings of those of the topics that are static."""
+        ...
+
     def permission(self) -> int:
         """Return what may be done with the broker at all (``brokerPermission``)."""
         ...
@@ -100,6 +106,14 @@ class NameServerLink(Protocol):
 
     def find_queues(self, topic: str) -> Later[list[MessageQueue]] | None:
         """Return the queues of a topic, on all brokers; None if it cannot be asked now."""
+        ...
+
+    def find_brokers(self) -> Later[dict[str, str]] | None:
+        """Return the addresses of all masters; None if it cannot be asked now."""
+        ...
+
+    def find_route(self, topic: str) -> Later[FoundRoute] | None:
+        """Return the route of a topic; None if it cannot be asked now."""
         ...
 
 
@@ -135,6 +149,14 @@ class LocalLink:
     def find_queues(self, topic: str) -> Later[list[MessageQueue]] | None:
         """Return the queues of a topic, on all brokers."""
         return queues_in_table(self._routes, topic)
+
+    def find_brokers(self) -> Later[dict[str, str]] | None:
+        """Return the addresses of all masters."""
+        return brokers_in_table(self._routes)
+
+    def find_route(self, topic: str) -> Later[FoundRoute] | None:
+        """Return the route of a topic."""
+        return route_in_table(self._routes, topic)
 
 
 class RemoteLink:
@@ -196,6 +218,18 @@ class RemoteLink:
         if self._channel is None or not self._channel.is_open:
             return None
         return queues_at(self._channel, topic)
+
+    def find_brokers(self) -> Later[dict[str, str]] | None:
+        """Return the addresses of all masters; None if there is no connection."""
+        if self._channel is None or not self._channel.is_open:
+            return None
+        return brokers_at(self._channel)
+
+    def find_route(self, topic: str) -> Later[FoundRoute] | None:
+        """Return the route of a topic; None if there is no connection."""
+        if self._channel is None or not self._channel.is_open:
+            return None
+        return route_at(self._channel, topic)
 
     def _connect(self, host: str, port: int) -> RemotingConnection:
         connection = RemotingConnection(self, host, port)
@@ -316,7 +350,11 @@ class Registrar:
 
     def _register(self, topics: Mapping[str, TopicConfig], version: DataVersion) -> None:
         registration = Registration(
-            topics, version, ha_address=self._broker.ha_address(), enables_acting_master=False
+            topics,
+            version,
+            ha_address=self._broker.ha_address(),
+            mappings=self._broker.registered_mappings(topics),
+            enables_acting_master=False,
         )
         for link in self.links:
             link.register(registration)
@@ -328,6 +366,26 @@ class Registrar:
             if found is not None:
                 return found
         later: Later[list[MessageQueue]] = Later()
+        later.fail(LogStoreError("no name server can be reached"))
+        return later
+
+    def find_brokers(self) -> Later[dict[str, str]]:
+        """Return the addresses of all masters; fails where no name server is there."""
+        for link in self.links:
+            found = link.find_brokers()
+            if found is not None:
+                return found
+        later: Later[dict[str, str]] = Later()
+        later.fail(LogStoreError("no name server can be reached"))
+        return later
+
+    def find_route(self, topic: str) -> Later[FoundRoute]:
+        """Return the route of a topic; fails where no name server is there."""
+        for link in self.links:
+            found = link.find_route(topic)
+            if found is not None:
+                return found
+        later: Later[FoundRoute] = Later()
         later.fail(LogStoreError("no name server can be reached"))
         return later
 

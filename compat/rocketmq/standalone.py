@@ -7,9 +7,10 @@ Whoever runs this gives both services a server, says which ports came of it, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from logstore.compat.rocketmq.broker import Broker
+from logstore.compat.rocketmq.found_routes import Cluster
 from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.name_server.name_server import NameServer
 from logstore.compat.rocketmq.name_server.routes import BrokerIdentity
@@ -62,6 +63,10 @@ class RegisteredBroker:
         """Return all topics, and the version of their table."""
         table = self._broker.topics.table
         return table.topics, table.data_version
+
+    def registered_mappings(self, topics: Iterable[str]) -> Mapping[str, object]:
+        """Return the mappings of those of the topics that are static."""
+        return self._broker.static_topics.infos(topics)
 
     def permission(self) -> int:
         """Return what may be done with the broker at all."""
@@ -182,6 +187,8 @@ class Standalone:
         self.registrar.links = links
         self.broker.topics.on_change = self.registrar.topic_changed
         self.broker.topics.find_queues = self.registrar.find_queues
+        self.broker.static_topics.calls.begin(reach, self.registrar.find_brokers)
+        self.broker.topics.cluster = Cluster(self.registrar.find_route, reach)
         self.broker.defers_work = True
         self.broker.start_housekeeping()
         self.registrar.start()

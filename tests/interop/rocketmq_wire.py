@@ -32,6 +32,7 @@ class Answer:
     code: int
     fields: Mapping[str, Any]
     body: bytes
+    remark: str | None = None
 
 
 class Wire:
@@ -68,7 +69,8 @@ class Wire:
             raise ConnectionError("the broker closed within an answer")
         header = json.loads(rest[: header_size & 0xFFFFFF])
         body = rest[header_size & 0xFFFFFF :]
-        return Answer(header["opaque"], header["code"], header.get("extFields") or {}, body)
+        fields = header.get("extFields") or {}
+        return Answer(header["opaque"], header["code"], fields, body, header.get("remark"))
 
     def ask(self, code: int, fields: Mapping[str, object], body: bytes = b"") -> Answer:
         """Send one request while no other is under way, and return its answer."""

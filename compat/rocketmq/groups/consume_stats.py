@@ -74,9 +74,11 @@ class ConsumeStats:
 
     def _row(self, topic: str, queue_id: int) -> dict[str, int]:
         store = self._broker.store
-        committed = max(store.consumer_offsets.query(self._group, topic, queue_id), 0)
+        committed = store.consumer_offsets.query(self._group, topic, queue_id)
+        if not self._tells_pulled or topic not in self._broker.static_topics.details:
+            committed = max(committed, 0)  # of a static topic another broker may know more
         pulled = store.consumer_offsets.query_pull(self._group, topic, queue_id)
-        stored_ms = store.store_timestamp_at(topic, queue_id, committed - 1) if committed else 0
+        stored_ms = store.store_timestamp_at(topic, queue_id, committed - 1) if committed > 0 else 0
         return {
             "brokerOffset": max(store.max_queue_offset(topic, queue_id), 0),
             "consumerOffset": committed,

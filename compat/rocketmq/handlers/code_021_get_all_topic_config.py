@@ -14,6 +14,8 @@ from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
 from logstore.compat.rocketmq.wire.pages import page_of
 from logstore.compat.rocketmq.wire.remoting import Response
+from logstore.segments.rocketmq.tables.java_json import format_json
+from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -25,11 +27,14 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     table = broker.topics.table
     names = page_of(request.ext_fields, sorted(table.topics), "topicSeq", "maxTopicNum")
+    mappings = broker.static_topics.table
+    shown = {name: mappings.details[name] for name in names if name in mappings.details}
+    details = {name: one.to_json() for name, one in in_concurrent_map_order(shown).items()}
     body = object_body(
         dataVersion=version_fields(table.data_version),
-        mappingDataVersion={"counter": 0, "stateVersion": 0, "timestamp": broker.started_ms},
+        mappingDataVersion=version_fields(mappings.data_version),
         topicConfigTable={name: table.topics[name].to_json() for name in names},
-        topicQueueMappingDetailMap={},
+        topicQueueMappingDetailMap=format_json(details),
         topicQueueMappingInfoMap={},
     )
     known = as_fields(totalTopicNum=len(table.topics))

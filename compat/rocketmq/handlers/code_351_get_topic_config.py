@@ -1,14 +1,14 @@
-"""GET_TOPIC_CONFIG: the settings of one topic (5.x)."""
+"""GET_TOPIC_CONFIG: the settings of one topic, with its mapping if it is static (5.x)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.wire.bodies import json_body
 from logstore.compat.rocketmq.wire.codes import ResponseCode
-from logstore.compat.rocketmq.wire.fields import read_text
+from logstore.compat.rocketmq.wire.fields import read_flag, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
+from logstore.segments.rocketmq.tables.java_json import format_json
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -22,4 +22,9 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     config = broker.topics.get(topic)
     if config is None:
         raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {topic}")
-    return Response(ResponseCode.SUCCESS, body=json_body(config.to_json()))
+    content = config.to_json()
+    detail = broker.static_topics.details.get(topic)
+    if detail is not None and read_flag(request.ext_fields, "lo", default=False):
+        content["mappingDetail"] = detail.to_json()
+    body = format_json(dict(sorted(content.items())))
+    return Response(ResponseCode.SUCCESS, body=body)

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.wire.bodies import json_body, number_table, object_body
-from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order
+from logstore.segments.rocketmq.tables.java_json import format_json
+from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order, in_number_order
+from logstore.segments.rocketmq.tables.json_fields import as_object
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.name_server.routes import BrokerData, QueueData, Route
@@ -23,6 +25,7 @@ STANDARD_JSON_VERSION = 401
 VERSION_5 = 413
 #: with which Java makes its table of topics
 _TABLE_CAPACITY = 1024
+_QUEUES = "currIdMap"
 
 
 def queue_fields(queue: QueueData) -> dict[str, Any]:
@@ -48,9 +51,27 @@ def route_body(
         filterServerTable=dict(route.filter_servers),
         orderTopicConf=order_config,
         queueDatas=[queue_fields(queue) for queue in route.queues],
-        topicQueueMappingByBroker=None if not route.mappings else dict(route.mappings),
+        topicQueueMappingByBroker=_mapping_table(route.mappings, is_standard=is_standard)
+        if route.mappings
+        else None,
     )
     return _in_ascii(body) if is_standard else body
+
+
+def _mapping_table(mappings: Mapping[str, object], *, is_standard: bool) -> bytes:
+    """Return the mappings of a static topic by broker: sorted in standard JSON, else as hashed."""
+    order = sorted(mappings) if is_standard else in_concurrent_map_order(mappings)
+    return format_json({name: _with_queue_ids(mappings[name], is_standard) for name in order})
+
+
+def _with_queue_ids(info: object, is_standard: bool) -> object:
+    """Return a mapping with its queues in order; their ids are texts in standard JSON only."""
+    fields: dict[str, Any] = as_object(info)
+    queues = {int(number): queue for number, queue in as_object(fields.get(_QUEUES)).items()}
+    ordered: dict[Any, Any] = in_number_order(queues)
+    if is_standard:
+        ordered = {str(number): queues[number] for number in sorted(queues)}
+    return {name: ordered if name == _QUEUES else fields[name] for name in sorted(fields)}
 
 
 def broker_body(broker: BrokerData, client_version: int, *, is_standard: bool) -> bytes:

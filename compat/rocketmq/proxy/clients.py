@@ -6,8 +6,10 @@ Source: ``GrpcChannelManager``, ``GrpcClientChannel``, ``ClientActivity``.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
@@ -17,7 +19,10 @@ from logstore.compat.rocketmq.proxy.checks import group_of, topic_of
 from logstore.compat.rocketmq.proxy.client_settings import settings_for
 from logstore.compat.rocketmq.proxy.codes import SQL, ClientType, Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError
+from logstore.compat.rocketmq.proxy.far_link import FarLink
+from logstore.compat.rocketmq.steps import begin
 from logstore.compat.rocketmq.wire.codes import RequestCode
+from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.proxy import Proxy
@@ -25,15 +30,20 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.wire.remoting import Command
     from logstore.compat.waiting import Later
 
+_log = logging.getLogger(__name__)
+
 _FULL_EXPRESSION = "*"
+#: a way to a broker
+Link: TypeAlias = "BrokerLink | FarLink"
 
 
 class Transaction:
     """Where the half message of a transaction is."""
 
-    __slots__ = ("physical_offset", "queue_offset")
+    __slots__ = ("broker_name", "physical_offset", "queue_offset")
 
-    def __init__(self, queue_offset: int, physical_offset: int) -> None:
+    def __init__(self, broker_name: str, queue_offset: int, physical_offset: int) -> None:
+        self.broker_name = broker_name
         self.queue_offset = queue_offset
         self.physical_offset = physical_offset
 
@@ -60,7 +70,11 @@ class ProxyClient:
         self.client_id = client_id
         self.address = f"{host}:{port}"
         self._origin = host, port
-        self.link = BrokerLink(proxy.broker, proxy.handlers_for(self), host, port)
+        self.own_name = proxy.broker.settings.broker_name
+        handlers = proxy.handlers_for(self, self.own_name)
+        self.link = BrokerLink(proxy.broker, handlers, host, port)
+        #: ways to other brokers, by their names
+        self.far_links: dict[str, FarLink] = {}
         #: as the client sent them; None before
         self.asked_settings: Any = None
         #: sends a command to the client, while it listens
@@ -74,6 +88,33 @@ class ProxyClient:
         if self.link.is_open:
             return self.link
         return BrokerLink(self.proxy.broker, {}, *self._origin)
+
+    async def link_of(self, broker_name: str) -> Link:
+        """
+        Return a way to the broker of that name.
+
+        Raises:
+            ProxyError: there is none.
+            LogStoreError: nobody can be asked where it is.
+
+        """
+        cluster = self.proxy.routes.cluster
+        if cluster is None or broker_name == self.own_name:
+            return self.link
+        address = await self.proxy.routes.address_of(broker_name)
+        known = self.far_links.get(broker_name)
+        if known is not None and known.address == address:
+            return known
+        if known is not None:
+            known.close()
+        handlers = self.proxy.handlers_for(self, broker_name)
+        link = FarLink(self.proxy.broker, cluster, broker_name, address, handlers)
+        self.far_links[broker_name] = link
+        return link
+
+    def link_to(self, broker_name: str) -> Link:
+        """Return a way to a broker that the client has been served by before."""
+        return self.far_links.get(broker_name) or self.open_link()
 
     @property
     def settings(self) -> Any:
@@ -98,7 +139,31 @@ class ProxyClient:
         self.beat()
 
     def beat(self) -> Later[Command]:
-        """Tell the broker that the client lives."""
+        """Tell the brokers that the client lives; return what the one here says to that."""
+        body = self._heart_beat()
+        if self.proxy.routes.cluster is not None:
+            begin(self._beat_afar(body)).then(_ignore, _ignore)
+        return self.link.ask(RequestCode.HEART_BEAT, {}, body)
+
+    async def _beat_afar(self, body: bytes) -> bool:
+        """Tell the other brokers of the client's topics."""
+        asked, names = self.asked_settings, set[str]()
+        topics = [topic.name for topic in asked.publishing.topics]
+        topics += [entry.topic.name for entry in asked.subscription.subscriptions]
+        for topic in topics:
+            try:
+                names |= {data.broker_name for data in (await self.proxy.routes.of(topic)).queues}
+            except LogStoreError as error:  # it may be made later
+                _log.info("%s: %s", topic, error)
+        for name in names - {self.own_name}:
+            try:
+                link = await self.link_of(name)
+                link.ask(RequestCode.HEART_BEAT, {}, body).then(_ignore, partial(_missed, name))
+            except LogStoreError as error:
+                _missed(name, error)
+        return True
+
+    def _heart_beat(self) -> bytes:
         asked = self.asked_settings
         producers = [{"groupName": topic.name} for topic in asked.publishing.topics]
         consumers: list[dict[str, Any]] = []
@@ -119,7 +184,7 @@ class ProxyClient:
             "producerDataSet": producers,
             "consumerDataSet": consumers,
         }
-        return self.link.ask(RequestCode.HEART_BEAT, {}, orjson.dumps(body))
+        return orjson.dumps(body)
 
     def leave(self) -> None:
         """Take the client out of its groups, and forget it."""
@@ -129,9 +194,26 @@ class ProxyClient:
             groups += [{"producerGroup": topic.name} for topic in asked.publishing.topics]
             if asked.HasField("subscription"):
                 groups.append({"consumerGroup": asked.subscription.group.name})
-        for fields in groups:
-            self.link.tell(RequestCode.UNREGISTER_CLIENT, {"clientID": self.client_id, **fields})
-        self.link.close()
+        for link in self._links():
+            for fields in groups:
+                link.tell(RequestCode.UNREGISTER_CLIENT, {"clientID": self.client_id, **fields})
+        self.close()
+
+    def _links(self) -> list[Link]:
+        return [self.link, *self.far_links.values()]
+
+    def close(self) -> None:
+        """Hang up everywhere."""
+        for link in self._links():
+            link.close()
+
+
+def _ignore(answer: object) -> None:
+    """Do nothing: it is enough that it was said."""
+
+
+def _missed(broker_name: str, error: Exception) -> None:
+    _log.info("%s does not hear that a client lives: %s", broker_name, error)
 
 
 def _subscriptions(entries: Iterable[Any]) -> list[dict[str, Any]]:

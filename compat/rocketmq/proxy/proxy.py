@@ -21,9 +21,10 @@ from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
 from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
 from logstore.compat.rocketmq.proxy.renewals import Renewals
+from logstore.compat.rocketmq.proxy.routes import ProxyRoutes
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.steps import begin
 from logstore.compat.rocketmq.registry import Handler, Handlers
+from logstore.compat.rocketmq.steps import begin
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.compat.waiting import Later
 
@@ -83,9 +84,12 @@ class Proxy:
         self.clients: dict[str, ProxyClient] = {}
         #: by the transaction's id
         self.transactions: dict[str, Transaction] = {}
+        self.routes = ProxyRoutes(self)
         self.renewals = Renewals(self)
         #: which queue the next message without a group goes to, by topic
         self.next_queues: dict[str, int] = {}
+        #: which broker whoever does not care receives from next, by topic
+        self.next_brokers: dict[str, int] = {}
         self._is_open = True
         self._sweep()
 
@@ -97,7 +101,7 @@ class Proxy:
         """Let go of all clients."""
         self._is_open = False
         for client in self.clients.values():
-            client.link.close()
+            client.close()
         self.clients.clear()
 
     def check(self, caller: Caller, message: Any) -> None:
@@ -119,7 +123,7 @@ class Proxy:
             client = ProxyClient(self, caller.client_id, caller.host, caller.port)
             if before is not None:
                 client.asked_settings, client.tell = before.asked_settings, before.tell
-                client.renewed = before.renewed
+                client.renewed, client.far_links = before.renewed, before.far_links
             self.clients[caller.client_id] = client
         client.used_ms = self.now_ms()
         return client
@@ -146,12 +150,12 @@ class Proxy:
             if client.tell is None and now_ms - client.used_ms > self.settings.idle_ms_max:
                 self.forget(client)
 
-    def handlers_for(self, client: ProxyClient) -> Handlers:
-        """Return what serves the requests of the broker to a client."""
+    def handlers_for(self, client: ProxyClient, broker_name: str) -> Handlers:
+        """Return what serves the requests of a broker to a client."""
         handlers: Handlers = {}
         for code in _ASKED_BY_BROKER:
             handlers[code] = Handler(code, f"{_RPCS}.telemetry")
-            handlers[code].handle = partial(_serve_broker, client)
+            handlers[code].handle = partial(_serve_broker, client, broker_name)
         return handlers
 
     # requests
@@ -219,8 +223,10 @@ def _refused(name: str, why: Any, proxy: Proxy) -> Any:
     return MESSAGES[f"{name}Response"](status=why)
 
 
-def _serve_broker(client: ProxyClient, service: Any, channel: Any, request: Any) -> None:
+def _serve_broker(
+    client: ProxyClient, broker_name: str, service: Any, channel: Any, request: Any
+) -> None:
     from logstore.compat.rocketmq.proxy.rpcs import telemetry
 
     del service, channel
-    telemetry.serve_broker(client, request)
+    telemetry.serve_broker(client, broker_name, request)

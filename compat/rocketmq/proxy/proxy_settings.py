@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import attrs
 
-from logstore.compat.rocketmq.java_settings import JavaSettings, switch, whole
+from logstore.compat.rocketmq.java_settings import JavaSettings, switch, text, whole
 
 
 @attrs.define
 class ProxySettings(JavaSettings):
     """Settings with Java's defaults, in milliseconds and bytes; limits of 0 are none."""
 
+    #: LOCAL: who comes is told of the broker beside the proxy alone
+    mode: str = text("proxyMode", "CLUSTER")
     #: Java's proxy and broker have one each of that name; here it is the same
     body_bytes_max: int = whole("maxMessageSize", 4 * 1024 * 1024)
     properties_bytes_max: int = whole("maxUserPropertySize", 16 * 1024)

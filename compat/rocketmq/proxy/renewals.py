@@ -78,7 +78,8 @@ class Renewals:
     def _change(client: ProxyClient, renewed: Renewed, invisible_ms: int) -> None:
         fields = renewed.handle.fields(renewed.topic, renewed.group)
         fields["invisibleTime"] = str(invisible_ms)
-        client.open_link().ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields).then(
+        link = client.link_to(renewed.handle.broker_name)
+        link.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields).then(
             partial(_changed, renewed), lambda _: None
         )
 

@@ -135,10 +135,11 @@ def answer_pull(
     try:
         return _pull(broker, channel, request, pull, may_wait=True)
     except PullRefusedError as refusal:
-        return _refused(request, refusal)
+        return refused_pull(request, refusal)
 
 
-def _refused(request: Command, refusal: PullRefusedError) -> list[Chunk]:
+def refused_pull(request: Command, refusal: PullRefusedError) -> list[Chunk]:
+    """Return the answer to a pull that is refused."""
     forbidden_by = refusal.forbidden_by
     fields = {} if forbidden_by is None else {"forbiddenType": str(forbidden_by)}
     return encode_response(request, Response(refusal.code, refusal.remark, fields))
@@ -147,7 +148,13 @@ def _refused(request: Command, refusal: PullRefusedError) -> list[Chunk]:
 def _pull(
     broker: Broker, channel: Channel, request: Command, pull: Pull, *, may_wait: bool
 ) -> list[Chunk] | Later[list[Chunk]]:
-    group, topic = _check(broker, channel, pull)
+    group, topic = check_pull(broker, pull.group, pull.topic)
+    if not 0 <= pull.queue_id < topic.read_queue_count:
+        raise PullRefusedError(
+            ResponseCode.INVALID_PARAMETER,
+            f"queueId[{pull.queue_id}] is illegal, topic:[{pull.topic}] "
+            f"topicConfig.readQueueNums:[{topic.read_queue_count}] consumer:[/{channel.address}]",
+        )
     message_filter = _filter_of(broker, group, pull)
     result = _read(broker, pull, message_filter)
     status = result.status
@@ -168,10 +175,16 @@ def _pull(
     return _answer(broker, request, group, topic, result, code)
 
 
-def _check(
-    broker: Broker, channel: Channel, pull: Pull
+def check_pull(
+    broker: Broker, group_name: str, topic_name: str
 ) -> tuple[SubscriptionGroupConfig, TopicConfig]:
-    """Return group and topic; refuse a pull that they, or the broker, forbid."""
+    """
+    Return group and topic.
+
+    Raises:
+        PullRefusedError: they, or the broker, forbid to pull.
+
+    """
     settings = broker.settings
     if not settings.permission & PERM_READ:
         raise PullRefusedError(
@@ -179,35 +192,29 @@ def _check(
             f"the broker[{settings.ip1}] pulling message is forbidden",
             _BY_BROKER,
         )
-    group = broker.groups.find(pull.group)
+    group = broker.groups.find(group_name)
     if group is None:
         raise PullRefusedError(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group [{pull.group}] does not exist, {names.SEE_FAQ}",
+            f"subscription group [{group_name}] does not exist, {names.SEE_FAQ}",
         )
     if not group.is_consume_enabled:
         raise PullRefusedError(
             ResponseCode.NO_PERMISSION,
-            f"subscription group no permission, {pull.group}",
+            f"subscription group no permission, {group_name}",
             _BY_GROUP,
         )
-    topic = broker.topics.get(pull.topic)
+    topic = broker.topics.get(topic_name)
     if topic is None:
         raise PullRefusedError(
             ResponseCode.TOPIC_NOT_EXIST,
-            f"topic[{pull.topic}] not exist, apply first please! {names.SEE_FAQ}",
+            f"topic[{topic_name}] not exist, apply first please! {names.SEE_FAQ}",
         )
     if not topic.perm & PERM_READ:
         raise PullRefusedError(
             ResponseCode.NO_PERMISSION,
-            f"the topic[{pull.topic}] pulling message is forbidden",
+            f"the topic[{topic_name}] pulling message is forbidden",
             _BY_TOPIC,
-        )
-    if not 0 <= pull.queue_id < topic.read_queue_count:
-        raise PullRefusedError(
-            ResponseCode.INVALID_PARAMETER,
-            f"queueId[{pull.queue_id}] is illegal, topic:[{pull.topic}] "
-            f"topicConfig.readQueueNums:[{topic.read_queue_count}] consumer:[/{channel.address}]",
         )
     return group, topic
 
@@ -327,7 +334,7 @@ def _hold(
         try:
             answer = _pull(broker, channel, request, pull, may_wait=False)
         except PullRefusedError as refusal:
-            answer = _refused(request, refusal)
+            answer = refused_pull(request, refusal)
         assert isinstance(answer, list), "whoever may not wait is answered"
         later.answer(answer)
 

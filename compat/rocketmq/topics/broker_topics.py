@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -22,6 +22,7 @@ from logstore.segments.rocketmq.tables.topics import (
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.found_queues import FindQueues
+    from logstore.compat.rocketmq.found_routes import Cluster
     from logstore.segments.rocketmq.queues.consume_queues import AnyQueue
     from logstore.segments.rocketmq.store import RocketMQStore
 
@@ -67,8 +68,12 @@ class BrokerTopics:
         self.before_new: Callable[[TopicConfig], None] | None = None
         #: asks a name server for a topic's queues, those of other brokers among them
         self.find_queues: FindQueues | None = None
+        #: tells where topics are on all brokers, and reaches those; None before the start
+        self.cluster: Cluster | None = None
         #: beside the well-known ones, those named after broker and cluster
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
+        #: static topics: what is sent to them is looked at first
+        self.mapped: Collection[str] = ()
         #: topics that were found fit to be sent to without another look
         self.routes: dict[str, SendRoute] = {}
 
@@ -205,6 +210,7 @@ class BrokerTopics:
         """Remember that a topic can be sent to as it is, if that is so."""
         attributes = config.attributes
         is_plain = attributes.get("cleanup.policy") != "COMPACTION"
+        is_plain = is_plain and config.topic_name not in self.mapped
         if is_plain and self._settings.permission & PERM_WRITE:
             queue_count = max(config.read_queue_count, config.write_queue_count)
             sys_flag = MULTI_TAGS if config.topic_filter_type == "MULTI_TAG" else 0

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.rocketmq.topics.names import check_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import read_flag, read_int, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.segments.rocketmq.messages.java_strings import java_hash_map_order
+from logstore.segments.rocketmq.tables.topics import TopicConfig
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
-    from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 #: what topics can be told, and what each takes (TopicAttributes), in the order of Java's sets
 _ENUMS = {
@@ -52,6 +56,33 @@ def parse_attributes(text: str) -> dict[str, str]:
             raise RefusedError(ResponseCode.SYSTEM_ERROR, f"key duplication: {name}")
         changes[name] = value
     return changes
+
+
+def read_topic(broker: Broker, fields: Mapping[str, str]) -> TopicConfig:
+    """
+    Return the topic that a request's fields describe; its `attributes` are changes.
+
+    Raises:
+        RefusedError: there can be no such topic, or none that an administrator may ask for.
+
+    """
+    filter_type = read_text(fields, "topicFilterType")
+    if filter_type not in _FILTER_TYPES:
+        remark = f"topicFilterType = [{filter_type}] value invalid"
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+    topic = read_text(fields, "topic")
+    check_topic(topic)
+    check_not_system(broker, topic)
+    return TopicConfig(
+        topic,
+        read_int(fields, "readQueueNums"),
+        read_int(fields, "writeQueueNums"),
+        read_int(fields, "perm"),
+        filter_type,
+        read_int(fields, "topicSysFlag", 0),
+        read_flag(fields, "order"),
+        parse_attributes(fields.get("attributes") or ""),
+    )
 
 
 def check_not_system(broker: Broker, topic: str) -> None:
@@ -165,6 +196,7 @@ def delete_topic(broker: Broker, topic: str) -> None:
     """
     broker.catch_up()  # or what comes into a queue that is gone would make it anew
     broker.topics.remove(topic)
+    broker.static_topics.delete(topic)
     broker.store.consumer_offsets.remove_topic(topic)
     queues = [(topic, queue_id) for queue_id in broker.store.topics().get(topic, {})]
     broker.store.delete_topics({topic})

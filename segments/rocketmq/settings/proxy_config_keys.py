@@ -5,6 +5,7 @@ from __future__ import annotations
 from logstore.segments.rocketmq.settings.java_config import ConfigType, keys_of
 
 PROXY_KEYS = (
+    *keys_of(ConfigType.TEXT, {"proxyMode": "CLUSTER"}),
     *keys_of(
         ConfigType.INT,
         {

@@ -42,6 +42,15 @@ def in_concurrent_map_order(
     return {name: entries[name] for name in order}
 
 
+def in_number_order(entries: Mapping[int, Value]) -> dict[int, Value]:
+    """Return the entries as a ``ConcurrentHashMap`` yields them whose keys are numbers."""
+    size = 16
+    while len(entries) >= size - (size >> 2):
+        size *= 2
+    order = sorted(entries, key=lambda number: (number ^ number >> 16) & size - 1)
+    return {number: entries[number] for number in order}
+
+
 def in_hash_map_order(names: Iterable[str], initial_capacity: int = 16) -> list[str]:
     """Return the names as a ``HashMap`` or ``HashSet`` yields them that they were put into."""
     put = list(dict.fromkeys(names))

@@ -109,7 +109,7 @@ class StoreCleaning:
     def run(self) -> int:
         """Look at the disk, remove what must go; return how many commit log files that were."""
         state = self._look_at_disk()
-        is_due = self._is_hour() or state is not DiskState.FINE or self.manual_rounds > 0
+        is_due = self.is_hour or state is not DiskState.FINE or self.manual_rounds > 0
         removed = 0
         if is_due:
             self.manual_rounds = max(self.manual_rounds - 1, 0)
@@ -143,7 +143,9 @@ class StoreCleaning:
             _log.info("%s: the disk has room again", self.commit_log.directory)
         return state
 
-    def _is_hour(self) -> bool:
+    @property
+    def is_hour(self) -> bool:
+        """Tell whether it is one of the hours in which files go."""
         now = datetime.fromtimestamp(self.host.clock.wall_ms() / 1000, UTC)
         return now.astimezone(self.rule.time_zone).hour in self.rule.delete_hours
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
@@ -24,6 +24,7 @@ class FakeBroker:
         self.topics: Mapping[str, TopicConfig] = topics_named("t", "u")
         self.version = DataVersion(1, 1)
         self.rights = 6
+        self.mappings: dict[str, object] = {}
 
     def identity(self) -> BrokerIdentity:
         """Return who the broker is."""
@@ -36,6 +37,10 @@ class FakeBroker:
     def registered_topics(self) -> tuple[Mapping[str, TopicConfig], DataVersion]:
         """Return all topics, and the version of their table."""
         return self.topics, self.version
+
+    def registered_mappings(self, topics: Iterable[str]) -> Mapping[str, object]:
+        """Return the mappings of topics that are static."""
+        return {topic: self.mappings[topic] for topic in topics if topic in self.mappings}
 
     def permission(self) -> int:
         """Return what may be done with the broker."""
@@ -299,3 +304,38 @@ def test_what_a_broker_says_is_signed() -> None:
     assert link.is_registered
     setting.registrar.stop()
     assert signed == ["a True", "a False"]
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_mappings_of_static_topics_are_registered(is_compressed: bool) -> None:
+    """With all topics at the start, and with one that is new."""
+    setting = Setting(RegistrarOptions(is_compressed=is_compressed))
+    infos = {name: {"topic": name, "currIdMap": {"0": 3}} for name in ("t", "new")}
+    setting.broker.mappings.update(infos)
+    setting.registrar.start()
+    setting.run()
+    routes = setting.conversation.server.routes
+    assert getattr(routes.route("t"), "mappings", None) == {"a": infos["t"]}
+    assert getattr(routes.route("u"), "mappings", None) is None
+    setting.registrar.topic_changed(setting.broker.add("new"))
+    setting.run()
+    assert getattr(routes.route("new"), "mappings", None) == {"a": infos["new"]}
+
+
+def test_name_servers_tell_where_brokers_are() -> None:
+    """One elsewhere is asked, one in this process is looked into; without any that fails."""
+    setting = Setting()
+    failures: list[Exception] = []
+    found: list[dict[str, str]] = []
+    setting.registrar.find_brokers().then(found.append, failures.append)
+    assert [str(error) for error in failures] == ["no name server can be reached"]
+    setting.registrar.start()
+    setting.run()
+    setting.conversation.register(name="b", address="192.0.2.2:10911")
+    setting.conversation.register(name="b", address="192.0.2.3:10911", broker_id=1)
+    setting.registrar.find_brokers().then(found.append, failures.append)
+    local = LocalLink(setting.conversation.server.routes, setting.broker, setting.clock)
+    at_home = local.find_brokers()
+    assert at_home is not None
+    at_home.then(found.append, failures.append)
+    assert found == [{"a": "192.0.2.1:10911", "b": "192.0.2.2:10911"}] * 2

@@ -1,10 +1,12 @@
 package org.apache.rocketmq.test.grpc.v2;
 
+import apache.rocketmq.v2.Endpoints;
 import apache.rocketmq.v2.QueryRouteResponse;
 import java.util.UUID;
 import logstore.OurBroker;
 import org.apache.rocketmq.common.MixAll;
 import org.apache.rocketmq.common.constant.GrpcConstants;
+import org.apache.rocketmq.proxy.config.ConfigurationManager;
 import org.junit.After;
 import org.junit.Before;
 import org.junit.Test;
@@ -16,6 +18,9 @@ public class OurProxyIT extends GrpcBaseIT {
     public void setUp() throws Exception {
         // Where a consumer of dead letters looks that is told nothing else.
         System.setProperty(MixAll.NAMESRV_ADDR_PROPERTY, NAMESRV_ADDR);
+        // Where the tests expect queues to be.
+        ConfigurationManager.initConfig();
+        ConfigurationManager.getProxyConfig().setGrpcServerPort(OurBroker.proxyPort());
         brokerController1.getBrokerConfig().setTransactionCheckInterval(1000);
         header.put(GrpcConstants.CLIENT_ID, "client-id" + UUID.randomUUID());
         header.put(GrpcConstants.LANGUAGE, "JAVA");
@@ -26,6 +31,12 @@ public class OurProxyIT extends GrpcBaseIT {
     @After
     public void tearDown() {
         shutdown();
+    }
+
+    /** Clients say where they have found the proxy, and so do these. */
+    @Override
+    public Endpoints buildEndpoints(int port) {
+        return super.buildEndpoints(OurBroker.proxyPort());
     }
 
     @Test

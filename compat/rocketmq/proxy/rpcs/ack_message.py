@@ -9,7 +9,7 @@ from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, joint_status, status
 from logstore.compat.rocketmq.proxy.renewals import Renewals
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
 async def _acknowledge(client: ProxyClient, entry: Any, topic: str, group: str) -> Any:
     handle = Renewals.end(client, entry.receipt_handle)
     handle.require_valid(client.proxy.now_ms())
-    answer = await Step(client.link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group)))
+    link = await client.link_of(handle.broker_name)
+    answer = await Step(link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group)))
     if answer.code == ResponseCode.SUCCESS:
         return status(Code.OK)
     return status(Code.INTERNAL_SERVER_ERROR, "ack failed: status is abnormal")

@@ -9,7 +9,7 @@ from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
 from logstore.compat.rocketmq.proxy.renewals import Renewals
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     found = Renewals.end(client, request.receipt_handle)
     found.require_valid(client.proxy.now_ms())
     fields = {**found.fields(topic, group), "invisibleTime": str(hidden_ms)}
-    answer = await Step(client.link.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields))
+    link = await client.link_of(found.broker_name)
+    answer = await Step(link.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields))
     if answer.code != ResponseCode.SUCCESS:
         text = "changeInvisibleDuration failed: status is abnormal"
         raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)

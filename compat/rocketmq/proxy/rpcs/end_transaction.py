@@ -41,5 +41,6 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
         msgId=request.message_id,
         transactionId=request.transaction_id,
     )
-    client.link.tell(RequestCode.END_TRANSACTION, fields)
+    link = await client.link_of(transaction.broker_name)
+    link.tell(RequestCode.END_TRANSACTION, fields)
     return MESSAGES["EndTransactionResponse"](status=status(Code.OK))

@@ -9,13 +9,13 @@ from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status_of
 from logstore.compat.rocketmq.proxy.renewals import Renewals
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
 from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
-    from logstore.compat.rocketmq.proxy.clients import ProxyClient
+    from logstore.compat.rocketmq.proxy.clients import Link, ProxyClient
     from logstore.compat.rocketmq.proxy.proxy import Caller
     from logstore.compat.rocketmq.proxy.receipt_handles import ReceiptHandle
     from logstore.compat.rocketmq.wire.remoting import Command
@@ -26,14 +26,15 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     del caller
     topic, group = topic_of(request.topic), group_of(request.group)
     found = Renewals.end(client, request.receipt_handle)
-    answer = await Step(bury(client, found, request.message_id, topic, group))
+    link = await client.link_of(found.broker_name)
+    answer = await Step(bury(link, found, request.message_id, topic, group))
     return MESSAGES["ForwardMessageToDeadLetterQueueResponse"](
         status=status_of(answer.code, answer.remark)
     )
 
 
 def bury(
-    client: ProxyClient, handle: ReceiptHandle, message_id: str, topic: str, group: str
+    link: Link, handle: ReceiptHandle, message_id: str, topic: str, group: str
 ) -> Later[Command]:
     """Put a message into the group's dead letter queue, and acknowledge it there where it was."""
     if handle.physical_offset < 0:
@@ -51,8 +52,8 @@ def bury(
 
     def sent(answer: Command) -> None:
         if answer.code == ResponseCode.SUCCESS:
-            client.link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group))
+            link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group))
         outcome.answer(answer)
 
-    client.link.ask(RequestCode.CONSUMER_SEND_MSG_BACK, fields).then(sent, outcome.fail)
+    link.ask(RequestCode.CONSUMER_SEND_MSG_BACK, fields).then(sent, outcome.fail)
     return outcome

@@ -8,7 +8,7 @@ from logstore.compat.rocketmq.proxy.checks import group_of
 from logstore.compat.rocketmq.proxy.codes import ClientType, Code
 from logstore.compat.rocketmq.proxy.failures import status
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.clients import ProxyClient

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.rocketmq.name_server.routes import MASTER_ID
 from logstore.compat.rocketmq.proxy.checks import group_of, topic_of
 from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
-from logstore.compat.rocketmq.proxy.routes import broker_of, permission_of, require_topic
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
+from logstore.compat.rocketmq.proxy.told_queues import permission_of, told_broker
+from logstore.segments.rocketmq.tables.topics import PERM_READ
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.clients import ProxyClient
@@ -22,13 +24,22 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     """Serve one request."""
     del caller
     topic, group = topic_of(request.topic), group_of(request.group)
-    config = require_topic(client.proxy, topic)
-    if not config.is_readable or not config.read_queue_count:
-        raise ProxyError(Code.FORBIDDEN, "no readable queue")
-    known = client.proxy.broker.groups.find(group)
+    proxy = client.proxy
+    route = await proxy.routes.of(topic)
+    known = proxy.broker.groups.find(group)
     in_order = known is not None and known.is_consume_message_orderly
-    queue_ids = range(config.read_queue_count) if in_order else (_ANY_QUEUE,)
-    about = {"topic": request.topic, "permission": int(permission_of(config)),
-             "broker": broker_of(client.proxy, request.endpoints)}  # fmt: skip
-    assignments = [{"message_queue": {**about, "id": queue_id}} for queue_id in queue_ids]
+    assignments: list[dict[str, Any]] = []
+    for data in route.queues:
+        is_there = MASTER_ID in route.broker_ids.get(data.broker_name, ())
+        if not (data.perm & PERM_READ and data.read_queue_count and is_there):
+            continue
+        about = {
+            "topic": request.topic,
+            "permission": int(permission_of(data.perm)),
+            "broker": told_broker(proxy, data.broker_name, MASTER_ID, request.endpoints),
+        }
+        queue_ids = range(data.read_queue_count) if in_order else (_ANY_QUEUE,)
+        assignments += [{"message_queue": {**about, "id": queue_id}} for queue_id in queue_ids]
+    if not assignments:
+        raise ProxyError(Code.FORBIDDEN, "no readable queue")
     return MESSAGES["QueryAssignmentResponse"](status=status(Code.OK), assignments=assignments)

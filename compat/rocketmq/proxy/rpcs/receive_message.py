@@ -12,17 +12,17 @@ from logstore.compat.rocketmq.proxy.failures import ProxyError, status
 from logstore.compat.rocketmq.proxy.popped import Popped, popped_messages
 from logstore.compat.rocketmq.proxy.receipt_handles import ReceiptHandle
 from logstore.compat.rocketmq.proxy.received_messages import message_for_client
-from logstore.compat.rocketmq.proxy.routes import require_topic
 from logstore.compat.rocketmq.proxy.rpcs.forward_message_to_dead_letter_queue import bury
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
 
 if TYPE_CHECKING:
-    from logstore.compat.rocketmq.proxy.clients import ProxyClient
+    from logstore.compat.rocketmq.proxy.clients import Link, ProxyClient
     from logstore.compat.rocketmq.proxy.proxy import Caller, Proxy
     from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
+    from logstore.compat.rocketmq.proxy.routes import TopicRoute
     from logstore.compat.rocketmq.wire.remoting import Command
 
 _COUNT_MAX = 32
@@ -50,9 +50,9 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
         wanted: Subscription = subscription_of(topic, request.filter_expression)
     except SubscriptionError as error:
         raise ProxyError(Code.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
-    config = require_topic(client.proxy, topic)
-    if not config.is_readable or not config.read_queue_count:
-        raise ProxyError(Code.FORBIDDEN, "no readable queue")
+    route = await client.proxy.routes.of(topic)
+    broker_name = _broker(client.proxy, route, request.message_queue.broker.name)
+    link = await client.link_of(broker_name)
     fields = as_fields(
         consumerGroup=group,
         topic=topic,
@@ -68,15 +68,27 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
         attemptId=request.attempt_id if request.HasField("attempt_id") else None,
     )
     answer = await Step(
-        client.link.ask(RequestCode.POP_MESSAGE, fields, timeout_ms=polling_ms + _ANSWER_GRACE_MS)
+        link.ask(RequestCode.POP_MESSAGE, fields, timeout_ms=polling_ms + _ANSWER_GRACE_MS)
     )
     if not _has_found(answer):
         return refused("", status(Code.MESSAGE_NOT_FOUND, "no new message"), client.proxy)
-    found = popped_messages(answer, topic, client.proxy.broker.settings.broker_name)
-    found = _for_client(client, found, wanted, topic, group, settings.backoff_policy.max_attempts)
+    found = popped_messages(answer, topic, broker_name)
+    found = _for_client(link, found, wanted, topic, group, settings.backoff_policy.max_attempts)
     if is_renewed:
         _renew(client, found, topic, group)
     return _answer(client.proxy, found, topic)
+
+
+def _broker(proxy: Proxy, route: TopicRoute, wanted: str) -> str:
+    """Return the broker that is asked for, or the next one. Raises ProxyError: there is none."""
+    names = route.readable_brokers()
+    if not names:
+        raise ProxyError(Code.FORBIDDEN, "no readable queue")
+    if wanted in names:
+        return wanted
+    chosen = proxy.next_brokers.get(route.topic, 0) % len(names)
+    proxy.next_brokers[route.topic] = chosen + 1
+    return names[chosen]
 
 
 def give_back(client: ProxyClient, request: Any, answers: list[Any]) -> None:
@@ -128,7 +140,7 @@ def _has_found(answer: Command) -> bool:
 
 
 def _for_client(
-    client: ProxyClient, found: list[Popped], wanted: Subscription, topic: str, group: str,
+    link: Link, found: list[Popped], wanted: Subscription, topic: str, group: str,
     attempts_max: int,
 ) -> list[Popped]:  # fmt: skip
     """Return what the client gets; other tags are acknowledged, what came too often is buried."""
@@ -136,9 +148,9 @@ def _for_client(
     for popped in found:
         handle = ReceiptHandle.parse(popped.handle)
         if wanted.tags and popped.message.tags not in wanted.tags:
-            client.link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group))
+            link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group))
         elif popped.delivered_count >= attempts_max:
-            bury(client, handle, popped.message.unique_key or "", topic, group)
+            bury(link, handle, popped.message.unique_key or "", topic, group)
         else:
             given.append(popped)
     return given

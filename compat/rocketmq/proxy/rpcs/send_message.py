@@ -9,7 +9,6 @@ from logstore.compat.rocketmq.proxy.checks import topic_of
 from logstore.compat.rocketmq.proxy.clients import Transaction
 from logstore.compat.rocketmq.proxy.codes import Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
-from logstore.compat.rocketmq.proxy.routes import require_topic, type_name
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.rocketmq.proxy.sent_messages import (
     check_body,
@@ -18,7 +17,7 @@ from logstore.compat.rocketmq.proxy.sent_messages import (
     sys_flag_of,
     type_of,
 )
-from logstore.compat.rocketmq.proxy.steps import Step
+from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.topics.names import AUTO_CREATE_TOPIC, DLQ_PREFIX, RETRY_PREFIX
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
@@ -27,10 +26,11 @@ from logstore.segments.rocketmq.messages.message_id import parse_offset_message_
 from logstore.segments.rocketmq.messages.properties import UNIQUE_KEY, encode_properties
 
 if TYPE_CHECKING:
-    from logstore.compat.rocketmq.proxy.clients import ProxyClient
+    from logstore.compat.rocketmq.proxy.clients import Link, ProxyClient
     from logstore.compat.rocketmq.proxy.proxy import Caller, Proxy
+    from logstore.compat.rocketmq.proxy.routes import TopicRoute
     from logstore.compat.rocketmq.wire.remoting import Command
-    from logstore.segments.rocketmq.tables.topics import TopicConfig
+    from logstore.compat.waiting import Later
 
 _TIMEOUT_MS = 10_000
 #: what the broker says of a message that is stored, and the code that clients are told
@@ -56,18 +56,23 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
         check_body(message.body, limits)
         properties.append(properties_of(message, f"{caller.host}:{caller.port}", now_ms, limits))
     if limits.checks_message_types:
-        _check_type(client.proxy.broker.topics.get(topic), topic, properties[0])
-    config = require_topic(client.proxy, topic)
-    queue_id = _queue(client.proxy, config, messages)
-    answer = await Step(_send(client, messages, properties, queue_id))
+        await _check_type(client, topic, properties[0])
+    route = await client.proxy.routes.of(topic)
+    broker_name, queue_id = _queue(client.proxy, route, messages)
+    link = await client.link_of(broker_name)
+    answer = await Step(_send(link, messages, properties, queue_id))
     message_id = ",".join(one[UNIQUE_KEY] for one in properties)
-    return _response(client.proxy, messages[0], message_id, answer)
+    return _response(client.proxy, broker_name, messages[0], message_id, answer)
 
 
-def _check_type(config: TopicConfig | None, topic: str, properties: dict[str, str]) -> None:
+async def _check_type(client: ProxyClient, topic: str, properties: dict[str, str]) -> None:
     if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         return
-    expected, actual = type_name(config), type_of(properties).name
+    try:
+        expected = await client.proxy.routes.type_name(client, topic)
+    except ProxyError:
+        expected = MessageType.UNSPECIFIED.name  # it is nowhere
+    actual = type_of(properties).name
     if expected not in (actual, "MIXED"):
         text = (
             "TopicMessageType validate failed, the expected type is "
@@ -76,22 +81,22 @@ def _check_type(config: TopicConfig | None, topic: str, properties: dict[str, st
         raise ProxyError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, text)
 
 
-def _queue(proxy: Proxy, config: TopicConfig, messages: Sequence[Any]) -> int:
-    """Return where to: that of the message's group, or the next one."""
-    count = config.write_queue_count
-    if not config.is_writable or not count:
+def _queue(proxy: Proxy, route: TopicRoute, messages: Sequence[Any]) -> tuple[str, int]:
+    """Return where to, broker and queue: that of the message's group, or the next one."""
+    queues = route.writable_queues()
+    if not queues:
         raise ProxyError(Code.FORBIDDEN, "no writable queue")
     group = messages[0].system_properties.message_group if len(messages) == 1 else ""
     if group:
-        return queue_of_group(group, count)
-    chosen = proxy.next_queues.get(config.topic_name, 0) % count
-    proxy.next_queues[config.topic_name] = chosen + 1
-    return chosen
+        return queues[queue_of_group(group, len(queues))]
+    chosen = proxy.next_queues.get(route.topic, 0) % len(queues)
+    proxy.next_queues[route.topic] = chosen + 1
+    return queues[chosen]
 
 
 def _send(
-    client: ProxyClient, messages: Sequence[Any], properties: list[dict[str, str]], queue_id: int
-) -> Any:
+    link: Link, messages: Sequence[Any], properties: list[dict[str, str]], queue_id: int
+) -> Later[Command]:
     first = messages[0]
     is_batch = len(messages) > 1
     texts = [encode_properties(one) for one in properties]
@@ -114,10 +119,12 @@ def _send(
         unitMode=False,
         batch=is_batch,
     )
-    return client.link.ask(RequestCode.SEND_MESSAGE, fields, body, timeout_ms=_TIMEOUT_MS)
+    return link.ask(RequestCode.SEND_MESSAGE, fields, body, timeout_ms=_TIMEOUT_MS)
 
 
-def _response(proxy: Proxy, message: Any, message_id: str, answer: Command) -> Any:
+def _response(
+    proxy: Proxy, broker_name: str, message: Any, message_id: str, answer: Command
+) -> Any:
     code = _STORED.get(ResponseCode(answer.code))
     if code is None:
         raise ProxyError(Code.INTERNAL_SERVER_ERROR, answer.remark or "")
@@ -129,7 +136,8 @@ def _response(proxy: Proxy, message: Any, message_id: str, answer: Command) -> A
     queue_offset = int(fields["queueOffset"])
     if message.system_properties.message_type == MessageType.TRANSACTION and transaction_id:
         _, physical_offset = parse_offset_message_id(fields["msgId"])
-        proxy.remember(transaction_id, Transaction(queue_offset, physical_offset))
+        transaction = Transaction(broker_name, queue_offset, physical_offset)
+        proxy.remember(transaction_id, transaction)
     entry = {
         "status": status(Code.OK),
         "offset": queue_offset,

@@ -50,18 +50,19 @@ def take(proxy: Proxy, caller: Caller, tell: Callable[[Any], None], command: Any
     tell(MESSAGES["TelemetryCommand"](status=status(Code.OK), settings=client.settings))
 
 
-def serve_broker(client: ProxyClient, request: Command) -> None:
-    """Hand on what the broker asks of a client; that its group has changed needs nobody to know."""
+def serve_broker(client: ProxyClient, broker_name: str, request: Command) -> None:
+    """Hand on what a broker asks of a client; that its group has changed needs nobody to know."""
     if request.code == RequestCode.CHECK_TRANSACTION_STATE:
-        _check_transaction(client, request)
+        _check_transaction(client, broker_name, request)
 
 
-def _check_transaction(client: ProxyClient, request: Command) -> None:
+def _check_transaction(client: ProxyClient, broker_name: str, request: Command) -> None:
     fields = request.ext_fields
     transaction_id = fields.get("transactionId") or ""
     if client.tell is None or not transaction_id:
         return
-    transaction = Transaction(int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"]))
+    places = int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"])
+    transaction = Transaction(broker_name, *places)
     client.proxy.remember(transaction_id, transaction)
     half = decode_message(request.body)
     topic = half.properties.get(REAL_TOPIC, half.topic)

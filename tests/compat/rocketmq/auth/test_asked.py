@@ -28,6 +28,7 @@ FREE = {
     _C.GET_BROKER_EPOCH_CACHE, _C.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
     _C.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, _C.GET_COLD_DATA_FLOW_CTR_INFO,
     _C.SET_COMMITLOG_READ_MODE, _C.SWITCH_TIMER_ENGINE, _C.POP_ROLLBACK,
+    _C.UPDATE_AND_CREATE_STATIC_TOPIC,
 }  # fmt: skip
 #: every field that names something, and a body with a heart beat and a lock in it
 FIELDS = {
