@@ -28,8 +28,10 @@ NO_SUCH_TRANSACTION = 105
 #: Assignments are worked out with the heartbeat that asks for them, as ours does it; and ours, too,
 #: is told that it is alone.
 AT_ONCE: dict[str, object] = {
-    f"group.{kind}.assignment.interval.ms": 0 for kind in ("consumer", "share", "streams")
-} | {"transaction.state.log.min.isr": 1, "share.coordinator.state.topic.min.isr": 1}
+    **{f"group.{kind}.assignment.interval.ms": 0 for kind in ("consumer", "share", "streams")},
+    "transaction.state.log.min.isr": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+}
 #: What a session about rules of access needs: whoever speaks may do everything.
 AUTHORIZER: dict[str, object] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
