@@ -241,11 +241,16 @@ def differences(ours: Path, real: Path) -> list[str]:
             found.append(f"only {which} has {name}: {here.get(name) or there[name]}")
             continue
         is_as_far = not name.startswith(tuple(f"{one} " for one in COORDINATORS))
-        pairs = (zip_longest if is_as_far else zip)(here[name], there[name])
+        ours_said, real_said = here[name], there[name]
+        pairs = (
+            zip_longest(ours_said, real_said, fillvalue="")
+            if is_as_far
+            else zip(ours_said, real_said, strict=False)
+        )
         for number, (mine, other) in enumerate(pairs):
-            if (mine is None or other is None) and _MARKER in (mine or other or ""):
+            if not (mine and other) and _MARKER in mine + other:
                 continue
-            if not known.are_same(mine or "", other or ""):
+            if not known.are_same(mine, other):
                 found.append(f"{name}[{number}]: {mine}\n    instead of {other}")
                 break
     return found
