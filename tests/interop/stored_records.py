@@ -22,6 +22,7 @@ import attrs
 
 from logstore.segments.kafka.batch_walk import iterate_entries
 from logstore.segments.kafka.cluster_metadata.batches import decode_entries
+from logstore.segments.kafka.cluster_metadata.image import ResourceType
 from logstore.segments.kafka.cluster_metadata.records import (
     AnyRecord,
     ConfigRecord,
@@ -81,6 +82,7 @@ class Held:
     def __init__(self, data: Path) -> None:
         self._data = data
         self._topics: dict[bytes, str] = {}
+        self._broker_settings: dict[tuple[str, str], str | None] = {}
         #: what the transactions of producers are called
         self._transactions = dict(self._producers())
         self.metadata = list(self._metadata())
@@ -106,8 +108,16 @@ class Held:
                 record = entry.record
                 if isinstance(record, TopicRecord):
                     self._topics[record.topic_id] = record.name
-                if not _is_of_the_broker(record):
+                if not _is_of_the_broker(record) and not self._says_again(record):
                     yield record
+
+    def _says_again(self, record: AnyRecord) -> bool:
+        """Tell whether a broker's setting is what it was: that has a real broker read it anew."""
+        if not isinstance(record, ConfigRecord) or record.resource_type != ResourceType.BROKER:
+            return False
+        key = record.resource_name, record.name
+        before, self._broker_settings[key] = self._broker_settings.get(key), record.value
+        return before == record.value
 
     def _producers(self) -> Iterator[tuple[int, str]]:
         for directory in self._data.glob("__transaction_state-*"):
