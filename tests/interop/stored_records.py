@@ -27,6 +27,7 @@ from logstore.segments.kafka.cluster_metadata.records import (
     AnyRecord,
     ConfigRecord,
     OtherRecord,
+    RemoveTopicRecord,
     TopicRecord,
 )
 from logstore.segments.kafka.internal_topics.record_types import (
@@ -130,11 +131,11 @@ class Held:
                         yield found.value.producer_id, found.key.transactional_id
 
     def _settings_sorted(self) -> list[str]:
-        """Return the metadata; settings that were made together stand in Java by their hashes."""
+        """Return the metadata; what changed together stands in Java by its hashes."""
         found: list[str] = []
-        for is_setting, some in groupby(self.metadata, lambda one: isinstance(one, ConfigRecord)):
+        for kind, some in groupby(self.metadata, type):
             texts = [self._named(self._shown(one)) for one in some]
-            found += sorted(texts) if is_setting else texts
+            found += sorted(texts) if kind in (ConfigRecord, RemoveTopicRecord) else texts
         return found
 
     def _shown(self, record: AnyRecord) -> str:
