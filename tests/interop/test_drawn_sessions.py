@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from logstore.compat import TestBroker
+from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.interop.clients import settings as client_settings
 from tests.interop.conftest import (
     QUICK_HEARTBEATS,
@@ -24,10 +25,11 @@ from tests.interop.drawn.session import AT_ONCE, AUTHORIZER, run
 from tests.interop.drawn.twin import Twin
 from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
+from tests.interop.stored_records import settled_differences
 
 pytestmark = pytest.mark.interop
 
-Both = tuple[str, str]
+Both = tuple[OurBroker, KafkaPeer]
 FENCED = 74
 TOPIC = "led-anew"
 #: what is asked about, and by which seeds
@@ -42,25 +44,25 @@ SESSIONS = (
 
 @contextmanager
 def both_brokers(directory: Path, settings: dict[str, object]) -> Generator[Both]:
-    """Yield the addresses of our broker and of a real one, both new."""
+    """Yield our broker and a real one, both new."""
     wanted = SETTINGS | QUICK_HEARTBEATS | settings
     with OurBroker(directory / "ours", wanted) as ours:
         real = start_real(directory / "real", settings=wanted)
         try:
-            yield ours.bootstrap, real.bootstrap
+            yield ours, real
         finally:
             real.stop()
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """The addresses of our broker and of a real one, where everybody may do everything."""
+    """Our broker and a real one, where everybody may do everything."""
     with both_brokers(tmp_path_factory.mktemp("drawn"), AT_ONCE) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def led_anew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def led_anew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """A broker of ours whose leaders have moved, and a real one that was started again."""
     real = start_real(tmp_path_factory.mktemp("again"))
     try:
@@ -99,21 +101,29 @@ def epoch_of(line: Line) -> int:
 )
 def test_a_drawn_session_is_answered_alike(areas: tuple[str, ...], seed: int, both: Both) -> None:
     """Field by field, but for what each broker makes up by itself."""
-    twin = run(*both, seed, areas, prefix=areas[0])
+    ours, real = both
+    twin = run(ours.bootstrap, real.bootstrap, seed, areas, prefix=areas[0])
     assert len(twin.steps) >= 60
     assert "\n".join(map(str, twin.differences)) == ""
 
 
+def test_both_hold_the_same(both: Both) -> None:
+    """After all these sessions, but for ids and times: batches, coordinators' records, metadata."""
+    ours, real = both
+    assert "\n".join(settled_differences(ours.data, real.data)) == ""
+
+
 def test_rules_are_made_and_found_alike(tmp_path: Path) -> None:
-    """The same of rules of access, with an authorizer at both."""
-    with both_brokers(tmp_path, AT_ONCE | AUTHORIZER) as both:
+    """The same of rules of access, with an authorizer at both; and they are kept alike."""
+    with both_brokers(tmp_path, AT_ONCE | AUTHORIZER) as (ours, real):
         for seed in (0, 1, 2):
-            twin = run(*both, seed, ("acls",))
+            twin = run(ours.bootstrap, real.bootstrap, seed, ("acls",))
             assert "\n".join(map(str, twin.differences)) == ""
+        assert "\n".join(settled_differences(ours.data, real.data)) == ""
 
 
 @pytest.mark.parametrize("version", [15, 16, 18])
-def test_an_epoch_that_is_over_is_refused_alike(version: int, led_anew: Both) -> None:
+def test_an_epoch_that_is_over_is_refused_alike(version: int, led_anew: tuple[str, str]) -> None:
     """Who comes with it is told who leads now, from v16 on also where that is."""
     twin = Twin(*led_anew)
     found = twin.exchange("Metadata", 12, {"Topics": [{"Name": TOPIC}]})

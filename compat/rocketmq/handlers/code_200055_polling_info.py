@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.pop.notices import check_readable
-from logstore.compat.rocketmq.pop.pop_requests import NO_REMARK, check_target
+from logstore.compat.rocketmq.pop.pop_requests import NO_REMARK, check_target, wanted_queue
 from logstore.compat.rocketmq.wire.codes import ResponseCode
-from logstore.compat.rocketmq.wire.fields import as_fields, read_int, read_text
+from logstore.compat.rocketmq.wire.fields import as_fields, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
 
@@ -21,7 +21,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     fields = request.ext_fields
     topic, group = read_text(fields, "topic"), read_text(fields, "consumerGroup")
-    queue_id = read_int(fields, "queueId")
+    queue_id = wanted_queue(fields)
     try:
         check_readable(broker, "peeking message")
         check_target(broker, channel, topic, group, queue_id)

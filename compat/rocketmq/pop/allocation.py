@@ -51,12 +51,17 @@ def allocate(
         AllocationError: there is no such strategy, or nothing or nobody to share out to.
 
     """
-    found = _STRATEGIES.get(strategy)
-    if found is None:
-        raise AllocationError(f"unsupported strategy [{strategy}]")
+    found = _strategy(strategy)
     if not client_id or not queues or not members:
         raise AllocationError("nothing is shared out without queues, members and a client id")
     return found(client_id, queues, members)
+
+
+def _strategy(name: str) -> Strategy:
+    found = _STRATEGIES.get(name)
+    if found is None:
+        raise AllocationError(f"unsupported strategy [{name}]")
+    return found
 
 
 def allocate_for_pop(
@@ -75,6 +80,7 @@ def allocate_for_pop(
         AllocationError: there is no such strategy, or nothing or nobody to share out to.
 
     """
+    _strategy(strategy)  # it must be a known one, even where it is not needed
     if share_count <= 0 or share_count >= len(members) - 1:
         return [MessageQueue(queue.topic, queue.broker_name, ALL_QUEUES) for queue in queues]
     if len(members) <= len(queues):

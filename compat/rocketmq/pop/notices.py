@@ -11,6 +11,7 @@ from logstore.compat.rocketmq.pop.pop_requests import (
     asked_filter,
     born_time,
     check_target,
+    wanted_queue,
 )
 from logstore.compat.rocketmq.pop.pop_waits import Polling, PopWait
 from logstore.compat.rocketmq.pop.retry_topics import pop_retry_topic
@@ -18,7 +19,6 @@ from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import (
     as_fields,
     read_flag,
-    read_int,
     read_long,
     read_text,
 )
@@ -81,7 +81,7 @@ def answer_question(
     question = Question(
         read_text(fields, "consumerGroup"),
         read_text(fields, "topic"),
-        read_int(fields, "queueId"),
+        wanted_queue(fields),
         read_long(fields, "pollTime", 0),
         born_time(broker, fields),
         read_flag(fields, "order", default=False),

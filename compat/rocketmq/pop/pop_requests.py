@@ -12,6 +12,7 @@ from logstore.compat.rocketmq.clients.subscriptions import (
     subscription_to,
 )
 from logstore.compat.rocketmq.groups.consumer_filters import build_filter, filter_of
+from logstore.compat.rocketmq.pop.allocation import ALL_QUEUES
 from logstore.compat.rocketmq.pop.retry_topics import pop_retry_topic
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.wire.codes import ResponseCode
@@ -66,6 +67,11 @@ def born_time(broker: Broker, fields: Mapping[str, str]) -> int:
     return read_long(fields, "bornTime", 0) or broker.host.clock.wall_ms()
 
 
+def wanted_queue(fields: Mapping[str, str]) -> int:
+    """Return the queue that is asked for: any number below zero stands for all, as -1 does."""
+    return max(ALL_QUEUES, read_int(fields, "queueId"))
+
+
 def read_pop(broker: Broker, fields: Mapping[str, str]) -> PopRequest:
     """
     Read the fields of a pop.
@@ -77,7 +83,7 @@ def read_pop(broker: Broker, fields: Mapping[str, str]) -> PopRequest:
     return PopRequest(
         read_text(fields, "consumerGroup"),
         read_text(fields, "topic"),
-        read_int(fields, "queueId"),
+        wanted_queue(fields),
         read_int(fields, "maxMsgNums"),
         read_long(fields, "invisibleTime"),
         read_long(fields, "pollTime"),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.rocketmq.pop.allocation import ALL_QUEUES
 from logstore.compat.rocketmq.pulling.held_pulls import HeldPull
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.waiting import Timer
 
-ALL_QUEUES = -1
 #: so long before its time a wait is given up (``PopRequest.isTimeout``)
 EARLY_MS = 50
 #: how many may wait in one line (``popPollingSize``), and in all (``maxPopPollingSize``)

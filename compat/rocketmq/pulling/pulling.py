@@ -17,7 +17,7 @@ from logstore.compat.rocketmq.groups.consumer_filters import filter_of, wanted_f
 from logstore.compat.rocketmq.pulling.held_pulls import HeldPull
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.wire.codes import ResponseCode
-from logstore.compat.rocketmq.wire.fields import read_int, read_long, read_text
+from logstore.compat.rocketmq.wire.fields import is_plain, read_int, read_long, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import (
     VERSION,
@@ -31,6 +31,8 @@ from logstore.segments.rocketmq.reading.get_message import GetMessageResult, Get
 from logstore.segments.rocketmq.tables.topics import PERM_READ
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.clients.subscriptions import Subscription
@@ -98,33 +100,46 @@ def read_pull(request: Command) -> Pull:
     """
     fields = request.ext_fields
     try:
+        ints = fields["queueId"], fields["maxMsgNums"], fields["sysFlag"]
+        longs = (
+            fields["queueOffset"], fields["commitOffset"], fields["suspendTimeoutMillis"],
+            fields["subVersion"],
+        )  # fmt: skip
+        if not is_plain(ints, longs):
+            return _read_carefully(fields)
+        queue_id, count_max, sys_flag = map(int, ints)
+        queue_offset, commit_offset, suspend_timeout_ms, sub_version = map(int, longs)
         return Pull(
             fields["consumerGroup"],
             fields["topic"],
-            int(fields["queueId"]),
-            int(fields["queueOffset"]),
-            int(fields["maxMsgNums"]),
-            int(fields["sysFlag"]),
-            int(fields["commitOffset"]),
-            int(fields["suspendTimeoutMillis"]),
-            int(fields["subVersion"]),
+            queue_id,
+            queue_offset,
+            count_max,
+            sys_flag,
+            commit_offset,
+            suspend_timeout_ms,
+            sub_version,
             fields.get("subscription"),
             fields.get("expressionType"),
         )
     except (KeyError, ValueError):
-        return Pull(
-            read_text(fields, "consumerGroup"),
-            read_text(fields, "topic"),
-            read_int(fields, "queueId"),
-            read_long(fields, "queueOffset"),
-            read_int(fields, "maxMsgNums"),
-            read_int(fields, "sysFlag"),
-            read_long(fields, "commitOffset", 0),
-            read_long(fields, "suspendTimeoutMillis", 0),
-            read_long(fields, "subVersion", 0),
-            fields.get("subscription"),
-            fields.get("expressionType"),
-        )
+        return _read_carefully(fields)
+
+
+def _read_carefully(fields: Mapping[str, str]) -> Pull:
+    return Pull(
+        read_text(fields, "consumerGroup"),
+        read_text(fields, "topic"),
+        read_int(fields, "queueId"),
+        read_long(fields, "queueOffset"),
+        read_int(fields, "maxMsgNums"),
+        read_int(fields, "sysFlag"),
+        read_long(fields, "commitOffset", 0),
+        read_long(fields, "suspendTimeoutMillis", 0),
+        read_long(fields, "subVersion", 0),
+        fields.get("subscription"),
+        fields.get("expressionType"),
+    )
 
 
 def answer_pull(

@@ -23,6 +23,7 @@ from logstore.compat.rocketmq.sending.key_places import (
 )
 from logstore.compat.rocketmq.sending.put_answers import refusal_of
 from logstore.compat.rocketmq.topics import names
+from logstore.compat.rocketmq.wire.fields import is_plain
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Command
 from logstore.segments.rocketmq.messages.host_address import HostAddress
@@ -102,7 +103,7 @@ class SendRun:
                 return False
             kind, route, between = known
             opaque = request["opaque"]
-            born_ms = int(fields["g"])
+            born_ms = _number(fields["g"])
         except (ValueError, KeyError, TypeError, AttributeError):
             return False
         if (
@@ -147,6 +148,9 @@ class SendRun:
         topic, queue_id, sys_flag, flag, reconsume_times, batch, oneway, *_, packed = about
         route = self._broker.topics.routes.get(topic)
         if route is None or batch != "false" or oneway != 0 or topic == names.TIMER_TOPIC:
+            return
+        texts = str(queue_id), str(sys_flag), str(flag), str(reconsume_times)
+        if not is_plain(texts, ("0",)):
             return
         numbers = int(queue_id), int(sys_flag) | route.sys_flag, int(flag), int(reconsume_times)
         if not 0 <= min(numbers) <= max(numbers) <= _INT_MAX or numbers[0] >= route.queue_count:
@@ -203,3 +207,10 @@ class SendRun:
                 refusal = RefusedError(*refusal_of(broker, result.status))
                 answers += broker.send_answers.refused(request, refusal)
         return answers
+
+
+def _number(value: str | int) -> int:
+    """Return a number that Java can read; there are clients that write it as such."""
+    if not str(value).isdecimal():
+        raise ValueError(value)
+    return int(value)

@@ -18,7 +18,7 @@ from logstore.compat.rocketmq.sending.put_answers import refusal_of
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.topics.broker_topics import READ_WRITE, unit_sys_flag
 from logstore.compat.rocketmq.wire.codes import ResponseCode
-from logstore.compat.rocketmq.wire.fields import read_flag, read_int, read_long, read_text
+from logstore.compat.rocketmq.wire.fields import is_plain, read_flag, read_int, read_long, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import ONEWAY_FLAG
 from logstore.compat.waiting import Later
@@ -97,9 +97,9 @@ def _send(
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Take the short way as far as it goes."""
     try:
-        topic = fields["b"]
-        queue_id = int(fields["e"])
-        route = broker.topics.routes.get(topic)
+        topic, route = fields["b"], broker.topics.routes.get(fields["b"])
+        ints = fields["e"], fields["h"], fields["f"], fields.get("j", "0")
+        queue_id = int(ints[0]) if is_plain(ints, (fields["g"],)) else -1
         if route is None or not 0 <= queue_id < route.queue_count or not request.body:
             return _send_carefully(broker, channel, request, fields)
         if (batch := fields.get("m", "false")) not in _FALSE:

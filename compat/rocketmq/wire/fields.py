@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _INT_MAX = 0x7FFFFFFF
 _LONG_MAX = 0x7FFFFFFFFFFFFFFF
+#: numbers of so many digits fit in 32 and in 64 bits
+_INT_DIGITS, _LONG_DIGITS = 9, 18
 
 
 def read_text(fields: Mapping[str, str], name: str) -> str:
@@ -55,6 +57,19 @@ def read_long(fields: Mapping[str, str], name: str, default: int | None = None) 
 
     """
     return _number(fields, name, default, _LONG_MAX)
+
+
+def is_plain(ints: tuple[str, ...], longs: tuple[str, ...]) -> bool:
+    """
+    Tell whether `int` may read them all: digits alone, and surely of 32 and of 64 bits.
+
+    It would take spaces and underscores, too, and numbers of any size.
+    """
+    return (
+        "".join(ints + longs).isdecimal()
+        and len(max(ints, key=len)) <= _INT_DIGITS
+        and len(max(longs, key=len)) <= _LONG_DIGITS
+    )
 
 
 def read_flag(fields: Mapping[str, str], name: str, *, default: bool | None = None) -> bool:

@@ -238,6 +238,19 @@ def test_a_pull_commits_in_passing() -> None:
     assert offsets.query("g", TOPIC, 0) == 0
 
 
+@pytest.mark.parametrize("name", ["queueId", "commitOffset"])
+@pytest.mark.parametrize("value", [" 0", "0_1", "9" * 19])
+def test_a_number_that_java_cannot_read_is_refused_first(name: str, value: str) -> None:
+    """Before its group comes to be."""
+    peer = Peer(a_broker())
+    peer.produce()
+    fields = peer.pull_fields(TOPIC, 0, 0, "g", **{name: value})
+    answer = peer.ask(PULL, fields)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert name in (answer.remark or "")
+    assert peer.broker.store.subscription_groups.get("g") is None
+
+
 def test_a_lost_connection_pulls_no_more() -> None:
     """The pull of a client that has hung up is forgotten."""
     broker = a_broker()

@@ -194,7 +194,10 @@ def test_an_address_that_changes_stands_in_what_follows() -> None:
     assert str(last.store_host) == "127.0.0.1:10999"
 
 
-@pytest.mark.parametrize("field", [{"g": 1 << 70}, {"g": "soon"}, {"h": 1 << 40}, {"e": -9}])
+@pytest.mark.parametrize(
+    "field",
+    [{"g": 1 << 70}, {"g": "soon"}, {"g": " 1"}, {"h": 1 << 40}, {"h": "0_1"}, {"e": -9}],
+)
 def test_one_bad_send_spoils_no_other(field: Mapping[str, object]) -> None:
     """A number that cannot be is that request's affair; those around it are stored."""
     broker = opened()
@@ -203,6 +206,7 @@ def test_one_bad_send_spoils_no_other(field: Mapping[str, object]) -> None:
     by_opaque = {one.opaque: one.code for one in answered}
     assert (by_opaque[4], by_opaque[8], by_opaque[12]) == (0, 0, 0)
     assert len(answered) == 6
+    assert by_opaque[99] == (ResponseCode.SUCCESS if field == {"e": -9} else 1)
 
 
 def test_who_waits_for_the_disk_is_answered_after_the_sync() -> None:

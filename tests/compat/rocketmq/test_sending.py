@@ -258,6 +258,10 @@ REFUSALS = [
     ({"b": "new", "c": "nowhere"}, 17, "topic[new] not exist, apply first please!"),
     ({"e": 4}, 29, "request queueId[4] is illegal, TopicConfig [topicName=orders, readQ"),
     ({"e": "x"}, 1, "e"),
+    ({"e": " 0"}, 1, "e"),
+    ({"h": "0_1"}, 1, "h"),
+    ({"f": "9" * 10}, 1, "f"),
+    ({"g": "9" * 19}, 1, "g"),
     ({"g": None}, 1, "g"),
 ]
 

@@ -16,16 +16,21 @@ from pathlib import Path
 
 from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.interop.drawn import acls, cluster, configs, groups, records, topics, transactions
+from tests.interop.drawn.comparison import uuid_text
 from tests.interop.drawn.schemas import apis
 from tests.interop.drawn.twin import Twin
 from tests.interop.drawn.world import World
 from tests.interop.eventually import eventually
+from tests.interop.stored_records import settled_differences
 
 Draw = Callable[[World], None]
 NO_SUCH_TRANSACTION = 105
-#: Assignments are worked out with the heartbeat that asks for them, as ours does it.
+#: Assignments are worked out with the heartbeat that asks for them, as ours does it; and ours, too,
+#: is told that it is alone.
 AT_ONCE: dict[str, object] = {
-    f"group.{kind}.assignment.interval.ms": 0 for kind in ("consumer", "share", "streams")
+    **{f"group.{kind}.assignment.interval.ms": 0 for kind in ("consumer", "share", "streams")},
+    "transaction.state.log.min.isr": 1,
+    "share.coordinator.state.topic.min.isr": 1,
 }
 #: What a session about rules of access needs: whoever speaks may do everything.
 AUTHORIZER: dict[str, object] = {
@@ -149,9 +154,9 @@ def has_producer_ids(twin: Twin) -> bool:
 
 def has_coordinators(twin: Twin) -> bool:
     """Tell whether both have loaded what they know of groups and of transactions."""
-    for kind in (0, 1):
-        body = {"KeyType": kind, "CoordinatorKeys": ["a"]}
-        found = twin.exchange("FindCoordinator", 4, body)
+    for kind, key in enumerate(("a", "a", f"a:{uuid_text(bytes(15) + b'a')}:0")):
+        body = {"KeyType": kind, "CoordinatorKeys": [key]}
+        found = twin.exchange("FindCoordinator", 6, body)
         if any(side["Coordinators"][0]["ErrorCode"] for side in found):
             return False
     names = [f"g{number}" for number in range(8)]
@@ -221,7 +226,9 @@ def main() -> int:
             sys.stdout.write("\n  ".join(told) + "\n")
             sys.stdout.flush()
             bad += bool(twin.differences)
-    return bad
+        found = settled_differences(ours.data, real.data)
+        sys.stdout.write("\n  ".join(["what they hold:", *found]) + "\n")
+    return bad + bool(found)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Source: the consumer part of ``GroupMetadataManager``.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 
 import attrs
@@ -38,7 +37,7 @@ from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.schema import NO_ID
-from logstore.segments.kafka.kafka_uuid import uuid_to_text
+from logstore.segments.kafka.kafka_uuid import random_uuid, uuid_to_text
 
 
 class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
@@ -83,8 +82,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
         group, converted = self._group_for(beat)
         self.check_room(group, beat.member_id)
         if not beat.member_id:
-            number = self._surroundings.rng.getrandbits(128)
-            member_id = uuid_to_text(uuid.UUID(int=number, version=4).bytes)
+            member_id = uuid_to_text(random_uuid(self._surroundings.rng))
             beat = attrs.evolve(beat, member_id=member_id)
         newcomer = member_of(group, beat)
         circumstances = self.circumstances(beat.may_see)

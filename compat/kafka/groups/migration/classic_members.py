@@ -19,7 +19,6 @@ Source: ``GroupMetadataManager.classicGroupJoinToConsumerGroup`` and its sibling
 from __future__ import annotations
 
 import logging
-import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -54,6 +53,7 @@ from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.codec import MessageError
 from logstore.segments.kafka.internal_topics.consumer_group import ClassicMemberMetadata
 from logstore.segments.kafka.internal_topics.consumer_protocol import ConsumerProtocolSubscription
+from logstore.segments.kafka.kafka_uuid import random_uuid, uuid_to_text
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.groups.consumer.consumer_groups import ConsumerGroups
@@ -128,8 +128,7 @@ class ClassicMembers:
     def _joined(self, group: ConsumerGroup, join: Join) -> Joined:
         if self._surroundings.config.consumer_migration_policy is MigrationPolicy.DISABLED:
             raise RefusedRequestError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        number = self._surroundings.rng.getrandbits(128)
-        member_id = join.member_id or str(uuid.UUID(int=number, version=4))
+        member_id = join.member_id or uuid_to_text(random_uuid(self._surroundings.rng))
         self._consumers.check_room(group, member_id)
         _check_common_protocol(group, join)
         is_new = join.member_id == NO_MEMBER_ID

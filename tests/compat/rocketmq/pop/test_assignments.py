@@ -129,6 +129,7 @@ def test_as_the_group_pops() -> None:
     stage = a_stage()
     assert set_mode(stage) == 0
     assert query(stage) == query(stage, "c2") == [("broker-a", -1, "POP")]
+    assert query(stage, strategyName="mine") is None
     assert query(stage, topic=f"%RETRY%{GROUP}") == [("broker-a", 0, "PULL")]
     stage.broker.close()
     stage.open()

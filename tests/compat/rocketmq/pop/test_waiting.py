@@ -79,6 +79,19 @@ def test_of_one_queue() -> None:
     assert bodies(stage.peer, opaque) == [b"b"]
 
 
+@pytest.mark.parametrize("queue_id", [-1, -5, -(2**31)])
+def test_any_number_below_zero_is_all_queues(queue_id: int) -> None:
+    """Whoever waits by it stands in line with those who wait by -1, and is woken by any queue."""
+    stage = a_stage()
+    popper, asker = stage.client(), stage.client()
+    waits = wait(stage, popper, queueId=queue_id), ask(stage, asker, 16_000, queueId=queue_id)
+    assert polling_count(stage, queue_id) == polling_count(stage) == 1
+    stage.produce(b"a", queue_id=2)
+    assert bodies(popper, waits[0]) == [b"a"]
+    stage.produce(b"b", queue_id=3)
+    assert told(asker, waits[1]) == "true"
+
+
 def test_other_tags() -> None:
     """A message that does not match leaves a pop waiting, and is behind it."""
     stage = a_stage()

@@ -17,6 +17,7 @@ from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.offsets_log import TransactionalProducer
 from logstore.segments.kafka.internal_topics.codec import decode_version
 from logstore.segments.kafka.internal_topics.consumer_group import ClassicMemberMetadata
+from logstore.segments.kafka.kafka_uuid import uuid_from_text
 from tests.compat.kafka.groups.migration.rehearsal import (
     REBALANCING,
     ClassicConsumer,
@@ -101,7 +102,7 @@ def test_a_new_member_gets_an_id_first_if_it_knows_about_that() -> None:
     one = ClassicConsumer(stage)
     sent_back = one.join(must_know_member_id=True)
     assert sent_back.error_code is ErrorCode.MEMBER_ID_REQUIRED
-    assert len(sent_back.member_id) == 36
+    assert len(uuid_from_text(sent_back.member_id)) == 16
     assert sent_back.member_id not in stage.consumer_group.members
     joined = one.join(must_know_member_id=True, member_id=sent_back.member_id)
     assert (joined.error_code, joined.member_id) == (ErrorCode.NONE, sent_back.member_id)
