@@ -107,13 +107,13 @@ def serve(
     request = _request(**given)
     protocols = _protocols(layout, protocol_names)
     if (layout, protocols) != ("kafka", {"kafka"}):
-        _refuse({"--release-version": release_version, "--emulate": emulated_release,
-                 "--nodes": node_count}, "is for Kafka's layout, served to Kafka alone")  # fmt: skip
+        kinds = {"--release-version": release_version, "--emulate": emulated_release,
+                 "--nodes": node_count}  # fmt: skip
+        _refuse(kinds, "is for Kafka's layout, served to Kafka alone")
     if "rocketmq" not in protocols:
         places = {"--broker-port": broker_port, "--namesrv-port": namesrv_port,
                   "--proxy-port": proxy_port, "-n": name_servers}  # fmt: skip
         _refuse(places, "is for RocketMQ's clients: --protocol rocketmq or kafka,rocketmq")
-    raise_file_limit()
     request = request._replace(
         release_version=release_version, emulated_release=emulated_release,
         proxy_port=proxy_port, control=_control(control_port), node_count=node_count or 1,
@@ -170,6 +170,7 @@ def _serve(
     name_servers: str | None,
 ) -> None:
     """Hand on to what serves just this: importing the other protocol takes time."""
+    raise_file_limit()
     if is_bridged(layout, protocols, request.directory):
         from logstore.tools.commands.serve_bridge import serve_bridge
 
