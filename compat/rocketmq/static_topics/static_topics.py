@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from logstore.compat.rocketmq.static_topics.broker_calls import BrokerCalls
 from logstore.compat.rocketmq.static_topics.mapping_checks import check_follows, check_items
 from logstore.segments.rocketmq.tables.queue_mappings import (
     QueueMappingTable,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from logstore.compat.rocketmq.broker import Broker
-    from logstore.compat.rocketmq.static_topics.broker_calls import BrokerCalls
     from logstore.compat.rocketmq.static_topics.mapping_cleaning import MappingCleaning
 
 _log = logging.getLogger(__name__)
@@ -47,9 +47,7 @@ class StaticTopics:
     @cached_property
     def calls(self) -> BrokerCalls:
         """How other brokers are asked."""
-        module = importlib.import_module("logstore.compat.rocketmq.static_topics.broker_calls")
-        found: BrokerCalls = module.BrokerCalls(self._broker)
-        return found
+        return BrokerCalls(self._broker)
 
     @cached_property
     def cleaning(self) -> MappingCleaning:
