@@ -58,6 +58,11 @@ class Broker(Protocol):
 
 
 RunTool = Callable[..., Done]
+#: in these, that a real broker does what is wanted of ours is left to people to see once more
+LONG_AT_THE_REAL_ONE = {
+    "test_clients.py", "test_connect.py", "test_consumer_groups.py", "test_files.py",
+    "test_groups.py", "test_java_tools.py", "test_transactions.py",
+}  # fmt: skip
 CreateTopic = Callable[..., str]
 
 
@@ -132,10 +137,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in set(left_out)]
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what takes long beside the real broker alone."""
+    if item.path.name in LONG_AT_THE_REAL_ONE and broker_of(item) == "real":
+        item.add_marker(pytest.mark.slow)
+
+
 def is_foreign(item: pytest.Item) -> bool:
     """Tell whether a test is about to run over the foreign layout."""
+    return broker_of(item) == "foreign"
+
+
+def broker_of(item: pytest.Item) -> str | None:
+    """Return which broker a test is about to talk to, where it is one of several."""
     call = getattr(item, "callspec", None)
-    return call is not None and call.params.get("broker") == "foreign"
+    return None if call is None else call.params.get("broker")
 
 
 def is_for_either_layout(item: pytest.Item) -> bool:

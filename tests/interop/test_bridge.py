@@ -160,6 +160,7 @@ def test_groups_share_offsets(broker: TestBroker) -> None:
     assert len(consume(broker, "orders", "sharing", 5)) == 5
 
 
+@pytest.mark.slow
 def test_waiting_clients_are_woken(broker: TestBroker) -> None:
     """A fetch, and a pull, that wait at the end are answered by what the other side writes."""
     produce(broker, "orders", 2)

@@ -90,6 +90,7 @@ def make_proxy_users(address: str) -> None:
     assert [line for line in session.lines if ": 0 " not in line] == []
 
 
+@pytest.mark.slow
 def test_clients_of_the_proxy_are_answered_the_same(tmp_path: Path) -> None:
     """Headers that sign, badly or well, and requests for what the rules allow or not."""
     with started("real", tmp_path / "real") as real:

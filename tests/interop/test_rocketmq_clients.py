@@ -50,7 +50,10 @@ def complaints(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith("!!")]
 
 
-@pytest.mark.parametrize("section", JAVA)
+@pytest.mark.parametrize(
+    "section",
+    [pytest.param(JAVA[0], marks=pytest.mark.slow), *JAVA[1:]],  # it takes longest
+)
 @pytest.mark.parametrize("version", ["5", "4"])
 def test_java(session: Session, broker: str, version: str, section: str, tmp_path: Path) -> None:
     """

@@ -59,6 +59,7 @@ def test_workers_find_the_same_damage(data: Path, spark: SparkSession) -> None:
     assert told == sorted(told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "version", "is_damaged"), RECOVERED)
 def test_workers_find_the_same_in_a_rocketmq_store(
     name: str, version: str, is_damaged: bool, spark: SparkSession

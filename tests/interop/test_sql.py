@@ -228,6 +228,7 @@ def test_the_command_answers_what_stands_on_stdin() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_damage_ends_the_command_with_file_and_position(tmp_path: Path) -> None:
     """In one line; with ``--mode dropmalformed`` the rest is answered."""
     directory = copy_of_data("kafka-4.3", tmp_path)

@@ -129,7 +129,7 @@ def test_a_late_transaction_holds_nobody_up(broker: TestBroker) -> None:
     assert values(broker.bootstrap, "punctual") == ["good"]
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("is_killed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_an_open_transaction_outlives_the_process(tmp_path: Path, is_killed: bool) -> None:
     """Librdkafka's goes on after a stop or a kill, what Java left open is aborted."""
     over = ("--protocol", "kafka", "--layout", "rocketmq")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.fetch.sessions import FetchPartition, FetchSession, PartitionKey
 from logstore.compat.kafka.framing import I16, I32, uvarint
 from logstore.segment import Extent
@@ -66,6 +67,7 @@ class Query(Protocol):
 
     version: int
     correlation_id: int
+    session_id: int
     session: FetchSession | None
     #: where that leader is, empty if nobody must know
     endpoints: bytes
@@ -86,7 +88,10 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
     if version >= 12:
         head.append(b"\x00")
     if version >= 7:
-        head.append(_TOP_V7.pack(0, error, 0 if session is None else session.session_id))
+        session_id = 0 if session is None else session.session_id
+        if error == ErrorCode.UNKNOWN_SERVER_ERROR:
+            session_id = query.session_id  # as the request had it, whatever became of it
+        head.append(_TOP_V7.pack(0, error, session_id))
     else:
         head.append(I32.pack(0))
     topics = _by_topic(found)

@@ -254,6 +254,7 @@ class GroupCoordinator:
         }
 
     def _take_over(self, commit: Commit, kept: Mapping[OffsetCommitKey, CommittedOffset]) -> None:
+        self._know(commit.group_id)  # also where nothing of it is fit to be kept
         if commit.producer is None:
             for key, committed in kept.items():
                 self._put(key, committed)

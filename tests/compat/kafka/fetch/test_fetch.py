@@ -147,6 +147,15 @@ def test_an_isolation_that_there_is_not_fails_the_request(version: int) -> None:
     assert codes == ([] if version >= 13 else [-1, -1])
 
 
+def test_a_request_that_fails_is_told_its_own_session() -> None:
+    """As it was named, also where there is no such session (any more)."""
+    broker = filled()
+    asked = [("t", [{"partition": 0, "fetch_offset": 0}])]
+    request = fetch_fields(asked, 9, isolation_level=2, session_id=77, session_epoch=0)
+    answer = Peer(broker).ask("Fetch", 9, request)
+    assert (answer.message["error_code"], answer.message["session_id"]) == (-1, 77)
+
+
 def test_of_unknown_topics_no_isolation_is_asked_for() -> None:
     """Where nothing is to be read the isolation does not matter."""
     request = fetch_fields([("nobody", [{"partition": 0}])], 11, isolation_level=2)

@@ -185,6 +185,17 @@ def test_too_much_metadata_hurts_only_its_own_partition() -> None:
     assert (stage.fetched(("t", 0)), stage.fetched(("t", 1))) == (None, 2)
 
 
+def test_a_simple_consumer_has_a_group_whatever_is_kept() -> None:
+    """Whoever commits without a generation begins a group, with nothing in it if nothing fits."""
+    stage = Rehearsal(offset_metadata_max_size=3)
+    long = {("t", 0): CommittedOffset(1, 0, metadata="long")}
+    assert stage.groups.commit_offsets(Commit(GROUP, long)) == {
+        ("t", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE
+    }
+    member = Commit(GROUP, {("t", 0): CommittedOffset(1, 0)}, "member", generation_id=1)
+    assert set(stage.groups.commit_offsets(member).values()) == {ErrorCode.UNKNOWN_MEMBER_ID}
+
+
 def test_a_commit_that_cannot_be_written_is_not_told_as_kept() -> None:
     """With a full disk the old offset stays and the client is told to look elsewhere."""
     stage = Rehearsal()
