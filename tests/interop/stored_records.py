@@ -30,6 +30,7 @@ from logstore.segments.kafka.cluster_metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from logstore.segments.kafka.internal_topics.group_metadata import GroupMetadataValue
 from logstore.segments.kafka.internal_topics.record_types import (
     GROUP_RECORDS,
     SHARE_RECORDS,
@@ -171,6 +172,8 @@ class Held:
                 value = found.value
                 if isinstance(value, TransactionLogValue):
                     value = _in_order(value)
+                elif isinstance(value, GroupMetadataValue):
+                    value = _with_members_in_order(value)
                 else:
                     value = self._by_topic(value)
                 key = self._named(f"{found.record_type} {found.key}")
@@ -207,6 +210,15 @@ def _in_order(value: TransactionLogValue) -> TransactionLogValue:
     """Return what is said of a transaction; its partitions stand in a set."""
     partitions = sorted(value.transaction_partitions or (), key=lambda one: one.topic)
     return attrs.evolve(value, transaction_partitions=tuple(partitions))
+
+
+def _with_members_in_order(value: GroupMetadataValue) -> GroupMetadataValue:
+    """Return what is said of a classic group; its members stand in a table, by ids made up."""
+    members = sorted(
+        value.members,
+        key=lambda one: (one.group_instance_id or "", one.subscription, one.assignment),
+    )
+    return attrs.evolve(value, members=tuple(members))
 
 
 def _is_of_the_broker(record: AnyRecord) -> bool:

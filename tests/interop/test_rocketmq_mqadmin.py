@@ -24,7 +24,7 @@ from tests.interop.rocketmq_access_session import PROVIDERS
 from tests.interop.rocketmq_programs import JAVA_SOURCES, Broker, Sections, run_program
 from tests.interop.rocketmq_sessions import started
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SOURCES = [*JAVA_SOURCES, Path(__file__).parent / "rocketmq_java_5" / "AdminStage.java"]
 SETTINGS: dict[str, object] = {

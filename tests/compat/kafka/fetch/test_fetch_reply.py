@@ -27,6 +27,7 @@ class Question:
 
     version: int
     correlation_id: int = 77
+    session_id: int = 0
     session: FetchSession | None = None
     is_incremental: bool = False
     endpoints: bytes = b""
