@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from logstore.compat.rocketmq.found_routes import queue_data
 from logstore.compat.rocketmq.name_server.routes import QueueData, RouteTable
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.message_queue import MessageQueue
@@ -12,10 +13,8 @@ from logstore.compat.waiting import Later
 from logstore.segments.rocketmq.tables.java_json import JsonError, parse_json
 from logstore.segments.rocketmq.tables.json_fields import (
     JsonTypeError,
-    as_int32,
     as_list,
     as_object,
-    as_text,
 )
 from logstore.segments.rocketmq.tables.topics import PERM_READ
 
@@ -65,16 +64,5 @@ def _readable(topic: str, found: list[QueueData]) -> list[MessageQueue]:
 
 def _queue_data(body: bytes) -> list[QueueData]:
     """Read the part of a route that matters here. Raises JsonError, JsonTypeError."""
-    found: list[QueueData] = []
-    for entry in as_list(as_object(parse_json(body.decode())).get("queueDatas")):
-        fields = as_object(entry)
-        found.append(
-            QueueData(
-                as_text(fields.get("brokerName")),
-                as_int32(fields.get("readQueueNums")),
-                as_int32(fields.get("writeQueueNums")),
-                as_int32(fields.get("perm")),
-                as_int32(fields.get("topicSysFlag", 0)),
-            )
-        )
-    return found
+    entries = as_list(as_object(parse_json(body.decode())).get("queueDatas"))
+    return [queue_data(as_object(entry)) for entry in entries]

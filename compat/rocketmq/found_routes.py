@@ -79,7 +79,7 @@ def _route_of(answer: Command) -> FoundRoute:
         raise LogStoreError(answer.remark or f"the name server answers {answer.code}")
     try:
         content = as_object(parse_json(bytes(answer.body).decode()))
-        queues = tuple(_queue_data(as_object(entry)) for entry in as_list(content["queueDatas"]))
+        queues = tuple(queue_data(as_object(entry)) for entry in as_list(content["queueDatas"]))
         addresses: dict[str, Mapping[int, str]] = {}
         for entry in as_list(content["brokerDatas"]):
             fields = as_object(entry)
@@ -91,7 +91,8 @@ def _route_of(answer: Command) -> FoundRoute:
     return FoundRoute(queues, addresses)
 
 
-def _queue_data(fields: Mapping[Any, Any]) -> QueueData:
+def queue_data(fields: Mapping[Any, Any]) -> QueueData:
+    """Read what a route tells of one broker's queues. Raises JsonTypeError."""
     return QueueData(
         as_text(fields.get("brokerName")),
         as_int32(fields.get("readQueueNums")),

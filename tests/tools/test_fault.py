@@ -160,3 +160,12 @@ def test_nobody_answers(logstore: CommandLine) -> None:
     assert outcome.exit_code == 1
     assert "no control port answers at http://127.0.0.1:1" in outcome.err
     assert "serve --control-port" in outcome.err
+
+
+def test_help_needs_no_broker(monkeypatch: pytest.MonkeyPatch, logstore: CommandLine) -> None:
+    """Every command explains itself; what it does wants to know where."""
+    monkeypatch.delenv("LOGSTORE_CONTROL", raising=False)
+    shown = logstore("fault", "stop-node", "--help")
+    assert (shown.exit_code, "NODE" in shown.out) == (0, True)
+    refused = logstore("fault", "ls")
+    assert (refused.exit_code, "--at [HOST:]PORT" in refused.err) == (2, True)

@@ -31,11 +31,11 @@ _OPTIONS = (
 
 
 @click.group(context_settings=_STYLE)
-@click.option("--at", "address", metavar="[HOST:]PORT", envvar="LOGSTORE_CONTROL", required=True,
+@click.option("--at", "address", metavar="[HOST:]PORT", envvar="LOGSTORE_CONTROL",
               help="Control port of `logstore serve`; without it $LOGSTORE_CONTROL.")  # fmt: skip
 @click.option("--json", "is_json", is_flag=True, help="Print what the broker answers as JSON.")
 @click.pass_context
-def fault(context: click.Context, address: str, *, is_json: bool) -> None:
+def fault(context: click.Context, address: str | None, *, is_json: bool) -> None:
     """
     Make a broker fail that is served with --control-port: requests, files, time, leaders.
 
@@ -55,7 +55,7 @@ def fault(context: click.Context, address: str, *, is_json: bool) -> None:
       logstore fault clock 1h
       logstore fault ls
     """
-    context.obj = ControlClient(address), is_json
+    context.obj = address, is_json
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,10 +65,18 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.pass_context(command)
 
 
+def _client(context: click.Context) -> ControlClient:
+    """Return who speaks to the control port; asked for late, so that --help needs none."""
+    address, _ = context.obj
+    if address is None:
+        raise click.UsageError("say where it is: --at [HOST:]PORT, or $LOGSTORE_CONTROL")
+    return ControlClient(address)
+
+
 def _ask(context: click.Context, method: str, path: str, body: object = None) -> Any:
     """Ask the control port; with ``--json`` print what it says."""
-    client, is_json = context.obj
-    answer = client.ask(method, path, body)
+    _, is_json = context.obj
+    answer = _client(context).ask(method, path, body)
     if is_json:
         click.echo(json_line(answer))
     return None if is_json else answer
@@ -147,7 +155,7 @@ def list_faults(context: click.Context) -> None:
 @click.pass_context
 def release(context: click.Context, number: int | None) -> None:
     """Let go on who is held: by fault NUMBER, or by any."""
-    client, _ = context.obj
+    client = _client(context)
     held = [number] if number is not None else [
         one["number"] for one in client.ask("GET", "/faults") if one["action"] == "hold"
     ]  # fmt: skip
