@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 # Shared machines stall; a deadline per example would make honest tests fail now and then.
 settings.register_profile(
-    "fast", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    "fast", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("ci", parent=settings.get_profile("fast"), derandomize=True)
 settings.register_profile("long", parent=settings.get_profile("fast"), max_examples=2000)

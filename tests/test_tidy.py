@@ -55,7 +55,6 @@ def text_of(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
-@cache
 def tree_of(path: str) -> ast.Module:
     """Return the parsed source of a module."""
     return ast.parse(text_of(path), path)
@@ -63,9 +62,16 @@ def tree_of(path: str) -> ast.Module:
 
 def functions_in(path: str) -> Iterator[FunctionNode]:
     """Yield every function and method of a module."""
-    for node in ast.walk(tree_of(path)):
+    pending: list[ast.stmt] = list(tree_of(path).body)
+    while pending:
+        node = pending.pop()
         if isinstance(node, FunctionNode):
             yield node
+        # Only statements hold functions: passing over all expressions takes a tenth of the time.
+        for name in ("body", "orelse", "finalbody"):
+            pending.extend(getattr(node, name, ()))
+        for one in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            pending.extend(one.body)
 
 
 def is_for_types_only(node: ast.AST) -> bool:

