@@ -156,7 +156,7 @@ OPTIONS = (
 )
 
 
-@pytest.mark.parametrize("version", ["4", "3.9"])
+@pytest.mark.parametrize("version", ["4", pytest.param("3.9", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_files_that_we_wrote_are_dumped_alike(
     written: Path, options: tuple[str, ...], version: str

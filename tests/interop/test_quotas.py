@@ -15,7 +15,7 @@ from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.raw_wire import Wire
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 SETTINGS: dict[str, object] = {"num.partitions": 1}
 

@@ -116,6 +116,7 @@ def test_the_official_java_client(real: str, ours: str) -> None:
     assert found == expected
 
 
+@pytest.mark.slow
 def test_the_official_node_client(real: str, ours: str) -> None:
     """It prints the same of both, what it is asked about a transaction included."""
     expected, found = of_both(node_session, real, ours)
@@ -123,6 +124,7 @@ def test_the_official_node_client(real: str, ours: str) -> None:
     assert found == expected
 
 
+@pytest.mark.slow
 def test_the_official_go_client(real: str, ours: str, tmp_path: Path) -> None:
     """It prints the same of both, and no failure. It speaks TLS, and cannot be told not to."""
     program = go_program(HERE / "rocketmq_go_grpc", tmp_path)

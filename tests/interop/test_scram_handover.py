@@ -22,7 +22,7 @@ from tests.interop.security_stage import (
     wait_for_all,
 )
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 kafka_admin: Any = importlib.import_module("confluent_kafka.admin")  # carries few types
 

@@ -12,7 +12,7 @@ from tests.interop.foreign_packages import go_program
 from tests.interop.our_broker import OurBroker
 from tests.interop.test_share_consumers import SHARE_SETTINGS
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 PROGRAM = Path(__file__).with_name("franz_go")
 

@@ -22,7 +22,7 @@ from tests.interop.our_broker import OurBroker
 from tests.interop.share_wire import ShareWire
 from tests.interop.test_same_share_groups import topic_id, written
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 PROGRAM = Path(__file__).with_name("ShareConsumers.java")
 GROUP, TOPIC, PARTITIONS, RECORDS = "readers", "work", 2, 40

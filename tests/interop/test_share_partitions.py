@@ -37,7 +37,7 @@ from logstore.segments.kafka.transaction_index import AbortedTransaction
 from logstore.testing.manual_clock import ManualClock
 from tests.interop.java_programs import kafka_program
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 ASKED = Path(__file__).with_name("SharePartitions.java")
 LIFE_COUNT, STEP_COUNT = 400, 40

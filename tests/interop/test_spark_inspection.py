@@ -23,7 +23,7 @@ from tests.segments.kafka.golden_case import GOLDEN
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.tools.rocketmq.damaged_store import damage
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 DATA = GOLDEN / "kafka-4.3" / "data"
 RECOVERED = [
     ("crash", "5.5.0", False),
@@ -46,7 +46,6 @@ def store_of(layout: str) -> Path:
     return DATA if layout == "kafka" else GoldenCase("plain", "5.5.0").store
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("data", [GOLDEN / "crash-4.3" / "data-before", DATA])
 def test_workers_find_the_same_damage(data: Path, spark: SparkSession) -> None:
     """Every finding, in the same order, with the same words; all bytes are told as done."""
@@ -59,7 +58,6 @@ def test_workers_find_the_same_damage(data: Path, spark: SparkSession) -> None:
     assert told == sorted(told)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "version", "is_damaged"), RECOVERED)
 def test_workers_find_the_same_in_a_rocketmq_store(
     name: str, version: str, is_damaged: bool, spark: SparkSession
@@ -82,7 +80,6 @@ def test_workers_find_the_same_in_a_rocketmq_store(
     assert told == sorted(told)
 
 
-@pytest.mark.slow
 def test_the_command_says_and_exits_alike_with_a_master(tmp_path: Path) -> None:
     """``logstore verify --master local[2]`` of a damaged RocketMQ store: same lines, same exit."""
     store = GoldenCase("plain", "5.5.0").copy_store(tmp_path / "store")
@@ -114,7 +111,6 @@ def test_workers_measure_the_same(layout: str, spark: SparkSession) -> None:
     assert len(here) > 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
 def test_a_url_loads_in_spark(layout: str, spark: SparkSession) -> None:
     """``file://`` stands for any URL that driver and workers can both open."""
