@@ -4,7 +4,7 @@ AlterPartitionReassignments (45): versions 0-1.
 * a partition is where it is wanted at once; brokers that there are not, the same twice, or none: 39
 * replicas null calls a move off; there is never one under way: 85
 * a partition that does not exist is 3
-* v1: whether the number of replicas may change
+* v1: where the number of replicas may not change, one that would is 38 (KIP-860)
 
 Source: ``ReplicationControlManager.alterPartitionReassignments``.
 """
@@ -39,8 +39,10 @@ def handle(
     del client
     topic_class = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
     fields: dict[str, Any] = {}
+    may_change_factor = True
     if request.API_VERSION >= _FIRST_WITH_FACTOR_CHANGE:
-        fields["allow_replication_factor_change"] = request.allow_replication_factor_change
+        may_change_factor = request.allow_replication_factor_change
+        fields["allow_replication_factor_change"] = may_change_factor
     return AlterPartitionReassignmentsResponse(
         version=request.API_VERSION,
         error_message=None,
@@ -49,7 +51,7 @@ def handle(
                 name=topic.name,
                 partitions=[
                     topic_class.ReassignablePartitionResponse(
-                        **_result(broker, topic.name, one.partition_index, one.replicas)
+                        **_result(broker, topic.name, one, may_change_factor=may_change_factor)
                     )
                     for one in topic.partitions
                 ],
@@ -61,17 +63,29 @@ def handle(
 
 
 def _result(
-    broker: Broker, topic: str, index: int, replicas: Sequence[int] | None
+    broker: Broker,
+    topic: str,
+    asked: AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartition,
+    *,
+    may_change_factor: bool,
 ) -> dict[str, Any]:
     code, message = ErrorCode.NONE, None
+    index = asked.partition_index
     try:
-        _move(broker, topic, index, replicas)
+        _move(broker, topic, index, asked.replicas, may_change_factor=may_change_factor)
     except RefusedRequestError as refusal:
         code, message = refusal.code, refusal.message
     return {"partition_index": index, "error_code": code, "error_message": message}
 
 
-def _move(broker: Broker, topic: str, index: int, replicas: Sequence[int] | None) -> None:
+def _move(
+    broker: Broker,
+    topic: str,
+    index: int,
+    replicas: Sequence[int] | None,
+    *,
+    may_change_factor: bool,
+) -> None:
     if broker.partition(topic, index) is None:
         raise RefusedRequestError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
@@ -79,4 +93,10 @@ def _move(broker: Broker, topic: str, index: int, replicas: Sequence[int] | None
     if replicas is None:
         raise RefusedRequestError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     check_assignment(broker, replicas)
+    factor = len(broker.nodes.placement(broker.topics[topic], index).replicas)
+    if not may_change_factor and len(replicas) != factor:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {factor} to {len(replicas)}",
+        )
     broker.nodes.reassign(broker.topics[topic], index, replicas)

@@ -20,7 +20,7 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.broker_config import ACCEPTED_FAMILIES, BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config import LogConfig, parse_topic_configs, topic_defaults
-from logstore.segments.kafka.config_keys import ConfigError
+from logstore.segments.kafka.config_keys import ConfigError, ConfigKey
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_SYNONYMS
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ _WITHOUT_EFFECT = frozenset(
 
 _CHANGEABLE = _LOG_DEFAULTS | _ASKED_FOR | _WITHOUT_EFFECT
 
-#: known to Kafka, not to the tables here, and fixed while a broker runs; the dynamic ones among
-#: them are taken like what nobody knows: listeners, SASL, threads of tiered storage
+#: known to Kafka, in no table here, and fixed while a broker runs; what else begins like them is
+#: taken as what nobody knows is
 _FIXED_FAMILIES = tuple(
     sorted(
         set(ACCEPTED_FAMILIES)
@@ -78,13 +78,9 @@ _FIXED_FAMILIES = tuple(
         - {"remote.", "sasl.", "ssl.", "zookeeper."}
     )
 )
-#: the dynamic ones of families that are fixed otherwise
-_TAKEN = frozenset(
-    {
-        "share.coordinator.cached.buffer.max.bytes",
-    }
-)
-_PER_LISTENER = "ssl."
+_PER_LISTENER = ("ssl.key.", "ssl.keystore.", "ssl.truststore.")
+#: of these each broker has its own
+_PER_BROKER = ("cordoned.log.dirs", "principal.builder.class", "sasl.", "ssl.")
 #: how many threads there are is at most doubled or halved by one change
 _THREADS = (
     "background.threads",
@@ -117,7 +113,7 @@ class DynamicConfig:
         found: dict[str, str] = {}
         for key, text in self._store.metadata.broker_settings(name).items():
             try:
-                self._check(key, text)
+                self._check(key, text, is_cluster_wide=name == EVERY_BROKER)
             except RefusedRequestError as error:
                 _log.warning("a stored setting of the broker has no effect: %s", error)
             else:
@@ -146,10 +142,6 @@ class DynamicConfig:
                 return layer[name]
         return BROKER_CONFIG_KEYS[name].default
 
-    def without_key(self) -> list[str]:
-        """Return the names that were given a value and mean nothing to the tables here, sorted."""
-        return sorted({*self.of_broker, *self.of_cluster} - set(BROKER_CONFIG_KEYS))
-
     def integer(self, name: str) -> int:
         """Return the value in force of a setting that is a whole number and not null."""
         value = BROKER_CONFIG_KEYS[name].parse(self.value_of(name))
@@ -170,7 +162,7 @@ class DynamicConfig:
 
         """
         for name, text in settings.items():
-            self._check(name, text)
+            self._check(name, text, is_cluster_wide=is_cluster_wide)
         of_broker = self.of_broker if is_cluster_wide else dict(settings)
         of_cluster = dict(settings) if is_cluster_wide else self.of_cluster
         self._check_threads({**self.static, **of_cluster, **of_broker})
@@ -247,22 +239,45 @@ class DynamicConfig:
             for partition in topic.partitions.values():
                 partition.reconfigure(config)
 
-    def _check(self, name: str, text: str) -> None:
-        key = BROKER_CONFIG_KEYS.get(name)
+    def _check(self, name: str, text: str, *, is_cluster_wide: bool) -> None:
+        key, is_fixed = BROKER_CONFIG_KEYS.get(name), not self.is_dynamic(name)
+        if key is None:
+            key, is_fixed = _listed(name)
         if name.startswith(_PER_LISTENER):
             raise _refused(
                 "These security configs can be dynamically updated only per-listener using the "
                 f"listener prefix: [{name}]"
             )
-        is_fixed = key is None and name not in _TAKEN and name.startswith(_FIXED_FAMILIES)
-        if is_fixed or (key is not None and not self.is_dynamic(name)):
+        if is_fixed:
             raise _refused(f"Cannot update these configs dynamically: [{name}]")
+        if is_cluster_wide and key is not None and name.startswith(_PER_BROKER):
+            raise _refused(
+                "Cannot update these configs at default cluster level, broker id must be "
+                f"specified: [{name}]"
+            )
         if key is None:
             return
         try:
-            key.parse(text)
+            value = key.parse(text)
         except ConfigError as error:
             raise _refused(str(error)) from error
+        if name == "cordoned.log.dirs" and value not in ((), ("*",), (self._store.directory,)):
+            raise _refused(
+                f"All entries in cordoned.log.dirs must be present in log.dirs or log.dir: {text}"
+            )
+
+
+def _listed(name: str) -> tuple[ConfigKey | None, bool]:
+    """Return what is known of a setting without effect, and whether it is fixed at the start."""
+    from logstore.segments.kafka.listed_config_keys import (  # rarely needed
+        LISTED_AS_CHANGEABLE,
+        LISTED_CONFIG_KEYS,
+    )
+
+    key = LISTED_CONFIG_KEYS.get(name)
+    if key is None:
+        return None, name.startswith(_FIXED_FAMILIES)
+    return key, name not in LISTED_AS_CHANGEABLE
 
 
 def _refused(message: str) -> RefusedRequestError:

@@ -14,7 +14,7 @@ Source: ``ConfigHelper``, ``DynamicBrokerConfig.brokerConfigSynonyms``, ``KafkaC
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +39,10 @@ class ConfigSource(IntEnum):
     BROKER_LOGGER = 6
     CLIENT_METRICS = 7
     GROUP = 8
+
+
+#: who gives settings, the strongest first
+Layers = Sequence[tuple[ConfigSource, Mapping[str, str]]]
 
 
 class ConfigSynonym(NamedTuple):
@@ -94,6 +98,10 @@ _UNLISTED = frozenset(
 )
 
 
+#: listed as what can be changed while a broker runs, which nothing here does
+_LISTED_AS_CHANGEABLE = frozenset({"listener.security.protocol.map", "listeners"})
+#: in Kafka they have to be given
+_WITHOUT_DEFAULT = frozenset({"controller.listener.names", "node.id", "process.roles"})
 #: settings that no broker starts with, and that hold while replicas are moved
 _THROTTLES = frozenset(
     {
@@ -132,31 +140,62 @@ def _topic_entry(
 
 def broker_entries(broker: Broker, node_id: int) -> list[ConfigEntry]:
     """Return every setting of a node that Kafka 4.3 shows, by name."""
+    from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS  # rarely needed
+
     facts = _facts(broker, broker.nodes.by_id[node_id])
     known = [
         _broker_entry(broker, key, facts.get(name))
         for name, key in sorted(BROKER_CONFIG_KEYS.items())
         if name not in _UNLISTED or name in broker.dynamic_config.static
     ]
-    of_broker, of_cluster = broker.dynamic_config.of_broker, broker.dynamic_config.of_cluster
-    return known + [
-        _unlisted_entry(name, of_broker[name], ConfigSource.DYNAMIC_BROKER)
-        if name in of_broker
-        else _unlisted_entry(name, of_cluster[name], ConfigSource.DYNAMIC_DEFAULT_BROKER)
-        for name in broker.dynamic_config.without_key()
+    known += [_listed_entry(broker, key) for key in LISTED_CONFIG_KEYS.values()]
+    layers = _layers(broker)
+    given = {name for _, layer in layers for name in layer}
+    known += [
+        _unlisted_entry(name, layers)
+        for name in given - BROKER_CONFIG_KEYS.keys() - LISTED_CONFIG_KEYS.keys()
     ]
+    return sorted(known, key=lambda entry: entry.name)
 
 
-def _unlisted_entry(name: str, value: str, source: ConfigSource) -> ConfigEntry:
+def _listed_entry(broker: Broker, key: ConfigKey) -> ConfigEntry:
+    """Return a setting that is as it was given, whatever that is: nothing here depends on it."""
+    from logstore.segments.kafka.listed_config_keys import LISTED_AS_CHANGEABLE  # rarely needed
+
+    synonyms = _synonyms(broker, (key.name,))
+    if key.default is not None:
+        synonyms.append(ConfigSynonym(key.name, key.default, ConfigSource.DEFAULT))
+    if key.is_secret:
+        synonyms = [one._replace(value=None) for one in synonyms]
+    _, value, source = synonyms[0] if synonyms else (None, None, ConfigSource.DEFAULT)
+    is_read_only = key.name not in LISTED_AS_CHANGEABLE
+    return ConfigEntry(key.name, value, source, key.type, key.doc, is_read_only, tuple(synonyms))
+
+
+def _unlisted_entry(name: str, layers: Layers) -> ConfigEntry:
     """Return a setting of one listener; of what only a plug-in could know, that it is set."""
+    from logstore.segments.kafka.listed_config_keys import (  # rarely needed
+        LISTED_AS_CHANGEABLE,
+        LISTED_CONFIG_KEYS,
+    )
+
     of_listener = _LISTENER_PREFIX.fullmatch(name)
-    key = None if of_listener is None else BROKER_CONFIG_KEYS.get(of_listener[1])
+    own = name if of_listener is None else of_listener[1]
+    key = LISTED_CONFIG_KEYS.get(own) or BROKER_CONFIG_KEYS.get(own)
     kind = ConfigType.UNKNOWN if key is None else key.type
     if name in _THROTTLES:
         kind = ConfigType.LONG
     is_shown = kind not in {ConfigType.UNKNOWN, ConfigType.PASSWORD}
-    shown = value if is_shown else None
-    return ConfigEntry(name, shown, source, kind, "", True, (ConfigSynonym(name, shown, source),))
+    synonyms = [
+        ConfigSynonym(name, layer[name] if is_shown else None, source)
+        for source, layer in layers
+        if name in layer
+    ]
+    _, value, source = synonyms[0]
+    if key is not None and own != name and key.default is not None:
+        synonyms.append(ConfigSynonym(own, key.default, ConfigSource.DEFAULT))
+    is_read_only = name not in LISTED_AS_CHANGEABLE
+    return ConfigEntry(name, value, source, kind, "", is_read_only, tuple(synonyms))
 
 
 def _facts(broker: Broker, node: Node) -> dict[str, str]:
@@ -175,17 +214,11 @@ def _broker_entry(broker: Broker, key: ConfigKey, fact: str | None) -> ConfigEnt
     synonyms = tuple(_synonyms(broker, _FAMILIES.get(key.name, (key.name,)), key.name))
     if fact is not None:
         source = ConfigSource.STATIC_BROKER
-        # A node has no number of its own accord: in Kafka that setting has no default.
-        has_default = key.name != "node.id"
-        defaults = [one for one in synonyms if has_default and one.source is ConfigSource.DEFAULT]
+        defaults = [one for one in synonyms if one.source is ConfigSource.DEFAULT]
+        synonyms = (ConfigSynonym(key.name, fact, source), *defaults)
+        is_read_only = key.name not in _LISTED_AS_CHANGEABLE
         return ConfigEntry(
-            key.name,
-            fact,
-            source,
-            key.type,
-            key.doc,
-            is_read_only=True,
-            synonyms=(ConfigSynonym(key.name, fact, source), *defaults),
+            key.name, fact, source, key.type, key.doc, is_read_only, _as_in_kafka(synonyms)
         )
     is_sensitive = key.type is ConfigType.PASSWORD
     return ConfigEntry(
@@ -194,15 +227,22 @@ def _broker_entry(broker: Broker, key: ConfigKey, fact: str | None) -> ConfigEnt
         synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         key.type,
         key.doc,
-        not broker.dynamic_config.is_dynamic(key.name),
-        synonyms,
+        key.name not in _LISTED_AS_CHANGEABLE and not broker.dynamic_config.is_dynamic(key.name),
+        _as_in_kafka(synonyms),
     )
+
+
+def _as_in_kafka(synonyms: tuple[ConfigSynonym, ...]) -> tuple[ConfigSynonym, ...]:
+    """Leave out the defaults of what has none in Kafka, where it was given."""
+    has_none = len(synonyms) > 1 and synonyms[-1].name in _WITHOUT_DEFAULT
+    return synonyms[:-1] if has_none else synonyms
 
 
 def cluster_entries(broker: Broker) -> list[ConfigEntry]:
     """Return the settings that were changed for the whole cluster, by name."""
+    layers = [one for one in _layers(broker) if one[0] is ConfigSource.DYNAMIC_DEFAULT_BROKER]
     return [
-        _unlisted_entry(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        _unlisted_entry(name, layers)
         if name not in BROKER_CONFIG_KEYS
         else ConfigEntry(
             name,
@@ -228,15 +268,9 @@ def _synonyms(
     broker: Broker, names: tuple[str, ...], head: str | None = None
 ) -> list[ConfigSynonym]:
     """Return who gives a value to `names`, from the first that `head` itself is given by."""
-    config = broker.dynamic_config
     found = [
         ConfigSynonym(name, layer[name], source)
-        for source, layer in (
-            (ConfigSource.DYNAMIC_BROKER, config.of_broker),
-            (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.of_cluster),
-            (ConfigSource.STATIC_BROKER, config.static),
-            (ConfigSource.DEFAULT, _DEFAULTS),
-        )
+        for source, layer in (*_layers(broker), (ConfigSource.DEFAULT, _DEFAULTS))
         for name in names
         if name in layer
     ]
@@ -246,18 +280,23 @@ def _synonyms(
     return found
 
 
+def _layers(broker: Broker) -> Layers:
+    """Return who gives broker settings, the strongest first."""
+    config = broker.dynamic_config
+    return [
+        (ConfigSource.DYNAMIC_BROKER, config.of_broker),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.of_cluster),
+        (ConfigSource.STATIC_BROKER, config.static),
+    ]
+
+
 def settings_of_created(broker: Broker, settings: Mapping[str, str]) -> list[ConfigEntry]:
     """
     Return a new topic's settings as CreateTopics shows them.
 
     There a broker setting of any name counts as the source, not only the main one.
     """
-    config = broker.dynamic_config
-    layers = (
-        (ConfigSource.DYNAMIC_BROKER, config.of_broker),
-        (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.of_cluster),
-        (ConfigSource.STATIC_BROKER, config.static),
-    )
+    layers = _layers(broker)
     entries: list[ConfigEntry] = []
     for entry in topic_entries(broker, settings):
         names = [synonym.name for synonym in TOPIC_CONFIG_SYNONYMS.get(entry.name, ())]

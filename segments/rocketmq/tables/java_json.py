@@ -120,7 +120,7 @@ def _parse_proper(text: str) -> Any:
     level = [value]
     for _ in range(DEPTH_MAX + 1):
         maps = [cast("dict[str, Any]", one) for one in level if isinstance(one, dict)]
-        lists = [cast("list[Any]", one) for one in level if isinstance(one, list)]
+        lists = [one for one in level if isinstance(one, list)]
         if not maps and not lists:
             return value
         level = [one for fields in maps for one in fields.values()]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
+from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
 from tests.compat.kafka.conversation import DIRECTORY, HOST, PORT, Conversation, message_class
 
@@ -160,7 +161,8 @@ def test_the_broker_shows_its_settings() -> None:
     }
     older = {"group.share.max.groups", "leader.imbalance.per.broker.percentage"}
     hidden = internal | older | {"producer.id.expiration.check.interval.ms"}
-    assert set(settings) == set(BROKER_CONFIG_KEYS) - hidden
+    assert set(settings) == {*BROKER_CONFIG_KEYS, *LISTED_CONFIG_KEYS} - hidden
+    assert len(settings) == 340, "as many as Kafka 4.3 tells"
     assert (settings["num.partitions"]["value"], settings["num.partitions"]["config_source"]) == (
         "3", 4,
     )  # fmt: skip
@@ -465,7 +467,7 @@ def test_what_kafka_lets_change_changes(name: str, value: str) -> None:
 def test_a_broker_setting_that_nobody_knows_is_kept_and_not_shown() -> None:
     """Kafka takes it for that of a plug-in: stored, listed as sensitive, removed on demand."""
     conversation = Conversation()
-    for name in ("no.such", "sasl.kerberos.min.time.before.relogin"):
+    for name in ("no.such", "sasl.kerberos.such"):
         assert alter(conversation, BROKER, "1", (name, SET, "58000")) == 0
         entry = describe(conversation, BROKER, "1", [name])["configs"][name]
         assert (entry["value"], entry["config_source"]) == (None, 2)
@@ -474,6 +476,43 @@ def test_a_broker_setting_that_nobody_knows_is_kept_and_not_shown() -> None:
         assert name not in describe(conversation, BROKER, "1")["configs"]
     assert alter(conversation, BROKER, "", ("no.such", SET, "1")) == 0
     assert describe(conversation, BROKER, "")["configs"]["no.such"]["value"] is None
+
+
+def test_a_setting_without_effect_is_listed_as_kafka_does() -> None:
+    """With its type, its default and who else gives it a value; what is secret is not shown."""
+    name = "remote.log.reader.threads"
+    listener = "listener.name.plaintext.ssl.keystore.type"
+    given = {name: "7", listener: "PKCS12", "ssl.key.password": "hush", "no.such": "hush"}
+    conversation = Conversation(given)
+    assert alter(conversation, BROKER, "", (name, SET, "9")) == 0
+    assert alter(conversation, BROKER, "1", (name, SET, "8")) == 0
+    found = describe(conversation, BROKER, "1")["configs"]
+    values = [(one["value"], one["source"]) for one in found[name]["synonyms"]]
+    assert values == [("8", 2), ("9", 3), ("7", 4), ("10", 5)]
+    assert (found[name]["value"], found[name]["config_type"]) == ("8", 3)
+    assert not found[name]["read_only"]
+    assert found[listener]["value"] == "PKCS12"
+    assert [one["name"] for one in found[listener]["synonyms"]] == [listener, "ssl.keystore.type"]
+    secret = (None, True, [None])
+    for one in (found["ssl.key.password"], found["no.such"]):
+        synonyms = [each["value"] for each in one["synonyms"]]
+        assert (one["value"], one["is_sensitive"], synonyms) == secret
+    assert describe(conversation, BROKER, "")["configs"][name]["value"] == "9"
+
+
+@pytest.mark.parametrize(
+    ("who", "name", "value"),
+    [
+        ("1", "remote.log.reader.threads", "many"),
+        ("1", "share.coordinator.cached.buffer.max.bytes", "3"),
+        ("1", "metadata.log.segment.ms", "3"),
+        ("1", "ssl.keystore.location", "/k"),
+        ("", "sasl.enabled.mechanisms", "PLAIN"),
+    ],
+)
+def test_what_has_no_effect_is_checked_all_the_same(who: str, name: str, value: str) -> None:
+    """By its type; what is fixed, one listener's or one broker's stays that."""
+    assert alter(Conversation(), BROKER, who, (name, SET, value)) == 42
 
 
 def test_settings_of_the_broker_survive_a_restart() -> None:

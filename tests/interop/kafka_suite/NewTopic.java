@@ -79,8 +79,10 @@ public class NewTopic {
         made.setNumPartitions(partitionCount).setReplicationFactor(replicaCount);
         if (assignments != null) {
             CreatableReplicaAssignmentCollection all = new CreatableReplicaAssignmentCollection();
-            assignments.keySet().forEach(partition -> all.add(
-                new CreatableReplicaAssignment().setPartitionIndex(partition).setBrokerIds(List.of(0))
+            assignments.forEach((partition, nodes) -> all.add(
+                new CreatableReplicaAssignment()
+                    .setPartitionIndex(partition)
+                    .setBrokerIds(nodeCount > 1 ? nodes : List.of(0))
             ));
             made.setAssignments(all);
         }

@@ -24,6 +24,10 @@ class Line:
         self._wire = Wire(bootstrap)
         self._asked: list[tuple[str, int]] = []
 
+    def close(self) -> None:
+        """Hang up."""
+        self._wire.close()
+
     def send(self, api: str, version: int, **fields: Any) -> None:
         """Send a request whose answer is fetched later."""
         request = build(message_class(f"{api}Request"), version, fields)

@@ -224,6 +224,27 @@ def test_a_partition_is_moved_to_other_nodes() -> None:
     assert [told[index]["leader_id"] for index in (0, 1)] == [1, 3]
 
 
+def test_a_move_may_have_to_keep_the_number_of_replicas() -> None:
+    """Since v1 who moves may say so: what would change it is refused, and nothing else (38)."""
+    cluster = Cluster()
+    cluster.lead("t", {0: 1, 1: 1})
+    moves = [(0, [3, 2]), (1, [3])]
+    asked = [{"partition_index": index, "replicas": ids} for index, ids in moves]
+    fields = {"timeout_ms": 1000, "topics": [{"name": "t", "partitions": asked}]}
+    before = len(partitions_of(cluster, "t")[1]["replica_nodes"])
+    answer = cluster.ask(
+        "AlterPartitionReassignments", 1, allow_replication_factor_change=False, **fields
+    )
+    assert answer["allow_replication_factor_change"] is False
+    wanted = [0 if len(ids) == before else 38 for _, ids in moves]
+    assert [one["error_code"] for one in answer["responses"][0]["partitions"]] == wanted
+    assert 38 in wanted
+    answer = cluster.ask(
+        "AlterPartitionReassignments", 1, allow_replication_factor_change=True, **fields
+    )
+    assert [one["error_code"] for one in answer["responses"][0]["partitions"]] == [0, 0]
+
+
 def test_all_nodes_may_go() -> None:
     """One after the other they come back, and lead what they had; strangers are refused."""
     cluster = Cluster(2)

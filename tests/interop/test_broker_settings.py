@@ -1,0 +1,116 @@
+"""What a node tells of its settings, and which of them it lets be changed: as the real Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logstore.compat import TestBroker
+from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS
+from tests.compat.kafka.groups.questioner import Line
+from tests.interop.conftest import SETTINGS, start_real
+
+pytestmark = pytest.mark.interop
+
+#: what is given at the start: of every kind something
+GIVEN: dict[str, object] = {
+    "no.such": "1",
+    "listener.name.plaintext.ssl.keystore.type": "PKCS12",
+    "log.initial.task.delay.ms": "20000",
+    "log.retention.minutes": "90",
+    "remote.log.reader.threads": "7",
+    "ssl.key.password": "hush",
+    "super.users": "User:a",
+    "zookeeper.connect": "there:1",
+    # what a node has to be told where it is alone
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+}
+#: what is different by nature: addresses, directories and what a real one has to be given
+OWN = {
+    "advertised.listeners", "controller.listener.names", "controller.quorum.voters", "listeners",
+    "listener.security.protocol.map", "log.dirs", "process.roles",
+}  # fmt: skip
+CHANGES = (
+    ("1", "remote.log.reader.threads", "8"),
+    ("", "remote.log.reader.threads", "9"),
+    ("1", "sasl.kerberos.min.time.before.relogin", "58000"),
+    ("1", "no.such", "2"),
+    ("", "no.such", "3"),
+)
+BROKER, SET = 4, 0
+#: the classes that these name are looked for
+LEFT_OUT = {"principal.builder.class", "ssl.engine.factory.class"}
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Line]]:
+    """Connections to the real one and to ours, both started with the same settings."""
+    directory: Path = tmp_path_factory.mktemp("real")
+    real = start_real(directory, settings=GIVEN)
+    ours = TestBroker(settings={key: str(text) for key, text in (SETTINGS | GIVEN).items()})
+    with ours:
+        both = [Line(real.bootstrap), Line(ours.bootstrap)]
+        yield both
+        for line in both:
+            line.close()
+    real.stop()
+
+
+def told(line: Line, who: str) -> dict[str, dict[str, Any]]:
+    """Return every setting of a node, or of the cluster, with all that is told of it."""
+    asked = {"resource_type": BROKER, "resource_name": who, "configuration_keys": None}
+    (result,) = line.ask(
+        "DescribeConfigs", 4, resources=[asked], include_synonyms=True, include_documentation=False
+    )["results"]
+    assert result["error_code"] == 0
+    return {one["name"]: one for one in result["configs"] if one["name"] not in OWN}
+
+
+def changed(line: Line, who: str, name: str, value: str, *, is_rehearsal: bool) -> int:
+    """Change a setting; return the code that this is answered with."""
+    change = {"name": name, "config_operation": SET, "value": value}
+    resource = {"resource_type": BROKER, "resource_name": who, "configs": [change]}
+    (result,) = line.ask(
+        "IncrementalAlterConfigs", 1, resources=[resource], validate_only=is_rehearsal
+    )["responses"]
+    code: int = result["error_code"]
+    return code
+
+
+@pytest.mark.parametrize("who", ["1", ""])
+def test_what_has_no_effect_may_be_changed_where_kafka_lets_it(lines: list[Line], who: str) -> None:
+    """Each of them, to its default and to what is no number: the same codes."""
+    found: list[dict[str, list[int]]] = [
+        {
+            name: [
+                changed(line, who, name, value, is_rehearsal=True)
+                for value in (LISTED_CONFIG_KEYS[name].default or "abc", "abc")
+            ]
+            for name in LISTED_CONFIG_KEYS
+            if name not in LEFT_OUT
+        }
+        for line in lines
+    ]
+    assert found[0] == found[1]
+    assert {code for codes in found[0].values() for code in codes} == {0, 42}
+
+
+def test_every_setting_is_told_alike(lines: list[Line]) -> None:
+    """Its value, type and sources, whether it is secret and whether it can be changed."""
+    found = [told(line, "1") for line in lines]
+    assert len(found[0]) > 330
+    assert found[0] == found[1]
+    for line in lines:
+        codes = [changed(line, *change, is_rehearsal=False) for change in CHANGES]
+        assert codes == [0] * len(CHANGES)
+    for who in ("1", ""):
+        real, ours = (told(line, who) for line in lines)
+        assert real == ours
+        assert "no.such" in real
