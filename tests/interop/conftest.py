@@ -140,7 +140,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what takes long beside the real broker alone."""
+    """Mark what takes long beside another broker than ours over its own layout."""
     quick = ("ours",) if item.path.name in LONG_BUT_AT_OURS else ("ours", "foreign")
     if item.path.name in LONG_AT_THE_REAL_ONE and broker_of(item) not in (None, *quick):
         item.add_marker(pytest.mark.slow)

@@ -19,6 +19,9 @@ pytestmark = pytest.mark.interop
 GIVEN: dict[str, object] = {
     "no.such": "1",
     "listener.name.plaintext.ssl.keystore.type": "PKCS12",
+    "listener.name.plaintext.plain.sasl.jaas.config": "hush",
+    "listener.name.plaintext.max.connections": "100",
+    "listener.name.plaintext.plain.connections.max.reauth.ms": "5000",
     "log.initial.task.delay.ms": "20000",
     "log.retention.minutes": "90",
     "remote.log.reader.threads": "7",
@@ -45,7 +48,7 @@ CHANGES = (
     ("", "no.such", "3"),
 )
 BROKER, SET = 4, 0
-#: the classes that these name are looked for
+#: the classes that these name are looked for by a real one
 LEFT_OUT = {"principal.builder.class", "ssl.engine.factory.class"}
 
 

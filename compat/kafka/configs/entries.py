@@ -181,6 +181,9 @@ def _unlisted_entry(name: str, layers: Layers) -> ConfigEntry:
 
     of_listener = _LISTENER_PREFIX.fullmatch(name)
     own = name if of_listener is None else of_listener[1]
+    if of_listener is not None and own not in LISTED_CONFIG_KEYS:
+        of_mechanism = own.partition(".")[2]
+        own = of_mechanism if of_mechanism in LISTED_CONFIG_KEYS else own
     key = LISTED_CONFIG_KEYS.get(own) or BROKER_CONFIG_KEYS.get(own)
     kind = ConfigType.UNKNOWN if key is None else key.type
     if name in _THROTTLES:
