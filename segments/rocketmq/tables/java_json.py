@@ -117,14 +117,17 @@ def _parse_proper(text: str) -> Any:
     value = json.loads(
         text, strict=False, parse_int=_int, parse_float=_float, parse_constant=_refused
     )
-    level = [value]
+    level: list[Any] = [value]
     for _ in range(DEPTH_MAX + 1):
-        maps = [cast("dict[str, Any]", one) for one in level if isinstance(one, dict)]
-        lists = [one for one in level if isinstance(one, list)]
-        if not maps and not lists:
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                below.extend(cast("dict[str, Any]", one).values())
+            elif isinstance(one, list):
+                below.extend(cast("list[object]", one))
+        if not below:
             return value
-        level = [one for fields in maps for one in fields.values()]
-        level += [one for items in lists for one in items]
+        level = below
     raise ValueError("nested too deep")
 
 
