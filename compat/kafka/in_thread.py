@@ -53,7 +53,9 @@ class KafkaInThread:
         try:
             points = listened_at(settings)
             opened = open_listeners(self.broker, points, settings)
-            return opened + open_node_listeners(self.broker, points)
+            # Nobody knows whether the ports behind are free.
+            free = [point._replace(port=0) for point in points]
+            return opened + open_node_listeners(self.broker, free, {})
         except BaseException:
             self.broker.abandon()
             raise
@@ -71,7 +73,7 @@ class KafkaInThread:
     @property
     def ports(self) -> tuple[int, ...]:
         """What :meth:`start` is told to serve where it serves now."""
-        first, *more = [one.port for one in self._opened] or self.node_ports
+        first, *more = [one.listener.port for one in self._opened] or self.node_ports
         return first, 0, *more
 
     @property

@@ -26,13 +26,18 @@ def node_modules(requirement: str, *more: str) -> Path:
     return _installed(requirement, npm) / "node_modules"
 
 
-def go_program(source: Path, directory: Path) -> Path:
-    """Return the program that go makes of a directory with a ``go.mod``, compiled into another."""
+def go_program(source: Path, directory: Path, tests_of: str = "") -> Path:
+    """
+    Return the program that go makes of a directory with a ``go.mod``, compiled into another.
+
+    With `tests_of` it is the tests of that package, which the ``go.mod`` names, as it ships them.
+    """
     if shutil.which("go") is None:
         missing("no `go` on the PATH")
     binary = directory / source.name
+    words = ["test", "-c"] if tests_of else ["build"]
     done = subprocess.run(
-        ["go", "build", "-o", str(binary), "."],
+        ["go", *words, "-o", str(binary), tests_of or "."],
         cwd=source, env=os.environ | {"GOFLAGS": "-buildvcs=false -mod=mod"},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip

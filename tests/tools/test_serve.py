@@ -7,7 +7,7 @@ import importlib
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,10 @@ def configs(bootstrap: str) -> dict[str, Any]:
     return {name: entry.value for name, entry in found.items()}
 
 
-def cluster(bootstrap: str) -> Any:
+def cluster(bootstrap: str, login: Mapping[str, str] | None = None) -> Any:
     """Return the metadata of the cluster: brokers and topics."""
-    return admin.AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=SECONDS_MAX)
+    settings = {"bootstrap.servers": bootstrap, **(login or {})}
+    return admin.AdminClient(settings).list_topics(timeout=SECONDS_MAX)
 
 
 def produce(bootstrap: str, *values: bytes, topic: str = "t") -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from logstore.tools.dev.free_ports import free_port
 from tests.compat.tls_peers import authority, client_context, written
 from tests.tools.serving import SECONDS_MAX, Serving, refused
 from tests.tools.test_serve import cluster, configs, consume, produce
@@ -55,6 +56,35 @@ def test_what_it_prints(tmp_path: Path) -> None:
     with Serving(*settings) as serving:
         assert serving.line.startswith("Kafka broker at SASL_PLAINTEXT://127.0.0.1:")
         assert ", PLAINTEXT://127.0.0.1:" in serving.line
+
+
+def test_several_listeners_of_several_nodes() -> None:
+    """Each node's ports come behind those of the one before; what is advertised goes with them."""
+    first = free_port(1, 2, 3)
+    assert first is not None
+    settings = given(
+        f"listeners=PLAINTEXT://127.0.0.1:{first},SASL_PLAINTEXT://127.0.0.1:{first + 1}",
+        "advertised.listeners="
+        f"PLAINTEXT://127.0.0.1:{first},SASL_PLAINTEXT://localhost:{first + 1}",
+        PLAIN, JAAS,
+    )  # fmt: skip
+    with Serving("--json", "--nodes", 2, *settings, port=None) as serving:
+        plain = [f"127.0.0.1:{first}", f"127.0.0.1:{first + 2}"]
+        assert serving.ready["nodes"] == {"1": plain[0], "2": plain[1]}
+        assert serving.ready["listeners"] == {
+            "PLAINTEXT": ",".join(plain),
+            "SASL_PLAINTEXT": f"localhost:{first + 1},localhost:{first + 3}",
+        }
+        login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN",
+                 "sasl.username": "alice", "sasl.password": "secret"}  # fmt: skip
+        for bootstrap, more in ((plain[1], {}), (f"localhost:{first + 3}", login)):
+            found = cluster(bootstrap, more).brokers
+            told = sorted((one.id, one.port) for one in found.values())
+            step = 1 if more else 0
+            assert told == [(1, first + step), (2, first + 2 + step)]
+        produce(serving.bootstrap, b"a")
+        assert consume(plain[1], 1) == [b"a"]
+        assert (serving.stop(), serving.err) == (0, "")
 
 
 def test_one_plain_listener_is_what_it_was(tmp_path: Path) -> None:

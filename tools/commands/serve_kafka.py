@@ -47,11 +47,6 @@ def serve_kafka(request: ServeRequest) -> None:
         click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
     release = None if request.release_version is None else parse_release(request.release_version)
     points = _end_points(request)
-    if points and request.node_count > 1:
-        raise ConfigError(
-            "listeners", settings["listeners"],
-            "must be one plain listener, or none, where --nodes is more than 1",
-        )  # fmt: skip
     addresses = None if points else kafka_addresses(settings, request.host, request.port)
     with data_directory(request.directory or kafka_directory(settings)) as directory:
         broker = Broker.open(
@@ -105,13 +100,18 @@ def kafka_directory(settings: Mapping[str, str]) -> str | None:
 
 def _end_points(request: ServeRequest) -> list[EndPoint]:
     """Return the listeners of the settings; nothing where there is only a plain one."""
-    if not request.settings.get("listeners"):
-        return []
+    settings = request.settings
+    # What is advertised is a simple matter where there is one node.
+    is_told_elsewhere = request.node_count > 1 and bool(settings.get("advertised.listeners"))
+    if not settings.get("listeners"):
+        if not is_told_elsewhere:
+            return []
+        settings = {**settings, "listeners": f"PLAINTEXT://{HOME}:{PORT}"}
     from logstore.compat.kafka.security.end_points import SecurityProtocol
     from logstore.compat.kafka.security.opening import listened_at
 
-    first, *more = listened_at(request.settings)
-    if not more and first.protocol is SecurityProtocol.PLAINTEXT:
+    first, *more = listened_at(settings)
+    if not more and first.protocol is SecurityProtocol.PLAINTEXT and not is_told_elsewhere:
         return []
     host = first.host if request.host is None else request.host
     port = first.port if request.port is None else request.port
@@ -119,9 +119,11 @@ def _end_points(request: ServeRequest) -> list[EndPoint]:
 
 
 def _opened(broker: Broker, points: list[EndPoint]) -> list[OpenedListener]:
-    from logstore.compat.kafka.security.opening import open_listeners
+    from logstore.compat.kafka.security.opening import open_listeners, open_node_listeners
 
-    return open_listeners(broker, points, broker.config.given.settings)
+    settings = broker.config.given.settings
+    opened = open_listeners(broker, points, settings)
+    return opened + open_node_listeners(broker, points, settings)
 
 
 async def _run_listeners(
@@ -147,19 +149,33 @@ async def _serve_listeners(
 
     for entrance in entrances(opened, EVERYWHERE):
         await open_entrance(server, entrance)
+    broker.nodes.doors = server
     broker.start_housekeeping()
     settle()
-    addresses = {one.name: one.address for one in broker.listeners}
+    addresses = {
+        one.name: ",".join(node.listener_like(one).address for node in broker.nodes.by_id.values())
+        for one in broker.listeners
+    }
     named = ", ".join(f"{name}://{address}" for name, address in addresses.items())
     directory = broker.store.directory
+    kind = "broker" if broker.nodes.is_alone else "brokers"
     with controlled(request):
         say_ready(
-            {"bootstrap": broker.listener.address, "listeners": addresses,
+            {**_told_nodes(broker), "listeners": addresses,
              "data": directory, "layout": "kafka"},
-            f"Kafka broker at {named}, data in {directory}",
+            f"Kafka {kind} at {named}, data in {directory}",
             request,
         )  # fmt: skip
         await stopping.wait()
+
+
+def _told_nodes(broker: Broker) -> dict[str, object]:
+    """Return where clients begin, and where each node is if there are several."""
+    nodes = broker.nodes
+    if nodes.is_alone:
+        return {"bootstrap": broker.listener.address}
+    addresses = {one.node_id: one.listeners[0].address for one in nodes.by_id.values()}
+    return {"bootstrap": ",".join(addresses.values()), "nodes": addresses}
 
 
 async def _run_nodes(broker: Broker, first: Listener, request: ServeRequest) -> None:
@@ -175,13 +191,11 @@ async def _run_nodes(broker: Broker, first: Listener, request: ServeRequest) -> 
         broker.nodes.doors = server
         broker.start_housekeeping()
         settle()
-        addresses = {one.node_id: one.listeners[0].address for one in broker.nodes.by_id.values()}
-        bootstrap = ",".join(addresses.values())
-        directory = broker.store.directory
+        told, directory = _told_nodes(broker), broker.store.directory
         with controlled(request):
             say_ready(
-                {"bootstrap": bootstrap, "nodes": addresses, "data": directory, "layout": "kafka"},
-                f"Kafka brokers at {bootstrap}, data in {directory}",
+                {**told, "data": directory, "layout": "kafka"},
+                f"Kafka brokers at {told['bootstrap']}, data in {directory}",
                 request,
             )
             await stopping.wait()

@@ -37,4 +37,4 @@ def _connect(
 def _advertise(listener: Listener, host: str, port: int) -> None:
     # Who listens everywhere is found at home.
     listener.advertised_host = _HOME if host in _EVERYWHERE else host
-    listener.advertised_port = port
+    listener.advertised_port = listener.port = port

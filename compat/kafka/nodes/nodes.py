@@ -228,7 +228,7 @@ class Nodes:
         node.is_up = False
         if self.doors is not None:
             for listener in node.listeners:
-                self.doors.shut(listener.advertised_port)
+                self.doors.shut(listener.port)
         up = self._ids_up()
         self._change_all(lambda placement, least: placement.without(node_id, up, least))
 
@@ -246,7 +246,7 @@ class Nodes:
             return
         if self.doors is not None:
             for listener in node.listeners:
-                self.doors.reopen(listener.advertised_port)
+                self.doors.reopen(listener.port)
         node.is_up = True
         up = self._ids_up()
         self._change_all(lambda placement, least: placement.with_(node_id, up, least))

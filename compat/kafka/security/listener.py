@@ -9,12 +9,14 @@ PLAINTEXT = "PLAINTEXT"
 
 @attrs.define(eq=False)
 class Listener:
-    """Its name, its security protocol, and the address that clients are told to connect to."""
+    """Its name, its security protocol, the address that clients are told, and its own port."""
 
     name: str = PLAINTEXT
     protocol: str = PLAINTEXT
     advertised_host: str = "127.0.0.1"
     advertised_port: int = 0
+    #: where it listens, once it does
+    port: int = 0
 
     @property
     def address(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from logstore.compat.kafka.security.end_points import (
     ADVERTISED,
@@ -45,8 +45,6 @@ class OpenedListener:
 
     def __init__(self, broker: Broker, point: EndPoint, advertised: EndPoint | None) -> None:
         self.point = point
-        #: where it listens, once it does
-        self.port = 0
         protocol = point.protocol
         self.listener = Listener(point.name, str(protocol))
         self._broker = broker
@@ -90,7 +88,7 @@ class OpenedListener:
 
     def advertise(self, host: str, port: int) -> None:
         """Tell clients an address: the one that is advertised, or else this one, listened at."""
-        self.port = port
+        self.listener.port = port
         told = self._advertised
         self.listener.advertised_host = (
             told.host if told is not None else _HOME if host in _EVERYWHERE else host
@@ -109,31 +107,56 @@ def open_listeners(
 
     """
     listened = list(points)
-    advertised = end_points(settings, ADVERTISED)
-    check_advertised(listened, advertised, settings.get(ADVERTISED, ""))
-    told = {point.name: point for point in advertised}
+    told = _advertised(listened, settings)
     opened = [OpenedListener(broker, point, told.get(point.name)) for point in listened]
     broker.listeners[:] = [one.listener for one in opened]
     broker.listener = broker.listeners[0]
     return opened
 
 
-def open_node_listeners(broker: Broker, points: Iterable[EndPoint]) -> list[OpenedListener]:
+def open_node_listeners(
+    broker: Broker, points: Iterable[EndPoint], settings: Mapping[str, str]
+) -> list[OpenedListener]:
     """
-    Ready the other nodes of a cluster for clients at listeners of the same kinds, on free ports.
+    Ready the other nodes of a cluster for clients at listeners of the same kinds.
+
+    The ports of each node come behind those of the one before: with three listeners they are three
+    further on, where it listens and where clients are told that it does. Port 0 is a free one.
 
     Raises:
         ConfigError: the settings are not enough, or not allowed.
 
     """
-    listened = [point._replace(port=0) for point in points]
+    listened = list(points)
+    told = _advertised(listened, settings)
     found: list[OpenedListener] = []
-    for node in broker.nodes.by_id.values():
-        if node.node_id != broker.node_id:
-            opened = [OpenedListener(broker, point, None) for point in listened]
-            node.listeners[:] = [one.listener for one in opened]
-            found += opened
+    others = [one for one in broker.nodes.by_id.values() if one.node_id != broker.node_id]
+    for number, node in enumerate(others, start=1):
+        step = number * len(listened)
+        opened = [
+            OpenedListener(broker, _further(point, step), _further(told.get(point.name), step))
+            for point in listened
+        ]
+        node.listeners[:] = [one.listener for one in opened]
+        found += opened
     return found
+
+
+@overload
+def _further(point: EndPoint, step: int) -> EndPoint: ...
+@overload
+def _further(point: EndPoint | None, step: int) -> EndPoint | None: ...
+def _further(point: EndPoint | None, step: int) -> EndPoint | None:
+    """Return the end point with a port that is so many further on, if it names one."""
+    if point is None or not point.port:
+        return point
+    return point._replace(port=point.port + step)
+
+
+def _advertised(listened: list[EndPoint], settings: Mapping[str, str]) -> dict[str, EndPoint]:
+    advertised = end_points(settings, ADVERTISED)
+    check_advertised(listened, advertised, settings.get(ADVERTISED, ""))
+    return {point.name: point for point in advertised}
 
 
 def listened_at(settings: Mapping[str, str]) -> list[EndPoint]:

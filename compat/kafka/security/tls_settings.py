@@ -1,9 +1,9 @@
 """
 Kafka's ``ssl.*`` settings of one listener as an ``ssl.SSLContext``.
 
-Key and trust stores are PEM, inline or in a file, or PKCS12, which ``cryptography`` reads (extra
-``tls``); under the type JKS, Kafka's default, PKCS12 is read too, as by Java, whose tools write
-nothing else since version 9. Source: ``DefaultSslEngineFactory``, ``SslFactory``.
+Key and trust stores are PEM, inline or in a file, PKCS12, which ``cryptography`` reads (extra
+``tls``), or JKS, Java's own format. Under either of the types JKS (Kafka's default) and PKCS12 the
+other format is read too, as by Java. Source: ``DefaultSslEngineFactory``, ``SslFactory``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.security import java_keystore
 from logstore.compat.kafka.security.cipher_suites import restrict_ciphers
+from logstore.compat.kafka.security.java_keystore import (
+    JavaKeystore,
+    KeystoreError,
+    pem,
+    unprotected,
+)
 from logstore.compat.tls import load_chain
 from logstore.segments.kafka.config_keys import ConfigError
 
@@ -19,7 +26,6 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.security.listener_settings import ListenerSettings
 
 _PEM = "PEM"
-_JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _VERSIONS = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
@@ -128,11 +134,25 @@ def _store(settings: ListenerSettings, family: str, path: str) -> bytes:
         return data
     if kind not in ("JKS", "PKCS12"):
         raise settings.refusal(f"{family}.type", "must be PEM, PKCS12 or JKS")
-    if data.startswith(_JKS_MAGIC):
-        raise settings.refusal(
-            key, "must be PKCS12 or PEM; `keytool -importkeystore -deststoretype PKCS12` makes it"
-        )
+    if data.startswith(java_keystore.MAGIC):
+        return _pem_of_jks(settings, family, data)
     return _pem_of_pkcs12(settings, family, data)
+
+
+def _pem_of_jks(settings: ListenerSettings, family: str, data: bytes) -> bytes:
+    password = settings.text(f"{family}.password")
+    key_password = settings.text("ssl.key.password") or password or ""
+    try:
+        store = JavaKeystore.read(data, password)
+        certificates, pieces = store.trusted, list[bytes]()
+        if family == _KEYSTORE and store.keys:
+            protected, certificates = store.keys[0]
+            pieces.append(pem("PRIVATE KEY", unprotected(protected, key_password)))
+    except KeystoreError as error:
+        raise settings.refusal(
+            f"{family}.location", f"must be a store that its passwords open: {error}"
+        ) from None
+    return b"".join([*pieces, *(pem("CERTIFICATE", one) for one in certificates)])
 
 
 def _pem_of_pkcs12(settings: ListenerSettings, family: str, data: bytes) -> bytes:

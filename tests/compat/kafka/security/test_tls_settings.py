@@ -82,6 +82,27 @@ def test_key_stores_of_every_kind(issued: KeyAndCertificate, tmp_path: Path) -> 
         assert peer.tls.version() == "TLSv1.3"
 
 
+def test_stores_in_javas_own_format() -> None:
+    """Whatever type they are said to have; each has its password, and the key has one, too."""
+    where = Path(__file__).resolve().parents[3] / "golden" / "java-keystore"
+    context = ssl.create_default_context(
+        cadata=ssl.DER_cert_to_PEM_cert((where / "certificate.der").read_bytes())
+    )
+    settings = {
+        "ssl.keystore.location": str(where / "key.jks"),
+        "ssl.keystore.password": "store-secret",
+        "ssl.key.password": "key-secret",
+        "ssl.truststore.location": str(where / "trusted.jks"),
+        "ssl.truststore.password": "store-secret",
+        "ssl.client.auth": "requested",
+    }
+    for kind in ("JKS", "PKCS12"):
+        types = {"ssl.keystore.type": kind, "ssl.truststore.type": kind}
+        assert connected(settings | types, context).tls.version() == "TLSv1.3"
+    with pytest.raises(ConfigError, match="that its passwords open: the password of a key"):
+        connected(settings | {"ssl.key.password": "store-secret"}, context)
+
+
 def store(issued: KeyAndCertificate) -> bytes:
     """Return key and certificates as PKCS12."""
     return pkcs12.serialize_key_and_certificates(
@@ -212,5 +233,5 @@ def test_keys_that_do_not_open(issued: KeyAndCertificate, tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match=r"(?i)mismatch"):
         context({**inline, "ssl.keystore.key": other.key})
     (tmp_path / "old.jks").write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
-    with pytest.raises(ConfigError, match="keytool -importkeystore"):
+    with pytest.raises(ConfigError, match="store that its passwords open"):
         context({"ssl.keystore.location": str(tmp_path / "old.jks"), "ssl.keystore.password": "x"})
