@@ -81,7 +81,7 @@ class RecoveryContract(FailingDiskContract):
         """A recovery that loses power is followed by one that finds the same promises kept."""
         dice = random.Random(3)
         for point, testimony in self.points("cut_and_go_on", random_losses=1):
-            if dice.random() > 0.06:
+            if dice.random() > 0.03:
                 continue
 
             def recover(host: SimulatedHost, testimony: Testimony = testimony) -> None:

@@ -148,7 +148,7 @@ def transplant(directory: Path, peer: KafkaPeer, topic: str) -> None:
     (peer.data / "replication-offset-checkpoint").unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("version", ["4", "3.9"])
+@pytest.mark.parametrize("version", ["4", pytest.param("3.9", marks=pytest.mark.slow)])
 def test_a_real_kafka_serves_the_directory(
     written: tuple[Path, list[Sample]], version: str, tmp_path: Path
 ) -> None:

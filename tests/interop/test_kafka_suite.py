@@ -18,12 +18,10 @@ HERE = Path(__file__).parent
 SOURCES = [HERE / "OurProcess.java", *sorted((HERE / "kafka_suite").glob("*.java"))]
 SECONDS_MAX = 1500
 TEST_SECONDS_MAX = 100
-#: Classes of tests; in CI the quick ones stand for the rest.
-QUICK = (
-    "org.apache.kafka.clients.admin.AdminFenceProducersTest",
-    "org.apache.kafka.tools.UserScramCredentialsCommandTest",
-)
+#: Classes of tests; in CI the quick one stands for the rest.
+QUICK = ("org.apache.kafka.tools.UserScramCredentialsCommandTest",)
 SLOW = (
+    "org.apache.kafka.clients.admin.AdminFenceProducersTest",
     "org.apache.kafka.clients.admin.DynamicGroupConfigIntegrationTest",
     "org.apache.kafka.tools.AclCommandTest",
     "org.apache.kafka.tools.ConfigCommandIntegrationTest",

@@ -11,7 +11,7 @@ from tests.interop.foreign_packages import go_program
 from tests.interop.rocketmq_programs import HERE, Sections, run_program
 from tests.interop.rocketmq_sessions import started
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SCENARIOS = {
     "sent", "filtered", "delayed", "in order", "broadcast", "retried", "pulled", "polled",

@@ -28,6 +28,7 @@ def popped(which: str, directory: Path) -> Sections:
         broker.stop(kill=True)
 
 
+@pytest.mark.slow  # a real broker beside five other tests lets messages come again too late
 def test_popping(tmp_path: Path) -> None:
     """What is popped, comes again, is put off, is popped in order and pushed is the same."""
     with ThreadPoolExecutor(2) as pool:  # most of it is waiting

@@ -108,6 +108,7 @@ def node_session(endpoints: str) -> Sections:
     return run_program(["node", program, endpoints], {"NODE_PATH": str(modules)})
 
 
+@pytest.mark.slow
 def test_the_official_java_client(real: str, ours: str) -> None:
     """It prints the same of both, and no failure."""
     expected, found = of_both(java_session, real, ours)

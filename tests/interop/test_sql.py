@@ -69,6 +69,7 @@ def test_a_query_without_columns_reads_the_cheapest(spark: SparkSession) -> None
     assert decoded_columns(spark) == ["offset"]
 
 
+@pytest.mark.slow
 def test_a_star_is_what_sparks_kafka_source_has_and_headers(spark: SparkSession) -> None:
     """Other columns are there when they are named, and when the table is described."""
     usual = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]

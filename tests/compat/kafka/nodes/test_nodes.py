@@ -316,3 +316,29 @@ def test_eligible_replicas_lead_when_nobody_else_can() -> None:
     back = none.with_(2, {2}, 2)
     assert back == Placement((1, 2, 3), (2,), 2, (3,))
     assert back.with_(1, {1, 2}, 2) == Placement((1, 2, 3), (1, 2), 2)
+
+
+class NotedDoors:
+    """Doors that note what is done with them."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, int]] = []
+
+    def shut(self, port: int) -> None:
+        """Note it."""
+        self.noted.append(("shut", port))
+
+    def reopen(self, port: int) -> None:
+        """Note it."""
+        self.noted.append(("reopen", port))
+
+
+def test_the_doors_of_a_node_are_where_it_listens() -> None:
+    """Not where clients are told that it does: something may stand in between."""
+    nodes = Cluster(2).broker.nodes
+    nodes.doors = doors = NotedDoors()
+    (listener,) = nodes.by_id[2].listeners
+    listener.advertised_port = 1
+    nodes.stop(2)
+    nodes.start(2)
+    assert doors.noted == [("shut", PORT + 1), ("reopen", PORT + 1)]
