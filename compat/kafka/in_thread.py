@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: what a test wants otherwise than a production broker
 TEST_SETTINGS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
 }
 _HOST = "127.0.0.1"
 

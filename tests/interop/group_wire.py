@@ -18,6 +18,8 @@ from logstore.compat.kafka.groups.consumer.messages import (
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 from logstore.segments.kafka.internal_topics.consumer_group import TopicPartition
 from logstore.segments.kafka.internal_topics.schema import Message
+from tests.compat.kafka.groups.questioner import Line
+from tests.interop.eventually import eventually
 from tests.interop.raw_wire import Wire
 
 MessageT = TypeVar("MessageT", bound=Message)
@@ -109,3 +111,20 @@ class RawMember:
     def partitions(self) -> set[tuple[uuid.UUID, int]]:
         """The partitions that it has."""
         return {(one.topic_id, index) for one in self.owned for index in one.partitions}
+
+
+def change_group(bootstrap: str, group: str, change: str) -> None:
+    """Give a group a setting of its own, and wait until the broker has it."""
+    name, _, value = change.partition("=")
+    line = Line(bootstrap)
+    entry = {"name": name, "value": value, "config_operation": 0}
+    resource = {"resource_type": 32, "resource_name": group, "configs": [entry]}
+    told = line.ask("IncrementalAlterConfigs", 1, resources=[resource], validate_only=False)
+    assert told["responses"][0]["error_code"] == 0, told
+
+    def has_it() -> bool:
+        asked = {"resource_type": 32, "resource_name": group, "configuration_keys": [name]}
+        found = line.ask("DescribeConfigs", 4, resources=[asked])["results"][0]["configs"]
+        return [one["value"] for one in found] == [value]
+
+    eventually(has_it, what=change)

@@ -16,11 +16,11 @@ from logstore.segments.kafka.internal_topics.consumer_group import TopicPartitio
 from tests.compat.kafka.groups.questioner import Line
 from tests.interop.conftest import new_topic, start_real
 from tests.interop.eventually import eventually
-from tests.interop.group_wire import GroupWire, Numbered
+from tests.interop.group_wire import GroupWire, Numbered, change_group
 
 pytestmark = pytest.mark.interop
 
-#: a real broker works assignments out once a second otherwise
+#: partitions are assigned once a second otherwise
 SETTINGS: dict[str, object] = {
     "group.consumer.assignment.interval.ms": 0,
     "offsets.topic.num.partitions": 1,
@@ -52,7 +52,8 @@ SECONDS_MAX = 60
 class Heard:
     """What a broker answers."""
 
-    def __init__(self, wire: GroupWire) -> None:
+    def __init__(self, bootstrap: str, wire: GroupWire) -> None:
+        self.bootstrap = bootstrap
         self.wire = wire
         self.answers: list[Any] = []
         self._numbered = Numbered()
@@ -138,6 +139,26 @@ def ranges(heard: Heard) -> None:
     heard.describe("r")
 
 
+def paused(heard: Heard) -> None:
+    """Between two assignments passes some time: who comes in it waits, who wants less has less."""
+    change_group(heard.bootstrap, "p", "consumer.assignment.interval.ms=15000")
+    topic = topic_of(heard.beat("A", 0, group="p", **FULL))
+    owned = {"topic_partitions": (TopicPartition(topic_id=topic, partitions=(0, 1, 2, 3)),)}
+    heard.beat("B", 0, group="p", **FULL)
+    heard.beat("A", 2, group="p", **owned)
+    heard.beat("B", 2, group="p", topic_partitions=())
+    heard.describe("p")
+    heard.beat("A", 2, group="p", subscribed_topic_names=(TWO,))
+    heard.beat("A", 2, group="p", topic_partitions=())
+    heard.beat("A", 2, group="p")
+    heard.describe("p")
+    heard.beat("B", -1, group="p")
+    heard.describe("p")
+    change_group(heard.bootstrap, "p", "consumer.assignment.interval.ms=0")
+    heard.beat("A", 2, group="p")
+    heard.describe("p")
+
+
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, str]]:
     """Return the addresses of our broker and of a real one, with the same topics."""
@@ -166,13 +187,13 @@ def is_loaded(bootstrap: str) -> None:
         eventually(knows_nobody, what="a coordinator", seconds=SECONDS_MAX)
 
 
-@pytest.mark.parametrize("scene", [invalid, moving, static, ranges])
+@pytest.mark.parametrize("scene", [invalid, moving, static, ranges, paused])
 def test_the_same_answers(scene: Callable[[Heard], None], both: tuple[str, str]) -> None:
     """Whatever a member says, both brokers say the same."""
     answers: list[list[Any]] = []
     for bootstrap in both:
         with closing(GroupWire(bootstrap)) as wire:
-            heard = Heard(wire)
+            heard = Heard(bootstrap, wire)
             scene(heard)
         answers.append(heard.answers)
     ours, theirs = answers

@@ -20,6 +20,7 @@ from logstore.segments.kafka.internal_topics.streams_group import Endpoint, KeyV
 from tests.compat.kafka.groups.questioner import Line, commit_fields, fetch_fields, join_fields
 from tests.interop.conftest import led_partitions, new_topic, start_real
 from tests.interop.eventually import eventually
+from tests.interop.group_wire import change_group
 from tests.interop.streams_wire import (
     StreamsWire,
     internal,
@@ -386,23 +387,6 @@ def others(heard: Heard) -> None:
     heard.live("A", 0, group="simple", **joining(PLAIN))
     heard.ask("OffsetFetch", 7, **fetch_fields(7, "simple", None))
     heard.describe("simple")
-
-
-def change_group(bootstrap: str, group: str, change: str) -> None:
-    """Give a group a setting of its own, and wait until the broker has it."""
-    name, _, value = change.partition("=")
-    line = Line(bootstrap)
-    entry = {"name": name, "value": value, "config_operation": 0}
-    resource = {"resource_type": 32, "resource_name": group, "configs": [entry]}
-    told = line.ask("IncrementalAlterConfigs", 1, resources=[resource], validate_only=False)
-    assert told["responses"][0]["error_code"] == 0, told
-
-    def has_it() -> bool:
-        asked = {"resource_type": 32, "resource_name": group, "configuration_keys": [name]}
-        found = line.ask("DescribeConfigs", 4, resources=[asked])["results"][0]["configs"]
-        return [one["value"] for one in found] == [value]
-
-    eventually(has_it, what=change)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import pytest
 
 from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.consumer.group_settings import GroupSettings
+from logstore.compat.kafka.groups.modern.broker_cluster import BrokerCluster
 from tests.compat.kafka.conversation import Conversation
 from tests.compat.kafka.test_configs import (
     APPEND,
@@ -110,9 +111,10 @@ def test_a_group_has_settings_of_its_own() -> None:
     assert alter(conversation, GROUP, "g", (beat, SET, "6000"), (GROUP_SESSION, SET, "50000")) == 0
     conversation.restart()
     assert shown(conversation, GROUP, "g", GROUP_SESSION) == ("50000", 8)
-    own = conversation.broker.store.metadata.settings_of_resource(GROUP, "g")
-    settings = GroupSettings.of(GroupConfig.of(conversation.broker.config), own)
-    assert (settings.heartbeat_interval_ms, settings.session_timeout_ms) == (6000, 50_000)
+    broker = conversation.broker
+    cluster = BrokerCluster(broker.store, broker.dynamic_config)
+    settings = GroupSettings.of(GroupConfig.of(broker.config), cluster, "g")
+    assert settings == GroupSettings(6000, 50_000, 1000)
     listed = conversation.ask("ListConfigResources", 1, resource_types=[GROUP])
     assert [one["resource_name"] for one in listed["config_resources"]] == ["g"]
     assert replace(conversation, GROUP, "g", {beat: "7000"}) == 0

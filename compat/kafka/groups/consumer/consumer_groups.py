@@ -85,7 +85,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
             member_id = uuid_to_text(random_uuid(self._surroundings.rng))
             beat = attrs.evolve(beat, member_id=member_id)
         newcomer = member_of(group, beat)
-        circumstances = self.circumstances(beat.may_see)
+        circumstances = self.circumstances(beat.group_id, beat.may_see)
         step = HeartbeatStep(group, newcomer, told(newcomer.member, beat), circumstances)
         outcome = step.outcome(beat.owned)
         self.commit(group, [*converted, *outcome.records])
@@ -195,11 +195,14 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
 
     # what the steps are made of
 
-    def circumstances(self, may_see: Callable[[str], bool] | None = None) -> Circumstances:
-        """Return what somebody who speaks, and may see these topics, meets now."""
+    def circumstances(
+        self, group_id: str, may_see: Callable[[str], bool] | None = None
+    ) -> Circumstances:
+        """Return what somebody who speaks in a group, and may see these topics, meets now."""
         return Circumstances(
             self._cluster,
             self._default_assignor,
+            self._settings(group_id).assignment_interval_ms,
             self._surroundings.now_ms(),
             may_see,
         )
@@ -211,9 +214,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
         return self._settings(group_id).session_timeout_ms
 
     def _settings(self, group_id: str) -> GroupSettings:
-        return GroupSettings.of(
-            self._surroundings.config, self._cluster.settings_of_group(group_id)
-        )
+        return GroupSettings.of(self._surroundings.config, self._cluster, group_id)
 
     def assignor_of(self, group: ConsumerGroup) -> str:
         """Return the assignor that most members of a group ask for, or else the first there is."""

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 
 from logstore.compat.kafka.groups.config import GroupConfig
+from logstore.compat.kafka.groups.modern.cluster import Cluster
 
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
+ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
 
 
 @attrs.frozen
 class GroupSettings:
     """
-    How often members must show a sign of life, and how long one may stay away.
+    How often members must show a sign of life, how long one may be away, how often all is assigned.
 
     Source: ``GroupConfig``.
     """
 
     heartbeat_interval_ms: int
     session_timeout_ms: int
+    assignment_interval_ms: int
 
     @classmethod
-    def of(cls, config: GroupConfig, own: Mapping[str, str]) -> GroupSettings:
-        """Return what holds for a group with settings of its `own`."""
+    def of(cls, config: GroupConfig, cluster: Cluster, group_id: str) -> GroupSettings:
+        """Return what holds for a group now."""
+        own = cluster.settings_of_group(group_id)
+        interval = own.get(ASSIGNMENT_INTERVAL)
         return cls(
             int(own.get(HEARTBEAT_INTERVAL, config.consumer_heartbeat_interval_ms)),
             int(own.get(SESSION_TIMEOUT, config.consumer_session_timeout_ms)),
+            cluster.integer(f"group.{ASSIGNMENT_INTERVAL}") if interval is None else int(interval),
         )

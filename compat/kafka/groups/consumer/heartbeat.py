@@ -49,6 +49,7 @@ class Circumstances:
 
     cluster: Cluster
     default_assignor: str
+    assignment_interval_ms: int
     now_ms: int
     #: which topics the client that speaks may see; None if all of them
     may_see: Callable[[str], bool] | None = None
@@ -138,11 +139,11 @@ class HeartbeatStep:
         shapes = self._shapes(regexes)
         epoch = self._epoch(regexes, shapes, has_subscription_changed=has_changed)
         target_epoch, target = self._group.assignment_epoch, self._group.target_of(updated)
-        if epoch > target_epoch and may_assign:
+        if epoch > target_epoch and may_assign and not self._is_too_soon:
             target_epoch, target = epoch, self._new_target(epoch, regexes)
         after = updated
         is_there = updated.is_reconciled_to(target_epoch) and not has_changed
-        if not is_there and epoch <= target_epoch:
+        if not is_there and (may_assign or epoch <= target_epoch):
             after = Reconciliation(
                 target=target,
                 target_epoch=target_epoch,
@@ -156,6 +157,12 @@ class HeartbeatStep:
         # Who speaks the classic protocol does not look patterns up: the next one does.
         seen = self._group.seen_topic_names if updated.is_classic else topic_names
         return Outcome(before, after, self._newcomer.replaced, self._records, epoch, shapes, seen)
+
+    @property
+    def _is_too_soon(self) -> bool:
+        """Tell whether the last target holds on, though it is out of date."""
+        world = self._world
+        return not self._group.may_assign(world.assignment_interval_ms, world.now_ms)
 
     @cached_property
     def _members(self) -> Mapping[str, ConsumerMember]:

@@ -151,7 +151,9 @@ class ClassicMembers:
             raise RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
         updated = _told(newcomer.member, join, subscription)
         owned = known_partitions(subscription.owned_partitions, self._cluster)
-        step = HeartbeatStep(group, newcomer, updated, self._consumers.circumstances())
+        step = HeartbeatStep(
+            group, newcomer, updated, self._consumers.circumstances(group.group_id)
+        )
         before = group.static_member(join.group_instance_id)
         left = group.members_with(updated)
         if before is not None and not before.is_classic and self.may_downgrade(left.values()):

@@ -69,6 +69,15 @@ class ModernGroup(ABC, Generic[MemberT, TargetT]):
 
     # what it is
 
+    def may_assign(self, interval_ms: int, now_ms: int) -> bool:
+        """
+        Tell whether so much time has passed since the last target assignment (KIP-1263).
+
+        Source: ``GroupMetadataManager.canComputeNextTargetAssignment``.
+        """
+        last_ms = self.assigned_at_ms
+        return last_ms == 0 or interval_ms == 0 or now_ms >= last_ms + interval_ms
+
     @property
     @abstractmethod
     def state(self) -> Enum:

@@ -127,9 +127,8 @@ class HeartbeatStep:
     ) -> tuple[int, Target]:
         """Return the target that holds for a member, with the records of a new one of all."""
         group = self._group
-        due_ms = group.assigned_at_ms + self._interval_ms if group.assigned_at_ms else 0
-        is_early = self._interval_ms > 0 and self._now_ms < due_ms
-        if group.assignment_epoch >= epoch or is_early:
+        may_assign = group.may_assign(self._interval_ms, self._now_ms)
+        if group.assignment_epoch >= epoch or not may_assign:
             return group.assignment_epoch, group.target_of(member_id)
         begun = (group.state_partitions or StatePartitions()).initialized
         shapes = shapes_of(self._cluster, names_in_order(names_wanted(members)))

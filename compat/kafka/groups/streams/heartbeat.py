@@ -83,12 +83,6 @@ def told(member: StreamsMember, beat: StreamsHeartbeat) -> StreamsMember:
     )
 
 
-def may_assign(group: StreamsGroup, interval_ms: int, now_ms: int) -> bool:
-    """Tell whether so much time has passed since the last target assignment."""
-    last_ms = group.assigned_at_ms
-    return last_ms == 0 or interval_ms == 0 or now_ms >= last_ms + interval_ms
-
-
 class HeartbeatStep:
     """Works out what follows from a `member` of a group saying something; asked once."""
 
@@ -190,7 +184,7 @@ class HeartbeatStep:
         last = group.assignment_epoch, group.target_of(self._updated.member_id)
         if group.assignment_epoch >= epoch:
             return last
-        if not may_assign(group, world.settings.assignment_interval_ms, world.now_ms):
+        if not group.may_assign(world.settings.assignment_interval_ms, world.now_ms):
             self._tell(
                 StatusCode.ASSIGNMENT_DELAYED,
                 "Assignment delayed due to the configured assignment interval.",

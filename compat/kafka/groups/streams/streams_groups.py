@@ -33,7 +33,6 @@ from logstore.compat.kafka.groups.streams.heartbeat import (
     Circumstances,
     HeartbeatStep,
     Outcome,
-    may_assign,
 )
 from logstore.compat.kafka.groups.streams.member import StreamsMember
 from logstore.compat.kafka.groups.streams.request_check import check_heartbeat
@@ -217,7 +216,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
             _LOG.warning("group %s: no first assignment, its topics are not known yet", group_id)
             return
         now_ms = self._surroundings.now_ms()
-        if not may_assign(group, self.settings(group_id).assignment_interval_ms, now_ms):
+        if not group.may_assign(self.settings(group_id).assignment_interval_ms, now_ms):
             return
         made = new_target(
             group, group.epoch, None, group.configured, group.assignment_configs, now_ms

@@ -29,6 +29,10 @@ def topic_id(name: str) -> uuid.UUID:
     return uuid.uuid5(uuid.NAMESPACE_URL, name)
 
 
+#: by itself there is no pause between two assignments
+ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
+
+
 class ConsumerRehearsal(Rehearsal):
     """One coordinator over topics that a test makes; heartbeats are in one group."""
 
@@ -38,6 +42,7 @@ class ConsumerRehearsal(Rehearsal):
         self.cluster = MemoryCluster()
         for name, count in topics.items():
             self.make_topic(name, count)
+        self.cluster.broker_settings[ASSIGNMENT_INTERVAL] = 0
         super().__init__(log, **settings)
 
     def _coordinator(self) -> GroupCoordinator:

@@ -24,6 +24,10 @@ from tests.compat.kafka.conversation import Conversation, joined
 MessageT = TypeVar("MessageT", bound=Message)
 
 
+#: without a pause between two assignments of a group
+AT_ONCE = {"group.consumer.assignment.interval.ms": "0"}
+
+
 class GroupConversation(Conversation):
     """A conversation that also knows the messages that the library does not have."""
 
@@ -76,7 +80,7 @@ def test_a_member_joins_and_is_described(version: int) -> None:
 
 def test_what_a_member_is_to_give_back_is_still_its_own() -> None:
     """A member that has been told to give a partition back has it until it says that it did."""
-    conversation = GroupConversation()
+    conversation = GroupConversation(AT_ONCE)
     conversation.create("t", 2)
     conversation.join()
     conversation.join(member_id="B")
@@ -238,7 +242,7 @@ def test_where_such_groups_are_turned_off() -> None:
 
 def test_a_topic_that_grows_is_noticed() -> None:
     """The broker's topics are what the group sees, with the next heartbeat."""
-    conversation = GroupConversation()
+    conversation = GroupConversation(AT_ONCE)
     conversation.create("t", 1)
     conversation.join()
     conversation.broker.add_partitions(conversation.broker.topics["t"], 3)

@@ -8,11 +8,13 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.states import ConsumerGroupState
 from logstore.compat.kafka.groups.modern.member import MemberState
 from tests.compat.kafka.groups.consumer.rehearsal import (
+    ASSIGNMENT_INTERVAL,
     REBALANCE_MS,
     SESSION_MS,
     ConsumerRehearsal,
     topic_id,
 )
+from tests.compat.kafka.groups.rehearsal import GROUP
 
 
 def test_nothing_is_given_out_that_somebody_has() -> None:
@@ -34,6 +36,48 @@ def test_nothing_is_given_out_that_somebody_has() -> None:
     second.beat()
     assert (second.epoch, second.has("t")) == (3, {2, 3})
     assert stage.consumer_group.state is ConsumerGroupState.STABLE
+
+
+def test_there_is_a_pause_between_two_assignments() -> None:
+    """Who comes in it is in the epoch of the last one, with nothing, and nobody gives any back."""
+    stage = ConsumerRehearsal({"t": 4})
+    stage.cluster.broker_settings[ASSIGNMENT_INTERVAL] = 1000
+    stage.wait(1)  # as 0 is no time
+    first = stage.consumer("A", "t")
+    assert (first.epoch, first.has("t")) == (2, {0, 1, 2, 3})
+    stage.wait(999)
+    second = stage.consumer("B", "t")
+    first.beat()
+    assert (second.epoch, second.has("t")) == (2, set())
+    assert (first.epoch, first.has("t")) == (2, {0, 1, 2, 3})
+    assert stage.consumer_group.state is ConsumerGroupState.ASSIGNING
+    assert (stage.consumer_group.epoch, stage.consumer_group.assignment_epoch) == (3, 2)
+    stage.wait(1)
+    stage.settle(first, second)
+    assert (first.epoch, first.has("t")) == (3, {0, 1})
+    assert (second.epoch, second.has("t")) == (3, {2, 3})
+
+
+def test_the_pause_of_one_group() -> None:
+    """A group may have a setting of its own."""
+    stage = ConsumerRehearsal({"t": 2})
+    stage.cluster.broker_settings[ASSIGNMENT_INTERVAL] = 1000
+    stage.wait(1)
+    stage.cluster.group_settings[GROUP] = {"consumer.assignment.interval.ms": "0"}
+    first, second = stage.consumer("A", "t"), stage.consumer("B", "t")
+    stage.settle(first, second)
+    assert (first.epoch, second.epoch, second.has("t")) == (3, 3, {1})
+
+
+def test_who_no_longer_wants_a_topic_gives_it_back_at_once() -> None:
+    """Also in the pause: the last target holds, but for what nobody asked for."""
+    stage = ConsumerRehearsal({"t": 2, "u": 1})
+    stage.cluster.broker_settings[ASSIGNMENT_INTERVAL] = 1000
+    stage.wait(1)
+    only = stage.consumer("A", "t", "u")
+    assert (only.has("t"), only.has("u")) == ({0, 1}, {0})
+    answer = stage.beat("A", only.epoch, subscribed_topic_names=frozenset({"u"}))
+    assert answer.assignment == {topic_id("u"): frozenset({0})}
 
 
 def test_a_member_says_nothing_until_it_has_let_go() -> None:
