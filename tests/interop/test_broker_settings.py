@@ -28,6 +28,8 @@ GIVEN: dict[str, object] = {
     "ssl.key.password": "hush",
     "super.users": "User:a",
     "zookeeper.connect": "there:1",
+    # what a test broker has by itself
+    **{f"group.{kind}.assignment.interval.ms": "0" for kind in ("consumer", "share", "streams")},
     # what a node has to be told where it is alone
     "offsets.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
