@@ -18,6 +18,8 @@ PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
 #: Of each test; they want half a million by themselves, which takes ten minutes.
 RECORDS = 50_000
 SECONDS_MAX = 800
+#: It reads the client's source, which is not here, and asks no broker anything.
+PASSED_OVER = "^TestOptValuesCoversEveryOption$"
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
@@ -28,11 +30,11 @@ def test_franz_gos_own_tests(nodes: int, tmp_path: Path) -> None:
     with OurBroker(tmp_path / "ours", {"num.partitions": 4}, arguments=arguments) as ours:
         given = {"SEEDS": ours.bootstrap, "TEST_RF": nodes, "TEST_RECORDS": RECORDS}
         done = subprocess.run(
-            [str(tests), "-test.v", f"-test.timeout={SECONDS_MAX}s"],
+            [str(tests), "-test.v", f"-test.timeout={SECONDS_MAX}s", f"-test.skip={PASSED_OVER}"],
             env=os.environ | {f"KGO_{key}": str(value) for key, value in given.items()},
             cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
         )  # fmt: skip
     failed = [line for line in done.stdout.splitlines() if "--- FAIL" in line]
-    assert (done.returncode, failed) == (0, []), done.stdout[-5000:]
+    assert (failed, done.returncode) == ([], 0), done.stdout[-5000:]
     assert done.stdout.count("--- PASS: TestGroupETL") > 0
     assert done.stdout.count("--- PASS: TestTxnEtl") > 0
