@@ -29,6 +29,7 @@ from logstore.compat.kafka.groups.share.group import ShareGroup
 from logstore.compat.kafka.groups.subscription import subscribed_topics
 from logstore.compat.kafka.security.distinguished_name import subject_of
 from logstore.compat.kafka.security.jaas import parse_jaas
+from logstore.compat.kafka.security.java_keystore import JavaKeystore
 from logstore.compat.kafka.security.principal_mapping import mapped, parse_rules
 from logstore.compat.kafka.security.sasl.oauthbearer import OAuthBearerExchange
 from logstore.compat.kafka.security.sasl.plain import PlainExchange
@@ -87,6 +88,7 @@ CERTIFICATE = der(
     der(0x30, der(0xA0, der(2, b"\2")), der(2, b"\1"), der(0x30), der(0x30), _TIMES,
         der(0x30, _NAME)),
 )  # fmt: skip
+KEY_STORE = (GOLDEN / "java-keystore" / "key.jks").read_bytes()
 JAAS = b"org.example.Module required user_a=\"b\\\\c\" /* d */ e='f'; // g"
 SCRAM_FIRST = b"n,,n=user,r=abc"
 SHA_256 = ScramMechanism.SCRAM_SHA_256
@@ -360,6 +362,7 @@ DECODERS = (
         lambda: [path.name.encode() for path in DATA.iterdir() if path.is_dir()],
     ),
     Decoder("certificate", subject_of, lambda: [CERTIFICATE]),
+    Decoder("key store", lambda data: JavaKeystore.read(data, None), lambda: [KEY_STORE]),
     Decoder("JAAS", lambda data: parse_jaas(data.decode("latin-1")), lambda: [JAAS]),
     Decoder(
         "mapping rules",

@@ -14,9 +14,8 @@ Source: ``X500Principal.getName``, ``AVA.toRFC2253String``; X.690 for the encodi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from logstore.errors import LogStoreError
+from logstore.compat.kafka.security.der import SEQUENCE, DerError, Element, elements
 
 _KEYWORDS = {
     "2.5.4.3": "CN",
@@ -30,21 +29,9 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 _ESCAPED = ',=+<>#;"\\'
-_SEQUENCE, _SET, _OBJECT_ID, _VERSION = 0x30, 0x31, 0x06, 0xA0
+_SET, _OBJECT_ID, _VERSION = 0x31, 0x06, 0xA0
 #: tags of text; whichever it is, Java reads it as UTF-8
 _TEXTS = (0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E)
-
-
-class CertificateError(LogStoreError, ValueError):
-    """Bytes are no certificate."""
-
-
-class _Element(NamedTuple):
-    """One element of DER: its tag, where its content is, and all of it."""
-
-    tag: int
-    content: bytes
-    whole: bytes
 
 
 def subject_of(certificate: bytes) -> str:
@@ -52,32 +39,32 @@ def subject_of(certificate: bytes) -> str:
     Return the subject of a certificate in DER.
 
     Raises:
-        CertificateError: it is none.
+        DerError: it is none.
 
     """
-    (outer,) = _expect(certificate, _SEQUENCE, count=1)
-    parts = _elements(next(_expect(outer.content, _SEQUENCE)).content)
+    (outer,) = _expect(certificate, SEQUENCE, count=1)
+    parts = elements(next(_expect(outer.content, SEQUENCE)).content)
     first = next(parts, None)
     if first is not None and first.tag == _VERSION:
         next(parts, None)
     for _ in range(3):  # signature, issuer, validity
         next(parts, None)
     subject = next(parts, None)
-    if subject is None or subject.tag != _SEQUENCE:
-        raise CertificateError("a certificate without a subject")
-    names = [_relative_name(one) for one in _elements(subject.content)]
+    if subject is None or subject.tag != SEQUENCE:
+        raise DerError("a certificate without a subject")
+    names = [_relative_name(one) for one in elements(subject.content)]
     return ",".join(reversed(names))
 
 
-def _relative_name(relative: _Element) -> str:
+def _relative_name(relative: Element) -> str:
     """Return one set of the name; of several values in one, all with ``+``."""
     found: list[str] = []
-    for one in _elements(relative.content):
-        if one.tag != _SEQUENCE:
-            raise CertificateError("a name with a part that is no pair")
-        pair = list(_elements(one.content))
+    for one in elements(relative.content):
+        if one.tag != SEQUENCE:
+            raise DerError("a name with a part that is no pair")
+        pair = list(elements(one.content))
         if len(pair) != 2 or pair[0].tag != _OBJECT_ID:
-            raise CertificateError("a name with a part that is no pair of type and value")
+            raise DerError("a name with a part that is no pair of type and value")
         number = _object_id(pair[0].content)
         keyword, value = _KEYWORDS.get(number), pair[1]
         if keyword is None or value.tag not in _TEXTS:
@@ -99,7 +86,7 @@ def _escaped(text: str) -> str:
 
 def _object_id(content: bytes) -> str:
     if not content or content[-1] & 0x80:
-        raise CertificateError("an object identifier that is cut short")
+        raise DerError("an object identifier that is cut short")
     numbers: list[int] = []
     value = 0
     for byte in content:
@@ -111,31 +98,9 @@ def _object_id(content: bytes) -> str:
     return ".".join(map(str, (first, numbers[0] - first * 40, *numbers[1:])))
 
 
-def _expect(data: bytes, tag: int, count: int = 0) -> Iterator[_Element]:
+def _expect(data: bytes, tag: int, count: int = 0) -> Iterator[Element]:
     """Yield elements, the first of which has this tag; exactly so many if told how many."""
-    found = list(_elements(data))
+    found = list(elements(data))
     if not found or found[0].tag != tag or (count and len(found) != count):
-        raise CertificateError("these bytes are no certificate")
+        raise DerError("these bytes are no certificate")
     return iter(found)
-
-
-def _elements(data: bytes) -> Iterator[_Element]:
-    """Yield what stands side by side in `data`."""
-    position = 0
-    while position < len(data):
-        start = position
-        if position + 2 > len(data):
-            raise CertificateError("an element that is cut short")
-        tag, size_bytes = data[position], data[position + 1]
-        position += 2
-        if size_bytes & 0x80:
-            count = size_bytes & 0x7F
-            if not 1 <= count <= 4 or position + count > len(data):
-                raise CertificateError("an element of no definite length")
-            size_bytes = int.from_bytes(data[position : position + count], "big")
-            position += count
-        end = position + size_bytes
-        if end > len(data):
-            raise CertificateError("an element that is longer than what it stands in")
-        yield _Element(tag, data[position:end], data[start:end])
-        position = end

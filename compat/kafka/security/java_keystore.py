@@ -25,15 +25,17 @@ from itertools import cycle
 
 import attrs
 
+from logstore.compat.kafka.security.der import elements
+from logstore.errors import LogStoreError
+
 MAGIC = b"\xfe\xed\xfe\xed"
 _VERSION = 2
 _KEY_ENTRY, _TRUSTED_ENTRY = 1, 2
 _WHITENER = b"Mighty Aphrodite"
 _DIGEST_SIZE = 20
-_SEQUENCE, _OCTET_STRING = 0x30, 0x04
 
 
-class KeystoreError(ValueError):
+class KeystoreError(LogStoreError, ValueError):
     """It is no store, it is damaged, or the password is not the one it was written with."""
 
 
@@ -74,16 +76,18 @@ def unprotected(key: bytes, password: str) -> bytes:
 
     """
     try:
-        _, protected = _der_pieces(_der_pieces(key, _SEQUENCE)[0])
-    except (IndexError, ValueError):
+        (outer,) = elements(key)
+        _, hidden = elements(outer.content)
+    except ValueError:
         raise KeystoreError("a key in it is not protected as Java does it") from None
+    protected = hidden.content
     salt, check = protected[:_DIGEST_SIZE], protected[-_DIGEST_SIZE:]
     secret = _words(password)
     plain, digest = bytearray(), salt
-    hidden = protected[_DIGEST_SIZE:-_DIGEST_SIZE]
-    for start in range(0, len(hidden), _DIGEST_SIZE):
+    covered = protected[_DIGEST_SIZE:-_DIGEST_SIZE]
+    for start in range(0, len(covered), _DIGEST_SIZE):
         digest = hashlib.sha1(secret + digest, usedforsecurity=False).digest()
-        block = hidden[start : start + _DIGEST_SIZE]
+        block = covered[start : start + _DIGEST_SIZE]
         plain += bytes(one ^ other for one, other in zip(block, cycle(digest), strict=False))
     found = hashlib.sha1(secret + plain, usedforsecurity=False).digest()
     if not hmac.compare_digest(found, check):
@@ -146,22 +150,3 @@ def _read(reader: _Reader) -> JavaKeystore:
 
 def _words(password: str) -> bytes:
     return password.encode("utf-16-be")
-
-
-def _der_pieces(data: bytes, *tags: int) -> list[bytes]:
-    """Return what the values in DER hold, one after the other; the first have those tags."""
-    found: list[bytes] = []
-    position = 0
-    while position < len(data):
-        tag, size = data[position], data[position + 1]
-        position += 2
-        if size >= 0x80:  # so many bytes of size follow
-            end = position + size - 0x80
-            size, position = int.from_bytes(data[position:end]), end
-        if len(found) < len(tags) and tag != tags[len(found)]:
-            raise ValueError(f"tag {tag}")
-        if position + size > len(data):
-            raise ValueError("too short")
-        found.append(data[position : position + size])
-        position += size
-    return found

@@ -6,7 +6,8 @@ import ssl
 
 import pytest
 
-from logstore.compat.kafka.security.distinguished_name import CertificateError, subject_of
+from logstore.compat.kafka.security.der import DerError
+from logstore.compat.kafka.security.distinguished_name import subject_of
 from logstore.compat.kafka.security.principal_mapping import MappingError, mapped, parse_rules
 from tests.compat.tls_peers import authority
 
@@ -57,5 +58,5 @@ def test_the_name_in_a_certificate() -> None:
 @pytest.mark.parametrize("data", [b"", b"0", b"0\x80", b"0\x00", b"0\x020\x00", bytes(50)])
 def test_what_is_no_certificate(data: bytes) -> None:
     """It is said so."""
-    with pytest.raises(CertificateError):
+    with pytest.raises(DerError):
         subject_of(data)
