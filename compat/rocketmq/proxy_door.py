@@ -16,11 +16,19 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.running import OpenDoor
 
-_NEEDED = ("grpc", "google.protobuf")
+#: modules, and what they are called where they are got
+_NEEDED = {"grpc": "grpcio", "google.protobuf": "protobuf"}
 
 
 class MissingProxyError(LogStoreError):
     """The libraries of the proxy are not installed."""
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package around it
+        return False
 
 
 def proxy_door(broker: Broker, host: str, port: int, on_start: Callable[[int], None]) -> OpenDoor:
@@ -32,13 +40,11 @@ def proxy_door(broker: Broker, host: str, port: int, on_start: Callable[[int], N
         ConfigError: it is to speak TLS, and has no certificate.
 
     """
-    try:
-        missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    except ModuleNotFoundError as error:  # not even the package around it
-        missing = [str(error.name)]
+    missing = [package for module, package in _NEEDED.items() if not _is_there(module)]
     if missing:
         raise MissingProxyError(
-            f"RocketMQ's proxy needs {missing[0]}: pip install 'logstore-segments[grpc]'"
+            f"RocketMQ's proxy needs {' and '.join(missing)}:"
+            " pip install 'logstore-segments[grpc]'"
         )
     from logstore.compat.grpc_listener import GrpcListener
     from logstore.compat.rocketmq.proxy.proxy import Proxy

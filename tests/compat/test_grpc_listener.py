@@ -204,6 +204,7 @@ def test_faults_reach_those_who_come_by_the_proxy(broker: TestBroker, wire: Grpc
 
 def test_libraries_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Are named, with what brings them."""
-    monkeypatch.setattr(proxy_door, "_NEEDED", ("grpc", "no_such_library"))
-    with pytest.raises(MissingProxyError, match=r"no_such_library: pip install .*\[grpc\]"):
+    needed = {"grpc": "grpcio", "no_such.part": "nosuch", "logstore.no_such": "nosuch-too"}
+    monkeypatch.setattr(proxy_door, "_NEEDED", needed)
+    with pytest.raises(MissingProxyError, match=r"needs nosuch and nosuch-too: pip .*\[grpc\]"):
         TestBroker(layout="rocketmq", proxy=True).start()
