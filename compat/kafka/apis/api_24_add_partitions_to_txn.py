@@ -5,7 +5,7 @@ AddPartitionsToTxn (24): versions 0-5.
 * the first partition begins the transaction
 * v2: 90 instead of 47; v3: flexible
 * v4: several transactions, only from brokers; ``verify_only`` asks whether the partitions were
-  added, and adds none
+  added, and adds none; a transaction that another node coordinates is 16 at its partitions
 * v5: TRANSACTION_ABORTABLE may be answered
 """
 
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.topics.names import TRANSACTIONS_TOPIC
 from logstore.compat.kafka.transactions.transaction import EPOCH_PER_TRANSACTION, TopicPartition
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class _Asked:
     #: all that are named, those without partitions too
     topics: list[Any]
     is_verify_only: bool = False
+    #: whether another node coordinates it
+    is_foreign: bool = False
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -55,7 +58,6 @@ def handle(
     """Add (or verify) the partitions of every transaction."""
     from kafka.protocol.producer.transaction import AddPartitionsToTxnResponse
 
-    del client
     version = request.API_VERSION
     if version < _FIRST_OF_BROKERS:
         asked = _Asked(
@@ -70,13 +72,17 @@ def handle(
         )
     result_class = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
     results: list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult] = []
+    nodes = broker.nodes
+    node_id = nodes.node_of(client.listener).node_id
     for one in request.transactions:
+        home = nodes.coordinator_of(TRANSACTIONS_TOPIC, one.transactional_id)
         asked = _Asked(
             one.transactional_id,
             one.producer_id,
             one.producer_epoch,
             list(one.topics),
             one.verify_only,
+            is_foreign=home != node_id,
         )
         topics = _results(broker, version, asked)
         results.append(result_class(transactional_id=one.transactional_id, topic_results=topics))
@@ -91,6 +97,8 @@ def _answer(
     if missing:
         unknown, spared = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
         return {one: unknown if one in missing else spared for one in asked.partitions}
+    if asked.is_foreign:
+        return ErrorCode.NOT_COORDINATOR
     who = asked.transactional_id, asked.producer_id, asked.producer_epoch
     if asked.is_verify_only:
         return broker.transactions.verify(*who, asked.partitions)

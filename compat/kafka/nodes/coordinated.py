@@ -20,6 +20,9 @@ from logstore.compat.kafka.message_handlers import read_message
 from logstore.compat.kafka.registry import Api, RawRequest
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 
+#: the first version of AddPartitionsToTxn with several transactions
+_FIRST_OF_SEVERAL = 4
+
 #: what a request names, as its message has it: words, None for none
 Names = Callable[[Any], Iterable[str | None]]
 
@@ -56,8 +59,14 @@ def _named(field: str) -> Names:
     return lambda message: getattr(message, field)
 
 
-def _transaction(field: str = "transactional_id") -> Names:
-    return lambda message: [getattr(message, field)]
+def _transaction(message: Any) -> list[str | None]:
+    return [message.transactional_id]
+
+
+def _added_to(message: Any) -> list[str | None]:
+    """Return the transaction; where there may be several, the handler answers for each."""
+    name: str = message.v3_and_below_transactional_id
+    return [name] if message.API_VERSION < _FIRST_OF_SEVERAL else []
 
 
 def _of_group(declared: type[Any], names: Names = _group) -> Coordinated:
@@ -70,10 +79,10 @@ COORDINATED: Mapping[int, Coordinated] = {
     9: Coordinated(GROUPS_TOPIC, _fetched),
     15: Coordinated(GROUPS_TOPIC, _named("groups")),
     42: Coordinated(GROUPS_TOPIC, _named("groups_names")),
-    22: Coordinated(TRANSACTIONS_TOPIC, _transaction()),
-    24: Coordinated(TRANSACTIONS_TOPIC, _transaction("v3_and_below_transactional_id")),
-    25: Coordinated(TRANSACTIONS_TOPIC, _transaction()),
-    26: Coordinated(TRANSACTIONS_TOPIC, _transaction()),
+    22: Coordinated(TRANSACTIONS_TOPIC, _transaction),
+    24: Coordinated(TRANSACTIONS_TOPIC, _added_to),
+    25: Coordinated(TRANSACTIONS_TOPIC, _transaction),
+    26: Coordinated(TRANSACTIONS_TOPIC, _transaction),
     65: Coordinated(TRANSACTIONS_TOPIC, _named("transactional_ids")),
     68: _of_group(of_consumers.ConsumerGroupHeartbeatRequest),
     69: _of_group(of_consumers.ConsumerGroupDescribeRequest, _named("group_ids")),

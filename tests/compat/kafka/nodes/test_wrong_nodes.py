@@ -233,6 +233,38 @@ def test_transactions_have_coordinators_of_their_own() -> None:
         assert mine == {name for name, home in found.items() if home == node_id}
 
 
+def test_partitions_are_added_to_the_transactions_that_a_node_coordinates(cluster: Cluster) -> None:
+    """Since version 4 a request names several; each is answered by itself, at the partitions."""
+    names = [f"transaction-{number}" for number in range(9)]
+    found = coordinators(cluster, 1, names)
+    assert set(found.values()) == {1, 2, 3}
+    transactions = [
+        {
+            "transactional_id": name, "producer_id": given["producer_id"],
+            "producer_epoch": given["producer_epoch"], "verify_only": False,
+            "topics": [{"name": "t", "partitions": [0, 1]}],
+        }
+        for name, home in found.items()
+        for given in [
+            cluster.ask_at(home, "InitProducerId", 3, transactional_id=name,
+                           transaction_timeout_ms=1000, producer_id=-1, producer_epoch=-1)
+        ]
+    ]  # fmt: skip
+    for node_id in (1, 2, 3):
+        answer = cluster.ask_at(node_id, "AddPartitionsToTxn", 5, transactions=transactions)
+        assert answer["error_code"] == 0
+        told = {
+            one["transactional_id"]: [
+                partition["partition_error_code"]
+                for topic in one["topic_results"]
+                for partition in topic["results_by_partition"]
+            ]
+            for one in answer["results_by_transaction"]
+        }
+        wanted = {name: 0 if home == node_id else NOT_COORDINATOR for name, home in found.items()}
+        assert told == {name: [code, code] for name, code in wanted.items()}
+
+
 def test_a_node_shows_the_partitions_that_it_has(cluster: Cluster) -> None:
     """DescribeLogDirs tells of a node's replicas."""
     for node_id in (1, 2, 3):
