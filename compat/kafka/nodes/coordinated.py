@@ -1,8 +1,9 @@
 """
 Which coordinators a request is for: the groups or transactional ids that it names.
 
-A node that coordinates none of them refuses the whole request; that is what the protocol has, for
-clients ask each coordinator for its own.
+A node refuses those that it does not coordinate. Where a request may name several and this says
+which list they stand in, the others in it are served; elsewhere one of another node's is enough for
+the whole request to be refused, for clients ask each coordinator for its own.
 """
 
 from __future__ import annotations
@@ -35,11 +36,16 @@ class Coordinated:
     names: Names
     #: our own class of the message, where the library has none
     declared: type[Any] | None = None
+    #: what the list of them is called in a request, and the one of answers in a response
+    lists: tuple[str, str] | None = None
 
-    def keys(self, api: Api, raw: RawRequest) -> list[str]:
-        """Return what a request names."""
+    def read(self, api: Api, raw: RawRequest) -> Any:
+        """Return a request as its message."""
         declared = self.declared
-        message = read_message(api, raw) if declared is None else read_request(declared, raw)
+        return read_message(api, raw) if declared is None else read_request(declared, raw)
+
+    def keys(self, message: Any) -> list[str]:
+        """Return what a request names."""
         return [name for name in self.names(message) if name is not None]
 
 
@@ -76,14 +82,18 @@ def _of_group(declared: type[Any], names: Names = _group) -> Coordinated:
 #: by API key; what is not here any node may be asked, or has nothing to do with coordinators
 COORDINATED: Mapping[int, Coordinated] = {
     **{key: Coordinated(GROUPS_TOPIC, _group) for key in (8, 11, 12, 13, 14, 28, 47)},
-    9: Coordinated(GROUPS_TOPIC, _fetched),
-    15: Coordinated(GROUPS_TOPIC, _named("groups")),
-    42: Coordinated(GROUPS_TOPIC, _named("groups_names")),
+    9: Coordinated(GROUPS_TOPIC, _fetched, lists=("groups", "groups")),
+    15: Coordinated(GROUPS_TOPIC, _named("groups"), lists=("groups", "groups")),
+    42: Coordinated(GROUPS_TOPIC, _named("groups_names"), lists=("groups_names", "results")),
     22: Coordinated(TRANSACTIONS_TOPIC, _transaction),
     24: Coordinated(TRANSACTIONS_TOPIC, _added_to),
     25: Coordinated(TRANSACTIONS_TOPIC, _transaction),
     26: Coordinated(TRANSACTIONS_TOPIC, _transaction),
-    65: Coordinated(TRANSACTIONS_TOPIC, _named("transactional_ids")),
+    65: Coordinated(
+        TRANSACTIONS_TOPIC,
+        _named("transactional_ids"),
+        lists=("transactional_ids", "transaction_states"),
+    ),
     68: _of_group(of_consumers.ConsumerGroupHeartbeatRequest),
     69: _of_group(of_consumers.ConsumerGroupDescribeRequest, _named("group_ids")),
     76: _of_group(of_shares.ShareGroupHeartbeatRequest),

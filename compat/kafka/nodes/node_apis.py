@@ -8,14 +8,15 @@ at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.faults.error_answers import error_answer
+from logstore.compat.kafka.faults.error_answers import error_answer, failed_answer
 from logstore.compat.kafka.message_handlers import (
     ask_handler,
     changed,
@@ -70,17 +71,45 @@ def _ask_coordinator(
     coordinated: Coordinated, api: Api, broker: Broker, client: Client, raw: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Serve what this node coordinates, and refuse the rest."""
-    node_id = broker.nodes.node_of(client.listener).node_id
     nodes = broker.nodes
-    if any(
-        nodes.coordinator_of(coordinated.topic, key) != node_id
-        for key in coordinated.keys(api, raw)
-    ):
+    node_id = nodes.node_of(client.listener).node_id
+    message = coordinated.read(api, raw)
+    keys = coordinated.keys(message)
+    is_own = [nodes.coordinator_of(coordinated.topic, key) == node_id for key in keys]
+    if not all(is_own):
+        if coordinated.lists is not None and any(is_own):
+            return _ask_for_own(coordinated.lists, is_own, api, broker, client, raw)
         return error_answer(broker, api, raw, ErrorCode.NOT_COORDINATOR, "")
     if api.handle_raw is not None:
         return api.handle_raw(broker, client, raw)
     answer = ask_handler(api, broker, client, raw, read_message(api, raw))
     found: list[Chunk] | Later[list[Chunk]] = changed(answer, partial(write_answer, raw))
+    return found
+
+
+def _ask_for_own(
+    lists: tuple[str, str],
+    is_own: Sequence[bool],
+    api: Api,
+    broker: Broker,
+    client: Client,
+    raw: RawRequest,
+) -> list[Chunk] | Later[list[Chunk]]:
+    """Serve a list of which other nodes coordinate a part; `is_own` says of each who does."""
+    asked_list, told_list = lists
+    own, others = read_message(api, raw), read_message(api, raw)
+    setattr(own, asked_list, list(compress(getattr(own, asked_list), is_own)))
+    is_foreign = [not one for one in is_own]
+    setattr(others, asked_list, list(compress(getattr(others, asked_list), is_foreign)))
+    refused = failed_answer(api, others, raw.version, ErrorCode.NOT_COORDINATOR, None)
+
+    def told(answer: Any) -> list[Chunk]:
+        setattr(answer, told_list, [*getattr(answer, told_list), *getattr(refused, told_list)])
+        return write_answer(raw, answer)
+
+    found: list[Chunk] | Later[list[Chunk]] = changed(
+        ask_handler(api, broker, client, raw, own), told
+    )
     return found
 
 

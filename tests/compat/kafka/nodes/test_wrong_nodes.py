@@ -177,6 +177,30 @@ def test_groups_have_coordinators_of_their_own() -> None:
             assert group["error_code"] == (0 if asked_id == node_id else NOT_COORDINATOR)
 
 
+def test_of_several_groups_a_node_answers_its_own(cluster: Cluster) -> None:
+    """The others of a request are refused one by one (16), and nothing is done about them."""
+    names = [f"group-{number}" for number in range(6)]
+    found = coordinators(cluster, 0, names)
+    assert set(found.values()) == {1, 2, 3}
+    for name, home in found.items():
+        assert commit(cluster, home, name) == 0
+    lists = [
+        ("DescribeGroups", 5, "groups", names, "groups", 0),
+        ("OffsetFetch", 8, "groups", [{"group_id": name, "topics": None} for name in names],
+         "groups", 0),
+        ("DeleteGroups", 2, "groups_names", names, "results", 0),
+        ("DeleteGroups", 2, "groups_names", names, "results", 69),
+    ]  # fmt: skip
+    for api, version, field, asked, told, code in lists:
+        for node_id in (1, 2, 3):
+            answer = cluster.ask_at(node_id, api, version, **{field: asked})
+            codes = {one["group_id"]: one["error_code"] for one in answer[told]}
+            wanted = {
+                name: code if home == node_id else NOT_COORDINATOR for name, home in found.items()
+            }
+            assert codes == wanted, (api, node_id)
+
+
 def commit(cluster: Cluster, node_id: int, group: str) -> int:
     """Commit an offset at a node; return the code."""
     partition = {"partition_index": 0, "committed_offset": 3, "committed_leader_epoch": -1,
@@ -224,6 +248,12 @@ def test_transactions_have_coordinators_of_their_own() -> None:
             )  # fmt: skip
             assert answer["error_code"] == (0 if node_id == home else NOT_COORDINATOR)
     for node_id in (1, 2, 3):
+        described = cluster.ask_at(node_id, "DescribeTransactions", 0, transactional_ids=names)
+        told = {one["transactional_id"]: one["error_code"]
+                for one in described["transaction_states"]}  # fmt: skip
+        assert told == {
+            name: 0 if home == node_id else NOT_COORDINATOR for name, home in found.items()
+        }
         answer = cluster.ask_at(node_id, "InitProducerId", 3, transactional_id=None,
                                 transaction_timeout_ms=1000)  # fmt: skip
         assert answer["error_code"] == 0
