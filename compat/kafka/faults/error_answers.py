@@ -47,6 +47,10 @@ _TEXT_KEYS = ("name", "topic", "group_id", "key", "transactional_id")
 _NUMBER_KEYS = ("partition_index", "partition", "index", "partition_id")
 #: what is called so in an answer is just its name in a request
 _OTHER_WORDS = {"topic_name": ("name",), "user": ("name",)}
+#: what Kafka says of nobody, where its schema would say 0
+_NOBODY = ("node_id", "port")
+#: what stays 0 of a transaction that is not described
+_UNDESCRIBED = ("producer_id", "transaction_start_time_ms")
 
 
 @attrs.frozen
@@ -136,15 +140,21 @@ def _topics_of_session(broker: Broker, kind: Any, asked: Any) -> list[Any]:
 
 
 def _mirrored(
-    kind: Any, struct: Any, asked: Any, failure: _Failure, *, says_at_top: bool = True
+    kind: Any, struct: Any, asked: Any, failure: _Failure, *, says_at_top: bool | None = None
 ) -> Any:
-    """Return a message of class `kind` that says of all that was asked that it failed."""
+    """
+    Return a message of class `kind` that says of all that was asked that it failed.
+
+    `says_at_top` is about a whole answer, and None of an element.
+    """
     values: dict[str, Any] = {}
+    is_told = says_at_top is not False
     present = [field for field in struct._fields if field.for_version_q(failure.version)]
-    has_code = says_at_top and any(field.name in _CODES for field in present)
+    has_code = is_told and any(field.name in _CODES for field in present)
+    is_bare = has_code and says_at_top is not None
     for field in present:
         if field.name in _CODES:
-            values[field.name] = failure.code if says_at_top else 0
+            values[field.name] = failure.code if is_told else 0
         elif field.name in _MESSAGES:
             values[field.name] = failure.message
         elif field.is_struct_array():
@@ -153,9 +163,19 @@ def _mirrored(
                 values[field.name] = [
                     _mirrored(inner, field, element, failure) for element in _source(asked, field)
                 ]
+        elif is_bare:
+            _leave_out(values, field, failure.version)
         else:
             _copy_key(values, field, asked)
     return kind(version=failure.version, **values)
+
+
+def _leave_out(values: dict[str, Any], field: Any, version: int) -> None:
+    """Say of a field beside the only code what Kafka says, where that is not its default."""
+    if field.name in (*_NOBODY, "producer_epoch"):
+        values[field.name] = -1
+    elif field.type_str == "string" and field.nullable_for_version_q(version):
+        values[field.name] = None
 
 
 def _tells_errors(struct: Any, version: int) -> bool:
@@ -198,5 +218,9 @@ def _copy_key(values: dict[str, Any], field: Any, asked: Any) -> None:
         found = next((getattr(asked, word) for word in words if hasattr(asked, word)), None)
     if found is not None:
         values[name] = found
+    elif name in _NOBODY and not hasattr(asked, name):
+        values[name] = -1
+    elif name in _UNDESCRIBED:
+        values[name] = 0
     elif field.type_str == "int64" and not field.tagged_field_q(0):
         values[name] = -1  # offsets and times of what is not known

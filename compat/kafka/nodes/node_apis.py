@@ -98,9 +98,10 @@ def _ask_for_own(
     """Serve a list of which other nodes coordinate a part; `is_own` says of each who does."""
     asked_list, told_list = lists
     own, others = read_message(api, raw), read_message(api, raw)
-    setattr(own, asked_list, list(compress(getattr(own, asked_list), is_own)))
+    asked: list[Any] = getattr(own, asked_list)
     is_foreign = [not one for one in is_own]
-    setattr(others, asked_list, list(compress(getattr(others, asked_list), is_foreign)))
+    setattr(own, asked_list, list(compress(asked, is_own)))
+    setattr(others, asked_list, list(compress(asked, is_foreign)))
     refused = failed_answer(api, others, raw.version, ErrorCode.NOT_COORDINATOR, None)
 
     def told(answer: Any) -> list[Chunk]:

@@ -31,7 +31,7 @@ from logstore.compat.kafka.share_reads import messages as read_messages
 from logstore.compat.kafka.share_state import messages as state_messages
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 from logstore.segments.kafka.internal_topics.schema import ArrayOf, Message, empty, fields_of
-from tests.compat.kafka.conversation import Conversation, joined, plain
+from tests.compat.kafka.conversation import Conversation, build, joined, message_class, plain
 
 CODE = ErrorCode.KAFKA_STORAGE_ERROR
 #: whose messages the library does not have
@@ -82,6 +82,49 @@ def test_every_api_in_every_version(api: Api, version: int) -> None:
         )
     )
     assert codes_in(told) - {0} == {CODE}, told
+
+
+MEMBER = {"group_id": "A", "member_id": "m", "group_instance_id": None}
+JOINING = MEMBER | {
+    "session_timeout_ms": 9000, "rebalance_timeout_ms": 9000, "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": b""}], "reason": None,
+}  # fmt: skip
+SYNCING = MEMBER | {
+    "generation_id": 1, "protocol_type": "consumer", "protocol_name": "range", "assignments": [],
+}  # fmt: skip
+PRODUCER = {"transactional_id": "A", "producer_id": 1, "producer_epoch": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "fields", "wanted"),
+    [
+        ("JoinGroup", 5, JOINING, "00000000" "0010" "ffffffff" "0000" "0000" "0000" "00000000"),
+        ("JoinGroup", 9, JOINING, "00" "00000000" "0010" "ffffffff" "00" "00" "01" "00" "01" "01"
+         "00"),
+        ("SyncGroup", 5, SYNCING, "00" "00000000" "0010" "00" "00" "01" "00"),
+        ("EndTxn", 5, PRODUCER | {"committed": True}, "00" "00000000" "0010" "ffffffffffffffff"
+         "ffff" "00"),
+        ("InitProducerId", 4, PRODUCER | {"transaction_timeout_ms": 1000}, "00" "00000000" "0010"
+         "ffffffffffffffff" "ffff" "00"),
+        ("DescribeTransactions", 0, {"transactional_ids": ["A"]}, "00" "00000000" "02" "0010"
+         "0241" "01" "00000000" "0000000000000000" "0000000000000000" "0000" "01" "00" "00"),
+        ("FindCoordinator", 3, {"key": "A", "key_type": 0}, "00" "00000000" "0010" "00" "ffffffff"
+         "01" "ffffffff" "00"),
+        ("FindCoordinator", 4, {"key_type": 0, "coordinator_keys": ["A"]}, "00" "00000000" "02"
+         "0241" "ffffffff" "01" "ffffffff" "0010" "00" "00" "00"),
+    ],
+)  # fmt: skip
+def test_what_was_asked_is_not_said_again(
+    name: str, version: int, fields: dict[str, Any], wanted: str
+) -> None:
+    """A refusal tells of no member, protocol, producer or node; a real broker was seen so."""
+    (api,) = (one for one in APIS.values() if one.name == name)
+    body = build(message_class(f"{name}Request"), version, fields).encode(version=version)
+    request = RawRequest(version, 7, memoryview(body), 0, version >= api.flexible_from)
+    broker = Conversation().broker
+    answer = error_answer(broker, api, request, ErrorCode.NOT_COORDINATOR, "")
+    assert answer is not None
+    assert joined(answer)[8:].hex() == wanted
 
 
 def test_what_is_not_answered() -> None:
