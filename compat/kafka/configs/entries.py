@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -319,5 +320,15 @@ def text_of(key: ConfigKey, text: str | None) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return str(value).upper().replace("E+", "E")  # 1.7976931348623157E308, as in Java
+        return _text_of_real(value)
     return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _text_of_real(value: float) -> str:
+    """Return a number as Java writes it: below 0.001 and from 10000000 on with an exponent."""
+    if not value or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int), "settings are finite"
+    first, rest = str(digits[0]), "".join(map(str, digits[1:])) or "0"
+    return f"{'-' * sign}{first}.{rest}E{exponent + len(digits) - 1}"

@@ -175,6 +175,26 @@ def test_the_broker_shows_its_settings() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("0.0001", "1.0E-4"),
+        ("0.00099999", "9.9999E-4"),
+        ("1e-3", "0.001"),
+        ("0.123456789012345678", "0.12345678901234568"),
+        (".25", "0.25"),
+        ("0", "0.0"),
+        ("1", "1.0"),
+    ],
+)
+def test_a_share_is_written_as_the_real_broker_writes_it(given: str, text: str) -> None:
+    """With an exponent below 0.001, as Kafka 4.3.1 showed each of them."""
+    conversation = Conversation()
+    conversation.create("orders")
+    assert alter(conversation, TOPIC, "orders", ("min.cleanable.dirty.ratio", SET, given)) == 0
+    assert shown(conversation, TOPIC, "orders", "min.cleanable.dirty.ratio")[0] == text
+
+
 def test_an_internal_setting_is_shown_where_it_was_given() -> None:
     """What Kafka keeps to itself it shows all the same to who has set it."""
     conversation = Conversation({"log.initial.task.delay.ms": "300"})
