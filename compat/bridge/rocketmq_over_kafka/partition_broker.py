@@ -19,10 +19,14 @@ from logstore.compat.bridge.shared_topics import SharedTopics
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.topics.topic_changes import delete_topic
 from logstore.host import Host
+from logstore.segments.kafka.config import parse_topic_configs
 from logstore.segments.kafka.topic import Topic
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import StoreOptions
 from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+#: so much of a record batch is made of what is sent, at most: small messages are half headers
+_BATCH_BYTES_A_BYTE = 2
 
 
 class PartitionBroker(Broker):
@@ -122,9 +126,15 @@ class PartitionBroker(Broker):
         count = max(config.read_queue_count, config.write_queue_count)
         topic = self._kafka.topics.get(name)
         if topic is None and count:
-            self._kafka.create_topic(name, count)
+            self._kafka.create_topic(name, count, self._room_for_messages())
         elif topic is not None and len(topic.partitions) < count:
             self._kafka.add_partitions(topic, count)
+
+    def _room_for_messages(self) -> dict[str, str]:
+        """Return the settings of a new topic: the largest send fits, which Kafka's limit forbids."""
+        bytes_max = self._partitions.putting.rules.message_size_bytes_max * _BATCH_BYTES_A_BYTE
+        allowed = parse_topic_configs(self._kafka.store.log_defaults).max_message_bytes
+        return {} if allowed >= bytes_max else {"max.message.bytes": str(bytes_max)}
 
     def _take_away(self, name: str) -> None:
         """Delete at Kafka what was deleted here."""

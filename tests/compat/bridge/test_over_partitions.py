@@ -7,6 +7,7 @@ import pytest
 from logstore.compat.bridge.bridge import Bridge
 from logstore.compat.rocketmq.pulling.held_pulls import HeldPull
 from logstore.segments.kafka.record import Record
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 from logstore.segments.rocketmq.reading.message_filter import TagFilter
 from logstore.segments.rocketmq.reading.time_lookup import BoundaryType
 from logstore.segments.rocketmq.tables.topics import TopicConfig
@@ -103,3 +104,25 @@ def test_sends_of_one_read_become_one_batch_a_partition() -> None:
     assert bodies == [b"body %d" % at for at in (0, 4, 8, 12, *range(100, 140, 4))]
     ids = {message.unique_key for message in pulled(bridge, TOPIC)}
     assert f"7F0000010000{136:020X}" in ids
+
+
+def test_room_for_the_largest_message() -> None:
+    """A topic that RocketMQ's clients make takes their largest messages, Kafka's own does not."""
+    bridge = a_bridge()
+    broker = bridge.standalone.broker
+    broker.topics.put(TopicConfig("theirs", 1, 1))
+    assert bridge.kafka.topics["theirs"].settings == {"max.message.bytes": str(8 * 1024 * 1024)}
+    body = b"x" * (4 * 1024 * 1024)
+    assert broker.store.put_message(draft("theirs", body)).is_ok
+    refused = broker.store.put_message(draft("orders", body))
+    assert refused.status is PutMessageStatus.MESSAGE_ILLEGAL
+    assert "max.message.bytes is 1048588" in refused.reason
+
+
+def test_room_that_is_there() -> None:
+    """A limit of the broker's own that is high enough is left to it."""
+    host = SimulatedHost(seed=1, clock=ManualClock())
+    settings = {"message.max.bytes": "20000", "maxMessageSize": "10000"}
+    bridge = open_bridge("kafka", host, **settings)
+    bridge.standalone.broker.topics.put(TopicConfig("theirs", 1, 1))
+    assert not bridge.kafka.topics["theirs"].settings
