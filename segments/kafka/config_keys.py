@@ -8,6 +8,7 @@ on the wire. Source of types and parsing rules: ``ConfigDef``.
 
 from __future__ import annotations
 
+import math
 import re
 from enum import Enum, IntEnum
 from typing import NamedTuple
@@ -21,7 +22,26 @@ LONG_MAX = 2**63 - 1
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")
-_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+#: as Java reads doubles, whose literals may say that they are one
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
+_HEX_REAL = re.compile(
+    r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?"
+)
+
+
+def _integer(text: str) -> int | None:
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
+def _real(text: str) -> float | None:
+    if _REAL.fullmatch(text):
+        return float(text.rstrip("fFdD"))
+    if _HEX_REAL.fullmatch(text) is None:
+        return None
+    try:
+        return float.fromhex(text.rstrip("fFdD"))
+    except OverflowError:
+        return math.inf
 
 
 class ConfigError(LogStoreError, ValueError):
@@ -138,9 +158,9 @@ class ConfigKey(NamedTuple):
 
     def _parse_number(self, text: str) -> int | float:
         bits = _BITS.get(self.type)
-        if (_INTEGER if bits else _REAL).fullmatch(text) is None:
+        value = _integer(text) if bits else _real(text)
+        if value is None:
             raise ConfigError(self.name, text, self.allowed)
-        value = int(text) if bits else float(text)
         if bits and not -(1 << bits - 1) <= value < 1 << bits - 1:
             raise ConfigError(self.name, text, f"must be an integer of {bits} bits")
         if self.minimum is not None and value < self.minimum:

@@ -185,6 +185,8 @@ def test_the_broker_shows_its_settings() -> None:
         (".25", "0.25"),
         ("0", "0.0"),
         ("1", "1.0"),
+        ("0.1f", "0.1"),
+        ("0x1p-3", "0.125"),
     ],
 )
 def test_a_share_is_written_as_the_real_broker_writes_it(given: str, text: str) -> None:
@@ -193,6 +195,14 @@ def test_a_share_is_written_as_the_real_broker_writes_it(given: str, text: str) 
     conversation.create("orders")
     assert alter(conversation, TOPIC, "orders", ("min.cleanable.dirty.ratio", SET, given)) == 0
     assert shown(conversation, TOPIC, "orders", "min.cleanable.dirty.ratio")[0] == text
+
+
+@pytest.mark.parametrize("given", ["0x1", "0x1p99999", "1e999", "f", "0.5ff", "1_0"])
+def test_what_java_reads_no_share_from(given: str) -> None:
+    """Nor do we."""
+    conversation = Conversation()
+    conversation.create("orders")
+    assert alter(conversation, TOPIC, "orders", ("min.cleanable.dirty.ratio", SET, given)) == 40
 
 
 def test_an_internal_setting_is_shown_where_it_was_given() -> None:
