@@ -43,8 +43,7 @@ def proxy_door(broker: Broker, host: str, port: int, on_start: Callable[[int], N
     missing = [package for module, package in _NEEDED.items() if not _is_there(module)]
     if missing:
         raise MissingProxyError(
-            f"RocketMQ's proxy needs {' and '.join(missing)}:"
-            " pip install 'logstore-segments[grpc]'"
+            f"RocketMQ's proxy needs {' and '.join(missing)}: pip install 'logstore-segments[grpc]'"
         )
     from logstore.compat.grpc_listener import GrpcListener
     from logstore.compat.rocketmq.proxy.proxy import Proxy

@@ -131,7 +131,7 @@ class PartitionBroker(Broker):
             self._kafka.add_partitions(topic, count)
 
     def _room_for_messages(self) -> dict[str, str]:
-        """Return the settings of a new topic: the largest send fits, which Kafka's limit forbids."""
+        """Return the settings of a new topic: the largest send fits, above Kafka's own limit."""
         bytes_max = self._partitions.putting.rules.message_size_bytes_max * _BATCH_BYTES_A_BYTE
         allowed = parse_topic_configs(self._kafka.store.log_defaults).max_message_bytes
         return {} if allowed >= bytes_max else {"max.message.bytes": str(bytes_max)}
