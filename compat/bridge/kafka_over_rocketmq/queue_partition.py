@@ -468,10 +468,7 @@ class QueuePartition(KafkaPartition):
         return None
 
     def find_max_timestamp(self) -> TimestampedOffset | None:
-        """Return the last message: births are not indexed, and the last to come is about that."""
+        """Return the first of the messages that were born last."""
         self.queues.catch_up()
-        store = self.queues.store
-        last = store.max_queue_offset(self.topic, self.index) - 1
-        for batch in self.batches(last) if last >= self.start_offset else ():
-            return TimestampedOffset(batch.max_timestamp_ms, last, self.leader_epoch)
-        return None
+        found = self.queues.births.latest(self.topic, self.index, self.start_offset)
+        return None if found is None else TimestampedOffset(*found, self.leader_epoch)

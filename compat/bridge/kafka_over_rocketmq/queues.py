@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.bridge.kafka_over_rocketmq.queue_births import QueueBirths
 from logstore.compat.bridge.kafka_over_rocketmq.queue_reads import QueueReads
 from logstore.compat.bridge.kafka_over_rocketmq.queue_sizes import QueueSizes
 from logstore.compat.bridge.late_loops import LateLoops
@@ -38,6 +39,7 @@ class Queues:
         self.store = rocketmq.store
         self.loops = LateLoops()
         self.reads = QueueReads(rocketmq.store, self.loops)
+        self.births = QueueBirths(self.reads)
         self.sizes = QueueSizes(rocketmq.store)
 
     @property
@@ -74,6 +76,7 @@ class Queues:
     def forget(self, topic: str) -> None:
         """Forget a topic that is gone. Raises OSError."""
         self.reads.forget(topic)
+        self.births.forget(topic)
         self.sizes.forget(topic)
         self.starts.forget(topic)
         self.journal.rewrite()

@@ -105,3 +105,31 @@ def test_a_name_that_no_queue_can_have_is_not_looked_for_again(bridge: Bridge, n
         asked = {"topics": [{"name": wanted}], "response_partition_limit": 10, "cursor": None}
         (topic,) = peer.ask("DescribeTopicPartitions", 0, asked).message["topics"]
         assert topic["error_code"] == code
+
+
+def test_the_latest_timestamp_is_the_first_of_the_latest_births(bridge: Bridge) -> None:
+    """Wherever in the queue it is, and whether it came before the last question or after it."""
+    partition = partition_of(bridge, "t")
+    assert partition.find_max_timestamp() is None
+    for births, expected in [((1, 5, 3), (5, 1)), ((4, 5), (5, 1)), ((9, 2), (9, 5)), ((), (9, 5))]:
+        if births:
+            produce(
+                bridge, "t", [Record(n, NOW_MS + at, None, b"x") for n, at in enumerate(births)]
+            )
+        found = partition.find_max_timestamp()
+        assert found is not None
+        assert (found.timestamp_ms - NOW_MS, found.offset) == expected
+
+    partition.delete_records(6)
+    found = partition.find_max_timestamp()
+    assert found is not None
+    assert (found.timestamp_ms - NOW_MS, found.offset) == (2, 6)
+
+
+def test_the_latest_timestamp_of_a_topic_that_was_made_again(bridge: Bridge) -> None:
+    """Nothing of the one before is told."""
+    produce(bridge, "t", [Record(0, NOW_MS + 7, None, b"x")])
+    assert partition_of(bridge, "t").find_max_timestamp() is not None
+    bridge.kafka.delete_topic(bridge.kafka.topics["t"])
+    bridge.kafka.create_topic("t", 1)
+    assert partition_of(bridge, "t").find_max_timestamp() is None
