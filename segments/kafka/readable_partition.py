@@ -40,6 +40,9 @@ class CommittedRead(NamedTuple):
 class ReadablePartition:
     """What can be asked of an open log; :class:`~logstore.segments.kafka.partition` fills it."""
 
+    #: whether what is read has the batches of whoever produced it
+    keeps_batches = True
+
     log: SegmentedLog[RecordBatch, KafkaSegment]
     producers: ProducerStates
     start_offset: int

@@ -60,6 +60,8 @@ _ILLEGAL = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERT
 class QueuePartition(KafkaPartition):
     """Partition `index` of `topic`; `queues` has its messages."""
 
+    keeps_batches = False
+
     def __init__(
         self,
         queues: Queues,

@@ -29,12 +29,14 @@ class FetchedBatches(NamedTuple):
     """
     Whole batches that were read, in order; at least one.
 
-    Behind `last_offset` there is either nothing, or only what is too far away to be acquired.
+    Behind `last_offset` there is either nothing, or only what is too far away to be acquired. If
+    the batches are none of the log, but made for the read (`are_made`), every record stands alone.
     """
 
     extent: Extent
     batches: tuple[FetchedBatch, ...]
     last_offset: int
+    are_made: bool = False
 
     @classmethod
     def read(
@@ -74,7 +76,7 @@ class FetchedBatches(NamedTuple):
     def end_of_batch(self, offset: int) -> int:
         """Return the last offset of the batch that holds `offset`; itself if it lies in a hole."""
         last_offset = offset
-        for batch in self.batches:
+        for batch in () if self.are_made else self.batches:
             if batch.base_offset > offset:
                 break
             last_offset = batch.last_offset

@@ -201,6 +201,8 @@ class ShareFetch:
         )
         if fetched is None:
             return found
+        if not partition.log.keeps_batches:
+            fetched = fetched._replace(are_made=True)
         found.acquired = partition.acquire(acquirer, read.offset, fetched, read.aborted)
         if found.acquired:
             found.extent = fetched.slice(
