@@ -13,6 +13,7 @@ Source: ``ConfigHelper``, ``DynamicBrokerConfig.brokerConfigSynonyms``, ``KafkaC
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -326,9 +327,11 @@ def text_of(key: ConfigKey, text: str | None) -> str | None:
 
 def _text_of_real(value: float) -> str:
     """Return a number as Java writes it: below 0.001 and from 10000000 on with an exponent."""
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
     if not value or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int), "settings are finite"
+    assert isinstance(exponent, int), "it is finite"
     first, rest = str(digits[0]), "".join(map(str, digits[1:])) or "0"
     return f"{'-' * sign}{first}.{rest}E{exponent + len(digits) - 1}"

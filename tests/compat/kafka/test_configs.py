@@ -205,6 +205,15 @@ def test_what_java_reads_no_share_from(given: str) -> None:
     assert alter(conversation, TOPIC, "orders", ("min.cleanable.dirty.ratio", SET, given)) == 40
 
 
+@pytest.mark.parametrize(
+    ("given", "text"), [("1e999", "Infinity"), ("12345678", "1.2345678E7"), ("1e7", "1.0E7")]
+)
+def test_a_large_number_is_written_as_java_does(given: str, text: str) -> None:
+    """One that no double can hold, too: where there is no limit Java takes it as infinite."""
+    conversation = Conversation({"log.cleaner.io.buffer.load.factor": given})
+    assert shown(conversation, BROKER, "1", "log.cleaner.io.buffer.load.factor")[0] == text
+
+
 def test_an_internal_setting_is_shown_where_it_was_given() -> None:
     """What Kafka keeps to itself it shows all the same to who has set it."""
     conversation = Conversation({"log.initial.task.delay.ms": "300"})
