@@ -15,6 +15,7 @@ from logstore.segments.kafka.compaction import (
     find_cleanable,
 )
 from logstore.segments.kafka.compaction.compaction_pass import grouped
+from logstore.segments.kafka.compaction.offset_map import key_count_max
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record import Record
 from logstore.testing import SimulatedHost
@@ -269,3 +270,12 @@ def test_a_dry_pass_counts_and_writes_nothing() -> None:
     assert stored_bytes(partition) == before
     assert run_pass(partition, PASS_MS, 0).tally == dry.tally
     assert dry.bytes_done == dry.bytes_in_all
+
+
+@pytest.mark.parametrize(
+    ("buffer_bytes", "load_factor", "keys"),
+    [(240, 0.9, 9), (1, 0.9, 1), (240, 1e300, 2**31 - 1), (1 << 40, float("inf"), 2**31 - 1)],
+)
+def test_how_many_keys_a_map_holds(buffer_bytes: int, load_factor: float, keys: int) -> None:
+    """No more than Java's ints count, whatever the settings say."""
+    assert key_count_max(buffer_bytes, load_factor) == keys
