@@ -23,7 +23,8 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /** What a scenario works with: names of its own, clients, and the lines that it says. */
 final class Lab {
-    static final long PATIENCE_MS = 40_000;
+    /** A lock of an orderly queue goes from one consumer to the next in two rounds of 20 s. */
+    static final long PATIENCE_MS = 60_000;
     static final int SHORT_BODY = 80;
     /** Properties whose values differ from run to run: of these the name alone is shown. */
     static final Set<String> VOLATILE = Set.of(
