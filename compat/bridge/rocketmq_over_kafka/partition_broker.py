@@ -20,6 +20,7 @@ from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.topics.topic_changes import delete_topic
 from logstore.host import Host
 from logstore.segments.kafka.config import parse_topic_configs
+from logstore.segments.kafka.config_keys import INT_MAX
 from logstore.segments.kafka.topic import Topic
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.segments.rocketmq.store import StoreOptions
@@ -132,7 +133,8 @@ class PartitionBroker(Broker):
 
     def _room_for_messages(self) -> dict[str, str]:
         """Return the settings of a new topic: the largest send fits, above Kafka's own limit."""
-        bytes_max = self._partitions.putting.rules.message_size_bytes_max * _BATCH_BYTES_A_BYTE
+        message_bytes = self._partitions.putting.rules.message_size_bytes_max
+        bytes_max = min(message_bytes * _BATCH_BYTES_A_BYTE, INT_MAX)
         allowed = parse_topic_configs(self._kafka.store.log_defaults).max_message_bytes
         return {} if allowed >= bytes_max else {"max.message.bytes": str(bytes_max)}
 

@@ -76,42 +76,33 @@ def _ask_coordinator(
     message = coordinated.read(api, raw)
     keys = coordinated.keys(message)
     is_own = [nodes.coordinator_of(coordinated.topic, key) == node_id for key in keys]
-    if not all(is_own):
-        if coordinated.lists is not None and any(is_own):
-            return _ask_for_own(coordinated.lists, is_own, api, broker, client, raw)
+    if all(is_own):
+        if api.handle_raw is not None:
+            return api.handle_raw(broker, client, raw)
+        tell: Callable[[Any], list[Chunk]] = partial(write_answer, raw)
+    elif coordinated.lists is None or not any(is_own):
         return error_answer(broker, api, raw, ErrorCode.NOT_COORDINATOR, "")
-    if api.handle_raw is not None:
-        return api.handle_raw(broker, client, raw)
-    answer = ask_handler(api, broker, client, raw, read_message(api, raw))
-    found: list[Chunk] | Later[list[Chunk]] = changed(answer, partial(write_answer, raw))
+    else:
+        refused = _cut_to_own(coordinated.lists, is_own, api, message)
+        tell = partial(_tell_with, coordinated.lists[1], refused, raw)
+    answer = ask_handler(api, broker, client, raw, message)
+    found: list[Chunk] | Later[list[Chunk]] = changed(answer, tell)
     return found
 
 
-def _ask_for_own(
-    lists: tuple[str, str],
-    is_own: Sequence[bool],
-    api: Api,
-    broker: Broker,
-    client: Client,
-    raw: RawRequest,
-) -> list[Chunk] | Later[list[Chunk]]:
-    """Serve a list of which other nodes coordinate a part; `is_own` says of each who does."""
-    asked_list, told_list = lists
-    own, others = read_message(api, raw), read_message(api, raw)
-    asked: list[Any] = getattr(own, asked_list)
-    is_foreign = [not one for one in is_own]
-    setattr(own, asked_list, list(compress(asked, is_own)))
-    setattr(others, asked_list, list(compress(asked, is_foreign)))
-    refused = failed_answer(api, others, raw.version, ErrorCode.NOT_COORDINATOR, None)
+def _cut_to_own(lists: tuple[str, str], is_own: Sequence[bool], api: Api, message: Any) -> Any:
+    """Leave in a list what this node coordinates; return the answer that refuses the others."""
+    asked: list[Any] = getattr(message, lists[0])
+    setattr(message, lists[0], [one for one, own in zip(asked, is_own, strict=True) if not own])
+    refused = failed_answer(api, message, message.API_VERSION, ErrorCode.NOT_COORDINATOR, None)
+    setattr(message, lists[0], list(compress(asked, is_own)))
+    return refused
 
-    def told(answer: Any) -> list[Chunk]:
-        setattr(answer, told_list, [*getattr(answer, told_list), *getattr(refused, told_list)])
-        return write_answer(raw, answer)
 
-    found: list[Chunk] | Later[list[Chunk]] = changed(
-        ask_handler(api, broker, client, raw, own), told
-    )
-    return found
+def _tell_with(told_list: str, refused: Any, raw: RawRequest, answer: Any) -> list[Chunk]:
+    """Write an answer with what was refused behind what was served."""
+    setattr(answer, told_list, [*getattr(answer, told_list), *getattr(refused, told_list)])
+    return write_answer(raw, answer)
 
 
 def _tell_own(

@@ -10,16 +10,20 @@ Source: ``SkimpyOffsetMap``.
 
 from __future__ import annotations
 
+from logstore.segments.kafka.config_keys import INT_MAX
+
 ENTRY_BYTES = 24
-#: Java's largest int: so many bytes a buffer has at most, and so many keys if the factor is huge
-_INT_MAX = 2**31 - 1
 NO_OFFSET = -1
 
 
 def key_count_max(buffer_bytes: int, load_factor: float) -> int:
-    """Return how many keys Kafka maps with so large a buffer (``log.cleaner.dedupe.*``)."""
-    slots = min(buffer_bytes, _INT_MAX) // ENTRY_BYTES
-    return max(int(min(slots * load_factor, _INT_MAX)), 1)
+    """
+    Return how many keys Kafka maps with so large a buffer (``log.cleaner.dedupe.*``).
+
+    Java's ints bound both, the buffer and the keys, of which a large factor asks for more.
+    """
+    slots = min(buffer_bytes, INT_MAX) // ENTRY_BYTES
+    return max(int(min(slots * load_factor, INT_MAX)), 1)
 
 
 class OffsetMap:

@@ -119,10 +119,14 @@ def test_room_for_the_largest_message() -> None:
     assert "max.message.bytes is 1048588" in refused.reason
 
 
-def test_room_that_is_there() -> None:
-    """A limit of the broker's own that is high enough is left to it."""
+@pytest.mark.parametrize(
+    ("broker_max", "message_max", "given"),
+    [("20000", "10000", {}), ("1000", str(2**31 - 1), {"max.message.bytes": str(2**31 - 1)})],
+)
+def test_room_in_extreme_cases(broker_max: str, message_max: str, given: dict[str, str]) -> None:
+    """A limit of the broker's own that is high enough is left to it; none is above Java's ints."""
     host = SimulatedHost(seed=1, clock=ManualClock())
-    settings = {"message.max.bytes": "20000", "maxMessageSize": "10000"}
+    settings = {"message.max.bytes": broker_max, "maxMessageSize": message_max}
     bridge = open_bridge("kafka", host, **settings)
     bridge.standalone.broker.topics.put(TopicConfig("theirs", 1, 1))
-    assert not bridge.kafka.topics["theirs"].settings
+    assert bridge.kafka.topics["theirs"].settings == given

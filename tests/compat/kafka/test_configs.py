@@ -4,95 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
+from tests.compat.kafka.config_requests import (
+    APPEND,
+    BROKER,
+    DELETE,
+    GROUP,
+    GROUP_SESSION,
+    LOGGER,
+    METRICS,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    alter,
+    describe,
+    replace,
+    shown,
+)
 from tests.compat.kafka.conversation import DIRECTORY, HOST, PORT, Conversation, message_class
-
-TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
-GROUP_SESSION = "consumer.session.timeout.ms"
-SET, DELETE, APPEND, SUBTRACT = range(4)
-
-
-def describe(
-    conversation: Conversation,
-    kind: int,
-    name: str,
-    keys: list[str] | None = None,
-    *,
-    version: int = 4,
-) -> dict[str, Any]:
-    """Return the result for one resource, its settings by name."""
-    top = {"include_documentation": True} if version >= 3 else {}
-    answer = conversation.ask(
-        "DescribeConfigs",
-        version,
-        resources=[{"resource_type": kind, "resource_name": name, "configuration_keys": keys}],
-        include_synonyms=True,
-        **top,
-    )
-    (result,) = answer["results"]
-    assert (result["resource_type"], result["resource_name"]) == (kind, name)
-    result["configs"] = {entry["name"]: entry for entry in result["configs"]}
-    return dict(result)
-
-
-def shown(conversation: Conversation, kind: int, name: str, key: str) -> tuple[str | None, int]:
-    """Return the value of one setting and its source."""
-    entry = describe(conversation, kind, name, [key])["configs"][key]
-    return entry["value"], entry["config_source"]
-
-
-def alter(
-    conversation: Conversation,
-    kind: int,
-    name: str,
-    *changes: tuple[str, int, str | None],
-    version: int = 1,
-    is_rehearsal: bool = False,
-) -> int:
-    """Change single settings of one resource; return the error code."""
-    configs = [
-        {"name": key, "config_operation": operation, "value": value}
-        for key, operation, value in changes
-    ]
-    answer = conversation.ask(
-        "IncrementalAlterConfigs",
-        version,
-        resources=[{"resource_type": kind, "resource_name": name, "configs": configs}],
-        validate_only=is_rehearsal,
-    )
-    (result,) = answer["responses"]
-    assert (result["resource_type"], result["resource_name"]) == (kind, name)
-    assert bool(result["error_message"]) == bool(result["error_code"])
-    code: int = result["error_code"]
-    return code
-
-
-def replace(
-    conversation: Conversation,
-    kind: int,
-    name: str,
-    settings: dict[str, str | None],
-    *,
-    version: int = 2,
-    is_rehearsal: bool = False,
-) -> int:
-    """Replace the settings of one resource; return the error code."""
-    configs = [{"name": key, "value": value} for key, value in settings.items()]
-    answer = conversation.ask(
-        "AlterConfigs",
-        version,
-        resources=[{"resource_type": kind, "resource_name": name, "configs": configs}],
-        validate_only=is_rehearsal,
-    )
-    code: int = answer["responses"][0]["error_code"]
-    return code
-
 
 # describing
 
@@ -173,45 +107,6 @@ def test_the_broker_shows_its_settings() -> None:
         {"name": "log.retention.minutes", "value": "5", "source": 4},
         {"name": "log.retention.hours", "value": "168", "source": 5},
     ]
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ("0.0001", "1.0E-4"),
-        ("0.00099999", "9.9999E-4"),
-        ("1e-3", "0.001"),
-        ("0.123456789012345678", "0.12345678901234568"),
-        (".25", "0.25"),
-        ("0", "0.0"),
-        ("1", "1.0"),
-        ("0.1f", "0.1"),
-        ("0x1p-3", "0.125"),
-    ],
-)
-def test_a_share_is_written_as_the_real_broker_writes_it(given: str, text: str) -> None:
-    """With an exponent below 0.001, as Kafka 4.3.1 showed each of them."""
-    conversation = Conversation()
-    conversation.create("orders")
-    assert alter(conversation, TOPIC, "orders", ("min.cleanable.dirty.ratio", SET, given)) == 0
-    assert shown(conversation, TOPIC, "orders", "min.cleanable.dirty.ratio")[0] == text
-
-
-@pytest.mark.parametrize("given", ["0x1", "0x1p99999", "1e999", "f", "0.5ff", "1_0"])
-def test_what_java_reads_no_share_from(given: str) -> None:
-    """Nor do we."""
-    conversation = Conversation()
-    conversation.create("orders")
-    assert alter(conversation, TOPIC, "orders", ("min.cleanable.dirty.ratio", SET, given)) == 40
-
-
-@pytest.mark.parametrize(
-    ("given", "text"), [("1e999", "Infinity"), ("12345678", "1.2345678E7"), ("1e7", "1.0E7")]
-)
-def test_a_large_number_is_written_as_java_does(given: str, text: str) -> None:
-    """One that no double can hold, too: where there is no limit Java takes it as infinite."""
-    conversation = Conversation({"log.cleaner.io.buffer.load.factor": given})
-    assert shown(conversation, BROKER, "1", "log.cleaner.io.buffer.load.factor")[0] == text
 
 
 def test_an_internal_setting_is_shown_where_it_was_given() -> None:
@@ -440,128 +335,3 @@ def test_the_old_api_replaces_all_settings(version: int) -> None:
     assert replace(conversation, TOPIC, "a", {"segment.ms": None}, version=version) == 42
     assert replace(conversation, TOPIC, "a", {"segment.ms": "x"}, version=version) == 40
     assert conversation.broker.topics["a"].settings == {"segment.ms": "70000"}
-
-
-# changing the broker
-
-
-def test_the_brokers_defaults_change_for_open_logs() -> None:
-    """A changed default holds for logs of topics without a setting of their own, old and new."""
-    conversation = Conversation({"log.retention.ms": "1000"})
-    conversation.create("own", settings={"retention.ms": "5"})
-    conversation.create("old")
-    topics = conversation.broker.topics
-    assert alter(conversation, BROKER, "", ("log.retention.ms", SET, "2000")) == 0
-    assert topics["old"].partitions[0].config.retention_ms == 2000
-    assert alter(conversation, BROKER, "1", ("log.retention.ms", SET, "3000")) == 0
-    conversation.create("new")
-    assert topics["own"].partitions[0].config.retention_ms == 5
-    assert topics["old"].partitions[0].config.retention_ms == 3000
-    assert topics["new"].partitions[0].config.retention_ms == 3000
-    entry = describe(conversation, TOPIC, "old", ["retention.ms"])["configs"]["retention.ms"]
-    assert entry["synonyms"] == [
-        {"name": "log.retention.ms", "value": "3000", "source": 2},
-        {"name": "log.retention.ms", "value": "2000", "source": 3},
-        {"name": "log.retention.ms", "value": "1000", "source": 4},
-        {"name": "log.retention.hours", "value": "168", "source": 5},
-    ]
-    assert alter(conversation, BROKER, "1", ("log.retention.ms", DELETE, None)) == 0
-    assert alter(conversation, BROKER, "", ("log.retention.ms", DELETE, None)) == 0
-    assert topics["old"].partitions[0].config.retention_ms == 1000
-
-
-def test_a_default_that_would_break_a_topic_is_refused() -> None:
-    """A default that does not go with a topic's own settings is refused, and nothing changes."""
-    conversation = Conversation()
-    conversation.create("a", settings={"min.compaction.lag.ms": "5000"})
-    change = ("log.cleaner.max.compaction.lag.ms", SET, "1000")
-    assert alter(conversation, BROKER, "1", change) == 42
-    assert conversation.broker.dynamic_config.of_broker == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("group.consumer.assignment.interval.ms", "1500"),
-        ("group.coordinator.cached.buffer.max.bytes", "2000000"),
-        ("group.share.assignment.interval.ms", "1500"),
-        ("group.streams.assignment.interval.ms", "1500"),
-        ("share.coordinator.cached.buffer.max.bytes", "2000000"),
-        ("metric.reporters", ""),
-        ("config.providers", ""),
-        ("follower.fetch.last.tiered.offset.enable", "true"),
-        ("remote.fetch.max.wait.ms", "600"),
-    ],
-)
-def test_what_kafka_lets_change_changes(name: str, value: str) -> None:
-    """Settings that 4.3 takes while it runs are taken here, although nothing depends on them."""
-    conversation = Conversation()
-    assert alter(conversation, BROKER, "1", (name, SET, value)) == 0
-    assert conversation.broker.dynamic_config.of_broker == {name: value}
-    assert alter(conversation, BROKER, "1", (name, DELETE, None)) == 0
-    if name in BROKER_CONFIG_KEYS:
-        assert not describe(conversation, BROKER, "1", [name])["configs"][name]["read_only"]
-
-
-def test_settings_of_the_broker_survive_a_restart() -> None:
-    """Those of this broker and of all brokers hold again, for topics too; so do removals."""
-    conversation = Conversation()
-    conversation.create("a")
-    changes = ("log.retention.ms", SET, "5000"), ("log.cleaner.threads", SET, "2")
-    assert alter(conversation, BROKER, "1", *changes) == 0
-    assert alter(conversation, BROKER, "", ("log.segment.bytes", SET, "2000000")) == 0
-    assert alter(conversation, BROKER, "1", ("log.cleaner.threads", DELETE, None)) == 0
-    conversation.restart()
-    config = conversation.broker.dynamic_config
-    assert config.of_broker == {"log.retention.ms": "5000"}
-    assert config.of_cluster == {"min.insync.replicas": "1", "log.segment.bytes": "2000000"}
-    log_config = conversation.broker.topics["a"].partitions[0].config
-    assert (log_config.retention_ms, log_config.segment_bytes) == (5000, 2_000_000)
-
-
-def test_min_insync_replicas_is_the_clusters() -> None:
-    """As in a real cluster of 4.1 or newer: not one broker's, and it is never taken back."""
-    conversation = Conversation()
-    name = "min.insync.replicas"
-    assert alter(conversation, BROKER, "1", (name, SET, "2")) == 40
-    assert alter(conversation, BROKER, "1", (name, DELETE, None)) == 40
-    assert alter(conversation, BROKER, "", (name, DELETE, None)) == 40
-    assert alter(conversation, BROKER, "", (name, SET, "2")) == 0
-    assert conversation.broker.dynamic_config.value_of(name) == "2"
-
-
-def test_a_kind_without_settings_refuses_everything() -> None:
-    """One resource of a kind that has none: all are 42, as in Kafka."""
-    conversation = Conversation()
-    conversation.create("a")
-    asked = [
-        {"resource_type": kind, "resource_name": "a", "configuration_keys": None}
-        for kind in (TOPIC, 64)
-    ]
-    answer = conversation.ask("DescribeConfigs", 4, resources=asked)
-    assert [(one["error_code"], one["configs"]) for one in answer["results"]] == [(42, [])] * 2
-
-
-def test_threads_are_doubled_or_halved_at_most() -> None:
-    """More at once is 42, for a rehearsal too; step by step it goes further."""
-    conversation = Conversation()
-    me = str(conversation.broker.node_id)
-    for name, value, code in (
-        ("background.threads", "21", 42),
-        ("background.threads", "20", 0),
-        ("background.threads", "40", 0),
-        ("background.threads", "19", 42),
-        ("log.cleaner.threads", "3", 42),
-    ):
-        change = (name, SET, value)
-        assert alter(conversation, BROKER, me, change, is_rehearsal=True) == code
-        assert alter(conversation, BROKER, me, change) == code
-    assert shown(conversation, BROKER, me, "background.threads")[0] == "40"
-
-
-def test_a_node_has_no_number_by_default() -> None:
-    """Its setting comes from the broker alone."""
-    conversation = Conversation()
-    me = str(conversation.broker.node_id)
-    entry = describe(conversation, BROKER, me, ["node.id"])["configs"]["node.id"]
-    assert [(one["value"], one["source"]) for one in entry["synonyms"]] == [(me, 4)]

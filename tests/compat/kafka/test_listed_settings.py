@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.compat.kafka.config_requests import BROKER, DELETE, SET, alter, describe
 from tests.compat.kafka.conversation import Conversation
-from tests.compat.kafka.test_configs import BROKER, DELETE, SET, alter, describe
 
 MECHANISM = "listener.name.sasl.plain.sasl.jaas.config"
 

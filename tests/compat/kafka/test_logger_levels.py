@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.compat.kafka.config_requests import APPEND, DELETE, LOGGER, SET, alter, replace, shown
 from tests.compat.kafka.conversation import Conversation
-from tests.compat.kafka.test_configs import APPEND, DELETE, LOGGER, SET, alter, replace, shown
 
 
 @pytest.fixture

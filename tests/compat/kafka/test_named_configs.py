@@ -7,8 +7,7 @@ import pytest
 from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.consumer.group_settings import GroupSettings
 from logstore.compat.kafka.groups.modern.broker_cluster import BrokerCluster
-from tests.compat.kafka.conversation import Conversation
-from tests.compat.kafka.test_configs import (
+from tests.compat.kafka.config_requests import (
     APPEND,
     BROKER,
     DELETE,
@@ -22,6 +21,7 @@ from tests.compat.kafka.test_configs import (
     replace,
     shown,
 )
+from tests.compat.kafka.conversation import Conversation
 
 
 def synonyms(
