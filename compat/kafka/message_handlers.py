@@ -6,15 +6,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from logstore.compat.kafka.faults.messages import decoded, library_class
-from logstore.compat.kafka.framing import MalformedRequestError, framed
+from logstore.compat.kafka.framing import RESPONSE_PREFIX, MalformedRequestError, framed
 from logstore.compat.kafka.null_fields import find_null
 from logstore.compat.kafka.registry import Api, RawRequest
 from logstore.compat.waiting import Later
+from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.segments.kafka.internal_topics.schema import Message
 
 
 def read_message(api: Api, raw: RawRequest) -> Any:
@@ -57,6 +59,23 @@ def ask_handler(api: Api, broker: Broker, client: Client, raw: RawRequest, messa
         return found
 
     return None if answer is None else changed(answer, read)
+
+
+def ask_declared(
+    api: Api,
+    broker: Broker,
+    client: Client,
+    raw: RawRequest,
+    message: Message,
+    response_class: type[Message],
+) -> Any:
+    """Return what a handler that answers at once says to a message of ours instead of `raw`."""
+    assert api.handle_raw is not None
+    data = memoryview(bytearray(encode_message(message, raw.version)))
+    chunks = api.handle_raw(broker, client, raw._replace(data=data, position=0))
+    assert isinstance(chunks, list), "it is answered at once"
+    frame = b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
+    return decode_message(response_class, frame, raw.version, RESPONSE_PREFIX.size + 1)
 
 
 def write_answer(raw: RawRequest, answer: Any) -> list[Chunk]:

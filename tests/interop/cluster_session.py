@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from operator import attrgetter
 from typing import Any, Protocol
 
 from logstore.segments.kafka.record import Record, encode_batch
 from tests.compat.kafka.conversation import build, message_class, plain
 from tests.interop.eventually import eventually
 from tests.interop.raw_wire import Wire
+from tests.interop.share_wire import ShareWire
+from tests.interop.streams_wire import StreamsWire
 
 NODES = (1, 2, 3)
 #: which nodes hold the partitions of the first topic, and of one that wants two in sync
@@ -248,6 +252,25 @@ class ClusterSession:
                     (is_home, beat["error_code"], described["error_code"], code in (16, 105))
                 )
             self.note("coordinator or not", sorted(answers))
+            told = [(node_id == home, self._described(node_id, group)) for node_id in node_ids]
+            self.note("described", sorted(told, key=repr))
+
+    def _described(self, node_id: int, group: str) -> list[tuple[int, str | None]]:
+        """Ask about groups of several coordinators and one without a name; tell of two of them."""
+        address = self._nodes.addresses[node_id]
+        with closing(ShareWire(address)) as wire, closing(StreamsWire(address)) as other:
+            lists: list[Sequence[Any]] = [
+                wire.describe(*GROUPS, ""),
+                wire.describe_share(*GROUPS, ""),
+                other.describe_streams(*GROUPS, ""),
+                [wire.starts(group), wire.starts(group, {})],
+            ]
+        return [
+            (one.error_code, one.error_message)
+            for told in lists
+            for one in sorted(told, key=attrgetter("group_id"))
+            if one.group_id in {group, ""}
+        ]
 
     def _coordinator(self, group: str) -> int:
         for kind in (1, 0):

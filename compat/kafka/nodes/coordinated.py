@@ -1,9 +1,8 @@
 """
 Which coordinators a request is for: the groups or transactional ids that it names.
 
-A node refuses those that it does not coordinate. Where a request may name several and this says
-which list they stand in, the others in it are served; elsewhere one of another node's is enough for
-the whole request to be refused, for clients ask each coordinator for its own.
+A node refuses those that it does not coordinate; of several in a list the others are served. Most
+requests are looked at before the coordinator is, and an empty name is refused by whoever is asked.
 """
 
 from __future__ import annotations
@@ -23,8 +22,10 @@ from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 
 #: the first version of AddPartitionsToTxn with several transactions
 _FIRST_OF_SEVERAL = 4
+#: what answers about share groups say of the wrong coordinator
+_REFUSAL = "This is not the correct coordinator."
 
-#: what a request names, as its message has it: words, None for none
+#: what a request names, as its message has it: words, None for what any node may be asked
 Names = Callable[[Any], Iterable[str | None]]
 
 
@@ -38,18 +39,21 @@ class Coordinated:
     declared: type[Any] | None = None
     #: what the list of them is called in a request, and the one of answers in a response
     lists: tuple[str, str] | None = None
+    #: what is said beside the code of a refusal
+    refusal: str = ""
 
     def read(self, api: Api, raw: RawRequest) -> Any:
         """Return a request as its message."""
         declared = self.declared
         return read_message(api, raw) if declared is None else read_request(declared, raw)
 
-    def keys(self, message: Any) -> list[str]:
-        """Return what a request names."""
-        return [name for name in self.names(message) if name is not None]
-
 
 def _group(message: Any) -> list[str | None]:
+    return [message.group_id or None]
+
+
+def _any_group(message: Any) -> list[str | None]:
+    """Return the group, which may have an empty name: offsets were once committed without any."""
     return [message.group_id]
 
 
@@ -58,7 +62,16 @@ def _groups(message: Any) -> list[str | None]:
 
 
 def _fetched(message: Any) -> list[str | None]:
-    return _groups(message) if getattr(message, "groups", None) else _group(message)
+    return _groups(message) if getattr(message, "groups", None) else _any_group(message)
+
+
+def _described(message: Any) -> list[str | None]:
+    return [group_id or None for group_id in message.group_ids]
+
+
+def _shared(message: Any) -> list[str | None]:
+    """Return the groups; of those that are asked for no topic any node says nothing."""
+    return [one.group_id if one.topics is None or one.topics else None for one in message.groups]
 
 
 def _named(field: str) -> Names:
@@ -66,22 +79,32 @@ def _named(field: str) -> Names:
 
 
 def _transaction(message: Any) -> list[str | None]:
-    return [message.transactional_id]
+    return [message.transactional_id or None]
+
+
+def _transactions(message: Any) -> list[str | None]:
+    return [name or None for name in message.transactional_ids]
 
 
 def _added_to(message: Any) -> list[str | None]:
     """Return the transaction; where there may be several, the handler answers for each."""
     name: str = message.v3_and_below_transactional_id
-    return [name] if message.API_VERSION < _FIRST_OF_SEVERAL else []
+    return [name or None] if message.API_VERSION < _FIRST_OF_SEVERAL else []
 
 
-def _of_group(declared: type[Any], names: Names = _group) -> Coordinated:
-    return Coordinated(GROUPS_TOPIC, names, declared)
+def _of_group(declared: type[Any], refusal: str = "") -> Coordinated:
+    return Coordinated(GROUPS_TOPIC, _group, declared, refusal=refusal)
+
+
+def _of_groups(declared: type[Any], names: Names = _described, refusal: str = "") -> Coordinated:
+    lists = ("group_ids" if names is _described else "groups", "groups")
+    return Coordinated(GROUPS_TOPIC, names, declared, lists, refusal)
 
 
 #: by API key; what is not here any node may be asked, or has nothing to do with coordinators
 COORDINATED: Mapping[int, Coordinated] = {
-    **{key: Coordinated(GROUPS_TOPIC, _group) for key in (8, 11, 12, 13, 14, 28, 47)},
+    8: Coordinated(GROUPS_TOPIC, _any_group),
+    **{key: Coordinated(GROUPS_TOPIC, _group) for key in (11, 12, 13, 14, 28, 47)},
     9: Coordinated(GROUPS_TOPIC, _fetched, lists=("groups", "groups")),
     15: Coordinated(GROUPS_TOPIC, _named("groups"), lists=("groups", "groups")),
     42: Coordinated(GROUPS_TOPIC, _named("groups_names"), lists=("groups_names", "results")),
@@ -91,16 +114,16 @@ COORDINATED: Mapping[int, Coordinated] = {
     26: Coordinated(TRANSACTIONS_TOPIC, _transaction),
     65: Coordinated(
         TRANSACTIONS_TOPIC,
-        _named("transactional_ids"),
+        _transactions,
         lists=("transactional_ids", "transaction_states"),
     ),
     68: _of_group(of_consumers.ConsumerGroupHeartbeatRequest),
-    69: _of_group(of_consumers.ConsumerGroupDescribeRequest, _named("group_ids")),
+    69: _of_groups(of_consumers.ConsumerGroupDescribeRequest),
     76: _of_group(of_shares.ShareGroupHeartbeatRequest),
-    77: _of_group(of_shares.ShareGroupDescribeRequest, _named("group_ids")),
+    77: _of_groups(of_shares.ShareGroupDescribeRequest, refusal=_REFUSAL),
     88: _of_group(of_streams.StreamsGroupHeartbeatRequest),
-    89: _of_group(of_streams.StreamsGroupDescribeRequest, _named("group_ids")),
-    90: _of_group(of_shares.DescribeShareGroupOffsetsRequest, _groups),
-    91: _of_group(of_shares.AlterShareGroupOffsetsRequest),
-    92: _of_group(of_shares.DeleteShareGroupOffsetsRequest),
+    89: _of_groups(of_streams.StreamsGroupDescribeRequest),
+    90: _of_groups(of_shares.DescribeShareGroupOffsetsRequest, _shared, _REFUSAL),
+    91: _of_group(of_shares.AlterShareGroupOffsetsRequest, _REFUSAL),
+    92: _of_group(of_shares.DeleteShareGroupOffsetsRequest, _REFUSAL),
 }

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from logstore.compat.kafka.declared_messages import answered
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.error_answers import error_answer, failed_answer
+from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.message_handlers import (
+    ask_declared,
     ask_handler,
     changed,
     read_message,
@@ -26,6 +29,7 @@ from logstore.compat.kafka.message_handlers import (
 from logstore.compat.kafka.nodes.coordinated import COORDINATED, Coordinated
 from logstore.compat.kafka.registry import APIS, Api, FindApi, RawRequest
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from logstore.segments.kafka.internal_topics.codec import encode_message
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
@@ -74,20 +78,49 @@ def _ask_coordinator(
     nodes = broker.nodes
     node_id = nodes.node_of(client.listener).node_id
     message = coordinated.read(api, raw)
-    keys = coordinated.keys(message)
-    is_own = [nodes.coordinator_of(coordinated.topic, key) == node_id for key in keys]
+    is_own = [
+        name is None or nodes.coordinator_of(coordinated.topic, name) == node_id
+        for name in coordinated.names(message)
+    ]
     if all(is_own):
         if api.handle_raw is not None:
             return api.handle_raw(broker, client, raw)
         tell: Callable[[Any], list[Chunk]] = partial(write_answer, raw)
     elif coordinated.lists is None or not any(is_own):
-        return error_answer(broker, api, raw, ErrorCode.NOT_COORDINATOR, "")
+        return error_answer(broker, api, raw, ErrorCode.NOT_COORDINATOR, coordinated.refusal)
+    elif coordinated.declared is not None:
+        return _ask_of_own(coordinated, is_own, api, broker, client, raw, message)
     else:
         refused = _cut_to_own(coordinated.lists, is_own, api, message)
         tell = partial(_tell_with, coordinated.lists[1], refused, raw)
     answer = ask_handler(api, broker, client, raw, message)
     found: list[Chunk] | Later[list[Chunk]] = changed(answer, tell)
     return found
+
+
+def _ask_of_own(
+    coordinated: Coordinated,
+    is_own: Sequence[bool],
+    api: Api,
+    broker: Broker,
+    client: Client,
+    raw: RawRequest,
+    message: Any,
+) -> list[Chunk]:
+    """Answer a list of a message of ours: what this node coordinates, then refusals."""
+    assert coordinated.lists is not None
+    asked, told = coordinated.lists
+    listed: Sequence[Any] = getattr(message, asked)
+    others = tuple(one for one, own in zip(listed, is_own, strict=True) if not own)
+    data = memoryview(encode_message(attrs.evolve(message, **{asked: others}), raw.version))
+    refused = OWN_ANSWERS[api.key](
+        raw._replace(data=data, position=0),
+        {"error_code": ErrorCode.NOT_COORDINATOR, "error_message": coordinated.refusal or None},
+    )
+    own = attrs.evolve(message, **{asked: tuple(compress(listed, is_own))})
+    served = ask_declared(api, broker, client, raw, own, type(refused))
+    both = (*getattr(served, told), *getattr(refused, told))
+    return answered(attrs.evolve(served, **{told: both}), raw)
 
 
 def _cut_to_own(lists: tuple[str, str], is_own: Sequence[bool], api: Api, message: Any) -> Any:

@@ -14,10 +14,9 @@ import attrs
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, bit_field
 from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
-from logstore.compat.kafka.framing import RESPONSE_PREFIX
+from logstore.compat.kafka.message_handlers import ask_declared
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import REFUSALS
-from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
@@ -82,7 +81,7 @@ class DescribeGuard:
         ]  # fmt: skip
         less = attrs.evolve(asked, group_ids=tuple(allowed))
         kind: Any = self.response_class
-        served = served_less(api, broker, client, raw, less, kind)
+        served = ask_declared(api, broker, client, raw, less, kind)
         groups = [self.group_class(group_id=one, error_code=REFUSALS[_GROUP][0])
                   for one in asked.group_ids if one not in allowed]  # fmt: skip
         for group in served.groups:
@@ -111,23 +110,6 @@ def cluster_action(
     code, message = REFUSALS[ResourceType.CLUSTER]
     error = {"error_code": code, "error_message": message}
     return answered(OWN_ANSWERS[api.key](raw, error), raw)
-
-
-def served_less(
-    api: Api,
-    broker: Broker,
-    client: Client,
-    raw: RawRequest,
-    message: Message,
-    response_class: type[Message],
-) -> Any:
-    """Return what a handler that answers at once says to `message` instead of the request."""
-    assert api.handle_raw is not None
-    data = memoryview(bytearray(encode_message(message, raw.version)))
-    chunks = api.handle_raw(broker, client, raw._replace(data=data, position=0))
-    assert isinstance(chunks, list), "it is answered at once"
-    frame = b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
-    return decode_message(response_class, frame, raw.version, RESPONSE_PREFIX.size + 1)
 
 
 def _may_describe(authorizer: Authorizer, client: Client, topics: Iterable[str]) -> bool:

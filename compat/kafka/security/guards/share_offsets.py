@@ -27,9 +27,9 @@ from logstore.compat.kafka.groups.share.messages import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
 )
+from logstore.compat.kafka.message_handlers import ask_declared
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import REFUSALS
-from logstore.compat.kafka.security.guards.own_messages import served_less
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,7 +70,7 @@ def describe_share_group_offsets(
             unseen.append(hidden)
     less = DescribeShareGroupOffsetsRequest(groups=tuple(wanted))
     kind = DescribeShareGroupOffsetsResponse
-    served: DescribeShareGroupOffsetsResponse = served_less(api, broker, client, raw, less, kind)
+    served: DescribeShareGroupOffsetsResponse = ask_declared(api, broker, client, raw, less, kind)
     found = iter(
         _described(authorizer, client, *one)
         for one in zip(wanted, served.groups, unseen, strict=True)
@@ -155,7 +155,7 @@ class _ChangeGuard:
             return answered(refusal, raw)
         allowed, refused = _parted(authorizer, client, _READ, asked.topics)
         less = attrs.evolve(asked, topics=tuple(allowed))
-        served = served_less(api, broker, client, raw, less, kind)
+        served = ask_declared(api, broker, client, raw, less, kind)
         if not served.error_code:
             topics = tuple(self.unchanged(broker, topic) for topic in refused)
             served = attrs.evolve(served, responses=topics + served.responses)

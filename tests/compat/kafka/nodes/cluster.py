@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.nodes.entrances import node_entrances
+from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
+from logstore.segments.kafka.internal_topics.schema import Message
 from logstore.segments.kafka.record import Record, encode_batch
-from tests.compat.kafka.conversation import DIRECTORY, Conversation
+from tests.compat.kafka.conversation import DIRECTORY, Conversation, joined
+
+MessageT = TypeVar("MessageT", bound=Message)
 
 #: what nodes are told to listen on, which nobody does
 PORT = 9100
@@ -48,6 +53,17 @@ class Cluster(Conversation):
         """Return a node's answer to a request."""
         self.connection = self.connections[node_id]
         return self.ask(api, version, **fields)
+
+    def ask_ours_at(
+        self, node_id: int, key: int, version: int, request: Message, kind: type[MessageT]
+    ) -> MessageT:
+        """Return a node's answer to a request whose message is our own."""
+        payload = struct.pack(">hhih", key, version, 7, 4) + b"test\0"
+        payload += encode_message(request, version)
+        feed = self.connections[node_id].feed
+        frame = joined(feed(struct.pack(">i", len(payload)) + payload))
+        assert frame, f"no answer to {request}"
+        return decode_message(kind, frame, version, 9)
 
     def lead(self, topic: str, leaders: Mapping[int, int], replicas: int = 2) -> None:
         """Create a topic whose partitions are led by these nodes, and held by those behind them."""

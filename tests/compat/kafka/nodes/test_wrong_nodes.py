@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.groups.consumer.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from logstore.compat.kafka.groups.partitioning import partition_of
+from logstore.compat.kafka.groups.share import messages as of_shares
+from logstore.compat.kafka.groups.streams.messages import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
+from logstore.segments.kafka.internal_topics.schema import Message
 from logstore.segments.kafka.record import Record, encode_batch
 from tests.compat.kafka.conversation import build, joined, message_class
 from tests.compat.kafka.nodes.cluster import PORT, Cluster
@@ -199,6 +209,32 @@ def test_of_several_groups_a_node_answers_its_own(cluster: Cluster) -> None:
                 name: code if home == node_id else NOT_COORDINATOR for name, home in found.items()
             }
             assert codes == wanted, (api, node_id)
+
+
+def test_groups_of_every_kind_are_described_one_by_one(cluster: Cluster) -> None:
+    """A node tells of those that it coordinates; one without a name any node refuses (24)."""
+    names = [f"group-{number}" for number in range(6)]
+    found = coordinators(cluster, 0, names)
+    starts = tuple(of_shares.DescribeOffsetsGroup(group_id=name, topics=None) for name in names)
+    describe_starts = of_shares.DescribeShareGroupOffsetsRequest(groups=starts)
+    asked: dict[str, Any] = {"group_ids": (*names, ""), "include_authorized_operations": 0}
+    requests: list[tuple[int, int, Message, type[Message], int]] = [
+        (69, 1, ConsumerGroupDescribeRequest(**asked), ConsumerGroupDescribeResponse, 69),
+        (77, 1, of_shares.ShareGroupDescribeRequest(**asked),
+         of_shares.ShareGroupDescribeResponse, 69),
+        (89, 0, StreamsGroupDescribeRequest(**asked), StreamsGroupDescribeResponse, 69),
+        (90, 1, describe_starts, of_shares.DescribeShareGroupOffsetsResponse, 0),
+    ]  # fmt: skip
+    for key, version, request, kind, code in requests:
+        for node_id in (1, 2, 3):
+            answer: Any = cluster.ask_ours_at(node_id, key, version, request, kind)
+            wanted = {
+                name: code if home == node_id else NOT_COORDINATOR for name, home in found.items()
+            }
+            if key != 90:
+                wanted[""] = 24
+            told = {one.group_id: one.error_code for one in answer.groups}
+            assert told == wanted, (key, node_id)
 
 
 def commit(cluster: Cluster, node_id: int, group: str) -> int:
