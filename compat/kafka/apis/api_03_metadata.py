@@ -174,9 +174,10 @@ def _look_up(broker: Broker, question: _Question, topics: list[_Wanted]) -> list
     found.sort(key=lambda one: one.topic is None)
     if may_create:
         found.sort(key=lambda one: one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        for one in found:
-            if one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                _create(broker, (one.name or _NO_NAME).decode())
+        return [
+            _created(broker, one) if one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else one
+            for one in found
+        ]
     return found
 
 
@@ -201,12 +202,17 @@ def _by_name(broker: Broker, raw_name: bytes) -> _Answered:
     return _Answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_ID, raw_name)
 
 
-def _create(broker: Broker, name: str) -> None:
+def _created(broker: Broker, asked: _Answered) -> _Answered:
     """Create a topic that was asked for; a client to whom it does not appear asks no further."""
+    name = (asked.name or _NO_NAME).decode()
     try:
         create_automatically(broker, name)
     except (LogStoreError, OSError) as error:
         _log.warning("topic %s is not created automatically: %s", name, error)
+        return asked
+    if broker.emulation is None:
+        return asked
+    return asked._replace(error=broker.emulation.error_of_new_topics)
 
 
 def _write_cluster(writer: Writer, broker: Broker, listener: Listener, version: int) -> None:

@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping
 import attrs
 from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
+from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.registry import APIS, Api, RawHandler
 from logstore.segments.kafka.config_keys import ConfigError
 
 _FIRST_WITH_NEW_FEATURES = (4, 0)
+#: from there on a controller makes the topics that are asked for
+_FIRST_TO_CREATE_ASIDE = (2, 8)
 #: the highest of the versions from 0 on that a broker of today has no more, and who has them
 _OLD: Mapping[int, tuple[int, str]] = {
     0: (2, "old_produce"),
@@ -22,6 +25,8 @@ _OLD: Mapping[int, tuple[int, str]] = {
     19: (1, "old_create_topics"),
     20: (0, "old_delete_topics"),
 }
+#: APIs that lost versions whose messages the library still knows: who serves them today does, too
+_KNOWN_FROM_0 = (23, 27, 29, 30, 31, 32, 34, 35)
 
 
 @attrs.frozen
@@ -52,12 +57,20 @@ class Emulation:
         told = BROKER_API_VERSIONS[release]
         ranges = {key: _served(key, *told[key]) for key in sorted(told) if key in APIS}
         old = {key: _old_api(key) for key in _OLD}
+        old |= {key: attrs.evolve(APIS[key], version_min=0) for key in _KNOWN_FROM_0}
         return cls(release, {key: it for key, it in ranges.items() if it[0] <= it[1]}, old)
 
     @property
     def has_features_of_4_0(self) -> bool:
         """Tell whether clients may be told of ``transaction.version`` and ``group.version``."""
         return self.release >= _FIRST_WITH_NEW_FEATURES
+
+    @property
+    def error_of_new_topics(self) -> ErrorCode:
+        """What a question is told of a topic that it brings into being."""
+        if self.release < _FIRST_TO_CREATE_ASIDE:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def api(self, key: int, version: int) -> Api | None:
         """Return who serves a request; None if the release did not."""
@@ -70,7 +83,7 @@ class Emulation:
 
 def _served(key: int, lowest: int, highest: int) -> tuple[int, int]:
     """Return the part of a range that is served here."""
-    here = 0 if key in _OLD else APIS[key].version_min
+    here = 0 if key in _OLD or key in _KNOWN_FROM_0 else APIS[key].version_min
     return max(lowest, here), min(highest, APIS[key].version_max)
 
 

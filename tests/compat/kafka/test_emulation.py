@@ -26,8 +26,10 @@ from tests.compat.kafka.peer import Peer, a_broker
 _OLD = "kafka.protocol.old"
 admin: Any = importlib.import_module(f"{_OLD}.admin")
 commit: Any = importlib.import_module(f"{_OLD}.commit")
+epochs: Any = importlib.import_module(f"{_OLD}.offset_for_leader_epoch")
 fetch: Any = importlib.import_module(f"{_OLD}.fetch")
 list_offsets: Any = importlib.import_module(f"{_OLD}.list_offsets")
+metadata: Any = importlib.import_module(f"{_OLD}.metadata")
 produce: Any = importlib.import_module(f"{_OLD}.produce")
 RECORDS = [
     Record(0, NOW_MS, b"k1", b"v1"),
@@ -35,12 +37,15 @@ RECORDS = [
     Record(2, NOW_MS + 3, b"", None),
 ]
 TOPIC_NOT_KNOWN, CORRUPT, CODEC_NOT_SUPPORTED, INVALID_RECORD = 3, 2, 76, 87
+LEADER_NOT_AVAILABLE = 5
 UNKNOWN_MEMBER = 25
 
 
-def an_old_broker(release: str = "3.9", host: SimulatedHost | None = None) -> Broker:
+def an_old_broker(
+    release: str = "3.9", host: SimulatedHost | None = None, **settings: object
+) -> Broker:
     """Return a broker that emulates a release."""
-    broker = a_broker(host)
+    broker = a_broker(host, **settings)
     broker.emulation = Emulation.of(release)
     return broker
 
@@ -261,6 +266,65 @@ def test_topics_are_made_and_deleted_as_they_were() -> None:
     assert "a" in message
     assert ask(broker, admin.DeleteTopicsRequest_v0(["a"], 1000)).topic_error_codes == [("a", 0)]
     assert list(broker.topics) == []
+
+
+def test_configs_are_described_without_where_they_come_from() -> None:
+    """DescribeConfigs v0, as 3.9 answers it: nothing is told to be a default."""
+    broker = an_old_broker()
+    broker.create_topic("t", 1, {"retention.ms": "5"})
+    asked = admin.DescribeConfigsRequest_v0([(2, "t", ["retention.ms", "cleanup.policy", "no"])])
+    ((code, _, kind, name, configs),) = ask(broker, asked).results
+    assert (code, kind, name) == (0, 2, "t")
+    assert sorted(configs) == [
+        ("cleanup.policy", "delete", False, False, False),
+        ("retention.ms", "5", False, False, False),
+    ]
+    ((code, *_),) = ask(broker, admin.DescribeConfigsRequest_v0([(2, "no", None)])).results
+    assert code == TOPIC_NOT_KNOWN
+
+
+def test_rights_had_no_patterns() -> None:
+    """CreateAcls, DescribeAcls and DeleteAcls v0: names are whole, others are not seen."""
+    broker = an_old_broker(
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        super_users="User:ANONYMOUS",
+    )
+    entry = ("User:a", "*", 3, 3)
+    created = [
+        ask(broker, admin.CreateAclsRequest_v0([(2, "t", *entry)])),
+        ask(broker, admin.CreateAclsRequest_v1([(2, "p", 4, *entry)])),
+    ]
+    assert [code for answer in created for code, _ in answer.results] == [0, 0]
+    everything = (2, None, None, None, 1, 1)
+    described = ask(broker, admin.DescribeAclsRequest_v0(*everything))
+    assert (described.error_code, described.resources) == (0, [(2, "t", [entry])])
+    ((code, _, [gone]),) = ask(broker, admin.DeleteAclsRequest_v0([everything])).filter_results
+    assert (code, gone[0], gone[2:]) == (0, 0, (2, "t", *entry))
+    assert ask(broker, admin.DescribeAclsRequest_v0(*everything)).resources == []
+
+
+def test_ends_of_epochs_are_told_to_the_first_who_asked() -> None:
+    """OffsetForLeaderEpoch v0 and, with the epoch in its answer, v1."""
+    broker = an_old_broker()
+    broker.create_topic("t", 1)
+    ask(broker, produce_request(2, "t", bytes(encode_message_set(RECORDS, magic=1))))
+    epoch = broker.topics["t"].partitions[0].leader_epoch
+    asked = [("t", [(0, epoch), (7, epoch)])]
+    answers = [ask(broker, getattr(epochs, f"OffsetForLeaderEpochRequest_v{v}")(asked)).topics
+               for v in (0, 1)]  # fmt: skip
+    assert answers == [
+        [("t", [(0, 0, 3), (TOPIC_NOT_KNOWN, 7, -1)])],
+        [("t", [(0, 0, epoch, 3), (TOPIC_NOT_KNOWN, 7, -1, -1)])],
+    ]
+
+
+@pytest.mark.parametrize(("release", "code"), [("2.7", LEADER_NOT_AVAILABLE), ("2.8", 3)])
+def test_a_topic_that_a_question_makes_has_no_leader_yet(release: str, code: int) -> None:
+    """Until 2.7 its maker was told so, since 2.8 that there is none."""
+    broker = an_old_broker(release)
+    for wanted in (code, 0):
+        ((found, *_),) = ask(broker, metadata.MetadataRequest_v0(["made"])).topics
+        assert found == wanted
 
 
 def test_what_the_release_did_not_have_ends_the_connection() -> None:
