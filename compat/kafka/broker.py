@@ -287,6 +287,7 @@ class Broker:
         """Create a topic whose name is known to be free and allowed."""
         topic = self.store.create_topic(name, partition_count, settings)
         self._enter(topic)
+        self.nodes.place(topic, self.nodes.factor_of(name))
         return topic
 
     def add_partitions(self, topic: Topic, partition_count: int) -> None:

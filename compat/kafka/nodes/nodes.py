@@ -2,7 +2,7 @@
 The nodes of a cluster: which are up, and which of them leads, holds and coordinates what.
 
 Partitions are spread as Kafka's ``StripedReplicaPlacer`` does it, from a start that the topic's
-name tells: so they are where they were after a restart, and nothing has to be kept.
+name tells. Where they were placed and moved is kept (:mod:`.placement_log`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from logstore.compat.kafka.topics.names import (
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.nodes.placement_log import PlacementLog
     from logstore.segments.kafka.partition import KafkaPartition
     from logstore.segments.kafka.topic import Topic
 
@@ -72,6 +73,27 @@ class Nodes:
         self.doors: Doors | None = None
         #: by topic id
         self._placements: dict[bytes, dict[int, Placement]] = {}
+        self._log = None if self.is_alone else self._opened_log()
+
+    def _opened_log(self) -> PlacementLog:
+        """Return where placements are kept, once those of before are taken over."""
+        from logstore.compat.kafka.nodes.placement_log import PlacementLog
+
+        log = PlacementLog(self._broker.host.fs, self._broker.store.directory)
+        topic_ids = {topic.topic_id for topic in self._broker.topics.values()}
+        for topic_id, kept in log.load(topic_ids).items():
+            placements = self._placements[topic_id] = {}
+            for index, one in kept.items():
+                replicas = tuple(node_id for node_id in one.replicas if node_id in self.by_id)
+                if replicas:
+                    found = Placement.among(replicas, self._ids_up())
+                    leader = one.leader if one.leader in found.in_sync else found.leader
+                    placements[index] = found._replace(leader=leader)
+        return log
+
+    def _keep(self, topic: Topic) -> None:
+        if self._log is not None:
+            self._log.note(topic.topic_id, self._placements[topic.topic_id])
 
     # who is there
 
@@ -132,6 +154,7 @@ class Nodes:
         placements, up = self._placements.setdefault(topic.topic_id, {}), self._ids_up()
         for index, node_ids in assigned:
             placements[index] = Placement.among(tuple(node_ids), up)
+        self._keep(topic)
 
     def reassign(self, topic: Topic, index: int, replicas: Sequence[int]) -> None:
         """Move a partition to other nodes; the leader stays if it is among them."""
@@ -336,6 +359,7 @@ class Nodes:
                 self._placements[topic.topic_id][index] = placement
         if moved:
             broker.store.metadata.adopt([topic])
+            self._keep(topic)
         for partition in moved:
             broker.readers.abandon(partition)  # who waits for data learns of it
 

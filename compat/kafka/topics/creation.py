@@ -109,7 +109,8 @@ def carry_out(broker: Broker, checked: CheckedPlan) -> Topic:
 
     """
     topic = broker.create_topic(checked.name, checked.partition_count, dict(checked.settings))
-    broker.nodes.place(topic, checked.replication_factor, checked.assignments)
+    if checked.assignments or checked.replication_factor != broker.nodes.factor_of(checked.name):
+        broker.nodes.place(topic, checked.replication_factor, checked.assignments)
     return topic
 
 

@@ -33,8 +33,11 @@ class Cluster(Conversation):
         """Return a broker of so many nodes over the simulated disk as it stands."""
         return Broker.open(self.host, DIRECTORY, dict(settings or {}), node_count=self._node_count)
 
-    def restart(self, settings: Mapping[str, str] | None = None) -> None:
+    def restart(
+        self, settings: Mapping[str, str] | None = None, node_count: int | None = None
+    ) -> None:
         """Stop the broker cleanly, start another one and connect to its nodes."""
+        self._node_count = node_count or self._node_count
         super().restart(settings)
         self.connections = self._connect()
 
