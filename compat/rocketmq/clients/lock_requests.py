@@ -34,7 +34,7 @@ def read_lock_request(
             MessageQueue(
                 as_text(item["topic"]),
                 as_text(item["brokerName"]),
-                as_int32(item.get("queueId", 0)),
+                as_int32(item.get("queueId") or 0),
             )
             for item in objects_in(data, "mqSet")
             # Nobody can hold a queue without a topic, so it can be let go of.
@@ -43,8 +43,8 @@ def read_lock_request(
         if not queues:
             return str(data.get("consumerGroup") or ""), "", []
         # A set in Java: who names a queue twice is told of it once.
-        client_id = data["clientId"] if is_lock else data.get("clientId", "")
-        return str(data["consumerGroup"]), str(client_id), list(dict.fromkeys(queues))
+        client_id = data["clientId"] if is_lock else data.get("clientId") or ""
+        return as_text(data["consumerGroup"]), as_text(client_id), list(dict.fromkeys(queues))
     except (ValueError, KeyError, TypeError) as error:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"the body does not say what to lock: {error}"

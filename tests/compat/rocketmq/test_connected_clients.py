@@ -184,6 +184,12 @@ def test_queues_are_locked_over_the_wire(peer: Peer) -> None:
     assert peer.ask(Code.LOCK_BATCH_MQ, {}, first).content["lockOKMQSet"] == [
         {"brokerName": "true", "queueId": 0, "topic": "t"}
     ]
+    for none in (b"null", b'""'):  # of no number, for Java
+        again = first.replace(b'"topic"', b'"queueId":%s,"topic"' % none)
+        (queue,) = peer.ask(Code.LOCK_BATCH_MQ, {}, again).content["lockOKMQSet"]
+        assert queue["queueId"] == 0
+        assert peer.ask(Code.LOCK_BATCH_MQ, {}, again.replace(b'"c"', b"null")).code == 1
+        assert peer.ask(Code.UNLOCK_BATCH_MQ, {}, again.replace(b'"c"', b"null")).code == 0
     for odd in (
         b"[]",
         b'{"mqSet":[{"brokerName":"x","topic":"t"}]}',

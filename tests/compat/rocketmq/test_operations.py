@@ -8,6 +8,7 @@ import pytest
 
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import as_fields
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
 from tests.compat.rocketmq.test_pulling import heartbeat
 
@@ -104,12 +105,32 @@ def test_the_time_wheel_is_the_only_engine(
 
 
 def test_what_only_other_brokers_have_is_answered_as_by_one_without_it(peer: Peer) -> None:
-    """No controller, so no epochs; no store of pops, so nothing moved; no master to wait for."""
+    """No controller, so no epochs; no RocksDB, so nothing moved, compared or exported."""
     epochs = peer.ask(Code.GET_BROKER_EPOCH_CACHE)
     assert (epochs.code, epochs.remark) == (1, "this request only for controllerMode ")
     assert peer.ask(Code.POP_ROLLBACK).code == ResponseCode.SUCCESS
     reset = peer.ask(Code.RESET_MASTER_FLUSH_OFFSET, {"masterFlushOffset": 0})
     assert reset.code == ResponseCode.SUCCESS
+    checked = peer.ask(Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, {"topic": TOPIC, "checkStoreTime": 0})
+    assert (checked.code, checked.body) == (ResponseCode.SUCCESS, b'{"checkStatus":2}')
+
+
+@pytest.mark.parametrize(
+    ("tables", "code", "remark"),
+    [
+        ("topics;subscriptionGroups;consumerOffsets;", 0, "export done."),
+        (" TOPICS ", 0, "export done."),
+        ("", 0, "export done."),
+        ("topics;x", 1, "Unknown config type: x"),
+        (None, 1, "the custom field <configType> is null"),
+    ],
+)
+def test_tables_are_where_they_would_be_exported_to(
+    peer: Peer, tables: str | None, code: int, remark: str
+) -> None:
+    """They are the files in JSON, so that it is done as soon as it is asked for."""
+    answer = peer.ask(Code.EXPORT_ROCKSDB_CONFIG_TO_JSON, as_fields(configType=tables))
+    assert (answer.code, answer.remark) == (code, remark)
 
 
 @pytest.mark.parametrize("expression", ["*", "a > 1"])
