@@ -32,13 +32,14 @@ class ConsumeStats:
     """
     The numbers of one group in some topics.
 
-    Who is told of all groups is not told how far they have pulled (`tells_pulled`), in Java, too.
+    Who is told of all groups (`is_of_all`) is told of the queues to write to, and not how far they
+    have pulled, in Java, too.
     """
 
     def __init__(
-        self, broker: Broker, group: str, topics: Iterable[str], *, tells_pulled: bool = True
+        self, broker: Broker, group: str, topics: Iterable[str], *, is_of_all: bool = False
     ) -> None:
-        self._tells_pulled = tells_pulled
+        self._is_of_all = is_of_all
         self._broker = broker
         self._group = group
         self.rate = 0.0
@@ -67,7 +68,8 @@ class ConsumeStats:
         config = broker.topics.get(topic)
         if config is None:
             return
-        for queue_id in range(config.read_queue_count):
+        count = config.write_queue_count if self._is_of_all else config.read_queue_count
+        for queue_id in range(count):
             queue = MessageQueue(topic, broker.settings.broker_name, queue_id)
             self.table[queue] = self._row(topic, queue_id)
         self.rate += broker.stats.rate(GROUP_GET_NUMS, f"{topic}@{group}")
@@ -75,7 +77,7 @@ class ConsumeStats:
     def _row(self, topic: str, queue_id: int) -> dict[str, int]:
         store = self._broker.store
         committed = store.consumer_offsets.query(self._group, topic, queue_id)
-        if not self._tells_pulled or topic not in self._broker.static_topics.details:
+        if self._is_of_all or topic not in self._broker.static_topics.details:
             committed = max(committed, 0)  # of a static topic another broker may know more
         pulled = store.consumer_offsets.query_pull(self._group, topic, queue_id)
         stored_ms = store.store_timestamp_at(topic, queue_id, committed - 1) if committed > 0 else 0
@@ -83,5 +85,5 @@ class ConsumeStats:
             "brokerOffset": max(store.max_queue_offset(topic, queue_id), 0),
             "consumerOffset": committed,
             "lastTimestamp": max(stored_ms, 0),
-            "pullOffset": max(committed, pulled) if self._tells_pulled else 0,
+            "pullOffset": 0 if self._is_of_all else max(committed, pulled),
         }

@@ -31,7 +31,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
             config = broker.topics.get(topic)
             if config is None or (is_order and not config.is_order):
                 continue
-            stats = ConsumeStats(broker, group, [topic], tells_pulled=False)
+            stats = ConsumeStats(broker, group, [topic], is_of_all=True)
             pieces.append(stats.body())
             lag += stats.lag
             in_flight += stats.in_flight

@@ -193,6 +193,23 @@ def test_how_far_a_group_is_behind(peer: Peer) -> None:
     assert '"totalDiff":3,"totalInflightDiff":-1' in total
 
 
+def test_all_groups_are_told_of_the_queues_to_write_to(peer: Peer) -> None:
+    """A single one is told of those to read, as by a real broker."""
+    queues = {"readQueueNums": 1, "writeQueueNums": 3, "perm": 6, "topicFilterType": "SINGLE_TAG"}
+    more = {"topic": "uneven", "defaultTopic": "TBW102", "order": "false", "topicSysFlag": 0}
+    assert peer.ask(Code.UPDATE_AND_CREATE_TOPIC, queues | more).code == 0
+    commit = {"consumerGroup": "g", "topic": "uneven", "queueId": 0, "commitOffset": 0}
+    peer.ask(Code.UPDATE_CONSUMER_OFFSET, commit)
+    made = json.dumps({"groupName": "g"}).encode()
+    peer.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, made)
+    for code, fields, count in (
+        (Code.GET_CONSUME_STATS, {"consumerGroup": "g"}, 1),
+        (Code.GET_BROKER_CONSUME_STATS, {}, 3),
+    ):
+        body = peer.ask(code, fields).body.decode()
+        assert body.count('"topic":"uneven"') == count
+
+
 def test_groups_come_in_the_order_of_java(peer: Peer) -> None:
     """As a real broker's table yields them; what mqadmin prints of all groups depends on it."""
     for group in ("left", "failing", "online", "poppers"):

@@ -60,6 +60,14 @@ public class AdminStage {
         Runtime.getRuntime().halt(0);
     }
 
+    /** Commands keep what they have closed: each is made anew. */
+    static class Fresh extends MQAdminStartup {
+        static void start(String[] words) {
+            SUB_COMMANDS.clear();
+            main0(words, null);
+        }
+    }
+
     static String said(String[] words) throws Exception {
         ByteArrayOutputStream said = new ByteArrayOutputStream();
         PrintStream both = new PrintStream(said, true, "UTF-8");
@@ -67,7 +75,7 @@ public class AdminStage {
         System.setErr(both);
         Thread command = new Thread(() -> {
             try {
-                MQAdminStartup.main0(words, null);
+                Fresh.start(words);
             } catch (Throwable error) {
                 both.println("!! " + error);
             }
@@ -240,8 +248,8 @@ public class AdminStage {
             return found.size() == 4;
         });
         Lab.eventually("commits", () -> {
-            consumer.commitSync();
-            return consumer.committed(Lab.queue(topic, 0)) == 2 && consumer.committed(Lab.queue(topic, 1)) == 2;
+            consumer.commit(Map.of(Lab.queue(topic, 0), 2L, Lab.queue(topic, 1), 2L), true);
+            return lab.admin().examineConsumeStats(consumer.getConsumerGroup(), topic).computeTotalDiff() == 0;
         });
         KNOWN.put("pulling", consumer.buildMQClientId());
     }
