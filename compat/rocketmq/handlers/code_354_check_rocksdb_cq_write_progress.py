@@ -1,8 +1,8 @@
 """
 CHECK_ROCKSDB_CQ_WRITE_PROGRESS: whether queues in RocksDB hold the same as those in files.
 
-A broker looks after it has answered, and writes what it finds to its log. Without queues in RocksDB,
-as here, it finds that there is nothing to look at.
+A broker looks after it has answered, and writes what it finds to its log. Without queues in
+RocksDB, as here, it finds that there is nothing to look at.
 """
 
 from __future__ import annotations

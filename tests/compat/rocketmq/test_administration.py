@@ -198,12 +198,12 @@ def test_all_groups_are_told_of_the_queues_to_write_to(peer: Peer) -> None:
     queues = {"readQueueNums": 1, "writeQueueNums": 3, "perm": 6, "topicFilterType": "SINGLE_TAG"}
     more = {"topic": "uneven", "defaultTopic": "TBW102", "order": "false", "topicSysFlag": 0}
     assert peer.ask(Code.UPDATE_AND_CREATE_TOPIC, queues | more).code == 0
-    commit = {"consumerGroup": "g", "topic": "uneven", "queueId": 0, "commitOffset": 0}
-    peer.ask(Code.UPDATE_CONSUMER_OFFSET, commit)
-    made = json.dumps({"groupName": "g"}).encode()
-    peer.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, made)
+    commit = {"consumerGroup": "apart", "topic": "uneven", "queueId": 0, "commitOffset": 0}
+    made = json.dumps({"groupName": "apart"}).encode()
+    assert peer.ask(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, made).code == 0
+    assert peer.ask(Code.UPDATE_CONSUMER_OFFSET, commit).code == 0
     for code, fields, count in (
-        (Code.GET_CONSUME_STATS, {"consumerGroup": "g"}, 1),
+        (Code.GET_CONSUME_STATS, {"consumerGroup": "apart"}, 1),
         (Code.GET_BROKER_CONSUME_STATS, {}, 3),
     ):
         body = peer.ask(code, fields).body.decode()
