@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import attrs
+
 from logstore.compat.rocketmq.clients.clients import CLIENT_EXPIRY_MS, Client
 from logstore.compat.rocketmq.clients.heartbeat import BROADCASTING, ConsumerData
 from logstore.compat.rocketmq.clients.subscriptions import Subscription
@@ -81,10 +83,11 @@ class Consumers:
 
     def __init__(self) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
-        #: what pulls brought with them, by group and topic: such consumers send no heart beats
-        self._pulled: dict[tuple[str, str], Subscription] = {}
+        #: what pulls brought with them and when, by group and topic: such consumers send no heart
+        #: beats
+        self._pulled: dict[tuple[str, str], tuple[Subscription, int]] = {}
         #: what they brought earlier, to be forgotten soon
-        self._pulled_before: dict[tuple[str, str], Subscription] = {}
+        self._pulled_before: dict[tuple[str, str], tuple[Subscription, int]] = {}
         self._forgot_ms = 0
         self.on_change: Callable[[ConsumerGroup], None] | None = None
         self.on_register: Callable[[ConsumerGroup, tuple[Subscription, ...]], None] | None = None
@@ -150,17 +153,23 @@ class Consumers:
                     silent.append(channel)
         return silent
 
-    def note_pulled(self, group: str, subscription: Subscription) -> None:
+    def note_pulled(self, group: str, subscription: Subscription, now_ms: int) -> None:
         """Remember the subscription that came with a pull."""
-        self._pulled[group, subscription.topic] = subscription
+        self._pulled[group, subscription.topic] = subscription, now_ms
 
     def subscription(self, group: str, topic: str) -> Subscription | None:
-        """Return a group's subscription to a topic, from heart beats or else from pulls."""
+        """
+        Return a group's subscription to a topic, from heart beats or else from pulls.
+
+        The version of one that came with a pull is the time of that, whatever the pull said.
+        """
         connected = self._groups.get(group)
         found = None if connected is None else connected.subscriptions.get(topic)
         if found is not None:
             return found
-        return self._pulled.get((group, topic)) or self._pulled_before.get((group, topic))
+        key = group, topic
+        pulled, when_ms = self._pulled.get(key) or self._pulled_before.get(key) or (None, 0)
+        return None if pulled is None else attrs.evolve(pulled, sub_version=when_ms)
 
     def groups_of_topic(self, topic: str) -> list[str]:
         """Return the names of the groups that subscribe to `topic`."""

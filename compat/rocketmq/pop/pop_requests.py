@@ -197,8 +197,9 @@ def filter_of_pop(broker: Broker, pop: PopRequest) -> MessageFilter | None:
     except SubscriptionError as error:
         raise _refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _NOT_PARSED) from error
     retry_topic = pop_retry_topic(pop.topic, pop.group, is_v2=broker.settings.has_retry_topic_v2)
-    broker.consumers.note_pulled(pop.group, wanted)
-    broker.consumers.note_pulled(pop.group, subscription_to(retry_topic, "*", TAG))
+    now_ms = broker.host.clock.wall_ms()
+    for subscription in (wanted, subscription_to(retry_topic, "*", TAG)):
+        broker.consumers.note_pulled(pop.group, subscription, now_ms)
     if wanted.is_by_tag:
         return wanted.tag_filter
     found = build_filter(broker, pop.group, wanted)

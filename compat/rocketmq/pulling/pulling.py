@@ -245,7 +245,7 @@ def _filter_of(broker: Broker, group: SubscriptionGroupConfig, pull: Pull) -> Me
             raise PullRefusedError(
                 ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed"
             ) from error
-        broker.consumers.note_pulled(pull.group, subscription)
+        broker.consumers.note_pulled(pull.group, subscription, broker.host.clock.wall_ms())
         if subscription.is_by_tag:
             return subscription.tag_filter
         _check_filter_support(broker, subscription)

@@ -114,12 +114,12 @@ def test_the_last_member_ends_the_group() -> None:
 
 
 def test_a_pull_makes_a_subscription_known() -> None:
-    """What a pull brought is found where no heart beat says otherwise."""
+    """What a pull brought is found where no heart beat says otherwise, of the time it came at."""
     consumers = Consumers()
-    consumers.note_pulled("g", subscription_to("t", "a", None))
+    consumers.note_pulled("g", subscription_to("t", "a", None, 3), 1_700_000_000_000)
     found = consumers.subscription("g", "t")
     assert found is not None
-    assert found.sub_string == "a"
+    assert (found.sub_string, found.sub_version) == ("a", 1_700_000_000_000)
     consumers.register(_client("1"), _data("t"), 0, notifies=True)
     found = consumers.subscription("g", "t")
     assert found is not None
@@ -129,7 +129,7 @@ def test_a_pull_makes_a_subscription_known() -> None:
 def test_what_a_pull_brought_is_forgotten() -> None:
     """Some time after the last pull, but never in the ten minutes after it."""
     consumers = Consumers()
-    consumers.note_pulled("g", subscription_to("t", "a", None))
+    consumers.note_pulled("g", subscription_to("t", "a", None, 3), 1_700_000_000_000)
     consumers.expire(PULLED_EXPIRY_MS)
     consumers.expire(2 * PULLED_EXPIRY_MS - 1)
     assert consumers.subscription("g", "t") is not None

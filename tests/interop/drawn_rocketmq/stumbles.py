@@ -23,6 +23,7 @@ _NO_KEY = 'Cannot invoke "Object.hashCode()" because "key" is null'
 _LESS = re.compile(r"java\.lang\.IllegalArgumentException: Illegal Capacity: (?P<text>-[0-9]+)")
 #: how ours begins where a field is missing or is no number
 _NAMED = re.compile("the custom field <(?P<name>[^>]*)> is (?P<flaw>null|no number)")
+_NAMELESS = re.compile("the body does not say what to lock: '(topic|brokerName)'")
 _NUMBER = re.compile("[+-]?[0-9]+")
 
 
@@ -30,6 +31,8 @@ def is_stumbled_over(request: Request, ours: Any, real: Any) -> bool:
     """Tell whether ours names the field that is wrong, or Java died of what is wrong."""
     if ours["code"] == SYSTEM_ERROR and (named := _NAMED.match(ours["remark"])):
         return is_field_wrong(request, **named.groupdict())  # Java goes on with null or 0
+    if _NAMELESS.fullmatch(ours["remark"]):
+        return not is_whole(request)
     if real["code"] != SYSTEM_ERROR:
         return False
     if request.code == Code.END_TRANSACTION and _NO_KEY in real["remark"]:
