@@ -26,7 +26,7 @@ def runtime_info(broker: Broker) -> dict[str, str]:
     """Return the whole table."""
     store = broker.store
     table = {
-        "brokerActive": "true",
+        "brokerActive": "false" if broker.settings.is_slave else "true",
         "brokerVersionDesc": "V5_5_0",
         "startAcceptSendRequestTimeStamp": str(broker.settings.start_accepting_ms),
         "timerReadBehind": "0",

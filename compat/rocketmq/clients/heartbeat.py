@@ -136,4 +136,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _items(value: object) -> list[Any]:
+    """Return what is in a list; an object in its place is a list of one, for fastjson."""
+    if isinstance(value, dict):
+        return [cast("dict[str, object]", value)]
     return cast("list[object]", value) if isinstance(value, list) else []

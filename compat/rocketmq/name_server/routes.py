@@ -347,7 +347,10 @@ class RouteTable:
         queues = self.topics.get(topic)
         if queues is None:
             return None
-        brokers = [self.brokers[name] for name in queues if name in self.brokers]
+        # In Java a map of hashes, and a set of its keys, which has a size of its own.
+        capacity = max(int(len(queues) / 0.75) + 1, 16)
+        names = in_hash_map_order(queues, capacity)
+        brokers = [self.brokers[name] for name in names if name in self.brokers]
         if not brokers:
             return None
         filter_servers = {
@@ -356,4 +359,5 @@ class RouteTable:
             for address in data.addresses.values()
             if (data.cluster, address) in self._filter_servers
         }
-        return Route(list(queues.values()), brokers, filter_servers, self._mappings.get(topic))
+        listed = [queues[name] for name in in_hash_map_order(queues)]
+        return Route(listed, brokers, filter_servers, self._mappings.get(topic))

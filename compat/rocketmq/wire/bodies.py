@@ -67,6 +67,8 @@ def objects_in(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """
     Return the objects in a list that is a member of a body; none where it is missing, null or "".
 
+    An object in its place is a list of one, for fastjson.
+
     Raises:
         RefusedError: SYSTEM_ERROR; it is no list, or holds something else.
 
@@ -74,6 +76,8 @@ def objects_in(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     items: object = content.get(name)
     if items is None or items == "":
         return []
+    if isinstance(items, dict):
+        return [cast("dict[str, Any]", items)]
     if not isinstance(items, list):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{name} in the body is no list")
     return [_as_object(item) for item in cast("list[object]", items)]

@@ -48,9 +48,12 @@ def used_ratio(fs: FileSystem, path: str) -> float:
     """
     Return the part of the volume at `path` that is in use, -1 where that cannot be said.
 
-    Free space that is not ours is left out of both, the rest rounded up to a whole percent.
+    Free space that is not ours is left out of both, the rest rounded up to a whole percent. What
+    is not there yet will be on the volume of what is above it.
     Source: ``UtilAll.getDiskPartitionSpaceUsedPercent``.
     """
+    while not fs.exists(path) and path.strip("/"):
+        path = path.rpartition("/")[0] or "/"
     try:
         space = fs.volume_space(path)
     except OSError:

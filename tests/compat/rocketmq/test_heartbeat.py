@@ -29,6 +29,15 @@ def _beat(consumer: dict[str, Any] | None = None, **members: Any) -> bytes:
     return json.dumps(data).encode()
 
 
+def test_an_object_in_place_of_a_list() -> None:
+    """It is a list of one for fastjson, and so for a real broker."""
+    consumer = {"groupName": "g", "subscriptionDataSet": {"topic": "t", "subString": "*"}}
+    beat = read_heartbeat(_beat(producerDataSet={"groupName": "p"}, consumerDataSet=consumer))
+    assert beat.producer_groups == ("p",)
+    assert [one.group for one in beat.consumers] == ["g"]
+    assert [one.topic for one in beat.consumers[0].subscriptions] == ["t"]
+
+
 def test_a_heart_beat_of_java() -> None:
     """Groups, enums by name, codes of tags and the fingerprint come out as they were written."""
     subscription = {

@@ -46,6 +46,13 @@ def test_consumers_read_from_a_slave(code: RequestCode) -> None:
     assert peer.ask(code, fields).code == ResponseCode.PULL_NOT_FOUND
 
 
+def test_a_slave_is_not_active() -> None:
+    """It delivers nothing by itself, and says so (``brokerActive``), as a real one does."""
+    for settings, is_active in ((SLAVE, "false"), ({}, "true")):
+        answer = Peer(a_broker(settings=settings)).ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        assert answer.content["table"]["brokerActive"] == is_active
+
+
 def test_a_slave_ends_no_transactions() -> None:
     """Nor does it decide about them."""
     answer = Peer(a_broker(settings=SLAVE)).ask(RequestCode.END_TRANSACTION, {})

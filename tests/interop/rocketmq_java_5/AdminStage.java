@@ -28,7 +28,7 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /**
  * Makes topics, messages and groups, whose consumers stay, and then is mqadmin:
- * java AdminStage NAME_SERVER BROKER
+ * java AdminStage NAME_SERVER BROKER; with one word more there is nothing but what commands make.
  *
  * A line of standard input is one command, its words separated by tabs; {@code $name} in it is what
  * was remembered by that name. Prints "== ", the number of the line, and what mqadmin wrote.
@@ -42,7 +42,7 @@ public class AdminStage {
         PrintStream out = System.out;
         PrintStream errors = System.err;
         try {
-            prepare(new Lab(args[0], args[1], "adm", "stage"));
+            if (args.length == 2) prepare(new Lab(args[0], args[1], "adm", "stage"));
             BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
             int number = 0;
             for (String line; (line = lines.readLine()) != null; number++) {

@@ -6,11 +6,13 @@ import logging
 import random
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import attrs
 import pytest
 
 from logstore.host import Host, VolumeSpace
+from logstore.os_host import SystemFileSystem
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.upkeep.cleaning import MANUAL_ROUNDS, CleaningRule
@@ -59,6 +61,13 @@ def test_space_that_others_may_fill_is_neither_used_nor_free(percent: float, rat
     assert used_ratio(disk, "/store") == ratio
     disk.reserved_bytes = 900_000
     assert used_ratio(disk, "/store") == ratio
+
+
+def test_a_folder_that_is_not_there_yet_is_on_the_volume_of_the_store(tmp_path: Path) -> None:
+    """A new store has no folder of a commit log, and its broker tells how full the disk is."""
+    there = used_ratio(SystemFileSystem(), str(tmp_path))
+    assert 0 < there <= 1
+    assert used_ratio(SystemFileSystem(), str(tmp_path / "commitlog" / "deeper")) == there
 
 
 @pytest.fixture

@@ -52,6 +52,15 @@ class TestRoutes:
         answer = Conversation().ask(105, {"tpic": "t"})
         assert (answer.code, answer.remark) == (1, "the custom field <topic> is null")
 
+    def test_brokers_come_in_the_order_of_java(self) -> None:
+        """As its table of hashes yields them; who takes the first one takes the same."""
+        conversation = Conversation()
+        for name in ("broker-a", "broker-b", "broker-c"):
+            conversation.register(name=name, address=f"192.0.2.1:{ord(name[-1])}")
+        content = conversation.route("t").content
+        for listed in (content["brokerDatas"], content["queueDatas"]):
+            assert [one["brokerName"] for one in listed] == ["broker-b", "broker-c", "broker-a"]
+
     def test_names_that_are_not_ascii(self) -> None:
         """Standard form: escaped; the old one: as it is, in UTF-8."""
         conversation = Conversation()
@@ -233,7 +242,7 @@ class TestTools:
         "body",
         [
             b'{"queueDatas":[{"brokerName":"a"}],"filterServerTable":[]}',
-            b'{"queueDatas":[{"brokerName":"a"}],"brokerDatas":{"x":1}}',
+            b'{"queueDatas":[{"brokerName":"a"}],"brokerDatas":5}',
             b'{"queueDatas":[{"brokerName":"a","perm":"x"}]}',
             b'{"queueDatas":[5]}',
         ],
@@ -246,10 +255,10 @@ class TestTools:
         assert conversation.route("new").code == 17
 
     def test_adding_a_topic_by_half_a_route(self) -> None:
-        """Numbers that are missing are 0; queues without a broker's name are nobody's."""
+        """Numbers that are missing are 0, queues without a broker's name nobody's, one is a list."""
         conversation = Conversation()
         conversation.register()
-        body = b'{"queueDatas":[{"brokerName":"a","perm":null}]}'
+        body = b'{"queueDatas":{"brokerName":"a","perm":null},"brokerDatas":{}}'
         assert conversation.ask(217, {"topic": "new"}, body).code == 0
         assert conversation.route("new").content["queueDatas"] == [
             {"brokerName": "a", "perm": 0, "readQueueNums": 0, "topicSysFlag": 0,
