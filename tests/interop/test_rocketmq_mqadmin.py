@@ -13,13 +13,17 @@ import difflib
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.java_programs import rocketmq_program
+from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_access_session import PROVIDERS
 from tests.interop.rocketmq_programs import JAVA_SOURCES, Broker, run_program
 from tests.interop.rocketmq_sessions import started
@@ -33,11 +37,16 @@ SETTINGS: dict[str, object] = {
     "transactionCheckInterval": 3_600_000,
     "transactionTimeOut": 60_000,
 }
-COMMANDS = [
-    line
-    for line in (Path(__file__).parent / "mqadmin_commands.txt").read_text().splitlines()
-    if line and not line.startswith("#")
-]
+
+
+def commands_of(name: str) -> list[str]:
+    """Return the lines of a file without notes."""
+    lines = (Path(__file__).parent / name).read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+COMMANDS = commands_of("mqadmin_commands.txt")
+OF_A_CLUSTER = commands_of("mqadmin_cluster_commands.txt")
 TOPIC = {
     "readQueueNums": 2, "writeQueueNums": 3, "perm": 6, "topicFilterType": "SINGLE_TAG",
     "topicSysFlag": 0, "order": False,
@@ -131,6 +140,44 @@ def printed(which: str, directory: Path) -> tuple[Printed, dict[str, Any]]:
     return found, {name: exported(there / name) for name in EXPORTS}
 
 
+def printed_of_a_cluster(which: str, directory: Path) -> Printed:
+    """Return what each command printed of three brokers, sorted: their ports are drawn."""
+    found = {"{b}": "broker-a", "{second}": "broker-b", "{slave}": "broker-a"}
+    roles = {"{slave}": {"brokerRole": "SLAVE", "brokerId": 1}}
+    there = directory / "there"
+    there.mkdir(parents=True)
+    with ExitStack() as stack:
+        brokers: dict[str, RocketMQPeer | OurRocketMQ] = {}
+        for place, name in found.items():
+            settings = {**CALM, **SETTINGS, "brokerName": name, **roles.get(place, {})}
+            others = brokers["{b}"].bootstrap if brokers else None
+            home = directory / place.strip("{}")
+            new = (
+                OurRocketMQ(home, settings, name_server=others)
+                if which == "ours"
+                else RocketMQPeer("5", home, settings, name_server=others)
+            )
+            brokers[place] = stack.enter_context(new)
+        first, addresses = brokers["{b}"], {at: one.broker_address for at, one in brokers.items()}
+        words = (first.bootstrap, first.broker_address, "alone")
+        program = rocketmq_program(SOURCES, "AdminStage", *words, home=directory / "java")
+        typed = "".join(line_of(command, first, there) for command in OF_A_CLUSTER)
+        said = run_program(program, stdin=named(typed, addresses), directory=there)
+    assert "stderr" not in said, said["stderr"]
+    names = {address: place.strip("{}") for place, address in addresses.items()}
+    return [
+        sorted(masked(command, [named(line, names) for line in said[str(number)]], there))
+        for number, command in enumerate(OF_A_CLUSTER)
+    ]
+
+
+def named(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with other names for some things."""
+    for old, new in names.items():
+        text = text.replace(old, new)
+    return text
+
+
 def difference(real: list[str], ours: list[str]) -> str:
     """Return the lines that only one of them has printed, or that stand elsewhere."""
     compared = difflib.ndiff(real, ours)
@@ -149,3 +196,15 @@ def test_mqadmin(tmp_path: Path) -> None:
     assert "\n\n".join(one for one in different if not one.endswith("\n")) == ""
     assert our_exports == exports
     assert sum(map(len, real)) > 1000
+
+
+def test_mqadmin_of_a_cluster(tmp_path: Path) -> None:
+    """Commands that are put to all brokers, to a slave or to one of two print the same."""
+    with ThreadPoolExecutor(2) as pool:
+        real, ours = pool.map(
+            lambda which: printed_of_a_cluster(which, tmp_path / which), ("real", "ours")
+        )
+    pairs = zip(OF_A_CLUSTER, real, ours, strict=True)
+    different = [f"{command}\n{difference(*both)}" for command, *both in pairs]
+    assert "\n\n".join(one for one in different if not one.endswith("\n")) == ""
+    assert sum(map(len, real)) > 500

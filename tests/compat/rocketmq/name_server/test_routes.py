@@ -255,7 +255,7 @@ class TestTools:
         assert conversation.route("new").code == 17
 
     def test_adding_a_topic_by_half_a_route(self) -> None:
-        """Numbers that are missing are 0, queues without a broker's name nobody's, one is a list."""
+        """Numbers that are missing are 0, queues of no broker nobody's, and one is a list."""
         conversation = Conversation()
         conversation.register()
         body = b'{"queueDatas":{"brokerName":"a","perm":null},"brokerDatas":{}}'
