@@ -10,6 +10,7 @@ from logstore.compat.rocketmq.name_server.routes import QueueData, RouteTable
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.message_queue import MessageQueue
 from logstore.compat.waiting import Later
+from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.tables.java_json import JsonError, parse_json
 from logstore.segments.rocketmq.tables.json_fields import (
     JsonTypeError,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
 
-#: promises a topic's queues; none where the topic is nowhere
+#: promises a topic's queues that can be read from; fails where the topic is nowhere
 FindQueues: TypeAlias = Callable[[str], Later[list[MessageQueue]]]
 _TIMEOUT_MS = 3000
 
@@ -31,7 +32,10 @@ def queues_in_table(routes: RouteTable, topic: str) -> Later[list[MessageQueue]]
     """Return what a name server in this process knows."""
     later: Later[list[MessageQueue]] = Later()
     route = routes.route(topic)
-    later.answer(_readable(topic, [] if route is None else route.queues))
+    if route is None:
+        later.fail(LogStoreError(f"{topic} is nowhere"))
+    else:
+        later.answer(_readable(topic, route.queues))
     return later
 
 
@@ -41,7 +45,7 @@ def queues_at(channel: Channel, topic: str) -> Later[list[MessageQueue]]:
 
     def answered(answer: Command) -> None:
         if answer.code != ResponseCode.SUCCESS:
-            later.answer([])
+            later.fail(LogStoreError(f"{topic}: {answer.remark}"))
             return
         try:
             later.answer(_readable(topic, _queue_data(bytes(answer.body))))

@@ -16,6 +16,12 @@ def _is_nameless(queue: Mapping[str, Any]) -> bool:
     return queue.get("topic") is None or queue.get("brokerName") is None
 
 
+def _named(data: Mapping[str, Any], name: str) -> str:
+    if data.get(name) is None:
+        raise KeyError(name)
+    return str(data[name])
+
+
 def read_lock_request(
     body: bytes | memoryview, *, is_lock: bool
 ) -> tuple[str, str, list[MessageQueue]]:
@@ -43,8 +49,8 @@ def read_lock_request(
         if not queues:
             return str(data.get("consumerGroup") or ""), "", []
         # A set in Java: who names a queue twice is told of it once.
-        client_id = data["clientId"] if is_lock else data.get("clientId") or ""
-        return as_text(data["consumerGroup"]), as_text(client_id), list(dict.fromkeys(queues))
+        client_id = _named(data, "clientId") if is_lock else str(data.get("clientId") or "")
+        return _named(data, "consumerGroup"), client_id, list(dict.fromkeys(queues))
     except (ValueError, KeyError, TypeError) as error:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"the body does not say what to lock: {error}"

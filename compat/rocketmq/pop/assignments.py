@@ -53,7 +53,7 @@ def query_assignment(broker: Broker, request: Command) -> Response | Later[Respo
     query = _Query(read_object(request.body))
     mode = broker.popping.request_modes.get(query.topic, query.group) or _usual_mode(broker, query)
     if broker.topics.find_queues is None:
-        return _answer(broker, query, mode, _own_queues(broker, query.topic))
+        return _answer_alone(broker, query, mode)
     later: Later[Response] = Later()
     broker.topics.find_queues(query.topic).then(
         lambda queues: later.answer(_answer(broker, query, mode, queues)),
@@ -99,12 +99,14 @@ def _usual_mode(broker: Broker, query: _Query) -> MessageRequestMode:
     return MessageRequestMode(query.topic, query.group, mode, share_count)
 
 
-def _own_queues(broker: Broker, topic: str) -> list[MessageQueue]:
-    """Return the queues of a broker that no name server knows."""
-    config, name = broker.topics.get(topic), broker.settings.broker_name
-    if config is None or not config.perm & PERM_READ:
-        return []
-    return [MessageQueue(topic, name, queue_id) for queue_id in range(config.read_queue_count)]
+def _answer_alone(broker: Broker, query: _Query, mode: MessageRequestMode) -> Response:
+    """Answer for a broker that no name server knows: its own queues are all."""
+    config, name = broker.topics.get(query.topic), broker.settings.broker_name
+    if config is None:
+        return _unknown(query, AllocationError("the topic does not exist"))
+    count = config.read_queue_count if config.perm & PERM_READ else 0
+    queues = [MessageQueue(query.topic, name, queue_id) for queue_id in range(count)]
+    return _answer(broker, query, mode, queues)
 
 
 def _answer(
@@ -133,11 +135,11 @@ def _who(query: _Query) -> tuple[str, str]:
 def _assigned(
     broker: Broker, query: _Query, mode: MessageRequestMode, queues: list[MessageQueue]
 ) -> list[MessageQueue]:
-    if not queues:
-        raise AllocationError("the topic does not exist")
     queues.sort()
     if query.is_broadcast or not broker.settings.balances_on_server:
         return queues
+    if not queues:
+        raise AllocationError("the topic has no queues to read from")
     group = broker.consumers.group(query.group)
     if group is None:
         raise AllocationError("nobody of the group is known")

@@ -22,7 +22,7 @@ def handle(server: NameServer, channel: Channel, request: Command) -> Response:
     broker = broker_identity(request.ext_fields)
     now_ms = server.host.clock.wall_ms()
     is_changed = True  # no version is none that is known
-    if bytes(request.body) != b"null":
+    if bytes(request.body) not in (b"", b"null"):
         asked = version_of(read_object(request.body), now_ms)
         is_changed = server.routes.is_changed(broker.cluster, broker.address, asked)
     server.routes.heard_of(broker.cluster, broker.address, now_ms)

@@ -294,4 +294,5 @@ class TestVersions:
         answer = conversation.ask(322, fields, same)
         assert (answer.fields, answer.body) == ({"changed": "false"}, same)
         other = same.replace(b"3", b"4")
-        assert conversation.ask(322, fields, other).fields == {"changed": "true"}
+        for changed in (other, b"null", b""):
+            assert conversation.ask(322, fields, changed).fields == {"changed": "true"}

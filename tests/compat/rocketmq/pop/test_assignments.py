@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
+from logstore.compat.rocketmq.found_queues import queues_in_table
+from logstore.compat.rocketmq.name_server.routes import BrokerData, QueueData, RouteTable
 from logstore.compat.rocketmq.pop.allocation import (
     AllocationError,
     allocate,
@@ -122,6 +125,20 @@ def test_as_the_group_pulls() -> None:
     assert query(stage, topic="nowhere") is None
     assert query(stage, strategyName="mine") is None
     assert len(query(stage, messageModel="BROADCASTING") or ()) == 4
+    assert query(stage, topic="nowhere", messageModel="BROADCASTING") is None
+
+
+@pytest.mark.parametrize("changes", [{"readQueueNums": 0}, {"perm": 2}])
+def test_a_topic_that_cannot_be_read(changes: dict[str, int]) -> None:
+    """Who gets every queue is told that there are none; nothing can be shared out."""
+    stage = a_stage()
+    fields = {
+        "topic": TOPIC, "defaultTopic": "TBW102", "readQueueNums": 4, "writeQueueNums": 4,
+        "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": "false",
+    }  # fmt: skip
+    assert stage.peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**fields, **changes}).code == 0
+    assert query(stage, messageModel="BROADCASTING") == []
+    assert query(stage) is None
 
 
 def test_as_the_group_pops() -> None:
@@ -182,3 +199,18 @@ def test_queues_of_other_brokers() -> None:
     assert query(stage) == [("b1", 0, "PULL")]
     assert query(stage, "c2") == [("b2", 0, "PULL")]
     assert query(stage, topic="nowhere") is None
+
+
+def test_what_the_name_server_of_this_process_knows() -> None:
+    """A topic that nobody has queues to read of has none; one that is nowhere is not known."""
+    stage, routes = a_stage(), RouteTable()
+    stage.broker.topics.find_queues = partial(queues_in_table, routes)
+    routes.brokers["b1"] = BrokerData("c", "b1", {0: "192.0.2.1:10911"})
+    for topic, count, perm in (("read", 2, 6), ("written", 2, 2), ("empty", 0, 6)):
+        routes.topics[topic] = {"b1": QueueData("b1", count, 4, perm, 0)}
+    told = {
+        topic: query(stage, topic=topic, messageModel="BROADCASTING")
+        for topic in ("read", "written", "empty", "nowhere")
+    }
+    both = [("b1", 0, "PULL"), ("b1", 1, "PULL")]
+    assert told == {"read": both, "written": [], "empty": [], "nowhere": None}
