@@ -152,12 +152,13 @@ def printed_of_a_cluster(which: str, directory: Path) -> Printed:
             settings = {**CALM, **SETTINGS, "brokerName": name, **roles.get(place, {})}
             others = brokers["{b}"].bootstrap if brokers else None
             home = directory / place.strip("{}")
-            new = (
+            new: RocketMQPeer | OurRocketMQ = (
                 OurRocketMQ(home, settings, name_server=others)
                 if which == "ours"
                 else RocketMQPeer("5", home, settings, name_server=others)
             )
-            brokers[place] = stack.enter_context(new)
+            brokers[place] = new.start()
+            stack.callback(new.stop, kill=True)
         first, addresses = brokers["{b}"], {at: one.broker_address for at, one in brokers.items()}
         words = (first.bootstrap, first.broker_address, "alone")
         program = rocketmq_program(SOURCES, "AdminStage", *words, home=directory / "java")
