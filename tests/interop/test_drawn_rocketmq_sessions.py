@@ -23,10 +23,10 @@ BY_THE_CLOCK = frozenset({"TRANS_CHECK_MAX_TIME_TOPIC"})
 #: what is asked about, and by which seeds
 SESSIONS = (
     ("settings", (300, 301)),
-    ("names", (305, 200, 6001)),
+    ("names", (305, 200, 6001, 22527)),
     ("topics", (300, 301)),
     ("records", (300, 303, 6004, 6007)),
-    ("groups", (303, 304, 6003, 6006)),
+    ("groups", (303, 304, 6003, 6006, 20408, 22104)),
     ("pops", (300, 302, 6005)),
     ("transactions", (300, 303)),
     ("access", (300, 6002)),
