@@ -76,6 +76,11 @@ class Placement(NamedTuple):
         is_enough = len(in_sync) >= in_sync_min
         return self._elected(in_sync, () if is_enough else self.eligible, up)
 
+    def uncleanly_led(self, up: Set[int]) -> Placement:
+        """Return it with the first replica that is up for its leader, in sync or not."""
+        leader = next((one for one in self.replicas if one in up), NOBODY)
+        return self if leader == NOBODY else Placement(self.replicas, (leader,), leader)
+
     def _elected(
         self, in_sync: tuple[int, ...], eligible: Iterable[int], up: Set[int]
     ) -> Placement:

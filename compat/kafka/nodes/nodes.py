@@ -278,11 +278,14 @@ class Nodes:
         """Change every partition's placement, given how many are to be in sync at least."""
         if self.is_alone:
             return
+        up = self._ids_up()
         for topic in self._broker.topics.values():
-            changes = {
-                index: change(self.placement(topic, index), self._in_sync_min(topic, index))
-                for index in topic.partitions
-            }
+            changes: dict[int, Placement] = {}
+            for index, partition in topic.partitions.items():
+                after = change(self.placement(topic, index), self._in_sync_min(topic, index))
+                if after.leader == NOBODY and partition.config.unclean_leader_election_enable:
+                    after = after.uncleanly_led(up)
+                changes[index] = after
             self._change(topic, changes)
 
     def _known(self, node_id: int) -> Node:
@@ -325,10 +328,10 @@ class Nodes:
         if is_unclean:
             if before.leader != NOBODY:
                 return ErrorCode.ELECTION_NOT_NEEDED
-            leader = next((one for one in before.replicas if one in up), NOBODY)
-            if leader == NOBODY:
+            after = before.uncleanly_led(up)
+            if after.leader == NOBODY:
                 return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
-            self._change(topic, {index: Placement(before.replicas, (leader,), leader)})
+            self._change(topic, {index: after})
             return ErrorCode.NONE
         leader = before.replicas[0]
         if before.leader == leader:

@@ -68,7 +68,13 @@ class Cluster(Conversation):
         assert frame, f"no answer to {request}"
         return decode_message(kind, frame, version, 9)
 
-    def lead(self, topic: str, leaders: Mapping[int, int], replicas: int = 2) -> None:
+    def lead(
+        self,
+        topic: str,
+        leaders: Mapping[int, int],
+        replicas: int = 2,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
         """Create a topic whose partitions are led by these nodes, and held by those behind them."""
         ids = list(self.broker.nodes.by_id)
         after = partial(_after, ids, replicas)
@@ -78,7 +84,8 @@ class Cluster(Conversation):
         ]
         wanted = {
             "name": topic, "num_partitions": -1, "replication_factor": -1,
-            "assignments": assignments, "configs": [],
+            "assignments": assignments,
+            "configs": [{"name": key, "value": value} for key, value in (configs or {}).items()],
         }  # fmt: skip
         answer = self.ask("CreateTopics", 7, topics=[wanted], timeout_ms=1000)
         assert answer["topics"][0]["error_code"] == 0, answer

@@ -203,6 +203,24 @@ def test_whoever_was_behind_does_not_lead() -> None:
     assert leaders_of(cluster, "t") == {0: 2}
 
 
+@pytest.mark.parametrize("of_topic", [True, False], ids=["of the topic", "of the broker"])
+def test_whoever_was_behind_leads_where_that_is_fine(*, of_topic: bool) -> None:
+    """With ``unclean.leader.election.enable`` any replica leads that is up, and alone is in sync."""
+    setting = {"unclean.leader.election.enable": "true"}
+    cluster = Cluster(settings={} if of_topic else setting)
+    cluster.lead("t", {0: 1}, configs=setting if of_topic else {})
+    nodes = cluster.broker.nodes
+    nodes.stop(2)
+    nodes.stop(1)
+    assert leaders_of(cluster, "t") == {0: NOBODY}
+    nodes.start(2)
+    told = partitions_of(cluster, "t", 3)[0]
+    assert (told["leader_id"], told["isr_nodes"]) == (2, [2])
+    nodes.start(1)
+    told = partitions_of(cluster, "t", 3)[0]
+    assert (told["leader_id"], told["isr_nodes"]) == (2, [1, 2])
+
+
 def test_a_partition_is_moved_to_other_nodes() -> None:
     """AlterPartitionReassignments is done at once; the leader stays where it may."""
     cluster = Cluster()
