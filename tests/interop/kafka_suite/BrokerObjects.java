@@ -1,6 +1,7 @@
 package logstore;
 
 import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyBoolean;
 import static org.mockito.ArgumentMatchers.anyInt;
 import static org.mockito.ArgumentMatchers.anyString;
 import static org.mockito.Mockito.doAnswer;
@@ -19,6 +20,7 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import kafka.cluster.Partition;
+import kafka.log.LogManager;
 import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
@@ -34,6 +36,7 @@ import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.network.ListenerName;
@@ -48,6 +51,7 @@ import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.mockito.stubbing.Answer;
 import scala.Option;
@@ -129,6 +133,11 @@ public final class BrokerObjects {
         ReplicaManager replicas = mock(ReplicaManager.class, REFUSE);
         doAnswer(call -> replica(call.getArgument(0))).when(replicas).onlinePartition(any());
         doReturn(replicas).when(broker).replicaManager();
+        LogManager logs = mock(LogManager.class, REFUSE);
+        doAnswer(call -> log(call.getArgument(0))).when(logs).getLog(any(), anyBoolean());
+        doAnswer(call -> new ProducerStateManagerConfig(Integer.parseInt(setting("producer.id.expiration.ms")), false))
+            .when(logs).producerStateManagerConfig();
+        doReturn(logs).when(broker).logManager();
         SharedServer shared = mock(SharedServer.class, REFUSE);
         doReturn(null).when(shared).loader(); // what a client is told is all there is to wait for
         doReturn(shared).when(broker).sharedServer();
@@ -204,6 +213,17 @@ public final class BrokerObjects {
             .map(node -> new LeaderAndIsr(node.id(), List.of(node.id())));
     }
 
+    private String setting(String name) throws Exception {
+        var about = new ConfigResource(ConfigResource.Type.BROKER, String.valueOf(broker.config().brokerId()));
+        return admin.get().describeConfigs(Set.of(about)).all().get().get(about).get(name).value();
+    }
+
+    private Option<UnifiedLog> log(TopicPartition about) throws Exception {
+        boolean isThere = described(about.topic()).map(topic -> topic.partitions().size() > about.partition())
+            .orElse(false);
+        return isThere ? Option.apply(mock(UnifiedLog.class, REFUSE)) : Option.empty();
+    }
+
     private int leaderEpoch(TopicPartition about) throws Exception {
         var latest = admin.get().listOffsets(Map.of(about, OffsetSpec.latest())).partitionResult(about).get();
         return latest.leaderEpoch().orElseThrow();
@@ -216,6 +236,8 @@ public final class BrokerObjects {
         }
         Partition partition = mock(Partition.class, REFUSE);
         doReturn(Option.apply(mock(UnifiedLog.class, REFUSE))).when(partition).leaderLogIfLocal();
+        doAnswer(call -> Option.apply(leader(about.topic(), about.partition()).orElseThrow().leader())
+            .filter(id -> (int) id == broker.config().brokerId())).when(partition).leaderIdIfLocal();
         doAnswer(call -> leaderEpoch(about)).when(partition).getLeaderEpoch();
         doAnswer(call -> Option.apply(leader(about.topic(), about.partition()).orElseThrow().leader()))
             .when(partition).leaderReplicaIdOpt();

@@ -14,6 +14,7 @@ import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import logstore.BrokerObjects;
 import logstore.OurProcess;
+import logstore.PlainLogins;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -66,20 +67,24 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
     private static final class Ours implements ClusterInstance {
         private static final int NODE = 0;
+        private static final int CONTROLLER = 3000;
 
         private final ClusterConfig config;
         private final OurProcess process;
         private final Map<String, String> settings = new HashMap<>(Map.of("node.id", String.valueOf(NODE)));
         private final Set<Integer> nodeIds;
         private Admin admin;
-        private BrokerObjects objects;
+        private final Map<Integer, BrokerObjects> objects = new HashMap<>();
         private boolean isStarted = false;
         private boolean isStopped = false;
 
         Ours(ClusterConfig config) {
             this.config = config;
             settings.putAll(config.serverProperties());
-            settings.putAll(config.perServerOverrideProperties().getOrDefault(NODE, Map.of()));
+            for (int server : List.of(CONTROLLER, NODE)) {
+                settings.putAll(config.perServerOverrideProperties().getOrDefault(server, Map.of()));
+            }
+            PlainLogins.settings(config.brokerSecurityProtocol()).forEach(settings::putIfAbsent);
             nodeIds = IntStream.range(NODE, NODE + config.numBrokers()).boxed().collect(Collectors.toSet());
             if (nodeIds.size() == 1) {
                 settings.replaceAll((key, value) -> isOfReplicas(key) ? "1" : value);
@@ -195,7 +200,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Map<Integer, KafkaBroker> brokers() {
-            return nodeIds.stream().collect(Collectors.toMap(id -> id, id -> objects().broker()));
+            return nodeIds.stream().collect(Collectors.toMap(id -> id, id -> objects(id).broker()));
         }
 
         /** None, for what is done with those is to wait until all of them know what the first one knows. */
@@ -206,16 +211,21 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Map<Integer, ControllerServer> controllers() {
-            return Map.of(NODE, objects().controller());
+            return Map.of(NODE, objects(NODE).controller());
         }
 
-        private BrokerObjects objects() {
-            if (objects == null) {
-                admin = admin();
-                objects = new BrokerObjects(process, () -> admin, BrokerObjects.config(settings));
-                objects.stubLife(process::start, process::stop);
-            }
-            return objects;
+        private BrokerObjects objects(int id) {
+            admin = admin == null ? admin() : admin;
+            return objects.computeIfAbsent(id, one -> {
+                Map<String, String> its = new HashMap<>(settings);
+                its.put("node.id", String.valueOf(one));
+                BrokerObjects made = new BrokerObjects(process, () -> admin, BrokerObjects.config(its));
+                made.stubLife(() -> startBroker(one), () -> shutdownBroker(one));
+                if (nodeIds.size() > 1) {
+                    made.stubPorts(listener -> process.nodePort(one));
+                }
+                return made;
+            });
         }
 
         @Override

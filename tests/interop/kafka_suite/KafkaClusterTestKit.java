@@ -1,0 +1,117 @@
+package org.apache.kafka.common.test;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.TreeMap;
+import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
+import logstore.BrokerObjects;
+import logstore.OurProcess;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+
+/**
+ * Gives those of Kafka's tests that put a cluster together themselves, as Streams' do, one `logstore serve`.
+ *
+ * It stands before the class of that name in Kafka's jars, which starts real brokers in the JVM of the tests.
+ */
+public class KafkaClusterTestKit implements AutoCloseable {
+    private final MockFaultHandler faults = new MockFaultHandler("no fault is ever told of");
+    private final TestKitNodes nodes;
+    private final OurProcess process;
+    private final Map<Integer, BrokerServer> brokers = new TreeMap<>();
+    private Admin admin;
+
+    /** What a test says of its cluster. */
+    public static class Builder {
+        private final TestKitNodes nodes;
+        private final Map<String, String> settings = new HashMap<>();
+
+        public Builder(TestKitNodes nodes) {
+            this.nodes = nodes;
+        }
+
+        public Builder setConfigProp(String key, Object value) {
+            settings.put(key, String.valueOf(value));
+            return this;
+        }
+
+        public KafkaClusterTestKit build() {
+            return new KafkaClusterTestKit(nodes, settings);
+        }
+    }
+
+    private KafkaClusterTestKit(TestKitNodes nodes, Map<String, String> given) {
+        this.nodes = nodes;
+        int count = nodes.brokerNodes().size();
+        int first = nodes.brokerNodes().firstKey();
+        Map<String, String> settings = new HashMap<>(given);
+        settings.put("node.id", String.valueOf(first));
+        settings.putAll(nodes.brokerNodes().get(first).propertyOverrides());
+        String release = BrokerObjects.release(nodes.bootstrapMetadata().metadataVersion());
+        process = count == 1 ? new OurProcess(settings, release) : OurProcess.cluster(settings, release, count);
+        nodes.brokerNodes().keySet().forEach(id -> brokers.put(id, broker(id, settings)));
+    }
+
+    private BrokerServer broker(int id, Map<String, String> settings) {
+        BrokerObjects objects = new BrokerObjects(process, this::admin, BrokerObjects.config(settings));
+        if (nodes.brokerNodes().size() == 1) {
+            objects.stubLife(process::start, process::stop);
+        } else {
+            objects.stubPorts(listener -> process.nodePort(id));
+            objects.stubLife(() -> process.startNode(id), () -> process.stopNode(id));
+        }
+        return objects.broker();
+    }
+
+    public void format() {
+    }
+
+    public void startup() {
+        NewTopic.nodeCount = brokers.size();
+        process.start();
+    }
+
+    public void waitForReadyBrokers() {
+    }
+
+    public Admin admin() {
+        if (admin == null) {
+            admin = Admin.create(Map.of("bootstrap.servers", bootstrapServers()));
+        }
+        return admin;
+    }
+
+    public String bootstrapServers() {
+        return process.bootstrap();
+    }
+
+    public Map<Integer, BrokerServer> brokers() {
+        return brokers;
+    }
+
+    public Map<Integer, ControllerServer> controllers() {
+        throw new UnsupportedOperationException("there is no controller to look into");
+    }
+
+    public TestKitNodes nodes() {
+        return nodes;
+    }
+
+    public MockFaultHandler fatalFaultHandler() {
+        return faults;
+    }
+
+    public MockFaultHandler nonFatalFaultHandler() {
+        return faults;
+    }
+
+    @Override
+    public void close() {
+        if (admin != null) {
+            admin.close(Duration.ZERO);
+        }
+        process.stop();
+    }
+}
