@@ -13,6 +13,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -30,6 +32,7 @@ public final class OurProcess {
     private final String listener;
     private final List<String> arguments;
     private final Map<String, String> settings;
+    private final Set<Integer> nodesDown = ConcurrentHashMap.newKeySet();
     private Process process;
     private String port = "0";
     private String answer = "";
@@ -66,7 +69,7 @@ public final class OurProcess {
             command.addAll(List.of(portOption, port));
         }
         if (!arguments.contains("--data")) {
-            command.addAll(List.of("--data", directory.resolve("data").toString()));
+            command.addAll(List.of("--data", data().toString()));
         }
         command.addAll(arguments);
         settings.forEach((key, value) -> command.addAll(List.of("--set", key + "=" + value)));
@@ -116,10 +119,12 @@ public final class OurProcess {
 
     public void stopNode(int id) {
         control("/nodes/" + id + "/stop");
+        nodesDown.add(id);
     }
 
     public void startNode(int id) {
         control("/nodes/" + id + "/start");
+        nodesDown.remove(id);
     }
 
     public int nodePort(int id) {
@@ -152,8 +157,18 @@ public final class OurProcess {
         return found.group(1);
     }
 
+    /** Where its logs are, if its arguments say nothing else. */
+    public Path data() {
+        return directory.resolve("data");
+    }
+
     public synchronized boolean isRunning() {
         return process != null;
+    }
+
+    /** Whether a node of a cluster is up. */
+    public boolean isRunning(int id) {
+        return isRunning() && !nodesDown.contains(id);
     }
 
     public int port() {

@@ -97,6 +97,20 @@ def test_one_plain_listener_is_what_it_was(tmp_path: Path) -> None:
         assert len(cluster(serving.bootstrap).brokers) == 1
 
 
+def test_a_listener_that_nobody_names_is_called_plaintext() -> None:
+    """What its name stands for is as it is said: clients log in."""
+    jaas = JAAS.replace("sasl_plaintext", "plaintext")
+    settings = given(
+        "listener.security.protocol.map=PLAINTEXT:SASL_PLAINTEXT", jaas,
+        "sasl.enabled.mechanisms=PLAIN",
+    )  # fmt: skip
+    with Serving("--json", *settings) as serving:
+        assert list(serving.ready["listeners"]) == ["PLAINTEXT"]
+        login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN",
+                 "sasl.username": "alice", "sasl.password": "secret"}  # fmt: skip
+        assert len(cluster(serving.bootstrap, login).brokers) == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [

@@ -104,7 +104,7 @@ def _end_points(request: ServeRequest) -> list[EndPoint]:
     # What is advertised is a simple matter where there is one node.
     is_told_elsewhere = request.node_count > 1 and bool(settings.get("advertised.listeners"))
     if not settings.get("listeners"):
-        if not is_told_elsewhere:
+        if not is_told_elsewhere and not settings.get("listener.security.protocol.map"):
             return []
         settings = {**settings, "listeners": f"PLAINTEXT://{HOME}:{PORT}"}
     from logstore.compat.kafka.security.end_points import SecurityProtocol

@@ -55,6 +55,7 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.mockito.stubbing.Answer;
 import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The objects of a broker and of a controller that Kafka's tests ask where to connect and what topics there are.
@@ -93,8 +94,10 @@ public final class BrokerObjects {
         doAnswer(call -> run(stop)).when(broker).shutdown();
         doAnswer(call -> run(stop)).when(broker).shutdown(any());
         doAnswer(call -> null).when(broker).awaitShutdown();
-        doAnswer(call -> !process.isRunning()).when(broker).isShutdown();
-        doAnswer(call -> process.isRunning() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING).when(broker).brokerState();
+        int id = broker.config().brokerId();
+        doAnswer(call -> !process.isRunning(id)).when(broker).isShutdown();
+        doAnswer(call -> process.isRunning(id) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING)
+            .when(broker).brokerState();
     }
 
     private static Object run(Runnable step) {
@@ -137,6 +140,7 @@ public final class BrokerObjects {
         doAnswer(call -> log(call.getArgument(0))).when(logs).getLog(any(), anyBoolean());
         doAnswer(call -> new ProducerStateManagerConfig(Integer.parseInt(setting("producer.id.expiration.ms")), false))
             .when(logs).producerStateManagerConfig();
+        doReturn(CollectionConverters.asScala(List.of(process.data().toFile())).toSeq()).when(logs).liveLogDirs();
         doReturn(logs).when(broker).logManager();
         SharedServer shared = mock(SharedServer.class, REFUSE);
         doReturn(null).when(shared).loader(); // what a client is told is all there is to wait for
