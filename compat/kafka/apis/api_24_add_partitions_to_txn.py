@@ -2,10 +2,11 @@
 AddPartitionsToTxn (24): versions 0-5.
 
 * a partition that does not exist is 3, and then no other is added: 55
+* a transaction that another node coordinates is 16 at its partitions
 * the first partition begins the transaction
 * v2: 90 instead of 47; v3: flexible
 * v4: several transactions, only from brokers; ``verify_only`` asks whether the partitions were
-  added, and adds none; a transaction that another node coordinates is 16 at its partitions
+  added, and adds none
 * v5: TRANSACTION_ABORTABLE may be answered
 """
 
@@ -59,12 +60,20 @@ def handle(
     from kafka.protocol.producer.transaction import AddPartitionsToTxnResponse
 
     version = request.API_VERSION
+    nodes = broker.nodes
+    node_id = nodes.node_of(client.listener).node_id
+
+    def is_foreign(name: str) -> bool:
+        return bool(name) and nodes.coordinator_of(TRANSACTIONS_TOPIC, name) != node_id
+
     if version < _FIRST_OF_BROKERS:
+        name = request.v3_and_below_transactional_id
         asked = _Asked(
-            request.v3_and_below_transactional_id,
+            name,
             request.v3_and_below_producer_id,
             request.v3_and_below_producer_epoch,
             list(request.v3_and_below_topics),
+            is_foreign=is_foreign(name),
         )
         return AddPartitionsToTxnResponse(
             version=version,
@@ -72,17 +81,14 @@ def handle(
         )
     result_class = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
     results: list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult] = []
-    nodes = broker.nodes
-    node_id = nodes.node_of(client.listener).node_id
     for one in request.transactions:
-        home = nodes.coordinator_of(TRANSACTIONS_TOPIC, one.transactional_id)
         asked = _Asked(
             one.transactional_id,
             one.producer_id,
             one.producer_epoch,
             list(one.topics),
             one.verify_only,
-            is_foreign=home != node_id,
+            is_foreign=is_foreign(one.transactional_id),
         )
         topics = _results(broker, version, asked)
         results.append(result_class(transactional_id=one.transactional_id, topic_results=topics))

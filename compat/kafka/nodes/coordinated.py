@@ -3,6 +3,7 @@ Which coordinators a request is for: the groups or transactional ids that it nam
 
 A node refuses those that it does not coordinate; of several in a list the others are served. Most
 requests are looked at before the coordinator is, and an empty name is refused by whoever is asked.
+AddPartitionsToTxn is not here: its handler looks at the partitions first.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from logstore.compat.kafka.message_handlers import read_message
 from logstore.compat.kafka.registry import Api, RawRequest
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 
-#: the first version of AddPartitionsToTxn with several transactions
-_FIRST_OF_SEVERAL = 4
 #: what answers about share groups say of the wrong coordinator
 _REFUSAL = "This is not the correct coordinator."
 
@@ -86,12 +85,6 @@ def _transactions(message: Any) -> list[str | None]:
     return [name or None for name in message.transactional_ids]
 
 
-def _added_to(message: Any) -> list[str | None]:
-    """Return the transaction; where there may be several, the handler answers for each."""
-    name: str = message.v3_and_below_transactional_id
-    return [name or None] if message.API_VERSION < _FIRST_OF_SEVERAL else []
-
-
 def _of_group(declared: type[Any], refusal: str = "") -> Coordinated:
     return Coordinated(GROUPS_TOPIC, _group, declared, refusal=refusal)
 
@@ -109,7 +102,6 @@ COORDINATED: Mapping[int, Coordinated] = {
     15: Coordinated(GROUPS_TOPIC, _named("groups"), lists=("groups", "groups")),
     42: Coordinated(GROUPS_TOPIC, _named("groups_names"), lists=("groups_names", "results")),
     22: Coordinated(TRANSACTIONS_TOPIC, _transaction),
-    24: Coordinated(TRANSACTIONS_TOPIC, _added_to),
     25: Coordinated(TRANSACTIONS_TOPIC, _transaction),
     26: Coordinated(TRANSACTIONS_TOPIC, _transaction),
     65: Coordinated(

@@ -138,10 +138,13 @@ public final class BrokerObjects {
         doReturn(replicas).when(broker).replicaManager();
         LogManager logs = mock(LogManager.class, REFUSE);
         doAnswer(call -> log(call.getArgument(0))).when(logs).getLog(any(), anyBoolean());
+        doReturn(false).when(logs).getLog$default$2();
         doAnswer(call -> new ProducerStateManagerConfig(Integer.parseInt(setting("producer.id.expiration.ms")), false))
             .when(logs).producerStateManagerConfig();
         doReturn(CollectionConverters.asScala(List.of(process.data().toFile())).toSeq()).when(logs).liveLogDirs();
         doReturn(logs).when(broker).logManager();
+        doReturn(logs).when(replicas).logManager();
+        doReturn(sockets).when(controller).socketServer(); // nobody else listens
         SharedServer shared = mock(SharedServer.class, REFUSE);
         doReturn(null).when(shared).loader(); // what a client is told is all there is to wait for
         doReturn(shared).when(broker).sharedServer();
@@ -223,9 +226,19 @@ public final class BrokerObjects {
     }
 
     private Option<UnifiedLog> log(TopicPartition about) throws Exception {
-        boolean isThere = described(about.topic()).map(topic -> topic.partitions().size() > about.partition())
-            .orElse(false);
-        return isThere ? Option.apply(mock(UnifiedLog.class, REFUSE)) : Option.empty();
+        int count = described(about.topic()).map(topic -> topic.partitions().size()).orElse(0);
+        if (about.partition() >= count) {
+            return Option.empty();
+        }
+        UnifiedLog log = mock(UnifiedLog.class, REFUSE);
+        doAnswer(call -> offset(about, OffsetSpec.earliest())).when(log).logStartOffset();
+        doAnswer(call -> offset(about, OffsetSpec.latest())).when(log).logEndOffset();
+        doAnswer(call -> offset(about, OffsetSpec.latest())).when(log).highWatermark();
+        return Option.apply(log);
+    }
+
+    private long offset(TopicPartition about, OffsetSpec which) throws Exception {
+        return admin.get().listOffsets(Map.of(about, which)).partitionResult(about).get().offset();
     }
 
     private int leaderEpoch(TopicPartition about) throws Exception {
@@ -239,7 +252,7 @@ public final class BrokerObjects {
             return Option.empty();
         }
         Partition partition = mock(Partition.class, REFUSE);
-        doReturn(Option.apply(mock(UnifiedLog.class, REFUSE))).when(partition).leaderLogIfLocal();
+        doAnswer(call -> log(about)).when(partition).leaderLogIfLocal();
         doAnswer(call -> Option.apply(leader(about.topic(), about.partition()).orElseThrow().leader())
             .filter(id -> (int) id == broker.config().brokerId())).when(partition).leaderIdIfLocal();
         doAnswer(call -> leaderEpoch(about)).when(partition).getLeaderEpoch();

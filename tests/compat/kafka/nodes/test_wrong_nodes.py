@@ -331,6 +331,23 @@ def test_partitions_are_added_to_the_transactions_that_a_node_coordinates(cluste
         assert told == {name: [code, code] for name, code in wanted.items()}
 
 
+@pytest.mark.parametrize("version", range(4))
+def test_partitions_that_there_are_not_are_told_first(cluster: Cluster, version: int) -> None:
+    """By any node (3, and 55 for the others); who does not coordinate refuses only what there is."""
+    (home,) = coordinators(cluster, 1, ["transaction"]).values()
+    node_id = home % 3 + 1
+    for topics, wanted in ((["t"], [NOT_COORDINATOR]), (["t", "none"], [3, 55])):
+        answer = cluster.ask_at(
+            node_id, "AddPartitionsToTxn", version,
+            v3_and_below_transactional_id="transaction", v3_and_below_producer_id=1,
+            v3_and_below_producer_epoch=0,
+            v3_and_below_topics=[{"name": name, "partitions": [0]} for name in topics],
+        )  # fmt: skip
+        told = answer["results_by_topic_v3_and_below"]
+        codes = [one["partition_error_code"] for row in told for one in row["results_by_partition"]]
+        assert sorted(codes) == wanted
+
+
 def test_a_node_shows_the_partitions_that_it_has(cluster: Cluster) -> None:
     """DescribeLogDirs tells of a node's replicas."""
     for node_id in (1, 2, 3):
