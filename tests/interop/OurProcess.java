@@ -26,6 +26,7 @@ import java.util.regex.Pattern;
  */
 public final class OurProcess {
     private static final int STOP_SECONDS_MAX = 60;
+    private static final String HOST = "localhost"; // so real brokers of Kafka's tests are called
 
     private final Path directory;
     private final String portOption;
@@ -39,7 +40,7 @@ public final class OurProcess {
 
     /** A broker for Kafka's clients, whose new directory has the metadata version of that release. */
     public OurProcess(Map<String, String> settings, String release) {
-        this("--port", "bootstrap", List.of("--release-version", release), settings);
+        this("--port", "bootstrap", List.of("--release-version", release, "--host", HOST), settings);
     }
 
     /**
@@ -76,6 +77,7 @@ public final class OurProcess {
         File log = directory.resolve("log").toFile();
         try {
             process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.appendTo(log)).start();
+            Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly)); // if no test stops it
             String line = new BufferedReader(new InputStreamReader(process.getInputStream())).readLine();
             if (line == null) {
                 throw new IllegalStateException("it did not start: " + Files.readString(log.toPath()));
@@ -113,7 +115,7 @@ public final class OurProcess {
     /** A cluster of so many nodes, which go and come by its control port. */
     public static OurProcess cluster(Map<String, String> settings, String release, int nodeCount) {
         return new OurProcess("--control-port", "control", List.of(
-            "--release-version", release, "--nodes", String.valueOf(nodeCount), "--port", "0"
+            "--release-version", release, "--host", HOST, "--nodes", String.valueOf(nodeCount), "--port", "0"
         ), settings);
     }
 

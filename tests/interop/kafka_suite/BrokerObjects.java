@@ -34,6 +34,7 @@ import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
+import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
@@ -50,6 +51,7 @@ import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
@@ -144,7 +146,11 @@ public final class BrokerObjects {
         doReturn(CollectionConverters.asScala(List.of(process.data().toFile())).toSeq()).when(logs).liveLogDirs();
         doReturn(logs).when(broker).logManager();
         doReturn(logs).when(replicas).logManager();
+        doAnswer(call -> log(call.getArgument(0))).when(replicas).localLog(any(TopicPartition.class));
         doReturn(sockets).when(controller).socketServer(); // nobody else listens
+        BrokerLifecycleManager life = mock(BrokerLifecycleManager.class, REFUSE);
+        doReturn(CompletableFuture.completedFuture(null)).when(life).initialUnfenceFuture();
+        doReturn(life).when(broker).lifecycleManager();
         SharedServer shared = mock(SharedServer.class, REFUSE);
         doReturn(null).when(shared).loader(); // what a client is told is all there is to wait for
         doReturn(shared).when(broker).sharedServer();
@@ -216,8 +222,10 @@ public final class BrokerObjects {
     }
 
     private Optional<LeaderAndIsr> leader(String topic, int partition) throws Exception {
-        return described(topic).map(found -> found.partitions().get(partition).leader())
-            .map(node -> new LeaderAndIsr(node.id(), List.of(node.id())));
+        return described(topic).map(found -> found.partitions().get(partition)).map(found -> new LeaderAndIsr(
+            found.leader() == null ? LeaderAndIsr.NO_LEADER : found.leader().id(),
+            found.isr().stream().map(Node::id).toList()
+        ));
     }
 
     private String setting(String name) throws Exception {

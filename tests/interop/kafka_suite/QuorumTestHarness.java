@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import kafka.integration.KafkaServerTestHarness;
 import kafka.utils.Logging;
@@ -13,9 +14,11 @@ import kafka.utils.TestInfoUtils;
 import logstore.BrokerObjects;
 import logstore.ListenerDoors;
 import logstore.OurProcess;
+import logstore.TlsListener;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.storage.Formatter;
@@ -68,7 +71,7 @@ public abstract class QuorumTestHarness implements Logging {
 
     public KafkaBroker createBroker(KafkaConfig config, Time time, boolean isStarted, Option<String> prefix) {
         Map<String, String> given = new HashMap<>();
-        config.originals().forEach((key, value) -> given.put(key, String.valueOf(value)));
+        config.originals().forEach((key, value) -> given.put(key, text(value)));
         if (process == null) {
             doors = ListenerDoors.wantedBy(given);
             nodeCount = doors.isPresent() ? 1 : brokersWanted();
@@ -104,6 +107,9 @@ public abstract class QuorumTestHarness implements Logging {
         ours.keySet().removeIf(key -> OF_A_REAL_CLUSTER.stream().anyMatch(key::startsWith));
         ours.put("node.id", String.valueOf(id));
         doors.ifPresent(found -> ours.putAll(found.settings()));
+        if (TlsListener.isWantedBy(this)) {
+            ours.putAll(TlsListener.settings());
+        }
         String release = BrokerObjects.release(metadataVersion());
         return nodeCount == 1 ? new OurProcess(ours, release) : OurProcess.cluster(ours, release, nodeCount);
     }
@@ -121,6 +127,14 @@ public abstract class QuorumTestHarness implements Logging {
             },
             () -> cluster.stopNode(id)
         );
+    }
+
+    private static String text(Object value) {
+        if (value instanceof Password secret) {
+            return secret.value();
+        }
+        return value instanceof List<?> words
+            ? words.stream().map(String::valueOf).collect(Collectors.joining(",")) : String.valueOf(value);
     }
 
     private static String settingOf(String key, String value) {
@@ -145,9 +159,12 @@ public abstract class QuorumTestHarness implements Logging {
 
     private Admin admin() {
         if (admin == null) {
-            admin = Admin.create(Map.of(
-                "bootstrap.servers", doors.map(ListenerDoors::bootstrap).orElseGet(process::bootstrap)
-            ));
+            Map<String, Object> client = new HashMap<>();
+            if (TlsListener.isWantedBy(this)) {
+                client.putAll(TlsListener.client((KafkaServerTestHarness) this));
+            }
+            client.put("bootstrap.servers", doors.map(ListenerDoors::bootstrap).orElseGet(process::bootstrap));
+            admin = Admin.create(client);
         }
         return admin;
     }

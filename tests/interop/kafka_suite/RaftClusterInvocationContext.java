@@ -1,6 +1,7 @@
 package org.apache.kafka.common.test.junit;
 
 import java.time.Duration;
+import java.util.Collection;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
@@ -28,6 +29,7 @@ import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.fault.FaultHandlerException;
+import org.apache.kafka.test.TestUtils;
 import org.junit.jupiter.api.extension.AfterTestExecutionCallback;
 import org.junit.jupiter.api.extension.BeforeTestExecutionCallback;
 import org.junit.jupiter.api.extension.Extension;
@@ -203,10 +205,31 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             return nodeIds.stream().collect(Collectors.toMap(id -> id, id -> objects(id).broker()));
         }
 
-        /** None, for what is done with those is to wait until all of them know what the first one knows. */
         @Override
         public Map<Integer, KafkaBroker> aliveBrokers() {
-            return Map.of();
+            Map<Integer, KafkaBroker> alive = brokers();
+            alive.keySet().removeIf(id -> !process.isRunning(id));
+            return alive;
+        }
+
+        @Override
+        public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
+            waitForPartitions(topic, Optional.of(partitions));
+        }
+
+        @Override
+        public void waitTopicDeletion(String topic) throws InterruptedException {
+            waitForPartitions(topic, Optional.empty());
+        }
+
+        private void waitForPartitions(String topic, Optional<Integer> count) throws InterruptedException {
+            var cache = objects(NODE).broker().metadataCache();
+            TestUtils.waitForCondition(() -> cache.numPartitions(topic).equals(count), topic + " is not as it should be");
+        }
+
+        /** Nothing to wait for: all nodes know what the first one knows. */
+        @Override
+        public void ensureConsistentMetadata(Collection<KafkaBroker> brokers, Collection<ControllerServer> controllers) {
         }
 
         @Override
