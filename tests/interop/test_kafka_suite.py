@@ -22,16 +22,32 @@ TEST_SECONDS_MAX = 100
 QUICK = ("org.apache.kafka.tools.UserScramCredentialsCommandTest",)
 SLOW = (
     "org.apache.kafka.clients.admin.AdminFenceProducersTest",
+    "org.apache.kafka.clients.admin.AutoTopicCreationTest",
+    "org.apache.kafka.clients.admin.ClientTelemetryTest",
+    "org.apache.kafka.clients.admin.ConcurrentListOffsetsRequestTest",
+    "org.apache.kafka.clients.admin.DeleteTopicTest",
+    "org.apache.kafka.clients.admin.DescribeAuthorizedOperationsTest",
+    "org.apache.kafka.clients.admin.DescribeProducersWithBrokerIdTest",
     "org.apache.kafka.clients.admin.DynamicGroupConfigIntegrationTest",
+    "org.apache.kafka.clients.admin.ListOffsetsIntegrationTest",
     "org.apache.kafka.tools.AclCommandTest",
+    "org.apache.kafka.tools.ClusterToolTest",
     "org.apache.kafka.tools.ConfigCommandIntegrationTest",
     "org.apache.kafka.tools.DeleteRecordsCommandTest",
     "org.apache.kafka.tools.FeatureCommandTest",
     "org.apache.kafka.tools.GetOffsetShellTest",
+    "org.apache.kafka.tools.GroupsCommandTest",
+    "org.apache.kafka.tools.LeaderElectionCommandTest",
+    "org.apache.kafka.tools.LogDirsCommandTest",
     "org.apache.kafka.tools.consumer.group.AuthorizerIntegrationTest",
     "org.apache.kafka.tools.consumer.group.DeleteConsumerGroupsTest",
     "org.apache.kafka.tools.consumer.group.ListConsumerGroupTest",
     "org.apache.kafka.clients.TransactionsExpirationTest",
+    "org.apache.kafka.clients.ClientRebootstrapTest",
+    "org.apache.kafka.clients.MetadataVersionIntegrationTest",
+    "org.apache.kafka.clients.TransactionsWithMaxInFlightOneTest",
+    "org.apache.kafka.clients.consumer.ConsumerBounceTest",
+    "org.apache.kafka.clients.consumer.ConsumerIntegrationTest",
     "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerAssignTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerCallbackTest",
@@ -41,21 +57,36 @@ SLOW = (
     "org.apache.kafka.clients.consumer.PlaintextConsumerPollTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerSubscriptionTest",
+    "org.apache.kafka.clients.consumer.SaslPlainPlaintextConsumerTest",
+    "org.apache.kafka.clients.consumer.ShareConsumerTest",
+    "org.apache.kafka.clients.producer.ProducerCompressionTest",
+    "org.apache.kafka.clients.producer.ProducerFailureHandlingTest",
+    "org.apache.kafka.clients.producer.ProducerIdExpirationTest",
+    "org.apache.kafka.clients.producer.ProducerIntegrationTest",
+    "org.apache.kafka.clients.producer.ProducerSendWhileDeletionTest",
     "kafka.api.AuthorizerIntegrationTest",
     "kafka.api.PlaintextAdminIntegrationTest",
     "kafka.api.PlaintextConsumerAssignorsTest",
     "kafka.api.PlaintextConsumerTest",
     "kafka.api.PlaintextProducerSendTest",
+    "kafka.api.SslConsumerTest",
+    "kafka.api.SslProducerSendTest",
+    "kafka.api.TransactionsBounceTest",
     "kafka.api.TransactionsTest",
+    "kafka.server.AddPartitionsToTxnRequestServerTest",
     "kafka.server.AlterUserScramCredentialsRequestTest",
+    "kafka.server.ApiVersionsResponseIntegrationTest",
     "kafka.server.ConsumerGroupDescribeRequestTest",
     "kafka.server.ConsumerGroupHeartbeatRequestTest",
     "kafka.server.ConsumerProtocolMigrationTest",
+    "kafka.server.CreateTopicsRequestTest",
     "kafka.server.DeleteGroupsRequestTest",
+    "kafka.server.DeleteRecordsRequestTest",
     "kafka.server.DeleteTopicsRequestTest",
     "kafka.server.DescribeGroupsRequestTest",
     "kafka.server.DescribeUserScramCredentialsRequestTest",
     "kafka.server.EdgeCaseRequestTest",
+    "kafka.server.FetchRequestMaxBytesTest",
     "kafka.server.FetchRequestTest",
     "kafka.server.HeartbeatRequestTest",
     "kafka.server.JoinGroupRequestTest",
@@ -65,6 +96,7 @@ SLOW = (
     "kafka.server.OffsetCommitRequestTest",
     "kafka.server.OffsetDeleteRequestTest",
     "kafka.server.OffsetFetchRequestTest",
+    "kafka.server.OffsetsForLeaderEpochRequestTest",
     "kafka.server.ProduceRequestTest",
     "kafka.server.ShareFetchAcknowledgeRequestTest",
     "kafka.server.ShareGroupDescribeRequestTest",
@@ -76,7 +108,26 @@ SLOW = (
     "kafka.server.WriteTxnMarkersRequestTest",
     "logstore.NamelessAdminTest",
 )
-#: What of them is not run, and why.
+#: Those of Kafka Streams.
+STREAMS = (
+    "AdjustStreamThreadCountTest",
+    "DeadLetterQueueIntegrationTest",
+    "EosIntegrationTest",
+    "FineGrainedAutoResetIntegrationTest",
+    "GlobalKTableEOSIntegrationTest",
+    "HandlingSourceTopicDeletionIntegrationTest",
+    "InternalTopicIntegrationTest",
+    "KStreamRepartitionIntegrationTest",
+    "KafkaStreamsCloseOptionsIntegrationTest",
+    "PurgeRepartitionTopicIntegrationTest",
+    "RebalanceIntegrationTest",
+    "RebalanceProtocolMigrationIntegrationTest",
+    "RegexSourceIntegrationTest",
+    "ResetPartitionTimeIntegrationTest",
+    "RestoreIntegrationTest",
+    "StandbyTaskEOSIntegrationTest",
+)
+#: What of them is not run, and why; of any class, if none is named.
 PASSED_OVER = (
     # they look into the objects of a real broker, at its files, or at what is logged for information
     "shouldResizeCacheAfterThread.*",
@@ -97,8 +148,10 @@ PASSED_OVER = (
     "CreateTopicsRequestTest#test(ErrorCreateTopicsRequests|CreateClusterMetadataTopic)",
     # no replica ever lacks what another has
     "testProducerRebootstrap",
-    # they bring classes of their own: assignors
-    "testRackAwareAssignment",
+    # they bring classes of their own, and all nodes stand in one rack
+    "testRackAwareAssignment", "testCreateAlterTopicWithRackAware",
+    # nothing is ever being reassigned
+    "testDescribeUnderReplicatedPartitionsWhenReassignmentIsInProgress",
     # nobody collects the metrics of clients, and no node is taken off the list of nodes
     "testClientInstanceId", "testUnregister",
     # listeners are as they were at the start, nobody listens for controllers, nothing is tiered
@@ -118,7 +171,8 @@ PASSED_OVER = (
     # the topics of a pattern are found at once, not by a later heartbeat
     "testConsumerGroupHeartbeatWithRegex.*", "testConsumerGroupHeartbeatWithRegularExpression",
 )  # fmt: skip
-ALL = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+_ALL_SLOW = (*SLOW, *(f"org.apache.kafka.streams.integration.{name}" for name in STREAMS))
+ALL = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in _ALL_SLOW)]
 
 
 @pytest.mark.timeout(SECONDS_MAX + 100)
@@ -132,6 +186,7 @@ def test_kafkas_own_tests(name: str, tmp_path: Path) -> None:
         missing(str(reason))
     settings = {"python": sys.executable, "directory": str(tmp_path)}
     given = " ".join(f"-Dlogstore.{key}={value}" for key, value in settings.items())
+    given += f" -Djava.io.tmpdir={tmp_path}"
     limits = {
         "junit.jupiter.extensions.autodetection.enabled": "true",
         "junit.jupiter.execution.timeout.default": f"{TEST_SECONDS_MAX}s",
