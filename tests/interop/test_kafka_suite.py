@@ -70,7 +70,6 @@ SLOW = (
     "kafka.api.PlaintextConsumerTest",
     "kafka.api.PlaintextProducerSendTest",
     "kafka.api.SslConsumerTest",
-    "kafka.api.SslProducerSendTest",
     "kafka.api.TransactionsBounceTest",
     "kafka.api.TransactionsTest",
     "kafka.server.AddPartitionsToTxnRequestServerTest",
@@ -156,7 +155,7 @@ PASSED_OVER = (
     "testClientInstanceId", "testUnregister",
     # listeners are as they were at the start, nobody listens for controllers, nothing is tiered
     "test.*BootstrapController.*", "testDynamicBrokerConfigUpdateUsingKraft",
-    "testUpdatePerBrokerConfigWithListenerName.*", "testGetOffsetsByEarliestLocalSpec",
+    "testUpdatePerBrokerConfigWithListenerName.*", "testGetOffsetsBy.*(Local|Tiered)Spec",
     # loggers have other names than Java's, and refusals other words than Kafka's
     ".*Log4jLogLevels.*", "testBrokerLoggerConfigUpdate",
     "test(Valid|Invalid)IncrementalAlterConfigs",

@@ -274,6 +274,10 @@ class Nodes:
         up = self._ids_up()
         self._change_all(lambda placement, least: placement.with_(node_id, up, least))
 
+    def elect_where_fine(self) -> None:
+        """Let replicas that are not in sync lead what nobody leads, where settings say so now."""
+        self._change_all(lambda placement, _: placement)
+
     def _change_all(self, change: Callable[[Placement, int], Placement]) -> None:
         """Change every partition's placement, given how many are to be in sync at least."""
         if self.is_alone:

@@ -221,6 +221,25 @@ def test_whoever_was_behind_leads_where_that_is_fine(*, of_topic: bool) -> None:
     assert (told["leader_id"], told["isr_nodes"]) == (2, [1, 2])
 
 
+@pytest.mark.parametrize(("kind", "name"), [(2, "t"), (4, "")], ids=["topic", "cluster"])
+def test_whoever_was_behind_leads_once_that_is_fine(kind: int, name: str) -> None:
+    """The setting may come when nobody leads any more."""
+    cluster = Cluster()
+    cluster.lead("t", {0: 1})
+    nodes = cluster.broker.nodes
+    nodes.stop(2)
+    nodes.stop(1)
+    nodes.start(2)
+    assert leaders_of(cluster, "t") == {0: NOBODY}
+    change = {"name": "unclean.leader.election.enable", "config_operation": 0, "value": "true"}
+    asked = [{"resource_type": kind, "resource_name": name, "configs": [change]}]
+    answer = cluster.ask_at(
+        3, "IncrementalAlterConfigs", 1, resources=asked, validate_only=False
+    )
+    assert answer["responses"][0]["error_code"] == 0
+    assert leaders_of(cluster, "t") == {0: 2}
+
+
 def test_a_partition_is_moved_to_other_nodes() -> None:
     """AlterPartitionReassignments is done at once; the leader stays where it may."""
     cluster = Cluster()
