@@ -123,7 +123,8 @@ public final class BrokerObjects {
             .when(cache).numPartitions(anyString());
         doAnswer(call -> leader(call.getArgument(0), call.getArgument(1))).when(cache)
             .getLeaderAndIsr(anyString(), anyInt());
-        doAnswer(call -> List.copyOf(admin.get().describeCluster().nodes().get())).when(cache).getAliveBrokerNodes(any());
+        doAnswer(call -> List.copyOf(admin.get().describeCluster().nodes().get())).when(cache)
+            .getAliveBrokerNodes(any());
         doReturn(true).when(cache).hasAliveBroker(anyInt());
         doAnswer(call -> topicIds().getOrDefault(call.<String>getArgument(0), Uuid.ZERO_UUID))
             .when(cache).getTopicId(anyString());
@@ -138,15 +139,7 @@ public final class BrokerObjects {
         ReplicaManager replicas = mock(ReplicaManager.class, REFUSE);
         doAnswer(call -> replica(call.getArgument(0))).when(replicas).onlinePartition(any());
         doReturn(replicas).when(broker).replicaManager();
-        LogManager logs = mock(LogManager.class, REFUSE);
-        doAnswer(call -> log(call.getArgument(0))).when(logs).getLog(any(), anyBoolean());
-        doReturn(false).when(logs).getLog$default$2();
-        doAnswer(call -> new ProducerStateManagerConfig(Integer.parseInt(setting("producer.id.expiration.ms")), false))
-            .when(logs).producerStateManagerConfig();
-        doReturn(CollectionConverters.asScala(List.of(process.data().toFile())).toSeq()).when(logs).liveLogDirs();
-        doReturn(logs).when(broker).logManager();
-        doReturn(logs).when(replicas).logManager();
-        doAnswer(call -> log(call.getArgument(0))).when(replicas).localLog(any(TopicPartition.class));
+        stubLogs(replicas);
         doReturn(sockets).when(controller).socketServer(); // nobody else listens
         BrokerLifecycleManager life = mock(BrokerLifecycleManager.class, REFUSE);
         doReturn(CompletableFuture.completedFuture(null)).when(life).initialUnfenceFuture();
@@ -162,6 +155,18 @@ public final class BrokerObjects {
         doReturn(rules).when(requests).authorizerPlugin();
         doAnswer(call -> broker.clusterId()).when(requests).clusterId();
         doReturn(requests).when(broker).dataPlaneRequestProcessor();
+    }
+
+    private void stubLogs(ReplicaManager replicas) {
+        LogManager logs = mock(LogManager.class, REFUSE);
+        doAnswer(call -> log(call.getArgument(0))).when(logs).getLog(any(), anyBoolean());
+        doReturn(false).when(logs).getLog$default$2();
+        doAnswer(call -> new ProducerStateManagerConfig(Integer.parseInt(setting("producer.id.expiration.ms")), false))
+            .when(logs).producerStateManagerConfig();
+        doReturn(CollectionConverters.asScala(List.of(process.data().toFile())).toSeq()).when(logs).liveLogDirs();
+        doReturn(logs).when(broker).logManager();
+        doReturn(logs).when(replicas).logManager();
+        doAnswer(call -> log(call.getArgument(0))).when(replicas).localLog(any(TopicPartition.class));
     }
 
     /** Tells other ports than the first one, for listeners that have one of their own. */

@@ -117,7 +117,8 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
                 var range = found.get(feature.featureName());
                 int now = range == null ? 0 : range.maxVersionLevel();
                 if (now != level) {
-                    var way = now < level ? FeatureUpdate.UpgradeType.UPGRADE : FeatureUpdate.UpgradeType.SAFE_DOWNGRADE;
+                    var way = now < level ? FeatureUpdate.UpgradeType.UPGRADE
+                        : FeatureUpdate.UpgradeType.SAFE_DOWNGRADE;
                     var update = Map.of(feature.featureName(), new FeatureUpdate(level, way));
                     admin.updateFeatures(update, new UpdateFeaturesOptions()).all().get();
                 }
@@ -224,12 +225,12 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         private void waitForPartitions(String topic, Optional<Integer> count) throws InterruptedException {
             var cache = objects(NODE).broker().metadataCache();
-            TestUtils.waitForCondition(() -> cache.numPartitions(topic).equals(count), topic + " is not as it should be");
+            TestUtils.waitForCondition(() -> cache.numPartitions(topic).equals(count), topic + " has not " + count);
         }
 
         /** Nothing to wait for: all nodes know what the first one knows. */
         @Override
-        public void ensureConsistentMetadata(Collection<KafkaBroker> brokers, Collection<ControllerServer> controllers) {
+        public void ensureConsistentMetadata(Collection<KafkaBroker> brokers, Collection<ControllerServer> all) {
         }
 
         @Override
