@@ -128,7 +128,7 @@ STREAMS = (
 )
 #: What of them is not run, and why; of any class, if none is named.
 PASSED_OVER = (
-    # they look into the objects of a real broker, at its files, or at what is logged for information
+    # they look into the objects of a real broker, at its files, at what is logged for information
     "shouldResizeCacheAfterThread.*",
     "test.*ConsumerCloseOnBrokerShutdown", "testBasicTransactions",
     "test(Alter|Describe)ReplicaLogDirs", "test.*LogDirsAfterDeleteRecords", "testDescribeLogDirs",

@@ -205,7 +205,7 @@ def test_whoever_was_behind_does_not_lead() -> None:
 
 @pytest.mark.parametrize("of_topic", [True, False], ids=["of the topic", "of the broker"])
 def test_whoever_was_behind_leads_where_that_is_fine(*, of_topic: bool) -> None:
-    """With ``unclean.leader.election.enable`` any replica leads that is up, and alone is in sync."""
+    """With ``unclean.leader.election.enable`` any replica that is up leads, alone in sync."""
     setting = {"unclean.leader.election.enable": "true"}
     cluster = Cluster(settings={} if of_topic else setting)
     cluster.lead("t", {0: 1}, configs=setting if of_topic else {})
@@ -233,9 +233,7 @@ def test_whoever_was_behind_leads_once_that_is_fine(kind: int, name: str) -> Non
     assert leaders_of(cluster, "t") == {0: NOBODY}
     change = {"name": "unclean.leader.election.enable", "config_operation": 0, "value": "true"}
     asked = [{"resource_type": kind, "resource_name": name, "configs": [change]}]
-    answer = cluster.ask_at(
-        3, "IncrementalAlterConfigs", 1, resources=asked, validate_only=False
-    )
+    answer = cluster.ask_at(3, "IncrementalAlterConfigs", 1, resources=asked, validate_only=False)
     assert answer["responses"][0]["error_code"] == 0
     assert leaders_of(cluster, "t") == {0: 2}
 

@@ -333,7 +333,7 @@ def test_partitions_are_added_to_the_transactions_that_a_node_coordinates(cluste
 
 @pytest.mark.parametrize("version", range(4))
 def test_partitions_that_there_are_not_are_told_first(cluster: Cluster, version: int) -> None:
-    """By any node (3, and 55 for the others); who does not coordinate refuses only what there is."""
+    """By any node (3, and 55 for the others); what there is a wrong coordinator refuses."""
     (home,) = coordinators(cluster, 1, ["transaction"]).values()
     node_id = home % 3 + 1
     for topics, wanted in ((["t"], [NOT_COORDINATOR]), (["t", "none"], [3, 55])):
