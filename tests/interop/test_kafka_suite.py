@@ -39,8 +39,13 @@ SLOW = (
     "org.apache.kafka.tools.GroupsCommandTest",
     "org.apache.kafka.tools.LeaderElectionCommandTest",
     "org.apache.kafka.tools.LogDirsCommandTest",
+    "org.apache.kafka.tools.ResetIntegrationTest",
+    "org.apache.kafka.tools.TopicCommandTest",
+    "org.apache.kafka.tools.consumer.ConsoleConsumerTest",
     "org.apache.kafka.tools.consumer.group.AuthorizerIntegrationTest",
     "org.apache.kafka.tools.consumer.group.DeleteConsumerGroupsTest",
+    "org.apache.kafka.tools.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest",
+    "org.apache.kafka.tools.consumer.group.DescribeConsumerGroupTest",
     "org.apache.kafka.tools.consumer.group.ListConsumerGroupTest",
     "org.apache.kafka.clients.TransactionsExpirationTest",
     "org.apache.kafka.clients.ClientRebootstrapTest",
@@ -124,6 +129,7 @@ STREAMS = (
     "RegexSourceIntegrationTest",
     "ResetPartitionTimeIntegrationTest",
     "RestoreIntegrationTest",
+    "StandbyTaskCreationIntegrationTest",
     "StandbyTaskEOSIntegrationTest",
 )
 #: What of them is not run, and why; of any class, if none is named.
