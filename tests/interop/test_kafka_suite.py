@@ -47,6 +47,8 @@ SLOW = (
     "org.apache.kafka.tools.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest",
     "org.apache.kafka.tools.consumer.group.DescribeConsumerGroupTest",
     "org.apache.kafka.tools.consumer.group.ListConsumerGroupTest",
+    "org.apache.kafka.tools.consumer.group.ResetConsumerGroupOffsetTest",
+    "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest",
     "org.apache.kafka.clients.TransactionsExpirationTest",
     "org.apache.kafka.clients.ClientRebootstrapTest",
     "org.apache.kafka.clients.MetadataVersionIntegrationTest",
@@ -115,13 +117,18 @@ SLOW = (
 #: Those of Kafka Streams.
 STREAMS = (
     "AdjustStreamThreadCountTest",
+    "AtLeastOnceDeliveryMessageLossIntegrationTest",
     "DeadLetterQueueIntegrationTest",
+    "EOSUncleanShutdownIntegrationTest",
     "EosIntegrationTest",
     "FineGrainedAutoResetIntegrationTest",
     "GlobalKTableEOSIntegrationTest",
+    "GlobalKTableIntegrationTest",
     "HandlingSourceTopicDeletionIntegrationTest",
     "InternalTopicIntegrationTest",
+    "JoinWithIncompleteMetadataIntegrationTest",
     "KStreamRepartitionIntegrationTest",
+    "KTableSourceTopicRestartIntegrationTest",
     "KafkaStreamsCloseOptionsIntegrationTest",
     "PurgeRepartitionTopicIntegrationTest",
     "RebalanceIntegrationTest",
@@ -131,6 +138,8 @@ STREAMS = (
     "RestoreIntegrationTest",
     "StandbyTaskCreationIntegrationTest",
     "StandbyTaskEOSIntegrationTest",
+    "SwallowUnknownTopicErrorIntegrationTest",
+    "TaskAssignorIntegrationTest",
 )
 #: What of them is not run, and why; of any class, if none is named.
 PASSED_OVER = (
@@ -155,8 +164,9 @@ PASSED_OVER = (
     "testProducerRebootstrap",
     # they bring classes of their own, and all nodes stand in one rack
     "testRackAwareAssignment", "testCreateAlterTopicWithRackAware",
-    # nothing is ever being reassigned
-    "testDescribeUnderReplicatedPartitionsWhenReassignmentIsInProgress",
+    # nothing is ever being reassigned, and there is one data directory
+    "testDescribeUnderReplicatedPartitionsWhenReassignmentIsInProgress", "testCancellationWith.*",
+    "testAlterLogDirReassignmentThrottle", "testLogDirReassignment",
     # nobody collects the metrics of clients, and no node is taken off the list of nodes
     "testClientInstanceId", "testUnregister",
     # listeners are as they were at the start, nobody listens for controllers, nothing is tiered
