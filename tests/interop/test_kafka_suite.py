@@ -117,6 +117,8 @@ SLOW = (
     "kafka.server.TxnOffsetCommitRequestTest",
     "kafka.server.WriteTxnMarkersRequestTest",
     "logstore.NamelessAdminTest",
+    "org.apache.kafka.server.MetadataRequestTest",
+    "org.apache.kafka.server.quota.ClientQuotasRequestTest",
 )
 #: Those of Kafka Streams.
 STREAMS = (
@@ -159,7 +161,7 @@ PASSED_OVER = (
     "testDelayedFetchIncludesAbortedTransaction", "testFailureToFenceEpoch",
     "testRecoveryFromEpochOverflow", "testSingleCoordinatorOwnershipAfterPartitionReassignment",
     "testDeleteTopicWithCleaner", "testDeleteTopicDuringAddPartition",
-    "test.*QuotaMetricsNotCreatedIfNoQuotasConfigured",
+    "test.*QuotaMetricsNotCreatedIfNoQuotasConfigured", "testAlterIpQuotasRequest",
     # so do these, of several nodes
     "testElectPreferredLeaders", "testCreateTopicsReturnsConfigs",
     "testReplicaCanFetchFromLogStartOffsetAfterDeleteRecords",
@@ -169,7 +171,7 @@ PASSED_OVER = (
     # no replica ever lacks what another has
     "testProducerRebootstrap",
     # they bring classes of their own, and all nodes stand in one rack
-    "testRackAwareAssignment", "testCreateAlterTopicWithRackAware",
+    "testRackAwareAssignment", "testCreateAlterTopicWithRackAware", "MetadataRequestTest#testRack",
     # nothing is ever being reassigned, and there is one data directory
     "testDescribeUnderReplicatedPartitionsWhenReassignmentIsInProgress", "testCancellationWith.*",
     "testAlterLogDirReassignmentThrottle", "testLogDirReassignment",

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 _ENTITY_TYPES = ("user", "client-id", "ip")
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
+#: what Kafka calls the match types when it refuses one
+_NAMES = {
+    _EXACT: "MATCH_TYPE_EXACT",
+    _DEFAULT: "MATCH_TYPE_DEFAULT",
+    _ANY: "MATCH_TYPE_SPECIFIED",
+}
 
 
 def handle(
@@ -95,20 +101,26 @@ def _check(request: DescribeClientQuotasRequest) -> None:
     for component in request.components:
         kind, match = component.entity_type, component.match
         if not kind:
-            raise _refused("an entity type must not be empty")
+            raise _refused("Invalid empty entity type.")
         if kind in kinds:
-            raise _refused(f"entity type {kind} comes more than once")
+            raise _refused(f"Entity type {kind} cannot appear more than once in the filter.")
         if kind not in _ENTITY_TYPES:
             raise RefusedRequestError(
-                ErrorCode.UNSUPPORTED_VERSION, f"there is no entity type {kind}"
+                ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}"
             )
-        if component.match_type not in (_EXACT, _DEFAULT, _ANY):
-            raise _refused(f"there is no match type {component.match_type}")
-        if (component.match_type == _EXACT) != (match is not None):
-            raise _refused(f"match type {component.match_type} does not go with {match!r}")
+        name = _NAMES.get(component.match_type)
+        if name is None:
+            raise _refused(f"Unknown match type {component.match_type}")
+        if component.match_type == _EXACT and match is None:
+            raise _refused(f"Request specified {name}, but set match string to null.")
+        if component.match_type != _EXACT and match is not None:
+            raise _refused(f"Request specified {name}, but also specified a match string.")
         kinds.add(kind)
     if "ip" in kinds and len(kinds) > 1:
-        raise _refused("an ip does not go with a user or a client-id")
+        raise _refused(
+            "Invalid entity filter component combination. IP filter component should not be used "
+            "with user or clientId filter component."
+        )
 
 
 def _refused(message: str) -> RefusedRequestError:

@@ -154,6 +154,7 @@ public final class BrokerObjects {
         doReturn(cache).when(requests).metadataCache();
         doReturn(rules).when(requests).authorizerPlugin();
         doAnswer(call -> broker.clusterId()).when(requests).clusterId();
+        doAnswer(call -> broker.config().brokerId()).when(requests).brokerId();
         doReturn(requests).when(broker).dataPlaneRequestProcessor();
     }
 

@@ -42,6 +42,13 @@ def altered(entity: Entity, **limits: float | None) -> dict[str, Any]:
     }
 
 
+#: why addresses and users are not asked for at once
+NO_USERS_OF_ADDRESSES = (
+    "Invalid entity filter component combination. IP filter component should not be used with "
+    "user or clientId filter component."
+)
+
+
 def found(
     talk: Conversation, *components: tuple[str, int, str | None], strict: bool = False
 ) -> Any:
@@ -145,6 +152,35 @@ def test_what_cannot_be(entity: Entity, limits: dict[str, float], reason: str) -
     assert code == 42
     assert message is not None
     assert reason in message
+
+
+@pytest.mark.parametrize(
+    ("components", "code", "reason"),
+    [
+        ([("", 2, None)], 42, "Invalid empty entity type."),
+        ([("user", 2, None)] * 2, 42,
+         "Entity type user cannot appear more than once in the filter."),
+        ([("sort", 2, None)], 35, "Unsupported entity type sort"),
+        ([("user", 3, None)], 42, "Unknown match type 3"),
+        ([("user", 0, None)], 42,
+         "Request specified MATCH_TYPE_EXACT, but set match string to null."),
+        ([("user", 1, "a")], 42,
+         "Request specified MATCH_TYPE_DEFAULT, but also specified a match string."),
+        ([("user", 2, "a")], 42,
+         "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string."),
+        ([("ip", 2, None), ("user", 2, None)], 42, NO_USERS_OF_ADDRESSES),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked(
+    components: list[tuple[str, int, str | None]], code: int, reason: str
+) -> None:
+    """A filter that makes no sense is refused as a whole, in Kafka's words."""
+    answer = Conversation().ask(
+        "DescribeClientQuotas", 1, strict=False,
+        components=[{"entity_type": t, "match_type": m, "match": n} for t, m, n in components],
+    )  # fmt: skip
+    assert (answer["error_code"], answer["error_message"]) == (code, reason)
+    assert answer["entries"] is None
 
 
 def test_one_bad_entity_does_not_hinder_another() -> None:
