@@ -6,6 +6,7 @@ Metadata (3): versions 0-13. Which topics there are and where to find them.
   it; as with Kafka the answer to that is 3, and the topic is there when the client asks again
 * 3 unknown, 17 not a name that a topic can have, 100 unknown id
 * nodes that are down are not told; a partition that nobody can lead has an error (5) and no leader
+* v0: replicas that are down are not told, and are the partition's error (9)
 * v1: rack, controller, internal topics; v2: cluster id; v3: throttle time; v5: offline replicas
 * v7: leader epoch; v8: authorized operations (of the cluster until v10, see DescribeCluster)
 * v9: flexible; v10: topic ids in the answer; v12: topics by id, names are not looked at then
@@ -251,9 +252,21 @@ class _Places:
             found = self._written[placement] = self._write(placement)
         return found
 
+    def told(self, placement: Placement) -> Placement:
+        """Return a placement without what a version keeps quiet about."""
+        if self._version >= 1:
+            return placement
+        up = {node.node_id for node in self._nodes.up}
+        replicas, in_sync = (
+            tuple(one for one in node_ids if one in up)
+            for node_ids in (placement.replicas, placement.in_sync)
+        )
+        return placement._replace(replicas=replicas, in_sync=in_sync)
+
     def _write(self, placement: Placement) -> bytes:
         writer = Writer(is_flexible=self._version >= _FLEXIBLE_FROM)
-        lists = [placement.replicas, placement.in_sync]
+        told = self.told(placement)
+        lists = [told.replicas, told.in_sync]
         if self._version >= 5:
             lists.append(self._nodes.down_among(placement.replicas))
         for node_ids in lists:
@@ -281,7 +294,9 @@ def _write_topic(writer: Writer, found: _Answered, version: int, places: _Places
     for index in sorted(partitions):
         placement = places.placement(topic, index)
         leader = placement.leader
-        error = ErrorCode.LEADER_NOT_AVAILABLE if leader == NOBODY else 0
+        error = ErrorCode.LEADER_NOT_AVAILABLE if leader == NOBODY else ErrorCode.NONE
+        if version == 0 and not error and places.told(placement) != placement:
+            error = ErrorCode.REPLICA_NOT_AVAILABLE
         if version >= 7:
             head = _PARTITION_V7.pack(error, index, leader, partitions[index].leader_epoch)
         else:

@@ -128,6 +128,26 @@ def test_a_node_that_is_gone_is_told_no_more() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("version", "told"), [(0, (9, [2], [2])), (1, (0, [2, 1], [2]))])
+def test_replicas_that_are_gone_are_told_since_version_1(
+    version: int, told: tuple[int, list[int], list[int]]
+) -> None:
+    """Before they were left out, and that was the partition's error, unless nobody leads (5)."""
+    cluster = Cluster()
+    cluster.lead("t", {0: 2}, replicas=3)
+    cluster.broker.nodes.reassign(cluster.broker.topics["t"], 0, [2, 1])
+    cluster.broker.nodes.stop(1)
+
+    def found() -> tuple[int, list[int], list[int]]:
+        answer = cluster.ask_at(3, "Metadata", version, topics=[{"name": "t"}])
+        (one,) = answer["topics"][0]["partitions"]
+        return one["error_code"], one["replica_nodes"], one["isr_nodes"]
+
+    assert found() == told
+    cluster.broker.nodes.stop(2)
+    assert found()[0] == 5
+
+
 def test_a_node_that_comes_back_is_in_sync() -> None:
     """It leads nothing until it is elected: first of the replicas, it is the preferred one."""
     cluster = Cluster()
