@@ -118,6 +118,8 @@ SLOW = (
     "kafka.server.WriteTxnMarkersRequestTest",
     "logstore.NamelessAdminTest",
     "org.apache.kafka.server.MetadataRequestTest",
+    "org.apache.kafka.server.config.DynamicConfigTest",
+    "org.apache.kafka.server.log.LogAppendTimeTest",
     "org.apache.kafka.server.quota.ClientQuotasRequestTest",
 )
 #: Those of Kafka Streams.
