@@ -75,6 +75,7 @@ SLOW = (
     "org.apache.kafka.clients.producer.ProducerIdExpirationTest",
     "org.apache.kafka.clients.producer.ProducerIntegrationTest",
     "org.apache.kafka.clients.producer.ProducerSendWhileDeletionTest",
+    "kafka.admin.AddPartitionsTest",
     "kafka.api.AuthorizerIntegrationTest",
     "kafka.api.PlaintextAdminIntegrationTest",
     "kafka.api.PlaintextConsumerAssignorsTest",
@@ -93,6 +94,7 @@ SLOW = (
     "kafka.server.DeleteGroupsRequestTest",
     "kafka.server.DeleteRecordsRequestTest",
     "kafka.server.DeleteTopicsRequestTest",
+    "kafka.server.DeleteTopicsRequestWithDeletionDisabledTest",
     "kafka.server.DescribeGroupsRequestTest",
     "kafka.server.DescribeUserScramCredentialsRequestTest",
     "kafka.server.EdgeCaseRequestTest",
@@ -168,7 +170,8 @@ PASSED_OVER = (
     "testElectPreferredLeaders", "testCreateTopicsReturnsConfigs",
     "testReplicaCanFetchFromLogStartOffsetAfterDeleteRecords",
     # they count on Kafka's words, on settings that the harness has
-    "testCreatePartitions", "testDescribeAndAlterConfigs",
+    "testCreatePartitions", "testDescribeAndAlterConfigs", "testNullConfigs",
+    "AddPartitionsTest#testMissingPartitionsIn.*",
     "CreateTopicsRequestTest#test(ErrorCreateTopicsRequests|CreateClusterMetadataTopic)",
     # no replica ever lacks what another has
     "testProducerRebootstrap",
