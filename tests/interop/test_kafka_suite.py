@@ -51,6 +51,7 @@ SLOW = (
     "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest",
     "org.apache.kafka.tools.streams.DeleteStreamsGroupOffsetTest",
     "org.apache.kafka.tools.streams.DeleteStreamsGroupTest",
+    "org.apache.kafka.tools.streams.DescribeStreamsGroupTest",
     "org.apache.kafka.tools.streams.ListStreamsGroupTest",
     "org.apache.kafka.tools.streams.ResetStreamsGroupOffsetTest",
     "org.apache.kafka.clients.TransactionsExpirationTest",
