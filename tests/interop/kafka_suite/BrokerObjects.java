@@ -126,6 +126,7 @@ public final class BrokerObjects {
         doAnswer(call -> List.copyOf(admin.get().describeCluster().nodes().get())).when(cache)
             .getAliveBrokerNodes(any());
         doReturn(true).when(cache).hasAliveBroker(anyInt());
+        doAnswer(call -> described(call.getArgument(0)).isPresent()).when(cache).contains(anyString());
         doAnswer(call -> topicIds().getOrDefault(call.<String>getArgument(0), Uuid.ZERO_UUID))
             .when(cache).getTopicId(anyString());
         GroupCoordinator groups = mock(GroupCoordinator.class, REFUSE);
@@ -200,7 +201,6 @@ public final class BrokerObjects {
             "listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
         ));
         settings.forEach(all::putIfAbsent);
-        all.put("group.consumer.assignment.interval.ms", "0"); // they are worked out at once
         return new KafkaConfig(all, false);
     }
 
