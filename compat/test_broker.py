@@ -58,7 +58,8 @@ class TestBroker:
     With `emulate`, as in ``TestBroker(emulate="0.10.2")``, clients find that Kafka release's APIs.
 
     With `nodes` clients see so many Kafka brokers, each of which leads its share of the partitions
-    (:mod:`logstore.compat.kafka.nodes`); their addresses are all in :attr:`bootstrap`.
+    (:mod:`logstore.compat.kafka.nodes`); their addresses are all in :attr:`bootstrap`. Their racks
+    are named in turn by the setting ``broker.rack``, as ``"a,b,c"``.
 
     `protocols` says who is served, on either layout: ``("kafka", "rocketmq")`` for both. Then
     `port` is Kafka's if Kafka is among them, and :attr:`name_server` the other address.

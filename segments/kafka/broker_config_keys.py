@@ -174,7 +174,7 @@ REPLICATION_KEYS = (
     _idle("replica.fetch.backoff.ms", _INT, 1000, "Its pause after an error.", 0),
     _idle("replica.socket.timeout.ms", _INT, 30000, "How long its socket waits."),
     _idle("replica.socket.receive.buffer.bytes", _INT, 65536, "Receive buffer of its socket."),
-    _idle("replica.selector.class", _STRING, None, "Class that picks the replica to read from."),
+    _key("replica.selector.class", _STRING, None, "Class that picks the replica to read from."),
     _idle("num.replica.fetchers", _INT, 1, "Threads that fetch from one other broker.", 1),
     _idle("auto.leader.rebalance.enable", _BOOLEAN, "true",
           "Whether preferred leaders get their partitions back."),

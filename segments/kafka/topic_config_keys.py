@@ -90,7 +90,7 @@ _KEYS = (
     _key("segment.jitter.ms", _LONG, 0, "Random time by which segment.ms is shortened.", 0),
     _key("segment.ms", _LONG, 604800000, "Time that one segment's records may span.", 1),
     _key("unclean.leader.election.enable", _BOOLEAN, "false",
-         "Whether a replica that is behind may become leader.", effect=_ACCEPTED),
+         "Whether a replica that is behind may become leader."),
 )  # fmt: skip
 
 #: Every topic setting by name.

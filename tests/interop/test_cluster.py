@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -25,13 +25,23 @@ SETTINGS: dict[str, object] = {
 }
 
 
+Settings = Mapping[str, object]
+OwnSettings = Mapping[int, Settings]
+
+
 class RealCluster:
     """One controller and three brokers, the first of which is in the same process."""
 
-    def __init__(self, directory: Path) -> None:
-        first = KafkaPeer("4", directory / "1", settings=SETTINGS)
+    def __init__(
+        self, directory: Path, settings: Settings | None = None, own: OwnSettings | None = None
+    ) -> None:
+        self._settings, self._own = SETTINGS | dict(settings or {}), own or {}
+        first = KafkaPeer("4", directory / "1", settings=self._settings_of(1))
         self._peers = {1: first}
         self._directory = directory
+
+    def _settings_of(self, node_id: int) -> dict[str, object]:
+        return self._settings | dict(self._own.get(node_id, {}))
 
     @property
     def addresses(self) -> dict[int, str]:
@@ -45,7 +55,7 @@ class RealCluster:
         (cluster_id,) = (line[11:] for line in meta.splitlines() if line.startswith("cluster.id="))
         for node_id in NODES[1:]:
             port = free_port_pair()
-            settings = SETTINGS | {
+            settings = self._settings_of(node_id) | {
                 "process.roles": "broker",
                 "node.id": node_id,
                 "controller.quorum.voters": f"1@127.0.0.1:{first.port + 1}",
@@ -85,10 +95,12 @@ class OurCluster:
 
 
 @contextmanager
-def real_cluster(directory: Path) -> Generator[RealCluster]:
-    """Return a real cluster that runs."""
+def real_cluster(
+    directory: Path, settings: Settings | None = None, own: OwnSettings | None = None
+) -> Generator[RealCluster]:
+    """Return a real cluster that runs; nodes may have some of their `own` settings."""
     with ExitStack() as stack:
-        cluster = RealCluster(directory)
+        cluster = RealCluster(directory, settings, own)
         cluster.start(stack)
         yield cluster
 

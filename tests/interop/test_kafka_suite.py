@@ -176,8 +176,8 @@ PASSED_OVER = (
     "CreateTopicsRequestTest#test(ErrorCreateTopicsRequests|CreateClusterMetadataTopic)",
     # no replica ever lacks what another has
     "testProducerRebootstrap",
-    # they bring classes of their own, and all nodes stand in one rack
-    "testRackAwareAssignment", "testCreateAlterTopicWithRackAware", "MetadataRequestTest#testRack",
+    # they bring classes of their own; in the harness of `MetadataRequestTest` there is one rack
+    "testRackAwareAssignment", "MetadataRequestTest#testRack",
     # nothing is ever being reassigned, and there is one data directory
     "testDescribeUnderReplicatedPartitionsWhenReassignmentIsInProgress", "testCancellationWith.*",
     "testAlterLogDirReassignmentThrottle", "testLogDirReassignment",

@@ -6,8 +6,8 @@ Fetch (1): versions 4-18.
 * waits until enough bytes are there, the maximal wait is over, or something is wrong
 * read_committed (v4) stops at the last stable offset, and names the aborted transactions
 * v5: log start offset; v7: incremental sessions (KIP-227); v9: leader epoch fencing (KIP-320)
-* v11: any replica may be read from, a preferred one is never told; v12: flexible, diverging epoch
-  (KIP-595)
+* v11: any replica may be read from, and with a `replica.selector.class` that goes by racks the
+  leader sends readers to one in theirs (KIP-392); v12: flexible, diverging epoch (KIP-595)
 * v13: topics by id (KIP-516); v15: replica state as a tag; v16: node endpoints; v17, 18: tags of
   replicas, skipped
 """
@@ -19,13 +19,14 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.fetch.query import READ_COMMITTED, Query
+from logstore.compat.kafka.fetch.query import FROM_FOLLOWERS_SINCE, READ_COMMITTED, Query
 from logstore.compat.kafka.fetch.repeats import Repeats
 from logstore.compat.kafka.fetch.reply import Found
 from logstore.compat.kafka.fetch.reply import encode as encode_found
 from logstore.compat.kafka.fetch.sessions import FetchPartition
 from logstore.compat.kafka.leader_fencing import fencing_error
 from logstore.compat.kafka.node_endpoint import node_endpoints
+from logstore.compat.kafka.nodes.node import NOBODY
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.waiting import Later
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
     from logstore.segments.kafka.partition import KafkaPartition
 
-_FROM_FOLLOWERS_SINCE = 11
 _FIRST_WITH_ENDPOINTS = 16
 _INITIAL_EPOCH, _FINAL_EPOCH = 0, -1
 
@@ -132,7 +132,7 @@ def _look(
     log is as it was; None is to be looked for.
     """
     budget = min(query.bytes_max, broker.config.fetch_max_bytes)
-    left, total_bytes, has_error = budget, 0, False
+    left, total_bytes, has_error, is_sent_on = budget, 0, False, False
     found: list[Found] = []
     read = _read if query.may_read is None else _read_if_allowed
     for partition, result in zip_longest(wanted, earlier):
@@ -145,9 +145,10 @@ def _look(
             total_bytes += result.extent.size_bytes
         left = max(0, budget - total_bytes)
         has_error = has_error or result.error != 0 or result.diverging is not None
+        is_sent_on = is_sent_on or result.preferred_replica != NOBODY
     if has_error:  # what the cluster does not know comes behind what was read
         found.sort(key=_rank_of)
-    is_final = has_error or total_bytes >= max(min(query.bytes_min, budget), 0)
+    is_final = has_error or is_sent_on or total_bytes >= max(min(query.bytes_min, budget), 0)
     return found, is_final
 
 
@@ -178,6 +179,12 @@ def _read(
         refused = _refusal(broker, query, wanted, partition)
         if refused is not None:
             return refused
+        preferred = _preferred_replica(broker, query, wanted, partition)
+        if preferred != NOBODY:
+            end, stable = partition.end_offset, partition.last_stable_offset
+            found = Found(wanted, 0, end, stable, partition.start_offset)
+            found.preferred_replica = preferred
+            return found
     end = partition.end_offset
     found = Found(wanted, 0, end, partition.last_stable_offset, partition.start_offset)
     wanted.looked_at(partition, partitions)
@@ -190,11 +197,24 @@ def _read(
             return found
     if wanted.fetch_offset != end:
         return _read_records(partition, query, found, budget, is_first=is_first)
-    wanted.is_quiet = not found.is_news
-    found.is_settled = True
+    # A reader that says where it is may be sent elsewhere as soon as somebody there is in sync.
+    is_settled = not (query.rack and broker.nodes.selects_by_rack)
+    wanted.is_quiet = is_settled and not found.is_news
+    found.is_settled = is_settled
     if query.is_read_committed:
         found.aborted = []
     return found
+
+
+def _preferred_replica(
+    broker: Broker, query: Query, wanted: FetchPartition, partition: KafkaPartition
+) -> int:
+    """Return the follower that a reader is sent to; nobody where the leader answers it."""
+    nodes = broker.nodes
+    is_there = partition.start_offset <= wanted.fetch_offset <= partition.end_offset
+    if not (nodes.selects_by_rack and query.rack and is_there):
+        return NOBODY
+    return nodes.preferred_replica(query.listener or broker.listener, partition, query.rack)
 
 
 def _refusal(
@@ -202,7 +222,7 @@ def _refusal(
 ) -> Found | None:
     """Refuse an epoch that is not, and tell newer clients who leads now, and where that is."""
     listener = query.listener or broker.listener
-    may_follow = query.version >= _FROM_FOLLOWERS_SINCE
+    may_follow = query.version >= FROM_FOLLOWERS_SINCE
     code = fencing_error(broker, listener, partition, wanted.leader_epoch, may_follow=may_follow)
     if code is ErrorCode.NONE:
         return None

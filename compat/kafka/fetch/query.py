@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.security.listener import Listener
 
 READ_COMMITTED = 1
+#: the first version that may read from followers, and says in which rack it is (KIP-392)
+FROM_FOLLOWERS_SINCE = 11
 _ROW_V4 = struct.Struct(">iqi")
 _ROW_V5 = struct.Struct(">iqqi")
 _ROW_V9 = struct.Struct(">iiqqi")
@@ -45,6 +47,8 @@ class Query:
     forgotten: list[PartitionKey]
     #: where in the request the rack stands, behind everything else
     rack_position: int = 0
+    #: where the reader is; empty where it does not say
+    rack: bytes = b""
     #: where the client came in; None where it is too old to ask
     listener: Listener | None = None
     session: FetchSession | None = None
@@ -144,9 +148,11 @@ def parse(request: RawRequest, listener: Listener, rows: list[Rows] | None = Non
             topic = bytes(reader.take(16)) if version >= 13 else reader.string() or b""
             forgotten += [(topic, reader.i32()) for _ in range(reader.count())]
             reader.tags()
+    rack_position = reader.position
+    rack = (reader.string() or b"") if version >= FROM_FOLLOWERS_SINCE else b""
     return Query(
         version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, isolation,
-        session_id, session_epoch, wanted, forgotten, reader.position, listener,
+        session_id, session_epoch, wanted, forgotten, rack_position, rack, listener,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import attrs
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.fetch.sessions import FetchPartition, FetchSession, PartitionKey
 from logstore.compat.kafka.framing import I16, I32, uvarint
+from logstore.compat.kafka.nodes.node import NOBODY
 from logstore.segment import Extent
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _NOTHING_V12 = struct.Struct(">ihqqq7s")
 _NULL_TAIL, _NONE_TAIL = (aborted + b"\xff\xff\xff\xff\x01\x00" for aborted in (b"\x00", b"\x01"))
 _TOP_V7 = struct.Struct(">ihi")  # throttle time, error, session id
 _NULL_ABORTED_V4 = I32.pack(-1)
-_NO_REPLICA = I32.pack(-1)
 _LEADER = struct.Struct(">ii")
 _DIVERGING = struct.Struct(">iq")
 
@@ -39,6 +39,8 @@ class Found:
     log_start_offset: int = -1
     extent: Extent | None = None
     diverging: tuple[int, int] | None = None
+    #: the follower in the reader's rack that it shall read from, instead of the leader
+    preferred_replica: int = NOBODY
     #: who leads, and in which epoch, for those who have asked somebody or something else
     leader: tuple[int, int] | None = None
     #: null where it was read, or was to be read, without regard to transactions
@@ -57,6 +59,7 @@ class Found:
             (self.extent is not None and self.extent.size_bytes > 0)
             or self.error != 0
             or self.diverging is not None
+            or self.preferred_replica != NOBODY
             or self.high_watermark != self.wanted.told_high_watermark
             or self.log_start_offset != self.wanted.told_log_start
         )
@@ -144,6 +147,7 @@ def _encode_partition(query: Query, result: Found, head: list[bytes], chunks: li
         and result.extent is None
         and not result.aborted
         and result.leader is None is result.diverging
+        and result.preferred_replica == NOBODY
     ):
         head.append(
             _NOTHING_V12.pack(
@@ -167,7 +171,7 @@ def _encode_partition(query: Query, result: Found, head: list[bytes], chunks: li
         )
     head.append(_aborted(query, result))
     if version >= 11:
-        head.append(_NO_REPLICA)
+        head.append(I32.pack(result.preferred_replica))
     size_bytes = 0 if result.extent is None else result.extent.size_bytes
     head.append(uvarint(size_bytes + 1) if version >= 12 else I32.pack(size_bytes))
     if result.extent is not None and size_bytes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.nodes.node import NOBODY, Node, Placement
+from logstore.compat.kafka.nodes.racks import racks_of, striped
 from logstore.compat.kafka.security.listener import Listener
 from logstore.compat.kafka.topics.names import (
     GROUPS_TOPIC,
@@ -33,6 +34,7 @@ _FACTORS = {
     SHARE_GROUPS_TOPIC: "share.coordinator.state.topic.replication.factor",
 }
 _FACTOR = "default.replication.factor"
+_BY_RACK = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _ACKS_ALL = -1
 
 
@@ -61,10 +63,14 @@ class Nodes:
 
     def __init__(self, broker: Broker, count: int = 1) -> None:
         self._broker = broker
-        home = Node(broker.node_id, broker.config.broker_rack or "", broker.listeners)
+        racks = racks_of(broker.config.broker_rack or "", count)
+        home = Node(broker.node_id, racks[0], broker.listeners)
         more = [
-            Node(broker.node_id + number, home.rack, [Listener()]) for number in range(1, count)
+            Node(broker.node_id + number, racks[number], [Listener()]) for number in range(1, count)
         ]
+        given = broker.config.given
+        #: leaders send readers to a follower in their rack
+        self.selects_by_rack = given["replica.selector.class"] == _BY_RACK
         self.by_id = {node.node_id: node for node in (home, *more)}
         #: there is one node, which everything is at
         self.is_alone = count == 1
@@ -176,7 +182,7 @@ class Nodes:
         return max(1, min(given.integer(_FACTORS.get(topic, _FACTOR)), len(self.by_id)))
 
     def _spread(self, topic: str, index: int, factor: int) -> tuple[int, ...]:
-        up = [node.node_id for node in self.up]
+        up = striped(self.up)
         down = self.down_among(self.by_id)
         start = zlib.crc32(topic.encode()) + index
         ids = [*_rotated(up, start), *_rotated(down, start)]
@@ -218,6 +224,20 @@ class Nodes:
         if self.is_alone:
             return True
         return self.node_of(listener).node_id in self.placement_of(partition).replicas
+
+    def preferred_replica(self, listener: Listener, partition: KafkaPartition, rack: bytes) -> int:
+        """
+        Return the follower in a rack that a reader there is sent to by the leader it came to.
+
+        It is in sync; nobody, where there is none or the leader is in the rack itself.
+        Source: ``RackAwareReplicaSelector``, ``ReplicaManager.findPreferredReadReplica``.
+        """
+        placement, name = self.placement_of(partition), rack.decode(errors="replace")
+        leader = self.node_of(listener)
+        if placement.leader != leader.node_id or leader.rack == name:
+            return NOBODY
+        there = [self.by_id[one] for one in placement.in_sync if one in self.by_id]
+        return max((one.node_id for one in there if one.is_up and one.rack == name), default=NOBODY)
 
     def append_error(self, listener: Listener, partition: KafkaPartition, acks: int) -> ErrorCode:
         """Return why the node of a listener does not append to a partition."""

@@ -86,6 +86,12 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             for (int server : List.of(CONTROLLER, NODE)) {
                 settings.putAll(config.perServerOverrideProperties().getOrDefault(server, Map.of()));
             }
+            String racks = IntStream.range(NODE, NODE + config.numBrokers())
+                .mapToObj(id -> config.perServerOverrideProperties().getOrDefault(id, Map.of()))
+                .map(own -> own.getOrDefault("broker.rack", "")).collect(Collectors.joining(","));
+            if (config.numBrokers() > 1 && !racks.matches(",*")) {
+                settings.put("broker.rack", racks);
+            }
             PlainLogins.settings(config.brokerSecurityProtocol()).forEach(settings::putIfAbsent);
             nodeIds = IntStream.range(NODE, NODE + config.numBrokers()).boxed().collect(Collectors.toSet());
             if (nodeIds.size() == 1) {
