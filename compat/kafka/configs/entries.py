@@ -206,7 +206,8 @@ def _unlisted_entry(name: str, layers: Layers) -> ConfigEntry:
 def _facts(broker: Broker, node: Node) -> dict[str, str]:
     """Return what is so for a running node, whatever its settings say."""
     address = ",".join(f"{one.name}://{one.address}" for one in node.listeners)
-    return {
+    rack = {"broker.rack": node.rack} if node.rack else {}
+    return rack | {
         "advertised.listeners": address,
         "broker.id": str(node.node_id),
         "listeners": address,

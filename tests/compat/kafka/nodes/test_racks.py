@@ -52,7 +52,7 @@ def sent_to(found: dict[str, Any]) -> tuple[int, int, bool]:
 
 
 def test_racks_are_told(cluster: Cluster) -> None:
-    """By Metadata and DescribeCluster, of each node its own."""
+    """By Metadata, DescribeCluster and DescribeConfigs, of each node its own."""
     told = cluster.ask("Metadata", 9, topics=[], allow_auto_topic_creation=False,
                        include_cluster_authorized_operations=False,
                        include_topic_authorized_operations=False)  # fmt: skip
@@ -60,6 +60,9 @@ def test_racks_are_told(cluster: Cluster) -> None:
     told = cluster.ask("DescribeCluster", 1, include_cluster_authorized_operations=False,
                        endpoint_type=1)  # fmt: skip
     assert {one["broker_id"]: one["rack"] for one in told["brokers"]} == {1: "a", 2: "b", 3: "c"}
+    asked = {"resource_type": 4, "resource_name": "2", "configuration_keys": ["broker.rack"]}
+    (described,) = cluster.ask_at(2, "DescribeConfigs", 4, resources=[asked])["results"]
+    assert [(one["name"], one["value"]) for one in described["configs"]] == [("broker.rack", "b")]
 
 
 @pytest.mark.parametrize(("text", "count", "racks"), [
