@@ -8,7 +8,7 @@ for each topic that was placed or moved::
     {"topic": "0f3c…", "partitions": {"0": [[2, 3], 3], "1": [[3, 1], 3]}}
 
 by the partitions' numbers the replicas, the preferred one first, and the leader. The last line of a
-topic counts, one that cannot be read does not; what a loss of power takes is reckoned anew.
+topic counts, one that cannot be read does not. Lines are synced, as Kafka's metadata is.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class PlacementLog:
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
+        self._directory = directory
         self._path = f"{directory}/{FILE_NAME}"
         self._end = 0
 
@@ -66,14 +67,18 @@ class PlacementLog:
         return kept
 
     def note(self, topic_id: bytes, placements: Mapping[int, Placement]) -> None:
-        """Add where a topic's partitions are; a disk that refuses it is warned of."""
+        """Add, durably, where a topic's partitions are; a disk that refuses it is warned of."""
         line = _line(topic_id, {i: Kept(it.replicas, it.leader) for i, it in placements.items()})
         try:
+            is_new = not self._fs.exists(self._path)
             file = self._fs.open(self._path, create=True)
             try:
                 file.write(self._end, line)
+                file.sync()
             finally:
                 file.close()
+            if is_new:
+                self._fs.sync_directory(self._directory)
         except OSError as error:
             _log.warning("%s: a restart will not know what moved: %s", self._path, error)
             return

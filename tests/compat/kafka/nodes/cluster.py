@@ -41,6 +41,12 @@ class Cluster(Conversation):
         super().restart(settings)
         self.connections = self._connect()
 
+    def reopen(self) -> None:
+        """Start another broker on what a crash has left, and connect to its nodes."""
+        self.broker = self.open()
+        self.connections = self._connect()
+        self.connection = self.connections[self.broker.node_id]
+
     def _connect(self) -> dict[int, KafkaConnection]:
         found: dict[int, KafkaConnection] = {}
         ports = [PORT + number for number in range(self._node_count)]

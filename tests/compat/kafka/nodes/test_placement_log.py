@@ -10,6 +10,7 @@ import pytest
 
 from logstore.compat.kafka.nodes.placement_log import FILE_NAME, PlacementLog
 from logstore.host import read_file, write_file
+from logstore.testing.power_loss import LOSE_UNSYNCED
 from tests.compat.kafka.conversation import DIRECTORY
 from tests.compat.kafka.nodes.cluster import Cluster
 
@@ -40,6 +41,17 @@ def test_a_restart_finds_what_was_assigned_and_moved() -> None:
     after = told(cluster)
     cluster.restart({"default.replication.factor": "1"})
     assert told(cluster) == after
+
+
+def test_a_loss_of_power_loses_none_of_it() -> None:
+    """What was assigned and moved is as durable as the topic."""
+    cluster = Cluster()
+    cluster.lead("t", {0: 2, 1: 3})
+    cluster.broker.nodes.move_leaders(cluster.broker.topics["t"], [0])
+    before = told(cluster)
+    cluster.host.power_loss(LOSE_UNSYNCED)
+    cluster.reopen()
+    assert told(cluster) == before
 
 
 def test_a_setting_changes_new_topics_alone() -> None:
