@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from logstore.tools.dev.rocketmq_peer import RocketMQPeer
 from tests.interop.drawn_rocketmq.session import SETTINGS, run
+from tests.interop.eventually import eventually
 from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_sessions import start_real
 from tests.interop.stored_messages import differences
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.interop
 
 Address = tuple[str, str]
 Brokers = tuple[OurRocketMQ, RocketMQPeer]
-SECONDS_MAX, PAUSE_SECONDS = 20, 0.5
+SECONDS_MAX = 20
 #: when half messages are given up each broker decides by its own clock
 BY_THE_CLOCK = frozenset({"TRANS_CHECK_MAX_TIME_TOPIC"})
 #: what is asked about, and by which seeds
@@ -61,9 +62,12 @@ def test_a_drawn_session_is_answered_alike(area: str, seed: int, both: Brokers) 
 def test_both_have_stored_the_same(both: Brokers) -> None:
     """After all these sessions, byte by byte but for times, ids and addresses."""
     ours, real = both
-    deadline = time.monotonic() + SECONDS_MAX  # what is due later comes by each one's clock
-    while (found := differences(ours.data, real.data, BY_THE_CLOCK)) and (
-        time.monotonic() < deadline
-    ):
-        time.sleep(PAUSE_SECONDS)
+    found: list[str] = []
+
+    def agree() -> bool:
+        found[:] = differences(ours.data, real.data, BY_THE_CLOCK)
+        return not found
+
+    with suppress(AssertionError):  # what is due later comes by each one's clock
+        eventually(agree, SECONDS_MAX)
     assert "\n".join(found) == ""
