@@ -16,6 +16,7 @@ from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SHA
 from logstore.compat.kafka.flushing import Flusher, Offload
 from logstore.compat.kafka.housekeeping import Housekeeping
 from logstore.compat.kafka.nodes.nodes import Nodes
+from logstore.compat.kafka.nodes.placements import Placements
 from logstore.compat.kafka.produce.run import ProduceRun
 from logstore.compat.kafka.readers import Readers
 from logstore.compat.kafka.security.listener import Listener
@@ -93,6 +94,7 @@ class Broker:
         self.listeners = [self.listener]
         #: this node and, in a cluster, the others
         self.nodes = Nodes(self, node_count)
+        self.placements = Placements(self)
         self.request_bytes_max: int = config.socket_request_max_bytes
         #: how long a server lets connections be on which nothing moves; negative: for ever
         self.idle_ms_max: int = config.connections_max_idle_ms
@@ -287,7 +289,7 @@ class Broker:
         """Create a topic whose name is known to be free and allowed."""
         topic = self.store.create_topic(name, partition_count, settings)
         self._enter(topic)
-        self.nodes.place(topic, self.nodes.factor_of(name))
+        self.placements.place(topic, self.placements.factor_of(name))
         return topic
 
     def add_partitions(self, topic: Topic, partition_count: int) -> None:
@@ -300,7 +302,7 @@ class Broker:
         """Delete a topic; whoever waits for its data is told, and its offsets are forgotten."""
         partitions = dict(topic.partitions)
         self.store.delete_topic(topic)
-        self.nodes.forget(topic)
+        self.placements.forget(topic)
         del self.by_name[topic.name.encode()]
         del self.by_id[topic.topic_id]
         topic.partitions.clear()  # also ends the routes of producers that lead here

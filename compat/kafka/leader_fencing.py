@@ -36,12 +36,12 @@ def fencing_error(
     """
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    nodes = broker.nodes
-    if not nodes.is_alone and not nodes.holds(listener, partition):
+    placements, is_alone = broker.placements, broker.nodes.is_alone
+    if not is_alone and not placements.holds(listener, partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if client_epoch not in (NOT_CHECKED, partition.leader_epoch):
         is_over = client_epoch < partition.leader_epoch
         return ErrorCode.FENCED_LEADER_EPOCH if is_over else ErrorCode.UNKNOWN_LEADER_EPOCH
-    if not (nodes.is_alone or may_follow or nodes.leads(listener, partition)):
+    if not (is_alone or may_follow or placements.leads(listener, partition)):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.NONE

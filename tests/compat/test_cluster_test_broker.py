@@ -181,7 +181,7 @@ def leaders_of(cluster: TestBroker) -> dict[int, int]:
     def work() -> dict[int, int]:
         broker = cluster.broker
         topic = broker.topics[TOPIC]
-        return {index: broker.nodes.placement(topic, index).leader for index in topic.partitions}
+        return {index: broker.placements.find(topic, index).leader for index in topic.partitions}
 
     return cluster.call(work)
 

@@ -26,7 +26,8 @@ from logstore.compat.kafka.fetch.reply import encode as encode_found
 from logstore.compat.kafka.fetch.sessions import FetchPartition
 from logstore.compat.kafka.leader_fencing import fencing_error
 from logstore.compat.kafka.node_endpoint import node_endpoints
-from logstore.compat.kafka.nodes.node import NOBODY
+from logstore.compat.kafka.nodes.placement import NOBODY
+from logstore.compat.kafka.nodes.racks import preferred_replica
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.waiting import Later
@@ -198,7 +199,7 @@ def _read(
     if wanted.fetch_offset != end:
         return _read_records(partition, query, found, budget, is_first=is_first)
     # A reader that says where it is may be sent elsewhere as soon as somebody there is in sync.
-    is_settled = not (query.rack and broker.nodes.selects_by_rack)
+    is_settled = not (query.rack and broker.placements.select_by_rack)
     wanted.is_quiet = is_settled and not found.is_news
     found.is_settled = is_settled
     if query.is_read_committed:
@@ -210,11 +211,10 @@ def _preferred_replica(
     broker: Broker, query: Query, wanted: FetchPartition, partition: KafkaPartition
 ) -> int:
     """Return the follower that a reader is sent to; nobody where the leader answers it."""
-    nodes = broker.nodes
     is_there = partition.start_offset <= wanted.fetch_offset <= partition.end_offset
-    if not (nodes.selects_by_rack and query.rack and is_there):
+    if not (broker.placements.select_by_rack and query.rack and is_there):
         return NOBODY
-    return nodes.preferred_replica(query.listener or broker.listener, partition, query.rack)
+    return preferred_replica(broker, query.listener or broker.listener, partition, query.rack)
 
 
 def _refusal(
@@ -229,7 +229,7 @@ def _refusal(
     found = Found(wanted, code)
     is_told = code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
     if is_told and query.version >= _FIRST_WITH_ENDPOINTS and query.listener is not None:
-        leader = broker.nodes.placement_of(partition).leader
+        leader = broker.placements.of(partition).leader
         found.leader = leader, partition.leader_epoch
         query.leaders.add(leader)
         query.endpoints = node_endpoints(broker, query.listener, query.leaders)

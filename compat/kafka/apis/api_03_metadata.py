@@ -30,7 +30,7 @@ from logstore.compat.kafka.authorized_operations import (
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.node_endpoint import write_node
-from logstore.compat.kafka.nodes.node import NOBODY
+from logstore.compat.kafka.nodes.placement import NOBODY
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.topics.creation import create_automatically
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
-    from logstore.compat.kafka.nodes.node import Placement
-    from logstore.compat.kafka.nodes.nodes import Nodes
+    from logstore.compat.kafka.nodes.placement import Placement
     from logstore.compat.kafka.security.listener import Listener
     from logstore.segments.kafka.topic import Topic
 
@@ -107,7 +106,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         _write_no_cluster(writer, version)
     writer.count(len(answered))
     operations = bit_field(TOPIC_OPERATIONS) if question.wants_topic_operations else NOT_ASKED
-    places = _Places(broker.nodes, version)
+    places = _Places(broker, version)
     for found in answered:
         _write_topic(writer, found, version, places)
         if version >= 8:
@@ -239,9 +238,9 @@ def _write_no_cluster(writer: Writer, version: int) -> None:
 class _Places:
     """Where partitions are, as a version writes it; most have it in common."""
 
-    def __init__(self, nodes: Nodes, version: int) -> None:
-        self.placement = nodes.placement
-        self._nodes = nodes
+    def __init__(self, broker: Broker, version: int) -> None:
+        self.placement = broker.placements.find
+        self._nodes = broker.nodes
         self._version = version
         self._written: dict[Placement, bytes] = {}
 
@@ -256,7 +255,7 @@ class _Places:
         """Return a placement without what a version keeps quiet about."""
         if self._version >= 1:
             return placement
-        up = {node.node_id for node in self._nodes.up}
+        up = self._nodes.ids_up
         replicas, in_sync = (
             tuple(one for one in node_ids if one in up)
             for node_ids in (placement.replicas, placement.in_sync)

@@ -75,7 +75,7 @@ def _found(broker: Broker, client: Client, key_type: int, key: str, version: int
     except (LogStoreError, OSError) as error:
         _log.warning("%s cannot be created: %s", _TOPICS[key_type], error)
         return _none(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
-    node = broker.nodes.by_id.get(broker.nodes.coordinator_of(_TOPICS[key_type], key))
+    node = broker.nodes.by_id.get(broker.placements.coordinator_of(_TOPICS[key_type], key))
     if node is None:
         return _none(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     reached = node.listener_like(client.listener)

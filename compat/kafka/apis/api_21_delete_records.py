@@ -60,7 +60,7 @@ def _delete(
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_WATERMARK
     if topic in INTERNAL_TOPICS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, _NO_WATERMARK
-    if not broker.nodes.leads(client.listener, partition):
+    if not broker.placements.leads(client.listener, partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER, _NO_WATERMARK
     if partition.config.is_compacted and not partition.config.is_deleting:
         return ErrorCode.POLICY_VIOLATION, _NO_WATERMARK

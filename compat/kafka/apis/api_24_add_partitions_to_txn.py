@@ -60,11 +60,11 @@ def handle(
     from kafka.protocol.producer.transaction import AddPartitionsToTxnResponse
 
     version = request.API_VERSION
-    nodes = broker.nodes
-    node_id = nodes.node_of(client.listener).node_id
+    node_id = broker.nodes.node_of(client.listener).node_id
 
     def is_foreign(name: str) -> bool:
-        return bool(name) and nodes.coordinator_of(TRANSACTIONS_TOPIC, name) != node_id
+        find = broker.placements.coordinator_of
+        return bool(name) and find(TRANSACTIONS_TOPIC, name) != node_id
 
     if version < _FIRST_OF_BROKERS:
         name = request.v3_and_below_transactional_id

@@ -47,7 +47,7 @@ def handle(
                 present = len(topic.partitions)
                 broker.add_partitions(topic, wanted.count)
                 assigned = [one.broker_ids for one in wanted.assignments or ()]
-                broker.nodes.assign(topic, enumerate(assigned, present))
+                broker.placements.assign(topic, enumerate(assigned, present))
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"adding partitions to topic {wanted.name}")
             code, message = refusal.code, refusal.message
@@ -80,7 +80,7 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"{added} partitions are added, but {len(wanted.assignments)} are assigned",
             )
-        factor = len(broker.nodes.placement(topic, min(topic.partitions)).replicas)
+        factor = len(broker.placements.find(topic, min(topic.partitions)).replicas)
         for assignment in wanted.assignments:
             check_assignment(broker, assignment.broker_ids)
             if len(assignment.broker_ids) != factor:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.modern.hash_order import members_in_timeline_order
+from logstore.compat.kafka.nodes.elections import elect
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.topics import ElectLeadersRequest, ElectLeadersResponse
@@ -86,6 +87,6 @@ def _result(broker: Broker, request: ElectLeadersRequest, topic: str, index: int
         message = f"there is no partition {topic}-{index}"
     else:
         is_unclean = request.election_type == _UNCLEAN
-        code = broker.nodes.elect(broker.topics[topic], index, is_unclean=is_unclean)
+        code = elect(broker, broker.topics[topic], index, is_unclean=is_unclean)
         message = _MESSAGES.get(code)
     return {"partition_id": index, "error_code": code, "error_message": message}

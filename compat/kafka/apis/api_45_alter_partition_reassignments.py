@@ -93,10 +93,10 @@ def _move(
     if replicas is None:
         raise RefusedRequestError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     check_assignment(broker, replicas)
-    factor = len(broker.nodes.placement(broker.topics[topic], index).replicas)
+    factor = len(broker.placements.find(broker.topics[topic], index).replicas)
     if not may_change_factor and len(replicas) != factor:
         raise RefusedRequestError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The replication factor is changed from {factor} to {len(replicas)}",
         )
-    broker.nodes.reassign(broker.topics[topic], index, replicas)
+    broker.placements.reassign(broker.topics[topic], index, replicas)

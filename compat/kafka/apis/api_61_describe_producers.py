@@ -51,7 +51,7 @@ def _partition(broker: Broker, client: Client, topic: str, index: int) -> dict[s
     state_class = DescribeProducersResponse.TopicResponse.PartitionResponse.ProducerState
     fields: dict[str, Any] = {"partition_index": index, "active_producers": []}
     partition = broker.partition(topic, index)
-    if partition is not None and not broker.nodes.holds(client.listener, partition):
+    if partition is not None and not broker.placements.holds(client.listener, partition):
         return {**fields, "error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
     if partition is not None:
         fields["active_producers"] = [

@@ -18,7 +18,7 @@ import attrs
 
 from logstore.compat.kafka.authorized_operations import TOPIC_OPERATIONS, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.nodes.node import NOBODY
+from logstore.compat.kafka.nodes.placement import NOBODY
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _described(broker: Broker, topic: Topic, indexes: list[int]) -> dict[str, An
 
 
 def _partition(broker: Broker, topic: Topic, index: int) -> dict[str, Any]:
-    placement = broker.nodes.placement(topic, index)
+    placement = broker.placements.find(topic, index)
     return {
         "error_code": ErrorCode.NONE,
         "partition_index": index,

@@ -179,7 +179,7 @@ class _Exchange:
                 refused.append(FetchedPartition(key, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif key.partition not in partitions:
                 refused.append(FetchedPartition(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            elif not self.broker.nodes.leads(self.client.listener, partitions[key.partition]):
+            elif not self.broker.placements.leads(self.client.listener, partitions[key.partition]):
                 refused.append(FetchedPartition(key, ErrorCode.NOT_LEADER_OR_FOLLOWER))
             else:
                 wanted.append(key)

@@ -156,7 +156,7 @@ def _alter_topic(
         )
     if not is_rehearsal and settings != topic.settings:
         broker.store.change_settings(topic, settings)
-        broker.nodes.elect_where_fine()
+        broker.placements.elect_where_fine()
 
 
 def _alter_broker(
@@ -172,7 +172,7 @@ def _alter_broker(
     own: Mapping[str, str] = {} if is_replacing else layer
     settings = _changed(own, changes, BROKER_CONFIG_KEYS)
     config.replace(settings, is_cluster_wide=for_cluster, is_rehearsal=is_rehearsal)
-    broker.nodes.elect_where_fine()
+    broker.placements.elect_where_fine()
 
 
 def _alter_named(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.nodes.elections import move_leaders as move
+
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
 
@@ -26,4 +28,4 @@ def move_leaders(
     indexes = [] if found is None else [one for one in found.partitions if index in (None, one)]
     if found is None or not indexes:
         raise ValueError(f"there is no partition {topic if index is None else f'{topic}-{index}'}")
-    return broker.nodes.move_leaders(found, indexes, to)
+    return move(broker, found, indexes, to)

@@ -11,7 +11,7 @@ import attrs
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.fetch.sessions import FetchPartition, FetchSession, PartitionKey
 from logstore.compat.kafka.framing import I16, I32, uvarint
-from logstore.compat.kafka.nodes.node import NOBODY
+from logstore.compat.kafka.nodes.placement import NOBODY
 from logstore.segment import Extent
 
 if TYPE_CHECKING:

@@ -39,9 +39,9 @@ def with_node_refusals(
     """Add to what is refused what the node of a listener must not append."""
     refusals = dict(admission.refusals)
     for partition in partitions:
-        code = broker.nodes.append_error(listener, partition, acks)
+        code = broker.placements.append_error(listener, partition, acks)
         if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            leader = broker.nodes.placement_of(partition).leader
+            leader = broker.placements.of(partition).leader
             refusals[partition] = LedElsewhereError(leader, partition.leader_epoch)
         elif code:
             refusals[partition] = RefusedRequestError(code)

@@ -75,11 +75,10 @@ def _ask_coordinator(
     coordinated: Coordinated, api: Api, broker: Broker, client: Client, raw: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Serve what this node coordinates, and refuse the rest."""
-    nodes = broker.nodes
-    node_id = nodes.node_of(client.listener).node_id
+    node_id = broker.nodes.node_of(client.listener).node_id
     message = coordinated.read(api, raw)
     is_own = [
-        name is None or nodes.coordinator_of(coordinated.topic, name) == node_id
+        name is None or broker.placements.coordinator_of(coordinated.topic, name) == node_id
         for name in coordinated.names(message)
     ]
     if all(is_own):
@@ -158,7 +157,7 @@ def _cut_groups(broker: Broker, node_id: int, answer: Any) -> None:
     answer.groups = [
         one
         for one in answer.groups
-        if broker.nodes.coordinator_of(GROUPS_TOPIC, one.group_id) == node_id
+        if broker.placements.coordinator_of(GROUPS_TOPIC, one.group_id) == node_id
     ]
 
 
@@ -166,19 +165,19 @@ def _cut_transactions(broker: Broker, node_id: int, answer: Any) -> None:
     answer.transaction_states = [
         one
         for one in answer.transaction_states
-        if broker.nodes.coordinator_of(TRANSACTIONS_TOPIC, one.transactional_id) == node_id
+        if broker.placements.coordinator_of(TRANSACTIONS_TOPIC, one.transactional_id) == node_id
     ]
 
 
 def _cut_log_directories(broker: Broker, node_id: int, answer: Any) -> None:
-    nodes = broker.nodes
+    find = broker.placements.find
     for directory in answer.results:
         for topic in directory.topics:
             known = broker.topics[topic.name]
             topic.partitions = [
                 one
                 for one in topic.partitions
-                if node_id in nodes.placement(known, one.partition_index).replicas
+                if node_id in find(known, one.partition_index).replicas
             ]
         directory.topics = [topic for topic in directory.topics if topic.partitions]
 

@@ -22,7 +22,7 @@ import orjson
 from logstore.host import FileSystem, read_file, write_file
 
 if TYPE_CHECKING:
-    from logstore.compat.kafka.nodes.node import Placement
+    from logstore.compat.kafka.nodes.placement import Placement
 
 FILE_NAME = "node-placements.jsonl"
 _log = logging.getLogger(__name__)

@@ -68,7 +68,7 @@ def acknowledge(
                 refused[key] = Acknowledged(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             elif key.partition not in partitions:
                 refused[key] = Acknowledged(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            elif not broker.nodes.is_led_by(member.node_id, partitions[key.partition]):
+            elif not broker.placements.is_led_by(member.node_id, partitions[key.partition]):
                 refused[key] = Acknowledged(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif batches:
                 said[key] = batches

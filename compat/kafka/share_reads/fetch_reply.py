@@ -112,4 +112,4 @@ def leader_of(broker: Broker, topic_id: bytes, index: int, error_code: int) -> t
     partition = broker.by_id.get(topic_id, {}).get(index)
     if error_code not in MOVED or partition is None:
         return 0, 0
-    return broker.nodes.placement_of(partition).leader, partition.leader_epoch
+    return broker.placements.of(partition).leader, partition.leader_epoch

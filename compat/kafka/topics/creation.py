@@ -109,8 +109,10 @@ def carry_out(broker: Broker, checked: CheckedPlan) -> Topic:
 
     """
     topic = broker.create_topic(checked.name, checked.partition_count, dict(checked.settings))
-    if checked.assignments or checked.replication_factor != broker.nodes.factor_of(checked.name):
-        broker.nodes.place(topic, checked.replication_factor, checked.assignments)
+    if checked.assignments or checked.replication_factor != broker.placements.factor_of(
+        checked.name
+    ):
+        broker.placements.place(topic, checked.replication_factor, checked.assignments)
     return topic
 
 
@@ -125,7 +127,7 @@ def create_automatically(broker: Broker, name: str) -> Topic:
     """
     count, settings = automatic_shape(broker, name)
     # What ``default.replication.factor`` says is not for Kafka's own topics.
-    replicas = broker.nodes.factor_of(name) if name in INTERNAL_TOPICS else BROKER_DEFAULT
+    replicas = broker.placements.factor_of(name) if name in INTERNAL_TOPICS else BROKER_DEFAULT
     return create(broker, TopicPlan(name, count, replicas, settings=settings))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from logstore.compat.kafka.nodes.node import NOBODY, Placement
+from logstore.compat.kafka.nodes.placement import NOBODY, Placement
 from tests.compat.kafka.nodes.cluster import PORT, Cluster
 
 NODES = {1: PORT, 2: PORT + 1, 3: PORT + 2}
@@ -135,7 +135,7 @@ def test_replicas_that_are_gone_are_told_since_version_1(
     """Before they were left out, and that was the partition's error, unless nobody leads (5)."""
     cluster = Cluster()
     cluster.lead("t", {0: 2}, replicas=3)
-    cluster.broker.nodes.reassign(cluster.broker.topics["t"], 0, [2, 1])
+    cluster.broker.placements.reassign(cluster.broker.topics["t"], 0, [2, 1])
     cluster.broker.nodes.stop(1)
 
     def found() -> tuple[int, list[int], list[int]]:

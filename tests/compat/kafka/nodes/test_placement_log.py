@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.nodes.elections import move_leaders
 from logstore.compat.kafka.nodes.placement_log import FILE_NAME, PlacementLog
 from logstore.host import read_file, write_file
 from logstore.testing.power_loss import LOSE_UNSYNCED
@@ -31,8 +32,8 @@ def test_a_restart_finds_what_was_assigned_and_moved() -> None:
     cluster = Cluster()
     cluster.lead("t", {0: 2, 1: 3, 2: 1})
     topic = cluster.broker.topics["t"]
-    cluster.broker.nodes.move_leaders(topic, [0])
-    cluster.broker.nodes.reassign(topic, 1, (1, 2, 3))
+    move_leaders(cluster.broker, topic, [0])
+    cluster.broker.placements.reassign(topic, 1, (1, 2, 3))
     before = {0: ([2, 3], 3), 1: ([1, 2, 3], 3), 2: ([1, 2], 1)}
     assert told(cluster) == before
     cluster.restart()
@@ -47,7 +48,7 @@ def test_a_loss_of_power_loses_none_of_it() -> None:
     """What was assigned and moved is as durable as the topic."""
     cluster = Cluster()
     cluster.lead("t", {0: 2, 1: 3})
-    cluster.broker.nodes.move_leaders(cluster.broker.topics["t"], [0])
+    move_leaders(cluster.broker, cluster.broker.topics["t"], [0])
     before = told(cluster)
     cluster.host.power_loss(LOSE_UNSYNCED)
     cluster.reopen()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.nodes.elections import move_leaders
 from logstore.compat.kafka.nodes.node import Node
 from logstore.compat.kafka.nodes.racks import racks_of, striped
 from tests.compat.kafka.nodes.cluster import Cluster
@@ -86,7 +87,7 @@ def test_replicas_are_spread_over_racks() -> None:
     cluster = Cluster(4, {"broker.rack": "a,a,b,b", "default.replication.factor": "2"})
     cluster.create("t", 8)
     placements = [
-        cluster.broker.nodes.placement(cluster.broker.topics["t"], index) for index in range(8)
+        cluster.broker.placements.find(cluster.broker.topics["t"], index) for index in range(8)
     ]
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     assert all({racks[one] for one in found.replicas} == {"a", "b"} for found in placements)
@@ -135,7 +136,7 @@ def test_a_session_sends_on_when_somebody_is_back(cluster: Cluster) -> None:
 def test_what_is_wrong_is_told_by_the_leader(cluster: Cluster) -> None:
     """An offset that there is not, and an epoch of the past."""
     assert sent_to(fetch(cluster, 1, "b", offset=9)) == (OUT_OF_RANGE, NOBODY, False)
-    cluster.broker.nodes.move_leaders(cluster.broker.topics["t"], [0], to=1)
+    move_leaders(cluster.broker, cluster.broker.topics["t"], [0], to=1)
     assert sent_to(fetch(cluster, 1, "b", epoch=0)) == (FENCED, NOBODY, False)
 
 

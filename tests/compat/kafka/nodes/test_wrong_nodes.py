@@ -16,6 +16,7 @@ from logstore.compat.kafka.groups.streams.messages import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
+from logstore.compat.kafka.nodes.elections import move_leaders
 from logstore.segments.kafka.internal_topics.schema import Message
 from logstore.segments.kafka.record import Record, encode_batch
 from tests.compat.kafka.conversation import build, joined, message_class
@@ -78,7 +79,7 @@ def test_acks_all_wants_replicas_in_sync(cluster: Cluster) -> None:
         cluster.broker.create_topic(topic, 1, settings)
     found = cluster.broker.topics
     for topic in ("two", "one"):
-        cluster.broker.nodes.assign(found[topic], [(0, [1, 2])])
+        cluster.broker.placements.assign(found[topic], [(0, [1, 2])])
     assert cluster.produce_at(1, "two", 0) == [0]
     cluster.broker.nodes.stop(2)
     assert cluster.produce_at(1, "two", 0) == [NOT_ENOUGH_REPLICAS]
@@ -86,7 +87,7 @@ def test_acks_all_wants_replicas_in_sync(cluster: Cluster) -> None:
     assert cluster.produce_at(1, "one", 0) == [0]
     cluster.broker.nodes.start(2)
     assert cluster.produce_at(1, "two", 0) == [0]
-    cluster.broker.nodes.assign(found["two"], [(0, [1])])
+    cluster.broker.placements.assign(found["two"], [(0, [1])])
     assert cluster.produce_at(1, "two", 0) == [0]
 
 
@@ -118,7 +119,7 @@ def test_consumers_read_from_who_has_it(cluster: Cluster, version: int, codes: l
 @pytest.mark.parametrize(("epoch", "codes"), [(0, [74, 74, 6]), (1, [0, 0, 6]), (2, [75, 75, 6])])
 def test_epochs_are_looked_at_by_replicas(cluster: Cluster, epoch: int, codes: list[int]) -> None:
     """Who has no replica knows of no epoch; a follower fences as the leader does."""
-    cluster.broker.nodes.move_leaders(cluster.broker.topics["t"], [0], to=2)
+    move_leaders(cluster.broker, cluster.broker.topics["t"], [0], to=2)
     found = [fetched(cluster, node_id, 12, epoch)["error_code"] for node_id in (1, 2, 3)]
     assert found == codes
 
@@ -177,7 +178,7 @@ def test_groups_have_coordinators_of_their_own() -> None:
     topic = cluster.broker.topics["__consumer_offsets"]
     for name, node_id in found.items():
         index = partition_of(name, len(topic.partitions))
-        assert cluster.broker.nodes.placement(topic, index).leader == node_id
+        assert cluster.broker.placements.find(topic, index).leader == node_id
         for asked_id in (1, 2, 3):
             answer = cluster.ask_at(asked_id, "Heartbeat", 4, group_id=name, generation_id=1,
                                     member_id="m", group_instance_id=None)  # fmt: skip
