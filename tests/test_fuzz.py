@@ -19,6 +19,7 @@ import attrs
 import pytest
 
 from logstore.compat.kafka.broker import Broker
+from logstore.compat.kafka.delegation_tokens.delegation_tokens import TokenLogin
 from logstore.compat.kafka.groups.offsets_log import (
     decode_group_metadata_value,
     decode_key,
@@ -30,6 +31,7 @@ from logstore.compat.kafka.groups.subscription import subscribed_topics
 from logstore.compat.kafka.security.distinguished_name import subject_of
 from logstore.compat.kafka.security.jaas import parse_jaas
 from logstore.compat.kafka.security.java_keystore import JavaKeystore
+from logstore.compat.kafka.security.principal import Principal
 from logstore.compat.kafka.security.principal_mapping import mapped, parse_rules
 from logstore.compat.kafka.security.sasl.oauthbearer import OAuthBearerExchange
 from logstore.compat.kafka.security.sasl.plain import PlainExchange
@@ -99,7 +101,8 @@ def scram_exchange(data: bytes) -> object:
     """Take `data` for either message of a client of SCRAM."""
     salted = SHA_256.salted_password("pencil", b"salt", 4096)
     known = SHA_256.credential("user", salted, b"salt", 4096)
-    exchange = ScramExchange(SHA_256, lambda _: known, random.Random(1))
+    token = TokenLogin(known, Principal("User", "owner"), 0)
+    exchange = ScramExchange(SHA_256, lambda _: known, lambda _: token, random.Random(1))
     if not data.startswith(b"n"):
         exchange.evaluate(SCRAM_FIRST)
     return exchange.evaluate(data)

@@ -35,6 +35,7 @@ from logstore.segments.kafka.topic import Topic
 if TYPE_CHECKING:
     import uuid
 
+    from logstore.compat.kafka.delegation_tokens.delegation_tokens import DelegationTokens
     from logstore.compat.kafka.emulation.release import Emulation
     from logstore.compat.kafka.fetch.sessions import FetchSessions
     from logstore.compat.kafka.groups.coordinator import GroupCoordinator
@@ -249,6 +250,13 @@ class Broker:
         from logstore.compat.kafka.fetch.sessions import FetchSessions
 
         return FetchSessions(self.host, self.config.max_incremental_fetch_session_cache_slots)
+
+    @cached_property
+    def delegation_tokens(self) -> DelegationTokens:
+        """The delegation tokens; most brokers have none."""
+        from logstore.compat.kafka.delegation_tokens.delegation_tokens import DelegationTokens
+
+        return DelegationTokens(self)
 
     # topics
 

@@ -48,6 +48,7 @@ class Client:
         "client_id",
         "fetch_repeats",
         "host",
+        "is_by_token",
         "listener",
         "principal",
         "produce_lead",
@@ -64,6 +65,8 @@ class Client:
         #: how far it is with saying who it is; None where nobody has to
         self.authentication: Authentication | None = None
         self.principal = ANONYMOUS
+        #: it has come in by a delegation token
+        self.is_by_token = False
         self.client_id = ""
         self.raw_client_id: bytes = b""
         self.software = ""

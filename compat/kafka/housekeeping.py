@@ -50,6 +50,16 @@ class Housekeeping:
         self._every(_PURGE_INTERVAL_MS, self._aside(store.purging))
         if config.log_cleaner_enable:
             self._every(config.log_cleaner_backoff_ms, self._clean)
+        if config.given["delegation.token.secret.key"]:
+            self._every(
+                config.given.integer("delegation.token.expiry.check.interval.ms"),
+                self._broker.delegation_tokens.sweep,
+            )
+        if not self._broker.nodes.is_alone and config.given["auto.leader.rebalance.enable"]:
+            from logstore.compat.kafka.nodes.elections import rebalance
+
+            seconds = config.given.integer("leader.imbalance.check.interval.seconds")
+            self._every(seconds * 1000, lambda: rebalance(self._broker))
         look_interval_ms = min(config.log_flush_scheduler_interval_ms, _FLUSH_LOOK_INTERVAL_MS_MAX)
         self._every(look_interval_ms, self._flush_by_time)
 

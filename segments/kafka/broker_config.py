@@ -18,6 +18,7 @@ from logstore.segments.kafka.broker_config_keys import (
     NODE_KEYS,
     QUOTA_KEYS,
     REPLICATION_KEYS,
+    TOKEN_KEYS,
 )
 from logstore.segments.kafka.config import topic_defaults
 from logstore.segments.kafka.config_keys import ConfigError, ConfigKey, ConfigValue, Effect
@@ -38,6 +39,7 @@ BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = {
         NETWORK_KEYS,
         REPLICATION_KEYS,
         QUOTA_KEYS,
+        TOKEN_KEYS,
         GROUP_KEYS,
         OFFSET_KEYS,
         SHARE_KEYS,
@@ -59,7 +61,6 @@ ACCEPTED_FAMILIES: Mapping[str, str] = {
     "connections.max.reauth.ms": "authentication anew",
     "controller.": "the controller and its quorum",
     "cordoned.log.dirs": "directories that get no new partitions",
-    "delegation.token.": "delegation tokens",
     "early.start.listeners": "listeners that open before the broker is ready",
     "follower.fetch.": "how followers fetch from tiered logs",
     "group.coordinator.": "the group coordinator",

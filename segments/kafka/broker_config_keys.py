@@ -176,11 +176,21 @@ REPLICATION_KEYS = (
     _idle("replica.socket.receive.buffer.bytes", _INT, 65536, "Receive buffer of its socket."),
     _key("replica.selector.class", _STRING, None, "Class that picks the replica to read from."),
     _idle("num.replica.fetchers", _INT, 1, "Threads that fetch from one other broker.", 1),
-    _idle("auto.leader.rebalance.enable", _BOOLEAN, "true",
+    _key("auto.leader.rebalance.enable", _BOOLEAN, "true",
           "Whether preferred leaders get their partitions back."),
-    _idle("leader.imbalance.check.interval.seconds", _LONG, 300, "How often that is looked at.", 1),
+    _key("leader.imbalance.check.interval.seconds", _LONG, 300, "How often that is looked at.", 1),
     _idle("leader.imbalance.per.broker.percentage", _INT, 10,
           "Imbalance from which it is done; until 4.0."),
+)  # fmt: skip
+
+TOKEN_KEYS = (
+    _key("delegation.token.secret.key", ConfigType.PASSWORD, None,
+         "What the secrets of delegation tokens are made with; there are none without it."),
+    _key("delegation.token.max.lifetime.ms", _LONG, 604800000, "How long a token may last.", 1),
+    _key("delegation.token.expiry.time.ms", _LONG, 86400000,
+         "How long it lasts without being renewed.", 1),
+    _key("delegation.token.expiry.check.interval.ms", _LONG, 3600000,
+         "How often tokens that have ended are removed.", 1),
 )  # fmt: skip
 
 QUOTA_KEYS = tuple(

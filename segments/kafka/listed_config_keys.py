@@ -37,10 +37,6 @@ controller.quorum.request.timeout.ms int 2000
 controller.quorum.retry.backoff.ms int 20
 controller.socket.timeout.ms int 30000
 cordoned.log.dirs list ""
-delegation.token.expiry.check.interval.ms long 3600000
-delegation.token.expiry.time.ms long 86400000
-delegation.token.max.lifetime.ms long 604800000
-delegation.token.secret.key password -
 early.start.listeners list -
 follower.fetch.last.tiered.offset.enable boolean false
 initial.broker.registration.timeout.ms int 60000

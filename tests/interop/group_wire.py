@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 import uuid
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
@@ -15,14 +14,13 @@ from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatResponse,
     DescribedGroup,
 )
-from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 from logstore.segments.kafka.internal_topics.consumer_group import TopicPartition
 from logstore.segments.kafka.internal_topics.schema import Message
 from tests.compat.kafka.groups.questioner import Line
 from tests.interop.eventually import eventually
+from tests.interop.own_wire import MessageT, ask_own
 from tests.interop.raw_wire import Wire
 
-MessageT = TypeVar("MessageT", bound=Message)
 HEARTBEAT, DESCRIBE = 68, 69
 VERSION = 1
 REBALANCE_MS = 60_000
@@ -40,12 +38,7 @@ class GroupWire:
 
     def ask_ours(self, key: int, version: int, request: Message, kind: type[MessageT]) -> MessageT:
         """Send a request of an API and return its answer."""
-        header = struct.pack(">hhih", key, version, 7, 4) + b"test" + b"\0"
-        self._wire.send_frame(header + encode_message(request, version))
-        answer = self._wire.receive_frame()
-        assert answer is not None, "the connection is closed"
-        assert answer[:5] == b"\0\0\0\7\0", "the answer to something else"
-        return decode_message(kind, answer, version, 5)
+        return ask_own(self._wire, key, version, request, kind)
 
     def beat(
         self, group: str, member_id: str, epoch: int, /, version: int = VERSION, **fields: Any

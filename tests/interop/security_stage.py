@@ -86,6 +86,7 @@ def security_settings(ports: dict[str, int], certificates: Certificates) -> dict
         "ssl.truststore.location": certificates.ca,
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.short.connections.max.reauth.ms": SHORT_MS,
+        "delegation.token.secret.key": "what tokens are made with",
     }
     for name, protocol in PROTOCOLS.items():
         if protocol.startswith("SASL"):

@@ -41,7 +41,8 @@ def handle(
             error_message=f"this is a broker, not an endpoint of type {request.endpoint_type}",
         )
     includes_fenced = version >= _FENCED_SINCE and request.include_fenced_brokers
-    nodes = broker.nodes.by_id.values() if includes_fenced else broker.nodes.up
+    known = [node for node in broker.nodes.by_id.values() if node.is_registered]
+    nodes = known if includes_fenced else broker.nodes.up
     fields: dict[str, Any] = {}
     if request.include_cluster_authorized_operations:
         fields["authorized_operations"] = set(CLUSTER_OPERATIONS)

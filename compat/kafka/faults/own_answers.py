@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.declared_messages import read_request
+from logstore.compat.kafka.delegation_tokens import messages as of_tokens
 from logstore.compat.kafka.groups.consumer import messages as of_consumers
 from logstore.compat.kafka.groups.share import messages as of_shares
 from logstore.compat.kafka.groups.streams import messages as of_streams
+from logstore.compat.kafka.nodes import quorum_messages as of_quorum
 from logstore.compat.kafka.share_reads import messages as of_reads
 from logstore.compat.kafka.share_state import messages as of_state
 
@@ -27,6 +29,17 @@ def _whole(response: type[Any], **rest: Any) -> Callable[[RawRequest, Error], Me
     def failed(request: RawRequest, error: Error) -> Message:
         del request
         answer: Message = response(**error, **rest)
+        return answer
+
+    return failed
+
+
+def _code_alone(response: type[Any]) -> Callable[[RawRequest, Error], Message]:
+    """Return who answers a request that fails as a whole, in an answer without a text."""
+
+    def failed(request: RawRequest, error: Error) -> Message:
+        del request
+        answer: Message = response(error_code=error["error_code"])
         return answer
 
     return failed
@@ -81,6 +94,11 @@ def _changes(asked_as: type[Any]) -> Callable[[RawRequest, Error], Message]:
 
 #: who fails a request of an API, by its key
 OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
+    38: _code_alone(of_tokens.CreateDelegationTokenResponse),
+    39: _code_alone(of_tokens.TokenExpiryResponse),
+    40: _code_alone(of_tokens.TokenExpiryResponse),
+    41: _code_alone(of_tokens.DescribeDelegationTokenResponse),
+    64: _whole(of_quorum.OutcomeResponse),
     68: _whole(of_consumers.ConsumerGroupHeartbeatResponse),
     69: _described(
         of_consumers.ConsumerGroupDescribeRequest, of_consumers.ConsumerGroupDescribeResponse,
@@ -93,6 +111,8 @@ OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
     ),
     78: _whole(of_reads.ShareFetchResponse),
     79: _whole(of_reads.ShareAcknowledgeResponse),
+    80: _whole(of_quorum.OutcomeResponse),
+    81: _whole(of_quorum.OutcomeResponse),
     83: _changes(of_state.InitializeShareGroupStateRequest),
     84: _states(
         of_state.ReadShareGroupStateRequest, of_state.ReadShareGroupStateResponse,

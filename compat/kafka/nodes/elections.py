@@ -1,4 +1,4 @@
-"""Leaders that are chosen on request: the preferred one, the next in sync, or whoever is up."""
+"""Leaders that are chosen: the preferred one, the next in sync, or whoever is up."""
 
 from __future__ import annotations
 
@@ -59,6 +59,18 @@ def move_leaders(
         changes[index] = before._replace(leader=leader)
     broker.placements.change(topic, changes, anew=set(changes))
     return {index: topic.partitions[index].leader_epoch for index in changes}
+
+
+def rebalance(broker: Broker) -> None:
+    """
+    Let preferred replicas that are in sync lead again what others took over from them.
+
+    Source: ``ReplicationControlManager.maybeBalancePartitionLeaders``.
+    """
+    for topic in broker.topics.values():
+        for index in topic.partitions:
+            if broker.placements.find(topic, index).leader != NOBODY:
+                elect(broker, topic, index, is_unclean=False)
 
 
 def _next_leader(placement: Placement) -> int:

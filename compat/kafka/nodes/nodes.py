@@ -109,8 +109,19 @@ class Nodes:
         if self.doors is not None:
             for listener in node.listeners:
                 self.doors.reopen(listener.port)
-        node.is_up = True
+        node.is_up = node.is_registered = True
         self._broker.placements.node_came(node_id)
+
+    def unregister(self, node_id: int) -> None:
+        """
+        Take a node out, and tell nobody that there was one until it starts.
+
+        Raises:
+            ValueError: there is no such node.
+
+        """
+        self.stop(node_id)
+        self._known(node_id).is_registered = False
 
     def _known(self, node_id: int) -> Node:
         node = self.by_id.get(node_id)

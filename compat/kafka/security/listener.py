@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 PLAINTEXT = "PLAINTEXT"
+SSL = "SSL"
 
 
 @attrs.define(eq=False)

@@ -20,5 +20,13 @@ class Principal(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
 
+    @classmethod
+    def parse(cls, text: str) -> Principal:
+        """Return who is written as text. Raises ValueError where the kind is missing."""
+        kind, colon, name = text.partition(":")
+        if not colon:
+            raise ValueError(f"{text!r} is no principal, expected such as User:alice")
+        return cls(kind, name)
+
 
 ANONYMOUS = Principal(USER, "ANONYMOUS")

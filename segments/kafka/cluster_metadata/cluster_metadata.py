@@ -347,6 +347,12 @@ class ClusterMetadata:
         """Say who may do what, or how much, from now on, and what of it holds no more."""
         self._append(records)
 
+    # delegation tokens
+
+    def change_tokens(self, records: Iterable[MetadataRecord]) -> None:
+        """Say which tokens there are from now on, until when, and which are there no more."""
+        self._append(records)
+
     # producers
 
     def take_producer_ids(self) -> range:

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
         QuotaEntity,
         RemoveAccessControlEntryRecord,
     )
+    from logstore.segments.kafka.cluster_metadata.token_records import (
+        DelegationTokenRecord,
+        RemoveDelegationTokenRecord,
+    )
 
 _log = logging.getLogger(__name__)
 #: the least level: logs from before there were any
@@ -87,6 +91,8 @@ class MetadataImage:
         self.access_entries: dict[bytes, AccessControlEntryRecord] = {}
         #: limits by name, by entity
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
+        #: by their ids
+        self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
         #: the records of a transaction that has not ended; None outside of one
         self._pending: list[AnyRecord] | None = None
         self._changes: dict[type[Any], Callable[[Any], None]] = {
@@ -104,9 +110,11 @@ class MetadataImage:
         }
         #: the same of kinds that stand apart, which must not be imported for that: by their keys
         self._changes_apart: dict[int, Callable[[Any], None]] = {
+            10: self._delegation_token,
             14: self._client_quota,
             18: self._access_entry,
             19: self._remove_access_entry,
+            26: self._remove_delegation_token,
         }
 
     @property
@@ -235,6 +243,12 @@ class MetadataImage:
             limits[record.key] = record.value
         if not limits:
             del self.client_quotas[entity]
+
+    def _delegation_token(self, record: DelegationTokenRecord) -> None:
+        self.delegation_tokens[record.token_id] = record
+
+    def _remove_delegation_token(self, record: RemoveDelegationTokenRecord) -> None:
+        self.delegation_tokens.pop(record.token_id, None)
 
 
 def _type_of(part: tuple[str, str | None]) -> str:

@@ -391,9 +391,11 @@ KINDS: dict[int, type[MetadataRecord]] = {
 
 #: kinds that are imported when a log has one of them: by key, where they stand
 _KINDS_APART = {
+    10: ("token_records", "DelegationTokenRecord"),
     14: ("access_records", "ClientQuotaRecord"),
     18: ("access_records", "AccessControlEntryRecord"),
     19: ("access_records", "RemoveAccessControlEntryRecord"),
+    26: ("token_records", "RemoveDelegationTokenRecord"),
 }
 
 _NO_OP = NoOpRecord()

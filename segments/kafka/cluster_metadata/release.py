@@ -56,6 +56,7 @@ _FEATURES = (
 
 _SCRAM = 11
 _METADATA_TRANSACTIONS = 13
+_DELEGATION_TOKENS = 14
 _DIRECTORIES = 17
 _ELIGIBLE_LEADER_REPLICAS = 23
 
@@ -83,6 +84,11 @@ class MetadataVersion(NamedTuple):
     def has_transactions(self) -> bool:
         """Tell whether records may stand in metadata transactions (KIP-868)."""
         return self.level >= _METADATA_TRANSACTIONS
+
+    @property
+    def has_delegation_tokens(self) -> bool:
+        """Tell whether delegation tokens may stand in the metadata (KIP-900)."""
+        return self.level >= _DELEGATION_TOKENS
 
     @property
     def partition_record_version(self) -> int:

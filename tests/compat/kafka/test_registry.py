@@ -13,55 +13,77 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logstore.compat.kafka.delegation_tokens import messages as token_messages
 from logstore.compat.kafka.groups.consumer import messages
 from logstore.compat.kafka.groups.share import messages as share_messages
 from logstore.compat.kafka.groups.streams import messages as streams_messages
+from logstore.compat.kafka.nodes import quorum_messages
 from logstore.compat.kafka.registry import APIS, Api
 from logstore.compat.kafka.share_reads import messages as read_messages
 from logstore.compat.kafka.share_state import messages as state_messages
 from tests.compat.kafka.conversation import Conversation, message_class
 
 #: messages of our own, which the library lacks
-OURS = {
-    kind.__name__: kind
-    for kind in (
-        messages.ConsumerGroupHeartbeatRequest,
-        messages.ConsumerGroupHeartbeatResponse,
-        messages.ConsumerGroupDescribeRequest,
-        messages.ConsumerGroupDescribeResponse,
-        share_messages.ShareGroupHeartbeatRequest,
-        share_messages.ShareGroupHeartbeatResponse,
-        share_messages.ShareGroupDescribeRequest,
-        share_messages.ShareGroupDescribeResponse,
-        share_messages.DescribeShareGroupOffsetsRequest,
-        share_messages.DescribeShareGroupOffsetsResponse,
-        share_messages.AlterShareGroupOffsetsRequest,
-        share_messages.AlterShareGroupOffsetsResponse,
-        share_messages.DeleteShareGroupOffsetsRequest,
-        share_messages.DeleteShareGroupOffsetsResponse,
-        read_messages.ShareFetchRequest,
-        read_messages.ShareFetchResponse,
-        read_messages.ShareAcknowledgeRequest,
-        read_messages.ShareAcknowledgeResponse,
-        state_messages.InitializeShareGroupStateRequest,
-        state_messages.ReadShareGroupStateRequest,
-        state_messages.ReadShareGroupStateResponse,
-        state_messages.WriteShareGroupStateRequest,
-        state_messages.DeleteShareGroupStateRequest,
-        state_messages.ReadShareGroupStateSummaryRequest,
-        state_messages.ReadShareGroupStateSummaryResponse,
-        streams_messages.StreamsGroupHeartbeatRequest,
-        streams_messages.StreamsGroupHeartbeatResponse,
-        streams_messages.StreamsGroupDescribeRequest,
-        streams_messages.StreamsGroupDescribeResponse,
+OURS = (
+    {
+        kind.__name__: kind
+        for kind in (
+            token_messages.CreateDelegationTokenRequest,
+            token_messages.CreateDelegationTokenResponse,
+            token_messages.RenewDelegationTokenRequest,
+            token_messages.ExpireDelegationTokenRequest,
+            token_messages.DescribeDelegationTokenRequest,
+            token_messages.DescribeDelegationTokenResponse,
+            quorum_messages.UnregisterBrokerRequest,
+            quorum_messages.AddRaftVoterRequest,
+            quorum_messages.RemoveRaftVoterRequest,
+            messages.ConsumerGroupHeartbeatRequest,
+            messages.ConsumerGroupHeartbeatResponse,
+            messages.ConsumerGroupDescribeRequest,
+            messages.ConsumerGroupDescribeResponse,
+            share_messages.ShareGroupHeartbeatRequest,
+            share_messages.ShareGroupHeartbeatResponse,
+            share_messages.ShareGroupDescribeRequest,
+            share_messages.ShareGroupDescribeResponse,
+            share_messages.DescribeShareGroupOffsetsRequest,
+            share_messages.DescribeShareGroupOffsetsResponse,
+            share_messages.AlterShareGroupOffsetsRequest,
+            share_messages.AlterShareGroupOffsetsResponse,
+            share_messages.DeleteShareGroupOffsetsRequest,
+            share_messages.DeleteShareGroupOffsetsResponse,
+            read_messages.ShareFetchRequest,
+            read_messages.ShareFetchResponse,
+            read_messages.ShareAcknowledgeRequest,
+            read_messages.ShareAcknowledgeResponse,
+            state_messages.InitializeShareGroupStateRequest,
+            state_messages.ReadShareGroupStateRequest,
+            state_messages.ReadShareGroupStateResponse,
+            state_messages.WriteShareGroupStateRequest,
+            state_messages.DeleteShareGroupStateRequest,
+            state_messages.ReadShareGroupStateSummaryRequest,
+            state_messages.ReadShareGroupStateSummaryResponse,
+            streams_messages.StreamsGroupHeartbeatRequest,
+            streams_messages.StreamsGroupHeartbeatResponse,
+            streams_messages.StreamsGroupDescribeRequest,
+            streams_messages.StreamsGroupDescribeResponse,
+        )
+    }
+    | dict.fromkeys(
+        (
+            "InitializeShareGroupStateResponse",
+            "WriteShareGroupStateResponse",
+            "DeleteShareGroupStateResponse",
+        ),
+        state_messages.StateOutcomeResponse,
     )
-} | dict.fromkeys(
-    (
-        "InitializeShareGroupStateResponse",
-        "WriteShareGroupStateResponse",
-        "DeleteShareGroupStateResponse",
-    ),
-    state_messages.StateOutcomeResponse,
+    | dict.fromkeys(
+        ("RenewDelegationTokenResponse", "ExpireDelegationTokenResponse"),
+        token_messages.TokenExpiryResponse,
+    )
+    | dict.fromkeys(
+        ("UnregisterBrokerResponse", "AddRaftVoterResponse", "RemoveRaftVoterResponse"),
+        quorum_messages.OutcomeResponse,
+    )
 )
 _OWN_NAMES = {name.removesuffix("Request").removesuffix("Response") for name in OURS}
 OWN_KEYS = sorted(key for key, api in APIS.items() if api.name in _OWN_NAMES)

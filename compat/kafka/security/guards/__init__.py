@@ -50,8 +50,9 @@ _TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
 _READS_GROUP = Need(_READ, _GROUP, "group_id")
 _WRITES_TRANSACTION = Need(_WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
 
-#: ApiVersions and authentication: whoever is connected may
-OPEN = frozenset({17, 18, 36})
+#: ApiVersions and authentication: whoever is connected may; delegation tokens: who may do what with
+#: whose is part of what they are, and their handlers ask
+OPEN = frozenset({17, 18, 36, 38, 39, 40, 41})
 
 GUARDS: Mapping[int, Guard] = {
     2: needs(each=Each(_DESCRIBE, _TOPIC, "topics", "topics")),
@@ -126,12 +127,15 @@ _CLUSTER_ACTION_OF_OWN = _of("own_messages", "cluster_action")
 RAW_GUARDS: Mapping[int, Callable[..., Any]] = {
     0: produce,
     1: fetch,
+    64: _of("own_messages", "cluster_alter"),
     68: _of("consumer_groups", "consumer_group_heartbeat"),
     69: _of("consumer_groups", "consumer_group_describe"),
     76: _of("share_groups", "share_group_heartbeat"),
     77: _of("share_groups", "share_group_describe"),
     78: _of("share_reads", "share_fetch"),
     79: _of("share_reads", "share_acknowledge"),
+    80: _of("own_messages", "cluster_alter"),
+    81: _of("own_messages", "cluster_alter"),
     83: _CLUSTER_ACTION_OF_OWN,
     84: _CLUSTER_ACTION_OF_OWN,
     85: _CLUSTER_ACTION_OF_OWN,

@@ -229,6 +229,7 @@ class Authentication:
                 f"{principal.kind}.{principal.name}"
             )
         client.principal = principal
+        client.is_by_token = identity.is_by_token
         self._exchange = None
         self._state = _State.OPEN
         self._connection.limit_frames(self._connection.broker.request_bytes_max)

@@ -21,10 +21,15 @@ class SaslAuthenticationError(SaslError):
 
 
 class Identity(NamedTuple):
-    """Who the client is, and until when (of the wall clock) that holds; None is for ever."""
+    """
+    Who the client is, and until when (of the wall clock) that holds; None is for ever.
+
+    With `is_by_token` it came by the delegation token of somebody of that name.
+    """
 
     name: str
     expiry_ms: int | None = None
+    is_by_token: bool = False
 
 
 class Exchange(Protocol):

@@ -18,6 +18,7 @@ from logstore.segments.kafka.config_keys import ConfigError
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.delegation_tokens.delegation_tokens import TokenLogin
     from logstore.compat.kafka.security.listener_settings import ListenerSettings
 
 _JAAS, _MECHANISMS = "sasl.jaas.config", "sasl.enabled.mechanisms"
@@ -104,8 +105,12 @@ def _begin_scram(broker: Broker, mechanism: ScramMechanism) -> Begin:
     from logstore.compat.kafka.security.sasl.scram import ScramExchange
 
     known = broker.store.metadata.image.scram
+
+    def find_token(token_id: str) -> TokenLogin | None:
+        return broker.delegation_tokens.login(mechanism, token_id)
+
     return lambda: ScramExchange(
-        mechanism, lambda name: known.get((mechanism, name)), broker.host.rng
+        mechanism, lambda name: known.get((mechanism, name)), find_token, broker.host.rng
     )
 
 

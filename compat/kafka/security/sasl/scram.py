@@ -8,7 +8,8 @@ SCRAM: both sides prove that they know the password, and neither says it (RFC 58
     C: c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjf...
     S: v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=
 
-There is no channel binding, and no delegation token (``tokenauth``). Source: ``ScramSaslServer``,
+There is no channel binding. With the extension ``tokenauth=true`` the name is the id of a
+delegation token, and the password its secret in base64. Source: ``ScramSaslServer``,
 ``ScramMessages``.
 """
 
@@ -20,7 +21,7 @@ import re
 import string
 from collections.abc import Callable
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.security.sasl.exchange import (
     Identity,
@@ -29,6 +30,9 @@ from logstore.compat.kafka.security.sasl.exchange import (
 )
 from logstore.compat.kafka.security.sasl.scram_mechanism import ITERATIONS_MIN, ScramMechanism
 from logstore.segments.kafka.cluster_metadata.records import UserScramCredentialRecord
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.delegation_tokens.delegation_tokens import TokenLogin
 
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
 _PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
@@ -47,16 +51,19 @@ _CLIENT_FINAL = re.compile(
 _NONCE_CHARACTERS = string.ascii_lowercase + string.digits
 _NONCE_SIZE = 26
 #: what a client adds that authenticates by a delegation token
-_DELEGATED = ",tokenauth=true"
+_EXTENSION = ",tokenauth=true"
 
 #: returns what is kept of a user; None of one who is not known
 FindCredential = Callable[[str], UserScramCredentialRecord | None]
+#: returns what is to be known of a token by its id; None of one that there is not
+FindToken = Callable[[str], "TokenLogin | None"]
 
 
 class _Asked(NamedTuple):
     """What the client was asked, and with which of its words the proof has to be made."""
 
     credential: UserScramCredentialRecord
+    identity: Identity
     first: str
     nonce: str
     challenge: str
@@ -65,9 +72,12 @@ class _Asked(NamedTuple):
 class ScramExchange:
     """Two tokens of the client, two answers."""
 
-    def __init__(self, mechanism: ScramMechanism, find: FindCredential, rng: Random) -> None:
+    def __init__(
+        self, mechanism: ScramMechanism, find: FindCredential, find_token: FindToken, rng: Random
+    ) -> None:
         self._mechanism = mechanism
         self._find = find
+        self._find_token = find_token
         self._rng = rng
         self._asked: _Asked | None = None
         self.identity: Identity | None = None
@@ -86,11 +96,8 @@ class ScramExchange:
         if match is None:
             raise SaslError("the client's first message is none of SCRAM")
         name = match["name"].replace("=2C", ",").replace("=3D", "=")
-        if _DELEGATED in match["extensions"]:
-            raise SaslError("there are no delegation tokens")
-        credential = self._find(name)
-        if credential is None:
-            raise SaslError(f"user {name} is not known")
+        is_by_token = _EXTENSION in match["extensions"].lower()
+        credential, identity = self._token(name) if is_by_token else self._user(name)
         if match["authzid"] not in (None, name):
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -101,7 +108,19 @@ class ScramExchange:
         nonce = match["nonce"] + "".join(self._rng.choices(_NONCE_CHARACTERS, k=_NONCE_SIZE))
         salt = base64.b64encode(credential.salt).decode()
         challenge = f"r={nonce},s={salt},i={credential.iterations}"
-        return _Asked(credential, match["bare"], nonce, challenge)
+        return _Asked(credential, identity, match["bare"], nonce, challenge)
+
+    def _user(self, name: str) -> tuple[UserScramCredentialRecord, Identity]:
+        credential = self._find(name)
+        if credential is None:
+            raise SaslError(f"user {name} is not known")
+        return credential, Identity(credential.name)
+
+    def _token(self, token_id: str) -> tuple[UserScramCredentialRecord, Identity]:
+        token = self._find_token(token_id)
+        if token is None:
+            raise SaslError(f"delegation token {token_id} is not known")
+        return token.credential, Identity(token.owner.name, token.expiry_ms, is_by_token=True)
 
     def _conclude(self, asked: _Asked, message: str) -> bytes:
         match = _CLIENT_FINAL.fullmatch(message)
@@ -118,5 +137,5 @@ class ScramExchange:
             mechanism.hash(key), credential.stored_key
         ):
             raise SaslError("the client does not know the password")
-        self.identity = Identity(credential.name)
+        self.identity = asked.identity
         return b"v=" + base64.b64encode(mechanism.hmac(credential.server_key, said))

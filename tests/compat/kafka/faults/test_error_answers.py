@@ -19,7 +19,6 @@ from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from logstore.compat.kafka.groups.share import messages as share_messages
 from logstore.compat.kafka.groups.streams.messages import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
@@ -27,11 +26,10 @@ from logstore.compat.kafka.groups.streams.messages import (
     StreamsGroupHeartbeatResponse,
 )
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
-from logstore.compat.kafka.share_reads import messages as read_messages
-from logstore.compat.kafka.share_state import messages as state_messages
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 from logstore.segments.kafka.internal_topics.schema import ArrayOf, Message, empty, fields_of
 from tests.compat.kafka.conversation import Conversation, build, joined, message_class, plain
+from tests.compat.kafka.own_messages import own_messages
 
 CODE = ErrorCode.KAFKA_STORAGE_ERROR
 #: whose messages the library does not have
@@ -135,19 +133,16 @@ def test_what_is_not_answered() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(set(OWN_ANSWERS) - {68, 69, 88, 89}))
-def test_share_groups(key: int) -> None:
+def test_messages_of_our_own(key: int) -> None:
     """Each of their APIs is answered with the code where it is told, and with no other."""
     api, version = APIS[key], APIS[key].version_max
-    kinds: dict[str, Any] = {}
-    for messages in (share_messages, read_messages, state_messages):
-        kinds |= vars(messages)
-    asked = filled_of_ours(kinds[f"{api.name}Request"])
+    request_class, response_class = own_messages(api)
+    asked = filled_of_ours(request_class)
     body = encode_message(asked, version)
     request = RawRequest(version, 7, memoryview(body), 0, is_flexible=True)
     answer = error_answer(Conversation().broker, api, request, CODE, "the disk is broken")
     assert answer is not None
-    response = kinds.get(f"{api.name}Response", state_messages.StateOutcomeResponse)
-    told = decode_message(response, joined(answer), version, 9)
+    told = decode_message(response_class, joined(answer), version, 9)
     codes = {int(code) for code in re.findall(r"\berror_code=(-?\d+)", repr(told))}
     assert codes == {CODE}, told
 

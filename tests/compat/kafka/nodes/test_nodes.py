@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.nodes.placement import NOBODY, Placement
+from logstore.compat.kafka.nodes.quorum_messages import OutcomeResponse, UnregisterBrokerRequest
 from tests.compat.kafka.nodes.cluster import PORT, Cluster
 
 NODES = {1: PORT, 2: PORT + 1, 3: PORT + 2}
@@ -397,3 +398,53 @@ def test_the_doors_of_a_node_are_where_it_listens() -> None:
     nodes.stop(2)
     nodes.start(2)
     assert doors.noted == [("shut", PORT + 1), ("reopen", PORT + 1)]
+
+
+def test_a_node_that_is_unregistered_is_no_fenced_one() -> None:
+    """It is told again once it is back; the last one that is up stays, and strangers are 102."""
+    cluster = Cluster()
+
+    def unregister(node_id: int) -> int:
+        request = UnregisterBrokerRequest(broker_id=node_id)
+        return cluster.ask_ours_at(3, 64, 0, request, OutcomeResponse).error_code
+
+    def told() -> list[int]:
+        answer = cluster.ask_at(3, "DescribeCluster", 2, include_fenced_brokers=True)
+        return [one["broker_id"] for one in answer["brokers"]]
+
+    nodes = cluster.broker.nodes
+    nodes.stop(1)
+    assert told() == [1, 2, 3]
+    assert [unregister(one) for one in (1, 1, 9)] == [0, 102, 102]
+    assert told() == [2, 3]
+    assert unregister(2) == 0
+    assert nodes.states() == {1: False, 2: False, 3: True}
+    assert unregister(3) == 42
+    nodes.start(1)
+    assert told() == [1, 3]
+
+
+def pass_time(cluster: Cluster, duration_ms: int) -> None:
+    """Let time go by, with all that is due."""
+    cluster.host.clock.advance(duration_ms)
+    cluster.broker.timers.run()
+
+
+def test_preferred_leaders_get_their_partitions_back() -> None:
+    """Some time after they are back, as the settings say (``auto.leader.rebalance.enable``)."""
+    settings = {"leader.imbalance.check.interval.seconds": "10"}
+    for is_on in (True, False):
+        given = settings | {"auto.leader.rebalance.enable": str(is_on).lower()}
+        cluster = Cluster(settings=given)
+        cluster.broker.start_housekeeping()
+        cluster.lead("t", {0: 1, 1: 2})
+        before = leaders_of(cluster, "t")
+        cluster.broker.nodes.stop(1)
+        pass_time(cluster, 10_000)
+        cluster.broker.nodes.start(1)
+        moved = leaders_of(cluster, "t")
+        assert moved != before
+        pass_time(cluster, 9_999)
+        assert leaders_of(cluster, "t") == moved
+        pass_time(cluster, 1)
+        assert (leaders_of(cluster, "t") == before) is is_on

@@ -45,7 +45,7 @@ def credential(name: str = "user") -> UserScramCredentialRecord:
 def exchange(known: Sequence[UserScramCredentialRecord] = (credential(),)) -> ScramExchange:
     """Return an exchange with somebody who knows these users."""
     by_name = {one.name: one for one in known}
-    return ScramExchange(SHA_256, by_name.get, Loaded())
+    return ScramExchange(SHA_256, by_name.get, lambda _: None, Loaded())
 
 
 def test_the_exchange_of_rfc_7677() -> None:

@@ -156,7 +156,7 @@ def test_old_releases_know_no_transactions(host: SimulatedHost) -> None:
 
 def test_bootstrap_records_of_others_go_into_the_log_whole(host: SimulatedHost) -> None:
     """What ``kafka-storage format`` or a newer Kafka added is not lost."""
-    foreign = bytes.fromhex("010a00abcdef")
+    foreign = bytes.fromhex("011b00abcdef")
     values = [encode_record(FeatureLevelRecord("metadata.version", 12)), foreign]
     data = (
         encode_snapshot_header(0, epoch=0, timestamp_ms=5)

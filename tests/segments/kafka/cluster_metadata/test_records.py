@@ -40,6 +40,10 @@ from logstore.segments.kafka.cluster_metadata.records import (
     decode_record,
     encode_record,
 )
+from logstore.segments.kafka.cluster_metadata.token_records import (
+    DelegationTokenRecord,
+    RemoveDelegationTokenRecord,
+)
 from logstore.segments.kafka.cluster_metadata.wire import WireError
 from logstore.segments.kafka.record import decode_records
 
@@ -105,6 +109,10 @@ def test_every_record_of_a_real_log_comes_back_byte_for_byte(name: str) -> None:
          RemoveAccessControlEntryRecord(TOPIC_ID)),
         ("010e00" + "02" + "0575736572" + "00" + "00" + "0261" + "3ff8000000000000" + "0000",
          ClientQuotaRecord((("user", None),), "a", 1.5)),
+        ("010a00" + "07557365723a61" * 2 + "02" + "07557365723a62" + "0000000000000001"
+         + "0000000000000003" + "0000000000000002" + "0374" + "69" + "00",
+         DelegationTokenRecord("User:a", "User:a", ("User:b",), 1, 3, 2, "ti")),
+        ("011a00" + "03746900", RemoveDelegationTokenRecord("ti")),
     ],
 )  # fmt: skip
 def test_worked_examples(text: str, record: AnyRecord) -> None:
@@ -131,9 +139,9 @@ def test_unknown_tags_are_skipped() -> None:
 
 
 def test_kinds_that_are_not_looked_into() -> None:
-    """Delegation tokens and the like come back whole."""
-    value = bytes.fromhex("010a00abcdef")
-    assert decode_record(value) == (OtherRecord(10, 0, value), 0)
+    """Controllers and the like come back whole."""
+    value = bytes.fromhex("011b00abcdef")
+    assert decode_record(value) == (OtherRecord(27, 0, value), 0)
 
 
 @pytest.mark.parametrize(
