@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from logstore.compat import TestBroker
 from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS
 from tests.compat.kafka.groups.questioner import Line
 from tests.interop.conftest import SETTINGS, start_real
+from tests.interop.eventually import eventually
 
 pytestmark = pytest.mark.interop
 
@@ -78,6 +80,12 @@ def told(line: Line, who: str) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in result["configs"] if one["name"] not in OWN}
 
 
+def is_told_alike(lines: list[Line], who: str) -> bool:
+    """Tell whether both say the same of every setting."""
+    real, ours = (told(line, who) for line in lines)
+    return real == ours
+
+
 def changed(line: Line, who: str, name: str, value: str, *, is_rehearsal: bool) -> int:
     """Change a setting; return the code that this is answered with."""
     change = {"name": name, "config_operation": SET, "value": value}
@@ -116,6 +124,7 @@ def test_every_setting_is_told_alike(lines: list[Line]) -> None:
         codes = [changed(line, *change, is_rehearsal=False) for change in CHANGES]
         assert codes == [0] * len(CHANGES)
     for who in ("1", ""):
-        real, ours = (told(line, who) for line in lines)
-        assert real == ours
+        # a real one learns of changes from its controller, a moment later
+        eventually(partial(is_told_alike, lines, who), what=f"{CHANGES} told alike")
+        real = told(lines[0], who)
         assert "no.such" in real
