@@ -92,6 +92,7 @@ SLOW = (
     "kafka.server.ConsumerGroupHeartbeatRequestTest",
     "kafka.server.ConsumerProtocolMigrationTest",
     "kafka.server.CreateTopicsRequestTest",
+    "kafka.server.DelegationTokenRequestsOnPlainTextTest",
     "kafka.server.DeleteGroupsRequestTest",
     "kafka.server.DeleteRecordsRequestTest",
     "kafka.server.DeleteTopicsRequestTest",
@@ -181,8 +182,8 @@ PASSED_OVER = (
     # nothing is ever being reassigned, and there is one data directory
     "testDescribeUnderReplicatedPartitionsWhenReassignmentIsInProgress", "testCancellationWith.*",
     "testAlterLogDirReassignmentThrottle", "testLogDirReassignment",
-    # nobody collects the metrics of clients, and no node is taken off the list of nodes
-    "testClientInstanceId", "testUnregister",
+    # nobody collects the metrics of clients
+    "testClientInstanceId",
     # listeners are as they were at the start, nobody listens for controllers, nothing is tiered
     "test.*BootstrapController.*", "testDynamicBrokerConfigUpdateUsingKraft",
     "testUpdatePerBrokerConfigWithListenerName.*", "testGetOffsetsBy.*(Local|Tiered)Spec",
@@ -192,7 +193,7 @@ PASSED_OVER = (
     # versions that no release has finished, and `kraft.version`, which stays 0
     "testDowngradeMetadataVersionWithKRaft", "testDescribeWithKRaft", "testDescribeWithUnstable.*",
     "testUpgradeWithReleaseVersion", "testDefaultIsLatestVersion",
-    # there are no delegation tokens, and no users by Kerberos
+    # there are no users by Kerberos
     "test(Expire|Create).*Token.*", "testExpiredTimeStampLargerThanMaxLifeStamp",
     "testAclAuthorizationDenied", "testCreateTopicsResponseMetadataAndConfig",
     # without a topic of offsets there is a coordinator all the same
