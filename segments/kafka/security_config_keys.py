@@ -37,6 +37,15 @@ _KEYS = (
                "Size of a request before authentication."),
     config_key("connections.max.reauth.ms", _LONG, 0,
                "How long an authentication holds; 0 is for as long as the connection."),
+    config_key("sasl.oauthbearer.jwks.endpoint.url", _STRING, None,
+               "Where the keys are by which signed tokens are checked."),
+    config_key("sasl.oauthbearer.jwks.endpoint.refresh.ms", _LONG, 3600000,
+               "How often these are fetched."),
+    config_key("sasl.oauthbearer.clock.skew.seconds", _INT, 30, "How far clocks may differ."),
+    config_key("sasl.oauthbearer.expected.audience", _LIST, "", "For whom tokens must be."),
+    config_key("sasl.oauthbearer.expected.issuer", _STRING, None, "By whom they must be issued."),
+    config_key("sasl.oauthbearer.scope.claim.name", _STRING, "scope", "The claim of scopes."),
+    config_key("sasl.oauthbearer.sub.claim.name", _STRING, "sub", "The claim of who it is."),
 )  # fmt: skip
 
 #: Every setting of TLS and SASL that has an effect, by name.

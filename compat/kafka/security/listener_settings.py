@@ -68,12 +68,22 @@ class ListenerSettings:
         """Return what is said for one mechanism at this listener."""
         return self._settings.get(self.name_of(key, mechanism))
 
-    def integer_of_mechanism(self, mechanism: str, key: str) -> int:
-        """Return a number that is said for one mechanism, or for all of them."""
+    def value_of_mechanism(self, mechanism: str, key: str) -> ConfigValue:
+        """
+        Return a value that is said for one mechanism, or for all of them.
+
+        Raises:
+            ConfigError: it is not allowed.
+
+        """
         own = self.of_mechanism(mechanism, key)
         if own is None:
-            return self.integer(key)
-        value = _known(key)._replace(name=self.name_of(key, mechanism)).parse(own)
+            return self.value(key)
+        return _known(key)._replace(name=self.name_of(key, mechanism)).parse(own)
+
+    def integer_of_mechanism(self, mechanism: str, key: str) -> int:
+        """Return a number that is said for one mechanism, or for all of them."""
+        value = self.value_of_mechanism(mechanism, key)
         assert isinstance(value, int), f"{key} is {value!r}, no whole number"
         return value
 

@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 _JAAS, _MECHANISMS = "sasl.jaas.config", "sasl.enabled.mechanisms"
 _HANDLER, _REAUTH = "sasl.server.callback.handler.class", "connections.max.reauth.ms"
 _OAUTHBEARER = "OAUTHBEARER"
-#: the classes that Kafka takes without being told to
-_UNSECURED = (
-    "org.apache.kafka.common.security.oauthbearer.internals.unsecured."
-    "OAuthBearerUnsecuredValidatorCallbackHandler"
-)
+_OAUTH_CLASSES = "org.apache.kafka.common.security.oauthbearer"
+#: the classes that read tokens: unsigned ones without being told to, and signed ones
+_UNSECURED = f"{_OAUTH_CLASSES}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+_SIGNED = f"{_OAUTH_CLASSES}.OAuthBearerValidatorCallbackHandler"
 _MODULES: Mapping[str, str] = {
     PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
-    _OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    _OAUTHBEARER: f"{_OAUTH_CLASSES}.OAuthBearerLoginModule",
     **dict.fromkeys(SCRAM_MECHANISMS, "org.apache.kafka.common.security.scram.ScramLoginModule"),
 }
 
@@ -75,12 +74,17 @@ def _begin(broker: Broker, settings: ListenerSettings, mechanism: str) -> Begin:
         known = ", ".join(sorted(_MODULES))
         raise settings.refusal(_MECHANISMS, f"must be of {known}; {mechanism} is not served")
     handler = settings.of_mechanism(mechanism, _HANDLER)
-    if handler not in (None, _UNSECURED if mechanism == _OAUTHBEARER else None):
+    known_handlers = (None, _UNSECURED, _SIGNED) if mechanism == _OAUTHBEARER else (None,)
+    if handler not in known_handlers:
         name = settings.name_of(_HANDLER, mechanism)
         raise ConfigError(name, handler, "must not be set: no class of Java's can be run here")
     module = _login_module(settings, mechanism)
     if mechanism == PLAIN:
         return partial(PlainExchange, module.options)
+    if mechanism == _OAUTHBEARER and handler == _SIGNED:
+        from logstore.compat.kafka.security.sasl.signed_config import begin_signed
+
+        return begin_signed(broker, settings)
     if mechanism == _OAUTHBEARER:
         return _begin_oauthbearer(broker, settings, module)
     return _begin_scram(broker, SCRAM_MECHANISMS[mechanism])

@@ -73,8 +73,8 @@ class TokenRules(NamedTuple):
 
         """
         claims = _claims(token)
-        expiry = _number(claims, "exp")
-        issued = _number(claims, "iat")
+        expiry = number(claims, "exp")
+        issued = number(claims, "iat")
         if expiry is None:
             raise TokenError("there is no expiration time")
         name = claims.get(self.principal_claim)
@@ -96,7 +96,7 @@ def _claims(token: str) -> Mapping[str, Any]:
     parts = token.split(".")
     if ".." in token or len(parts) != _PARTS:
         raise TokenError("a token has three parts with dots between them")
-    header, claims = _decoded(parts[0]), _decoded(parts[1])
+    header, claims = decoded(parts[0]), decoded(parts[1])
     if header.get("alg") != "none":
         raise TokenError("an unsecured token must have the algorithm 'none'")
     if parts[2]:
@@ -104,8 +104,8 @@ def _claims(token: str) -> Mapping[str, Any]:
     return claims
 
 
-def _decoded(part: str) -> Mapping[str, Any]:
-    """Return the JSON object in one part of a token."""
+def decoded(part: str) -> Mapping[str, Any]:
+    """Return the JSON object in one part of a token. Raises TokenError."""
     try:
         padded = part + "=" * (-len(part) % 4)
         found = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -116,7 +116,8 @@ def _decoded(part: str) -> Mapping[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _number(claims: Mapping[str, Any], name: str) -> float | None:
+def number(claims: Mapping[str, Any], name: str) -> float | None:
+    """Return a claim that is a time; None where it is not there. Raises TokenError."""
     value = claims.get(name)
     if value is None:
         return None
