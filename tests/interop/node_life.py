@@ -156,7 +156,7 @@ class Reader(Worker):
             if error is not None and error.fatal():
                 self.problems.append(f"{error}")
             elif message is not None and error is None:
-                self.found.add(message.value().decode())
+                self.found.add((message.value() or b"").decode())
         consumer.close()
 
 
@@ -203,9 +203,10 @@ def records(bootstrap: str, topic: str, isolation: str) -> list[tuple[str, int, 
         message = consumer.poll(0.5)
         while message is not None:
             if message.error() is None:
-                found.append((message.value().decode(), message.partition(), message.offset()))
+                value, place = message.value() or b"", (message.partition(), message.offset())
+                found.append((value.decode(), place[0] or 0, place[1] or 0))
             else:
-                ended.add(message.partition())
+                ended.add(message.partition() or 0)
             message = consumer.poll(0)
         return len(ended) == PARTITION_COUNT
 

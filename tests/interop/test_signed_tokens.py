@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from jwt.algorithms import ECAlgorithm, HMACAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from logstore.compat import TestBroker
 from logstore.tools.dev.free_ports import free_port
@@ -42,12 +43,12 @@ def public(kind: Any, key: Any, key_id: str, **more: Any) -> dict[str, Any]:
 
 KEYS = {
     "keys": [
-        public(jwt.algorithms.RSAAlgorithm, OTHER.public_key(), "secret", use="enc"),
-        public(jwt.algorithms.RSAAlgorithm, RSA.public_key(), "rsa", use="sig"),
-        public(jwt.algorithms.RSAAlgorithm, OTHER.public_key(), "ps", alg="PS256"),
-        public(jwt.algorithms.ECAlgorithm, CURVE.public_key(), "curve"),
-        public(jwt.algorithms.OKPAlgorithm, EDWARDS.public_key(), "edwards"),
-        {**json.loads(jwt.algorithms.HMACAlgorithm.to_jwk(SHARED)), "kid": "shared"},
+        public(RSAAlgorithm, OTHER.public_key(), "secret", use="enc"),
+        public(RSAAlgorithm, RSA.public_key(), "rsa", use="sig"),
+        public(RSAAlgorithm, OTHER.public_key(), "ps", alg="PS256"),
+        public(ECAlgorithm, CURVE.public_key(), "curve"),
+        public(OKPAlgorithm, EDWARDS.public_key(), "edwards"),
+        {**json.loads(HMACAlgorithm.to_jwk(SHARED)), "kid": "shared"},
         {"kty": "of another kind", "kid": "odd"},
     ]
 }
@@ -70,7 +71,7 @@ class Answer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def key_server() -> Iterator[str]:
+def key_server() -> Generator[str]:
     """Serve the keys; yield their address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -114,7 +115,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, st
                 ports[(PLAIN, ANY, OURS)[len(ports)]] = port
         given = SETTINGS | security(url, ports)
         given["advertised.listeners"] = given["listeners"]
-        given["listeners"] += f",CONTROLLER://127.0.0.1:{ports[PLAIN] + 1}"
+        given["listeners"] = f"{given['listeners']},CONTROLLER://127.0.0.1:{ports[PLAIN] + 1}"
         given["inter.broker.listener.name"] = PLAIN
         peer = KafkaPeer(
             "4", tmp_path_factory.mktemp("real"), port=ports[PLAIN],
@@ -136,7 +137,13 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, st
 def token(key: Any = RSA, key_id: str | None = "rsa", algorithm: str = "RS256", **more: Any) -> str:
     """Return a token that holds for an hour; claims that are None are left out."""
     now = int(time.time())
-    claims = {"sub": "alice", "who": "alice", "iat": now, "exp": now + HOUR, "iss": ISSUER}
+    claims: dict[str, Any] = {
+        "sub": "alice",
+        "who": "alice",
+        "iat": now,
+        "exp": now + HOUR,
+        "iss": ISSUER,
+    }
     claims |= {"aud": "brokers"} | more
     known = {name: value for name, value in claims.items() if value is not None}
     headers = {} if key_id is None else {"kid": key_id}
@@ -179,10 +186,12 @@ def tokens(listener: str) -> Iterator[tuple[str, str]]:
         for name in ("scope", "may")
         for one in ("", " ", "a b", ["a", "b"], ["a", "a"], ["a", ""], [], 7)
     ]
-    usual: dict[str, Any] = {"aud": "brokers" if listener == OURS else None}
+    usual: Mapping[str, Any] = {"aud": "brokers" if listener == OURS else None}
     for wanted in (*signed, *times, *names, *places, *scopes):
-        yield str(wanted), token(**usual | wanted)
-    yield "no issuer", token(**usual | {"iss": None})
+        chosen: dict[str, Any] = {**usual, **wanted}
+        yield str(wanted), token(**chosen)
+    nobodys: dict[str, Any] = {**usual, "iss": None}
+    yield "no issuer", token(**nobodys)
     for odd in ("", "a", "a.b", "a.b.c", "a.b.c.d", token()[:-3], token() + ".", ".".join("...")):
         yield odd[-20:], odd
     head, _, tail = token().partition(".")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -65,11 +65,11 @@ class KeySet(NamedTuple):
 
         """
         found: Any = json.loads(text)
-        keys: Any = found.get("keys") if isinstance(found, dict) else None
+        keys: Any = cast("dict[str, Any]", found).get("keys") if isinstance(found, dict) else None
         if not isinstance(keys, list):
             raise ValueError("a JWKS is a JSON object with a list of keys")
-        known = (one for one in keys if isinstance(one, dict))
-        return cls(tuple(cast("Iterable[dict[str, Any]]", known)))
+        known: list[object] = keys
+        return cls(tuple(cast("dict[str, Any]", one) for one in known if isinstance(one, dict)))
 
     def verify(self, token: str) -> bytes:
         """

@@ -11,6 +11,7 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import HMACAlgorithm, RSAAlgorithm
 
 from logstore.compat.kafka.security.sasl import jwks
 from logstore.compat.kafka.security.sasl.exchange import Identity
@@ -36,7 +37,7 @@ SIGNED = {
 
 def key(secret: bytes = SHARED, key_id: str = "k", **more: Any) -> dict[str, Any]:
     """Return a key as a JWKS has it."""
-    return {**json.loads(jwt.algorithms.HMACAlgorithm.to_jwk(secret)), "kid": key_id, **more}
+    return {**json.loads(HMACAlgorithm.to_jwk(secret)), "kid": key_id, **more}
 
 
 def keys(*known: dict[str, Any]) -> str:
@@ -138,7 +139,7 @@ def test_which_key() -> None:
 def test_short_keys_are_refused() -> None:
     """An RSA key that is easily broken signs nothing."""
     short = rsa.generate_private_key(65537, 1024)  # noqa: S505 - that is the point
-    known = {**json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(short.public_key())), "kid": "k"}
+    known = {**json.loads(RSAAlgorithm.to_jwk(short.public_key())), "kid": "k"}
     text = jwt.PyJWS().encode(json.dumps(CLAIMS).encode(), short, "RS256", headers={"kid": "k"})
     with pytest.raises(UnknownKeyError, match="1024 bits"):
         KeySet.of(keys(known)).verify(text)
