@@ -72,7 +72,7 @@ def subscription_to(
         SubscriptionError: an expression that is not about tags is empty, or nothing but bars.
 
     """
-    if not is_tag_type(expression_type):
+    if expression_type not in (None, TAG):  # of an empty type tags are not read, and none match
         if not sub_string:
             raise SubscriptionError("Expression can't be null! " + str(expression_type))
         return Subscription(

@@ -193,12 +193,13 @@ def filter_of_pop(broker: Broker, pop: PopRequest) -> MessageFilter | None:
 
     """
     try:
-        wanted = subscription_to(pop.topic, pop.expression or "*", pop.expression_type or TAG)
+        kind = pop.expression_type if pop.expression else TAG
+        wanted = subscription_to(pop.topic, pop.expression or "*", kind)
     except SubscriptionError as error:
         raise _refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _NOT_PARSED) from error
     retry_topic = pop_retry_topic(pop.topic, pop.group, is_v2=broker.settings.has_retry_topic_v2)
     now_ms = broker.host.clock.wall_ms()
-    for subscription in (wanted, subscription_to(retry_topic, "*", TAG)):
+    for subscription in (wanted, subscription_to(retry_topic, "*", kind)):
         broker.consumers.note_pulled(pop.group, subscription, now_ms)
     if wanted.is_by_tag:
         return wanted.tag_filter

@@ -90,6 +90,10 @@ class Pull:
     expression_type: str | None
 
 
+#: numbers that newer clients send, and that no broker looks at but for their form
+_UNUSED = ("maxMsgBytes", "requestSource")
+
+
 def read_pull(request: Command) -> Pull:
     """
     Read the fields of a pull.
@@ -100,14 +104,17 @@ def read_pull(request: Command) -> Pull:
     """
     fields = request.ext_fields
     try:
-        ints = fields["queueId"], fields["maxMsgNums"], fields["sysFlag"]
+        ints = (
+            fields["queueId"], fields["maxMsgNums"], fields["sysFlag"],
+            *(fields[name] for name in _UNUSED if name in fields),
+        )  # fmt: skip
         longs = (
             fields["queueOffset"], fields["commitOffset"], fields["suspendTimeoutMillis"],
             fields["subVersion"],
         )  # fmt: skip
         if not is_plain(ints, longs):
             return _read_carefully(fields)
-        queue_id, count_max, sys_flag = map(int, ints)
+        queue_id, count_max, sys_flag = map(int, ints[:3])
         queue_offset, commit_offset, suspend_timeout_ms, sub_version = map(int, longs)
         return Pull(
             fields["consumerGroup"],
@@ -127,6 +134,8 @@ def read_pull(request: Command) -> Pull:
 
 
 def _read_carefully(fields: Mapping[str, str]) -> Pull:
+    for name in _UNUSED:
+        read_int(fields, name, 0)
     return Pull(
         read_text(fields, "consumerGroup"),
         read_text(fields, "topic"),

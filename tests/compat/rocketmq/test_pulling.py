@@ -238,7 +238,7 @@ def test_a_pull_commits_in_passing() -> None:
     assert offsets.query("g", TOPIC, 0) == 0
 
 
-@pytest.mark.parametrize("name", ["queueId", "commitOffset"])
+@pytest.mark.parametrize("name", ["queueId", "commitOffset", "maxMsgBytes", "requestSource"])
 @pytest.mark.parametrize("value", [" 0", "0_1", "9" * 19])
 def test_a_number_that_java_cannot_read_is_refused_first(name: str, value: str) -> None:
     """Before its group comes to be."""
@@ -249,6 +249,17 @@ def test_a_number_that_java_cannot_read_is_refused_first(name: str, value: str) 
     assert answer.code == ResponseCode.SYSTEM_ERROR
     assert name in (answer.remark or "")
     assert peer.broker.store.subscription_groups.get("g") is None
+
+
+@pytest.mark.parametrize(("wanted", "code"), [("", 23), ("TagA", 20), ("*", 0)])
+def test_an_expression_of_an_empty_type(wanted: str, code: int) -> None:
+    """It is not read as tags, so that nothing matches but a star; no expression is an error."""
+    peer = Peer(a_broker())
+    peer.produce()
+    fields = peer.pull_fields(
+        TOPIC, 0, 0, "g", sysFlag=4, subscription=wanted, expressionType="", suspendTimeoutMillis=0
+    )
+    assert peer.ask(PULL, fields).code == code
 
 
 def test_a_lost_connection_pulls_no_more() -> None:
