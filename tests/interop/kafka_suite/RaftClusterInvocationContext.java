@@ -151,8 +151,18 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             }
         }
 
+        /** A real broker takes a second to start, in which clients see that theirs has gone. */
+        private static void letClientsNotice() {
+            try {
+                Thread.sleep(1000);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+
         @Override
         public void startBroker(int id) {
+            letClientsNotice();
             if (nodeIds.size() == 1) {
                 process.start();
             } else {
