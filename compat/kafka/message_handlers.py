@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from logstore.compat.kafka.faults.messages import decoded, library_class
 from logstore.compat.kafka.framing import RESPONSE_PREFIX, MalformedRequestError, framed
+from logstore.compat.kafka.library_messages import decoded, library_class
 from logstore.compat.kafka.null_fields import find_null
 from logstore.compat.kafka.registry import Api, RawRequest
 from logstore.compat.waiting import Later

@@ -17,8 +17,8 @@ import attrs
 from logstore.compat.kafka.connection import API_VERSIONS
 from logstore.compat.kafka.declared_messages import answered
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.faults.messages import decoded, library_class
 from logstore.compat.kafka.framing import framed
+from logstore.compat.kafka.library_messages import decoded, library_class
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk

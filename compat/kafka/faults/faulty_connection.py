@@ -142,7 +142,7 @@ class FaultyConnection(KafkaConnection):
 
 
 def _topics_of(broker: Broker, api: Api, request: RawRequest) -> Collection[str]:
-    from logstore.compat.kafka.faults.messages import topics_of  # reads what handlers do not
+    from logstore.compat.kafka.faults.named_topics import topics_of  # reads what handlers do not
 
     return topics_of(broker, api, request)
 

@@ -9,14 +9,12 @@ AddPartitionsToTxn is not here: its handler looks at the partitions first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 import attrs
 
 from logstore.compat.kafka.declared_messages import read_request
-from logstore.compat.kafka.groups.consumer import messages as of_consumers
-from logstore.compat.kafka.groups.share import messages as of_shares
-from logstore.compat.kafka.groups.streams import messages as of_streams
 from logstore.compat.kafka.message_handlers import read_message
 from logstore.compat.kafka.registry import Api, RawRequest
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
@@ -34,8 +32,9 @@ class Coordinated:
 
     topic: str
     names: Names
-    #: our own class of the message, where the library has none
-    declared: type[Any] | None = None
+    #: kind of group and name of our own class of the message, where the library has none; such
+    #: classes take their time to be made, and most clusters are asked for none
+    declared: tuple[str, str] | None = None
     #: what the list of them is called in a request, and the one of answers in a response
     lists: tuple[str, str] | None = None
     #: what is said beside the code of a refusal
@@ -43,8 +42,11 @@ class Coordinated:
 
     def read(self, api: Api, raw: RawRequest) -> Any:
         """Return a request as its message."""
-        declared = self.declared
-        return read_message(api, raw) if declared is None else read_request(declared, raw)
+        if self.declared is None:
+            return read_message(api, raw)
+        kind, name = self.declared
+        messages = import_module(f"logstore.compat.kafka.groups.{kind}.messages")
+        return read_request(getattr(messages, name), raw)
 
 
 def _group(message: Any) -> list[str | None]:
@@ -85,13 +87,13 @@ def _transactions(message: Any) -> list[str | None]:
     return [name or None for name in message.transactional_ids]
 
 
-def _of_group(declared: type[Any], refusal: str = "") -> Coordinated:
-    return Coordinated(GROUPS_TOPIC, _group, declared, refusal=refusal)
+def _of_group(kind: str, name: str, refusal: str = "") -> Coordinated:
+    return Coordinated(GROUPS_TOPIC, _group, (kind, name), refusal=refusal)
 
 
-def _of_groups(declared: type[Any], names: Names = _described, refusal: str = "") -> Coordinated:
+def _of_groups(kind: str, name: str, names: Names = _described, refusal: str = "") -> Coordinated:
     lists = ("group_ids" if names is _described else "groups", "groups")
-    return Coordinated(GROUPS_TOPIC, names, declared, lists, refusal)
+    return Coordinated(GROUPS_TOPIC, names, (kind, name), lists, refusal)
 
 
 #: by API key; what is not here any node may be asked, or has nothing to do with coordinators
@@ -109,13 +111,13 @@ COORDINATED: Mapping[int, Coordinated] = {
         _transactions,
         lists=("transactional_ids", "transaction_states"),
     ),
-    68: _of_group(of_consumers.ConsumerGroupHeartbeatRequest),
-    69: _of_groups(of_consumers.ConsumerGroupDescribeRequest),
-    76: _of_group(of_shares.ShareGroupHeartbeatRequest),
-    77: _of_groups(of_shares.ShareGroupDescribeRequest, refusal=_REFUSAL),
-    88: _of_group(of_streams.StreamsGroupHeartbeatRequest),
-    89: _of_groups(of_streams.StreamsGroupDescribeRequest),
-    90: _of_groups(of_shares.DescribeShareGroupOffsetsRequest, _shared, _REFUSAL),
-    91: _of_group(of_shares.AlterShareGroupOffsetsRequest, _REFUSAL),
-    92: _of_group(of_shares.DeleteShareGroupOffsetsRequest, _REFUSAL),
+    68: _of_group("consumer", "ConsumerGroupHeartbeatRequest"),
+    69: _of_groups("consumer", "ConsumerGroupDescribeRequest"),
+    76: _of_group("share", "ShareGroupHeartbeatRequest"),
+    77: _of_groups("share", "ShareGroupDescribeRequest", refusal=_REFUSAL),
+    88: _of_group("streams", "StreamsGroupHeartbeatRequest"),
+    89: _of_groups("streams", "StreamsGroupDescribeRequest"),
+    90: _of_groups("share", "DescribeShareGroupOffsetsRequest", _shared, _REFUSAL),
+    91: _of_group("share", "AlterShareGroupOffsetsRequest", _REFUSAL),
+    92: _of_group("share", "DeleteShareGroupOffsetsRequest", _REFUSAL),
 }

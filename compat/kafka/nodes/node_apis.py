@@ -18,7 +18,6 @@ import attrs
 from logstore.compat.kafka.declared_messages import answered
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.error_answers import error_answer, failed_answer
-from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.message_handlers import (
     ask_declared,
     ask_handler,
@@ -107,6 +106,9 @@ def _ask_of_own(
     message: Any,
 ) -> list[Chunk]:
     """Answer a list of a message of ours: what this node coordinates, then refusals."""
+    # With it come all messages that are our own; most clusters do without them.
+    from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
+
     assert coordinated.lists is not None
     asked, told = coordinated.lists
     listed: Sequence[Any] = getattr(message, asked)

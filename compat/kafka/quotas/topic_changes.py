@@ -14,7 +14,7 @@ from uuid import UUID
 from logstore.compat.kafka.connection import Throttled
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.error_answers import failed_answer
-from logstore.compat.kafka.faults.messages import library_class
+from logstore.compat.kafka.library_messages import library_class
 from logstore.compat.kafka.message_handlers import (
     ask_handler,
     changed,

@@ -7,7 +7,7 @@ from typing import Any
 
 from logstore.compat.connection import Chunk
 from logstore.compat.kafka.broker import Broker
-from logstore.compat.kafka.faults.messages import library_class
+from logstore.compat.kafka.library_messages import library_class
 from logstore.compat.kafka.registry import APIS
 from logstore.segment import Extent
 from logstore.testing.simulated_host import SimulatedHost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from logstore.compat.kafka.configs.resources import ResourceType as ConfigKind
-from logstore.compat.kafka.faults.messages import library_class
+from logstore.compat.kafka.library_messages import library_class
 from logstore.compat.kafka.security.acl import CLUSTER_NAME, Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import PASS, REFUSALS, Guard, GuardedRequest
 

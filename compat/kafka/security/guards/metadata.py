@@ -7,7 +7,7 @@ from uuid import UUID
 
 from logstore.compat.kafka.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.faults.messages import library_class
+from logstore.compat.kafka.library_messages import library_class
 from logstore.compat.kafka.security.acl import CLUSTER_NAME, Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import PASS, REFUSALS, GuardedRequest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logstore.compat.kafka.faults.messages import library_class
+from logstore.compat.kafka.library_messages import library_class
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import REFUSALS, GuardedRequest
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.error_answers import error_answer
-from logstore.compat.kafka.faults.messages import library_class
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
+from logstore.compat.kafka.library_messages import library_class
 from logstore.compat.kafka.message_handlers import (
     ask_handler,
     changed,

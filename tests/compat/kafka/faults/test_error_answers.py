@@ -11,7 +11,6 @@ import pytest
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.error_answers import error_answer
 from logstore.compat.kafka.faults.faulty_connection import SERVED_ALL_THE_SAME
-from logstore.compat.kafka.faults.messages import library_class
 from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupDescribeRequest,
@@ -25,6 +24,7 @@ from logstore.compat.kafka.groups.streams.messages import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
+from logstore.compat.kafka.library_messages import library_class
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
 from logstore.segments.kafka.internal_topics.codec import decode_message, encode_message
 from logstore.segments.kafka.internal_topics.schema import ArrayOf, Message, empty, fields_of

@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 import pytest
 
-from logstore.compat.kafka.faults.messages import library_class
 from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
+from logstore.compat.kafka.library_messages import library_class
 from logstore.compat.kafka.registry import APIS, Api
 from logstore.compat.kafka.security.guards import OPEN
 from logstore.compat.kafka.security.principal import USER, Principal

@@ -1,53 +1,24 @@
-"""Requests as the library has them, also of the APIs that are served by hand; whom they name."""
+"""Which topics a request names, whoever has its message: the library or we."""
 
 from __future__ import annotations
 
-import importlib
 import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.kafka.connection import message_class
 from logstore.compat.kafka.declared_messages import read_request
 from logstore.compat.kafka.groups.consumer.messages import ConsumerGroupHeartbeatRequest
 from logstore.compat.kafka.groups.share.messages import ShareGroupHeartbeatRequest
+from logstore.compat.kafka.library_messages import decoded
 from logstore.compat.kafka.registry import Api, RawRequest
 from logstore.compat.kafka.share_reads.messages import ShareAcknowledgeRequest, ShareFetchRequest
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
 
-#: the library's modules of the APIs that are read by hand; it does not know groups of KIP-848,
-#: share and streams groups
-_MODULES = {
-    "Produce": "producer.produce",
-    "Fetch": "consumer.fetch",
-    "Metadata": "metadata.metadata",
-    "ApiVersions": "metadata.api_versions",
-    "ListOffsets": "consumer.offsets",
-    "CreateTopics": "admin.topics",
-    "InitProducerId": "producer.transaction",
-}
 _TOPIC_FIELDS = ("name", "topic", "topic_name")
 _HEARTBEAT, _SHARE_HEARTBEAT, _STREAMS_HEARTBEAT = 68, 76, 88
 _SHARE_FETCH, _SHARE_ACKNOWLEDGE = 78, 79
-
-
-def library_class(api: Api, kind: str) -> Any:
-    """Return the library's class of a request or response; None if it has none."""
-    if api.module:
-        return message_class(api, kind)
-    module = _MODULES.get(api.name)
-    if module is None:
-        return None
-    return getattr(importlib.import_module(f"kafka.protocol.{module}"), api.name + kind)
-
-
-def decoded(api: Api, request: RawRequest) -> Any:
-    """Return a request; None if the library does not know its API."""
-    kind = library_class(api, "Request")
-    body = bytes(request.data[request.position :])
-    return None if kind is None else kind.decode(body, version=request.version)
 
 
 def topics_of(broker: Broker, api: Api, request: RawRequest) -> set[str]:
