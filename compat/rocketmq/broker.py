@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.broker_handlers import handlers_for
@@ -19,13 +18,13 @@ from logstore.compat.rocketmq.connection import (
     Channel,
     MakeConnection,
     RemotingConnection,
-    Sign,
 )
 from logstore.compat.rocketmq.follow_up import FollowUp
 from logstore.compat.rocketmq.groups.broker_groups import BrokerGroups
 from logstore.compat.rocketmq.groups.consumer_filters import register_filters
 from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.pulling.held_pulls import SCAN_INTERVAL_MS, HeldPulls
+from logstore.compat.rocketmq.rarely_used import RarelyUsed
 from logstore.compat.rocketmq.redelivery.delay_delivery import DelayDelivery
 from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
 from logstore.compat.rocketmq.replication.master_service import MasterService
@@ -58,8 +57,6 @@ from logstore.segments.rocketmq.store import Progress, RocketMQStore, StoreOptio
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.auth.access import Access
-    from logstore.compat.rocketmq.pop.popping import Popping
-    from logstore.compat.rocketmq.pulling.cold_reads import ColdReads
     from logstore.compat.rocketmq.replication.follower import Follower
     from logstore.segments.rocketmq.upkeep.store_syncs import StoreSync
 
@@ -81,7 +78,7 @@ _ACCESS_KEYS = (
 _SUBSCRIPTIONS_MAX = 4096
 
 
-class Broker:
+class Broker(RarelyUsed):
     """
     Serves one store to any number of connections.
 
@@ -284,45 +281,6 @@ class Broker:
             settings.region, settings.cluster_name, keys.make, is_trace_on=settings.is_trace_on
         )
 
-    @cached_property
-    def popping(self) -> Popping:
-        """Pop consumption: what most brokers never need is loaded when it is asked for first."""
-        module = importlib.import_module("logstore.compat.rocketmq.pop.popping")
-        found: Popping = module.Popping(self)
-        return found
-
-    @cached_property
-    def access(self) -> Access:
-        """Users and rules, which most brokers do without."""
-        from logstore.compat.rocketmq.auth.access import Access
-        from logstore.compat.rocketmq.auth.settings import AccessSettings
-
-        directory = f"{self.store.directory}/config"
-        return Access(self.host, directory, AccessSettings.of(self.config))
-
-    @cached_property
-    def cold_reads(self) -> ColdReads:
-        """How much cold data groups may read."""
-        from logstore.compat.rocketmq.pulling.cold_reads import ColdReads
-
-        return ColdReads(self.config)
-
-    @property
-    def sign(self) -> Sign | None:
-        """What signs requests to other servers, if the settings say as whom."""
-        if not self.config["innerClientAuthenticationCredentials"]:
-            return None
-        from logstore.compat.rocketmq.auth.settings import inner_client_of
-        from logstore.compat.rocketmq.auth.signatures import signed_fields
-
-        credentials = inner_client_of(self.config)
-        return None if credentials is None else partial(signed_fields, credentials)
-
-    @property
-    def has_popped(self) -> bool:
-        """Tell whether there is anything of pop consumption."""
-        return "popping" in self.__dict__
-
     # connections
 
     def connect(self, peer_host: str, peer_port: int = 0) -> RemotingConnection:
@@ -348,6 +306,8 @@ class Broker:
         self.held_pulls.lost(channel)
         if self.has_popped:
             self.popping.lost(channel)
+        if self.has_lite:
+            self.lite.lost(channel)
         self.producers.lost(channel)
         with self.outbox.gathering():
             self.consumers.lost(channel)
@@ -437,6 +397,7 @@ class Broker:
             self.delay_delivery.start()
             self.timed_delivery.start()
             self._every(CLEAN_INTERVAL_MS, self.static_topics.clean)
+            self._every(self.settings.lite_expiry_check_interval_ms, self.expire_lite_topics)
             if self.store.consume_queues.of_topic(self.revive_topic):
                 self.popping.reviving.start()
             self._check_later(self.settings.transaction_check_interval_ms)
@@ -488,6 +449,8 @@ class Broker:
         self.delay_delivery.stop()
         if self.has_popped:
             self.popping.stop()
+        if self.has_lite:
+            self.lite.orders.stop()
         self.op_messages.write()
         self.store.dispatch()
         self.timed_delivery.stop()

@@ -97,7 +97,12 @@ class FollowUp:
 
     def _is_awaited(self, queue: tuple[str, int]) -> bool:
         """Tell whether :meth:`_arrived` does anything about messages of a queue."""
-        return self._broker.held_pulls.is_awaited(queue) or queue[0] in self._watched_topics
+        broker = self._broker
+        return (
+            broker.held_pulls.is_awaited(queue)
+            or queue[0] in self._watched_topics
+            or (broker.has_lite and broker.lite.is_awaited(queue[0]))
+        )
 
     def _arrived(self, request: DispatchRequest) -> None:
         broker = self._broker
@@ -108,6 +113,8 @@ class FollowUp:
             request.tags_code,
             request.properties_text,
         )
+        if broker.has_lite and broker.lite.is_awaited(request.topic):
+            broker.lite.arrived(request)
         if request.topic == names.SCHEDULE_TOPIC:
             broker.delay_delivery.arrived(request.queue_id)
         elif request.topic == names.TIMER_TOPIC:

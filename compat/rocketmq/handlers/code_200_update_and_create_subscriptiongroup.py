@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.groups.group_changes import read_group
+from logstore.compat.rocketmq.groups.group_changes import put_group, read_group
 from logstore.compat.rocketmq.topics.names import check_group
 from logstore.compat.rocketmq.wire.bodies import read_object
 from logstore.compat.rocketmq.wire.codes import ResponseCode
@@ -20,5 +20,5 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     config = read_group(read_object(request.body))
     check_group(config.group_name)
-    broker.groups.put(config)
+    put_group(broker, config)
     return Response(ResponseCode.SUCCESS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.groups.group_changes import read_group
+from logstore.compat.rocketmq.groups.group_changes import put_group, read_group
 from logstore.compat.rocketmq.topics.names import check_group
 from logstore.compat.rocketmq.wire.bodies import objects_in, read_object
 from logstore.compat.rocketmq.wire.codes import ResponseCode
@@ -24,5 +24,5 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     for config in configs:
         check_group(config.group_name)
     for config in configs:
-        broker.groups.put(config)
+        put_group(broker, config)
     return Response(ResponseCode.SUCCESS)

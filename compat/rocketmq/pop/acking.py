@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.rocketmq.lite.lite_acks import ack_lite
 from logstore.compat.rocketmq.pop.checkpoints import Ack
-from logstore.compat.rocketmq.pop.handles import Handle, HandleError, parse_handle
-from logstore.compat.rocketmq.pop.order_locks import ILLEGAL
+from logstore.compat.rocketmq.pop.handles import Handle, handle_in
+from logstore.compat.rocketmq.pop.order_book import ILLEGAL
 from logstore.compat.rocketmq.pop.pop_requests import illegal_queue
 from logstore.compat.rocketmq.pop.retry_topics import topic_of_kind
 from logstore.compat.rocketmq.replication.stored_wait import when_stored
@@ -48,6 +49,8 @@ def ack(broker: Broker, channel: Channel, request: Command) -> Response | Later[
     topic, queue_id = read_text(fields, "topic"), read_int(fields, "queueId")
     queue_offset = read_long(fields, "offset")
     low, high = queue_bounds(broker, channel, topic, queue_id)
+    if fields.get("liteTopic", "").strip():
+        return ack_lite(broker, fields)
     if not low <= queue_offset <= high:
         raise RefusedError(
             ResponseCode.NO_MESSAGE,
@@ -158,21 +161,6 @@ def queue_bounds(broker: Broker, channel: Channel, topic: str, queue_id: int) ->
     broker.catch_up()
     store = broker.store
     return store.min_queue_offset(topic, queue_id), store.max_queue_offset(topic, queue_id)
-
-
-def handle_in(fields: Mapping[str, str]) -> Handle:
-    """
-    Return the handle that a client shows.
-
-    Raises:
-        RefusedError: it cannot be read.
-
-    """
-    try:
-        return parse_handle(read_text(fields, "extraInfo"))
-    except HandleError as error:
-        remark = f"java.lang.IllegalArgumentException: {error}"
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark) from error
 
 
 def _ack_of(

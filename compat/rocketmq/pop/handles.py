@@ -8,11 +8,14 @@ makes one of each message out of what the answer to a pop says of its queues.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from logstore.compat.rocketmq.pop.retry_topics import kind_of
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.fields import read_text
+from logstore.compat.rocketmq.wire.refusals import RefusedError
 
 #: in place of a queue of the revive topic: the message was popped in order
 ORDER_REVIVE_QUEUE = 999
@@ -68,6 +71,21 @@ def parse_handle(text: str) -> Handle:
         _whole(words[3], _INT_MAX),
         words[5],
     )
+
+
+def handle_in(fields: Mapping[str, str]) -> Handle:
+    """
+    Return the handle that a client shows.
+
+    Raises:
+        RefusedError: it cannot be read.
+
+    """
+    try:
+        return parse_handle(read_text(fields, "extraInfo"))
+    except HandleError as error:
+        remark = f"java.lang.IllegalArgumentException: {error}"
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark) from error
 
 
 def handle_text(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.rocketmq.lite.lite_acks import change_lite
 from logstore.compat.rocketmq.pop.acking import (
     ack_origin,
     answered_when_stored,
-    handle_in,
     queue_bounds,
 )
 from logstore.compat.rocketmq.pop.checkpoints import Checkpoint
+from logstore.compat.rocketmq.pop.handles import handle_in
 from logstore.compat.rocketmq.pop.pop_requests import NO_REMARK
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import (
@@ -51,6 +52,8 @@ def change_invisible_time(
         low, high = queue_bounds(broker, channel, topic, queue_id)
     except RefusedError as refusal:
         raise RefusedError(refusal.code, refusal.remark, _NO_CHANGE) from None
+    if fields.get("liteTopic", "").strip():
+        return change_lite(broker, fields)
     if not low <= queue_offset < high:
         return Response(ResponseCode.NO_MESSAGE, NO_REMARK, _NO_CHANGE)
     handle = handle_in(fields)

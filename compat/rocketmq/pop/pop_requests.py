@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 COUNT_MAX = 32
 #: a pop that comes so long after its time is not served any more
-_LATE_MS_MAX = 500
+LATE_MS_MAX = 500
 #: what Java says where nobody said anything
 NO_REMARK = "not set any response code"
 #: the fields that Java's header of an answer always has
@@ -106,7 +106,7 @@ def check_pop(broker: Broker, channel: Channel, pop: PopRequest) -> TopicConfig:
     """
     settings = broker.settings
     ip = settings.ip1
-    if broker.host.clock.wall_ms() - pop.born_ms - pop.poll_ms > _LATE_MS_MAX:
+    if broker.host.clock.wall_ms() - pop.born_ms - pop.poll_ms > LATE_MS_MAX:
         remark = f"the broker[{ip}] pop message is timeout too much"
         raise _refused(ResponseCode.POLLING_TIMEOUT, remark)
     if not settings.permission & PERM_READ:

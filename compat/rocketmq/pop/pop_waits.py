@@ -68,11 +68,16 @@ class PopWait:
 
 
 class PopWaits:
-    """All who wait; with `takes_last` the last in line is woken instead of the first."""
+    """
+    All who wait; with `takes_last` the last in line is woken instead of the first.
 
-    def __init__(self, broker: Broker, *, takes_last: bool = False) -> None:
+    Without `watches` nobody is woken by messages, but by whoever says so.
+    """
+
+    def __init__(self, broker: Broker, *, takes_last: bool = False, watches: bool = True) -> None:
         self._broker = broker
         self._takes_last = takes_last
+        self._watches = watches
         self._order = itertools.count()
         self._lines: dict[tuple[str, str, int], list[tuple[int, int, PopWait]]] = {}
         self._groups: dict[str, dict[str, int]] = {}
@@ -109,9 +114,10 @@ class PopWaits:
         groups[wait.group] = groups.get(wait.group, 0) + 1
         self._owned.setdefault(wait.owner, set()).add(wait)
         wait.timer = broker.timers.after(left_ms + 1, lambda: self._time_up(wait))
-        if wait.topic not in self._sentries:
-            self._sentries[wait.topic] = _Sentries(broker, wait.topic, self.arrived)
-        self._sentries[wait.topic].post()
+        if self._watches:
+            if wait.topic not in self._sentries:
+                self._sentries[wait.topic] = _Sentries(broker, wait.topic, self.arrived)
+            self._sentries[wait.topic].post()
         return Polling.WAITS
 
     def arrived(self, topic: str, queue_id: int, *, is_by_message: bool = True) -> None:
@@ -191,7 +197,8 @@ class PopWaits:
             del self._owned[wait.owner]
         if not groups:
             del self._groups[wait.topic]
-            self._sentries.pop(wait.topic).leave()
+            if self._watches:
+                self._sentries.pop(wait.topic).leave()
 
 
 class _Sentries:

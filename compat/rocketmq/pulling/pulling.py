@@ -14,6 +14,7 @@ import attrs
 
 from logstore.compat.rocketmq.clients.subscriptions import SubscriptionError
 from logstore.compat.rocketmq.groups.consumer_filters import filter_of, wanted_filter
+from logstore.compat.rocketmq.lite.lite_names import queue_name
 from logstore.compat.rocketmq.pulling.held_pulls import HeldPull
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.wire.codes import ResponseCode
@@ -88,6 +89,14 @@ class Pull:
     sub_version: int
     subscription: str | None
     expression_type: str | None
+    lite_topic: str = ""
+
+    @property
+    def read_topic(self) -> str:
+        """Whose queue is read: the light queue of a lite topic, if there is one."""
+        if not self.lite_topic.strip():
+            return self.topic
+        return queue_name(self.topic, self.lite_topic)
 
 
 #: numbers that newer clients send, and that no broker looks at but for their form
@@ -128,6 +137,7 @@ def read_pull(request: Command) -> Pull:
             sub_version,
             fields.get("subscription"),
             fields.get("expressionType"),
+            fields.get("liteTopic", ""),
         )
     except (KeyError, ValueError):
         return _read_carefully(fields)
@@ -148,6 +158,7 @@ def _read_carefully(fields: Mapping[str, str]) -> Pull:
         read_long(fields, "subVersion", 0),
         fields.get("subscription"),
         fields.get("expressionType"),
+        fields.get("liteTopic", ""),
     )
 
 
@@ -332,7 +343,7 @@ def _read(broker: Broker, pull: Pull, message_filter: MessageFilter | None) -> G
             )
     result = store.get_message(
         pull.group,
-        pull.topic,
+        pull.read_topic,
         pull.queue_id,
         pull.queue_offset,
         pull.count_max,

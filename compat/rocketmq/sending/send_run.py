@@ -155,7 +155,7 @@ class SendRun:
         numbers = int(queue_id), int(sys_flag) | route.sys_flag, int(flag), int(reconsume_times)
         if not 0 <= min(numbers) <= max(numbers) <= _INT_MAX or numbers[0] >= route.queue_count:
             return
-        sent = self._broker.property_rewriter.rewrite(text)
+        sent = self._broker.property_rewriter.rewrite(text, topic)
         places = None
         if sent.unique_key == unique_key and not sent.needs_care:
             places = KeyPlaces.find(sent.text.encode(), unique_key, keys)

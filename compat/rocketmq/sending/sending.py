@@ -106,7 +106,7 @@ def _send(
             if batch != "true" or route.keeps_batches:
                 return _send_carefully(broker, channel, request, fields)
             return _put_batch(broker, channel, request, fields, topic, queue_id, route.sys_flag)
-        sent = broker.property_rewriter.rewrite(fields.get("i", ""))
+        sent = broker.property_rewriter.rewrite(fields.get("i", ""), topic)
         if sent.needs_care:
             return _send_carefully(broker, channel, request, fields)
         draft = draft_message(
@@ -180,7 +180,7 @@ def _send_carefully(
         queue_id = broker.host.rng.randrange(max(config.write_queue_count, 1))
     if fields.get("m", "").lower() == "true":  # the 1 of C++ is none to Java: one message
         return _send_batch(broker, channel, request, fields, config, queue_id)
-    sent = broker.property_rewriter.rewrite(fields.get("i") or "")
+    sent = broker.property_rewriter.rewrite(fields.get("i") or "", topic)
     reconsume_times = read_int(fields, "j", 0)
     place = _Place(config, config.topic_name, queue_id, sent.text)
     if topic.startswith(names.RETRY_PREFIX):

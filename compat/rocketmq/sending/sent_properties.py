@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import attrs
 
+from logstore.compat.rocketmq.lite.lite_names import LITE_TOPIC, with_light_queue
 from logstore.segments.rocketmq.messages.java_strings import java_hash_map_order
 from logstore.segments.rocketmq.messages.properties import (
     CLUSTER,
@@ -87,8 +88,10 @@ class PropertyRewriter:
         #: what stands before and behind the unique key, sent and stored
         self._shapes: dict[tuple[str, str], _Shape] = {}
 
-    def rewrite(self, text: str) -> SentProperties:
-        """Return what is to be stored of `text`."""
+    def rewrite(self, text: str, topic: str) -> SentProperties:
+        """Return what is to be stored of `text`, of a message to `topic`."""
+        if LITE_TOPIC in text:
+            text = with_light_queue(topic, text)
         start = text.find(_UNIQUE_KEY_NEEDLE) + _UNIQUE_KEY_START
         end = text.find("\x02", start)
         if end > start >= _UNIQUE_KEY_START:

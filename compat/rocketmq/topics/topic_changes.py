@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.rocketmq.lite.lite_rules import is_parent
+from logstore.compat.rocketmq.topics.attributes import Number, OneOf, Rules, changed_attributes
 from logstore.compat.rocketmq.topics.names import check_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_flag, read_int, read_text
@@ -19,19 +21,19 @@ if TYPE_CHECKING:
 
 _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
-#: what topics can be told, and what each takes (TopicAttributes), in the order of Java's sets
-_ENUMS = {
-    "queue.type": java_hash_map_order(("BatchCQ", "SimpleCQ"), 3),
-    "cleanup.policy": java_hash_map_order(("DELETE", "COMPACTION"), 3),
-    "message.type": java_hash_map_order(
-        ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED"),
-        11,
+#: what topics can be told (TopicAttributes)
+_ATTRIBUTES: Rules = {
+    "queue.type": OneOf(java_hash_map_order(("BatchCQ", "SimpleCQ"), 3), is_changeable=False),
+    "cleanup.policy": OneOf(java_hash_map_order(("DELETE", "COMPACTION"), 3), is_changeable=False),
+    "message.type": OneOf(
+        java_hash_map_order(
+            ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED"),
+            11,
+        )
     ),
+    "reserve.time": Number(-1),
+    "lite.topic.expiration": Number(-1, 30 * 24 * 60),
 }
-#: from -1 on, up to these
-_NUMBERS = {"reserve.time": 2**63 - 1, "lite.topic.expiration": 30 * 24 * 60}
-#: these are settled when a topic is made
-_UNCHANGEABLE = ("queue.type", "cleanup.policy")
 
 
 def parse_attributes(text: str) -> dict[str, str]:
@@ -123,64 +125,10 @@ def put_topic(broker: Broker, wanted: TopicConfig) -> None:
     check_change(broker, wanted)
     known = broker.topics.get(wanted.topic_name)
     current: Mapping[str, str] = {} if known is None else known.attributes
-    changed = attrs.evolve(
-        wanted, attributes=_changed(current, wanted.attributes, is_new=known is None)
-    )
+    attributes = changed_attributes(current, wanted.attributes, _ATTRIBUTES, is_new=known is None)
+    changed = attrs.evolve(wanted, attributes=attributes)
     if changed != known:
         broker.topics.put(changed)
-
-
-def _changed(
-    current: Mapping[str, str], changes: Mapping[str, str], *, is_new: bool
-) -> dict[str, str]:
-    for signed_name in changes:
-        _check_name(signed_name, current, is_new=is_new)
-    attributes = dict(current)
-    for signed_name, value in changes.items():
-        name = signed_name[1:]
-        _check_value(name, value, is_new=is_new, is_set=signed_name.startswith("+"))
-        if signed_name.startswith("+"):
-            attributes[name] = value
-        else:
-            attributes.pop(name, None)
-    return attributes
-
-
-def _check_name(signed_name: str, current: Mapping[str, str], *, is_new: bool) -> None:
-    name = signed_name[1:]
-    flaw = None
-    if not name or "+" in name or "-" in name:
-        flaw = "kv string format wrong."
-    elif signed_name.startswith("+"):
-        return
-    elif is_new:
-        flaw = f"only add attribute is supported while creating topic. key: {name}"
-    elif not signed_name.startswith("-"):
-        flaw = f"wrong format key: {name}"
-    elif name not in current:
-        flaw = f"attempt to delete a nonexistent key: {name}"
-    if flaw is not None:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, flaw)
-
-
-def _check_value(name: str, value: str, *, is_new: bool, is_set: bool) -> None:
-    if name not in _ENUMS and name not in _NUMBERS:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"unsupported key: {name}")
-    if not is_new and name in _UNCHANGEABLE:
-        raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"attempt to update an unchangeable attribute. key: {name}"
-        )
-    if is_set and value not in _ENUMS.get(name, (value,)):
-        raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"value is not in set: [{', '.join(_ENUMS[name])}]"
-        )
-    if is_set and name in _NUMBERS:
-        if not value.lstrip("-").isdigit():
-            raise RefusedError(ResponseCode.SYSTEM_ERROR, f'For input string: "{value}"')
-        if not -1 <= int(value) <= _NUMBERS[name]:
-            raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"value is not in range(-1, {_NUMBERS[name]})"
-            )
 
 
 def delete_topic(broker: Broker, topic: str) -> None:
@@ -195,6 +143,8 @@ def delete_topic(broker: Broker, topic: str) -> None:
 
     """
     broker.catch_up()  # or what comes into a queue that is gone would make it anew
+    if is_parent(broker.topics.get(topic)):
+        broker.lite.expiry.parent_is_going(topic)
     broker.topics.remove(topic)
     broker.static_topics.delete(topic)
     broker.store.consumer_offsets.remove_topic(topic)

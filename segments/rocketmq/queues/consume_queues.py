@@ -105,7 +105,7 @@ class ConsumeQueues:
         self.last_physical_offset = -1
         #: queues with units that wait, in the order in which they are written
         self._unwritten: dict[AnyQueue, None] = {}
-        self._multi = settings.multi_dispatch
+        self.multi_dispatch = settings.multi_dispatch
 
     # loading
 
@@ -252,7 +252,7 @@ class ConsumeQueues:
             if queue.ext is not None:
                 tags_code = self._ext_address(queue, request)
             queue.put(physical_offset, request.size_bytes, tags_code, request.queue_offset)
-            if self._multi.is_enabled and _INNER in request.properties_text:
+            if self.multi_dispatch.is_enabled and _INNER in request.properties_text:
                 self._dispatch_to_named(request)
         else:
             queue.put(batch_unit(request))
@@ -265,7 +265,7 @@ class ConsumeQueues:
     ) -> None:
         """Give messages that were just put their units."""
         by_key, unwritten = self.by_key, self._unwritten
-        is_plain = not self._multi.is_enabled
+        is_plain = not self.multi_dispatch.is_enabled
         last: MessageDraft | None = None
         for draft in drafts:
             topic = draft.topic
@@ -295,7 +295,7 @@ class ConsumeQueues:
     def dispatch_run(self, run: MessageRun) -> None:
         """Give all messages of a run their units."""
         by_key, unwritten = self.by_key, self._unwritten
-        is_plain = not self._multi.is_enabled
+        is_plain = not self.multi_dispatch.is_enabled
         for place, message in enumerate(run.stored):
             kind, physical_offset, size_bytes, queue_offset, _ = message
             queue = by_key.get(kind.queue_key)
@@ -310,7 +310,11 @@ class ConsumeQueues:
     def dispatch_batch(self, batch: MessageBatchDraft) -> bool:
         """Give all messages of a batch their units at once; False where that is not possible."""
         queue = self.find_or_create(batch.topic, batch.queue_id)
-        if not isinstance(queue, ConsumeQueue) or queue.ext is not None or self._multi.is_enabled:
+        if (
+            not isinstance(queue, ConsumeQueue)
+            or queue.ext is not None
+            or self.multi_dispatch.is_enabled
+        ):
             return False
         if batch.queue_offset != queue.max_queue_offset:
             return False
@@ -336,7 +340,7 @@ class ConsumeQueues:
 
     def _dispatch_to_named(self, request: DispatchRequest) -> None:
         """Give the queues that a message names their units, too."""
-        named = self._multi.units(request.topic, request.queue_id, request.properties)
+        named = self.multi_dispatch.units(request.topic, request.queue_id, request.properties)
         for name, queue_id, queue_offset in named:
             if not can_have_queues(name):
                 _log.error(_NO_QUEUE, request.physical_offset, name)

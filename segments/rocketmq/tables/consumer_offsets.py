@@ -133,6 +133,10 @@ class ConsumerOffsetTable(JsonTable):
         """Forget a topic's offsets; tell whether there were any committed ones."""
         return self._remove([key for key in self._keys() if key[0] == topic])
 
+    def forget(self, group: str, topic: str) -> bool:
+        """Forget what a group has of a topic; tell whether it had committed anything."""
+        return self._remove([(topic, group)])
+
     def _keys(self) -> set[tuple[str, str]]:
         """Return (topic, group) of all offsets, committed or not."""
         return {*_pairs(self.offsets), *_pairs(self.pull_offsets), *_pairs(self.reset_offsets)}

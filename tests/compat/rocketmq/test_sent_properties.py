@@ -21,7 +21,8 @@ def _rewriter() -> PropertyRewriter:
 def test_the_stored_text_is_that_of_a_real_broker() -> None:
     """The text is what 5.5.0 stored for what the same client sent (golden case wire)."""
     found = _rewriter().rewrite(
-        f"KEYS\x01key_java_json\x02x\x011\x02UNIQ_KEY\x01{KEY}\x02WAIT\x01true\x02TAGS\x01a\x02"
+        f"KEYS\x01key_java_json\x02x\x011\x02UNIQ_KEY\x01{KEY}\x02WAIT\x01true\x02TAGS\x01a\x02",
+        "orders",
     )
     names = [item.partition("\x01")[0] for item in found.text.split("\x02")[:-1]]
     assert names == [
@@ -34,8 +35,8 @@ def test_the_second_text_goes_the_short_way_to_the_same_end() -> None:
     seen = _rewriter()
     for number in range(3):
         text = f"TAGS\x01t{number}\x02UNIQ_KEY\x01{KEY}{number}\x02WAIT\x01true\x02"
-        assert seen.rewrite(text) == _rewriter().rewrite(text)
-        assert seen.rewrite(text).unique_key == f"{KEY}{number}"
+        assert seen.rewrite(text, "orders") == _rewriter().rewrite(text, "orders")
+        assert seen.rewrite(text, "orders").unique_key == f"{KEY}{number}"
 
 
 @pytest.mark.parametrize(
@@ -52,19 +53,19 @@ def test_what_the_broker_needs_to_know(text: str, is_half: bool, waits: bool) ->
     """Half messages, and senders that do not wait, are told apart, at first and later on."""
     rewriter = _rewriter()
     for _ in range(2):
-        found = rewriter.rewrite(text)
+        found = rewriter.rewrite(text, "orders")
         assert (found.is_half, found.waits_for_flush) == (is_half, waits)
 
 
 def test_a_message_without_a_unique_key_gets_one() -> None:
     """The key that the broker makes is stored and told."""
-    found = _rewriter().rewrite("TAGS\x01a\x02")
+    found = _rewriter().rewrite("TAGS\x01a\x02", "orders")
     assert (found.unique_key, parse_properties(found.text.encode())["UNIQ_KEY"]) == ("MADE", "MADE")
 
 
 def test_what_only_the_broker_may_set_is_removed() -> None:
     """A check point of pop consumption, sent along, is not stored."""
-    found = _rewriter().rewrite(f"POP_CK\x011 2 3\x02UNIQ_KEY\x01{KEY}\x02")
+    found = _rewriter().rewrite(f"POP_CK\x011 2 3\x02UNIQ_KEY\x01{KEY}\x02", "orders")
     assert "POP_CK" not in parse_properties(found.text.encode())
 
 
@@ -89,6 +90,6 @@ def test_any_texts_come_out_as_a_hash_map_would_write_them(
         stored.setdefault("UNIQ_KEY", "MADE")
         stored.update(ADDED)
         order = java_hash_map_order(tuple(stored), 128)
-        found = rewriter.rewrite(text)
+        found = rewriter.rewrite(text, "orders")
         assert found.text == "".join(f"{name}\x01{stored[name]}\x02" for name in order)
         assert found.unique_key == stored["UNIQ_KEY"]
