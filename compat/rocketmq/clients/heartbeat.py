@@ -21,7 +21,7 @@ from logstore.compat.rocketmq.clients.subscriptions import (
 from logstore.compat.rocketmq.wire.json_header import read_patiently
 
 _CONSUME_TYPES = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
-_MESSAGE_MODELS = ("BROADCASTING", "CLUSTERING")
+_MESSAGE_MODELS = ("BROADCASTING", "CLUSTERING", "LITE_SELECTIVE")
 _CONSUME_FROM = (
     "CONSUME_FROM_LAST_OFFSET",
     "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",

@@ -15,6 +15,7 @@ _WILDCARD = "lite.sub.wildcard"
 _EVENTS_MAX = "lite.sub.client.max.event.cnt"
 _EXPIRATION = "lite.topic.expiration"
 _NEVER = -1
+_QUOTA = 2000
 
 
 def is_parent(config: TopicConfig | None) -> bool:
@@ -30,6 +31,11 @@ def expiration_minutes(config: TopicConfig) -> int:
 def bind_topic(group: SubscriptionGroupConfig | None) -> str | None:
     """Return the one parent that a group reads lite topics of, None if it reads none."""
     return None if group is None else group.attributes.get(BIND_TOPIC)
+
+
+def subscription_quota(group: SubscriptionGroupConfig) -> int:
+    """Return how many lite topics a client of a group may read; its proxy sees to it."""
+    return _number(group.attributes.get("lite.sub.client.quota"), _QUOTA)
 
 
 class GroupRules:

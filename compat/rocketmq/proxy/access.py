@@ -155,6 +155,7 @@ _READERS: dict[str, Callable[[Any], list[Asked]]] = {
     "HeartbeatRequest": _heart_beat,
     "ReceiveMessageRequest": _receive,
     "AckMessageRequest": _consumed,
+    "SyncLiteSubscriptionRequest": _consumed,
     "ForwardMessageToDeadLetterQueueRequest": _consumed,
     "NotifyClientTerminationRequest": _termination,
     "ChangeInvisibleDurationRequest": _change,

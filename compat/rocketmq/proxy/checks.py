@@ -13,6 +13,7 @@ from logstore.segments.rocketmq.messages.java_strings import java_length
 
 _TOPIC_LENGTH_MAX, _GROUP_LENGTH_MAX = 127, 255
 _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
+_LITE_ALLOWED = re.compile(r"[a-zA-Z0-9_-]+")
 _GROUP_PREFIX = "CID_RMQ_SYS_"
 
 
@@ -60,6 +61,20 @@ def invisible_ms(duration: Any, min_ms: int, max_ms: int) -> int:
         text = f"the invisibleTime is too large. max is {max_ms}"
         raise ProxyError(Code.ILLEGAL_INVISIBLE_TIME, text)
     return value_ms
+
+
+def lite_topic_of(text: str, bytes_max: int) -> str:
+    """Return the name of a lite topic. Raises ProxyError: no client may use it."""
+    flaw = None
+    if not text.strip():
+        flaw = "cannot be the char sequence of whitespace"
+    elif len(text.encode()) > bytes_max:
+        flaw = f"exceed the max size {bytes_max}"
+    elif _LITE_ALLOWED.fullmatch(text) is None:
+        flaw = "can only contain alphanumeric characters, hyphens(-), and underscores(_)"
+    if flaw is not None:
+        raise ProxyError(Code.ILLEGAL_LITE_TOPIC, f"lite topic {flaw}")
+    return text
 
 
 def has_control_characters(text: str) -> bool:

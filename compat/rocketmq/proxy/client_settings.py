@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.rocketmq.lite.lite_rules import subscription_quota
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
     from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
 
-#: what is said of lite topics, which are not served
-_LITE_SUBSCRIPTION_COUNT_MAX, _LITE_TOPIC_LENGTH_MAX = 2000, 64
 _RETRY_BACKOFF = {"initial": 5_000, "max": 7_200_000, "multiplier": 2.0}
 _RETRY_DELAYS_MS = tuple(
     1000 * seconds
@@ -49,8 +48,8 @@ def _apply_group(told: Any, group: SubscriptionGroupConfig, settings: ProxySetti
     told.subscription.receive_batch_size = settings.receive_count
     told.subscription.long_polling_timeout.FromMilliseconds(settings.polling_ms_max)
     told.subscription.fifo = group.is_consume_message_orderly
-    told.subscription.lite_subscription_quota = _LITE_SUBSCRIPTION_COUNT_MAX
-    told.subscription.max_lite_topic_size = _LITE_TOPIC_LENGTH_MAX
+    told.subscription.lite_subscription_quota = subscription_quota(group)
+    told.subscription.max_lite_topic_size = settings.lite_topic_bytes_max
     told.backoff_policy.max_attempts = group.retry_times_max + 1
     policy = group.group_retry_policy
     if policy.get("type") == "EXPONENTIAL":

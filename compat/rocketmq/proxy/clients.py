@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import orjson
 
 from logstore.compat.rocketmq.clients.subscriptions import SubscriptionError, subscription_to
+from logstore.compat.rocketmq.proxy import lite_consumers
 from logstore.compat.rocketmq.proxy.broker_link import BrokerLink
 from logstore.compat.rocketmq.proxy.checks import group_of, topic_of
 from logstore.compat.rocketmq.proxy.client_settings import settings_for
@@ -51,13 +52,16 @@ class Transaction:
 class Renewed:
     """A popped message whose time is prolonged until its consumer is through with it."""
 
-    __slots__ = ("count", "group", "handle", "since_ms", "topic")
+    __slots__ = ("count", "group", "handle", "lite_topic", "since_ms", "topic")
 
-    def __init__(self, handle: ReceiptHandle, group: str, topic: str, since_ms: int) -> None:
+    def __init__(
+        self, handle: ReceiptHandle, group: str, topic: str, since_ms: int, lite_topic: str = ""
+    ) -> None:
         self.handle = handle
         self.group = group
         self.topic = topic
         self.since_ms = since_ms
+        self.lite_topic = lite_topic
         #: how often it was prolonged
         self.count = 0
 
@@ -139,7 +143,14 @@ class ProxyClient:
         self.beat()
 
     def beat(self) -> Later[Command]:
-        """Tell the brokers that the client lives; return what the one here says to that."""
+        """
+        Tell the brokers that the client lives; return what the one here says to that.
+
+        Raises:
+            ProxyError: it is in a group for other clients.
+
+        """
+        lite_consumers.check_mode(self)
         body = self._heart_beat()
         if self.proxy.routes.cluster is not None:
             begin(self._beat_afar(body)).then(_ignore, _ignore)
@@ -168,12 +179,13 @@ class ProxyClient:
         producers = [{"groupName": topic.name} for topic in asked.publishing.topics]
         consumers: list[dict[str, Any]] = []
         if asked.HasField("subscription"):
-            is_push = asked.client_type == ClientType.PUSH_CONSUMER
+            is_lite = asked.client_type == ClientType.LITE_PUSH_CONSUMER
+            is_push = is_lite or asked.client_type == ClientType.PUSH_CONSUMER
             consumers.append(
                 {
                     "groupName": asked.subscription.group.name,
                     "consumeType": "CONSUME_PASSIVELY" if is_push else "CONSUME_ACTIVELY",
-                    "messageModel": "CLUSTERING",
+                    "messageModel": "LITE_SELECTIVE" if is_lite else "CLUSTERING",
                     "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
                     "subscriptionDataSet": _subscriptions(asked.subscription.subscriptions),
                     "unitMode": False,
@@ -188,6 +200,7 @@ class ProxyClient:
 
     def leave(self) -> None:
         """Take the client out of its groups, and forget it."""
+        lite_consumers.leave(self)
         asked = self.asked_settings
         groups: list[dict[str, str]] = []
         if asked is not None:

@@ -23,6 +23,9 @@ class Popped:
     message: Message
     handle: str
     delivered_count: int
+    #: of a message of a lite topic: that, and its place there
+    lite_topic: str = ""
+    lite_offset: int | None = None
 
 
 def popped_messages(answer: Command, topic: str, broker_name: str) -> list[Popped]:
@@ -31,7 +34,7 @@ def popped_messages(answer: Command, topic: str, broker_name: str) -> list[Poppe
     starts = _by_queue(fields.get("startOffsetInfo", ""))
     counts = _by_queue(fields.get("orderCountInfo", ""))
     found: list[Popped] = []
-    for message in _messages(answer.body):
+    for message in decoded(answer.body):
         handle = message.properties.get(POP_CHECK)
         queue_id, queue_offset = message.queue_id, message.queue_offset
         count = message.reconsume_times
@@ -53,7 +56,8 @@ def _by_queue(text: str) -> Mapping[tuple[str, str], str]:
     return {(kind, queue): value for kind, queue, value in items}
 
 
-def _messages(body: memoryview) -> Iterator[Message]:
+def decoded(body: memoryview) -> Iterator[Message]:
+    """Yield the messages of an answer."""
     position = 0
     while position < len(body):
         message = decode_message(body, position)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from logstore.compat.rocketmq.connection import AnswerTimeoutError, PeerGoneError
+from logstore.compat.rocketmq.proxy import lite_consumers
 from logstore.compat.rocketmq.proxy.clients import ProxyClient, Transaction
 from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
@@ -48,6 +49,7 @@ UNARY = {
     "NotifyClientTermination": "notify_client_termination",
     "ChangeInvisibleDuration": "change_invisible_duration",
     "RecallMessage": "recall_message",
+    "SyncLiteSubscription": "sync_lite_subscription",
 }
 STREAMING = {"ReceiveMessage": "receive_message"}
 #: what a broker asks of a client
@@ -55,6 +57,7 @@ _ASKED_BY_BROKER = (
     RequestCode.CHECK_TRANSACTION_STATE,
     RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
     RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
+    RequestCode.NOTIFY_UNSUBSCRIBE_LITE,
 )
 
 
@@ -216,6 +219,7 @@ class Proxy:
         if client is not None and client.tell == tell:
             client.tell = None
             client.used_ms = self.now_ms()
+            lite_consumers.leave(client)
 
 
 def _refused(name: str, why: Any, proxy: Proxy) -> Any:

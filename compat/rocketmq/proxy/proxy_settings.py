@@ -18,6 +18,9 @@ class ProxySettings(JavaSettings):
     properties_bytes_max: int = whole("maxUserPropertySize", 16 * 1024)
     property_count_max: int = whole("userPropertyMaxNum", 128)
     message_group_bytes_max: int = whole("maxMessageGroupSize", 64)
+    lite_topic_bytes_max: int = whole("maxLiteTopicSize", 64)
+    #: so many messages a consumer of lite topics may work at, and is given no more
+    lite_renewed_max: int = whole("maxLiteRenewNumPerChannel", 100)
     refuses_empty_bodies: bool = switch("enableMessageBodyEmptyCheck", default=True)
     checks_message_types: bool = switch("enableTopicMessageTypeCheck", default=True)
     delay_ms_max: int = whole("maxDelayTimeMills", 86_400_000)

@@ -65,9 +65,10 @@ class ReceiptHandle:
         except ValueError:
             return topic
 
-    def fields(self, topic: str, group: str) -> dict[str, str]:
+    def fields(self, topic: str, group: str, lite_topic: str = "") -> dict[str, str]:
         """Return what acknowledgements and changes of the time say of the message."""
-        return {
+        about = {"liteTopic": lite_topic} if lite_topic else {}
+        return about | {
             "consumerGroup": group,
             "topic": self.stored_topic(topic, group),
             "queueId": self.queue_id,

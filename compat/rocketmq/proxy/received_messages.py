@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.rocketmq.lite.lite_names import LITE_TOPIC
 from logstore.compat.rocketmq.proxy.codes import GZIP, IDENTITY, MD5
 from logstore.compat.rocketmq.proxy.reserved_names import RESERVED
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
@@ -22,9 +23,18 @@ if TYPE_CHECKING:
 
 
 def message_for_client(
-    message: Message, topic: str, handle: str | None, delivered_count: int, now_ms: int
+    message: Message,
+    topic: str,
+    handle: str | None,
+    delivered_count: int,
+    now_ms: int,
+    lite_offset: int | None = None,
 ) -> Any:
-    """Return a message of `topic`; `handle` is that of its pop, None where it was not popped."""
+    """
+    Return a message of `topic`; `handle` is that of its pop, None where it was not popped.
+
+    `lite_offset` is its place in a lite topic, which then counts instead of that in its queue.
+    """
     known = message.properties
     told = MESSAGES["Message"](
         topic={"name": topic},
@@ -52,10 +62,12 @@ def message_for_client(
         about.priority = priority
     if SHARDING_KEY in known:
         about.message_group = known[SHARDING_KEY]
+    if LITE_TOPIC in known:
+        about.lite_topic = known[LITE_TOPIC]
     if handle is not None:
         about.receipt_handle = handle
     about.queue_id = message.queue_id
-    about.queue_offset = message.queue_offset
+    about.queue_offset = message.queue_offset if lite_offset is None else lite_offset
     about.delivery_attempt = delivered_count + 1
     if TRACE_CONTEXT in known:
         about.trace_context = known[TRACE_CONTEXT]

@@ -52,10 +52,14 @@ class Renewals:
             self._change(client, renewed, self._settings.cleared_ms)
         client.renewed.clear()
 
-    def give_back(self, client: ProxyClient, text: str, topic: str, group: str) -> None:
+    def give_back(
+        self, client: ProxyClient, text: str, topic: str, group: str, lite_topic: str
+    ) -> None:
         """Let others have soon a message that could not be handed to a consumer."""
         handle = Renewals.end(client, text)
-        self._change(client, Renewed(handle, group, topic, 0), self._settings.cleared_ms)
+        self._change(
+            client, Renewed(handle, group, topic, 0, lite_topic), self._settings.cleared_ms
+        )
 
     def _scan(self) -> None:
         now_ms = self._proxy.now_ms()
@@ -76,7 +80,7 @@ class Renewals:
 
     @staticmethod
     def _change(client: ProxyClient, renewed: Renewed, invisible_ms: int) -> None:
-        fields = renewed.handle.fields(renewed.topic, renewed.group)
+        fields = renewed.handle.fields(renewed.topic, renewed.group, renewed.lite_topic)
         fields["invisibleTime"] = str(invisible_ms)
         link = client.link_to(renewed.handle.broker_name)
         link.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields).then(

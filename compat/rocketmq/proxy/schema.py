@@ -105,6 +105,11 @@ NotifyClientTerminationResponse: 1 status Status
 ChangeInvisibleDurationRequest: 1 group Resource, 2 topic Resource, 3 receipt_handle string,
     4 invisible_duration Duration, 5 message_id string, 6 lite_topic string?, 7 suspend bool?
 ChangeInvisibleDurationResponse: 1 status Status, 2 receipt_handle string
+OffsetOption: 1 policy int32|offset_type, 2 offset int64|offset_type, 3 tail_n int64|offset_type,
+    4 timestamp int64|offset_type
+SyncLiteSubscriptionRequest: 1 action int32, 2 topic Resource, 3 group Resource,
+    4 lite_topic_set string*, 5 version int64?, 6 offset_option OffsetOption?
+SyncLiteSubscriptionResponse: 1 status Status
 RecallMessageRequest: 1 topic Resource, 2 recall_handle string
 RecallMessageResponse: 1 status Status, 2 message_id string
 """

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.rocketmq.proxy.checks import check_word, has_control_characters
+from logstore.compat.rocketmq.lite.lite_names import LITE_TOPIC
+from logstore.compat.rocketmq.proxy.checks import (
+    check_word,
+    has_control_characters,
+    lite_topic_of,
+)
 from logstore.compat.rocketmq.proxy.codes import GZIP, Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.proxy.reserved_names import RESERVED
 from logstore.segments.rocketmq.messages import properties as names
-from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, TRANSACTION_PREPARED
 
 if TYPE_CHECKING:
@@ -22,8 +26,6 @@ if TYPE_CHECKING:
 SHARDING_KEY, TRACE_CONTEXT = names.SHARDING_KEY, names.TRACE_CONTEXT
 BORN_HOST, BORN_TIMESTAMP = "__BORNHOST", names.BORN_TIMESTAMP
 _RECONSUME_TIME = "RECONSUME_TIME"
-_LCG_MULTIPLIER, _LONG_MASK = 2_862_933_555_777_941_757, (1 << 64) - 1
-_2_31 = 2.0**31
 
 
 def check_body(body: bytes, limits: ProxySettings) -> None:
@@ -73,7 +75,7 @@ def properties_of(message: Any, peer: str, now_ms: int, limits: ProxySettings) -
     _add_delivery(found, about, now_ms, limits.delay_ms_max)
     found[_RECONSUME_TIME] = str(about.delivery_attempt)
     found[names.PRODUCER_GROUP] = message.topic.name
-    _add_origin(found, about, peer, limits.message_group_bytes_max)
+    _add_origin(found, about, peer, limits)
     return found
 
 
@@ -118,7 +120,8 @@ def _add_delivery(found: dict[str, str], about: Any, now_ms: int, delay_ms_max: 
         found[names.PRIORITY] = str(about.priority)
 
 
-def _add_origin(found: dict[str, str], about: Any, peer: str, group_bytes_max: int) -> None:
+def _add_origin(found: dict[str, str], about: Any, peer: str, limits: ProxySettings) -> None:
+    group_bytes_max = limits.message_group_bytes_max
     if about.message_group:
         what = "message group"
         check_word(about.message_group, Code.ILLEGAL_MESSAGE_GROUP, what)
@@ -126,6 +129,8 @@ def _add_origin(found: dict[str, str], about: Any, peer: str, group_bytes_max: i
             text = f"{what} exceed the max size {group_bytes_max}"
             raise ProxyError(Code.ILLEGAL_MESSAGE_GROUP, text)
         found[SHARDING_KEY] = about.message_group
+    if about.lite_topic:
+        found[LITE_TOPIC] = lite_topic_of(about.lite_topic, limits.lite_topic_bytes_max)
     if about.trace_context:
         found[TRACE_CONTEXT] = about.trace_context
     found[BORN_HOST] = about.born_host if about.born_host.strip() else peer
@@ -141,15 +146,6 @@ def type_of(properties: dict[str, str]) -> MessageType:
         return MessageType.DELAY
     if SHARDING_KEY in properties:
         return MessageType.FIFO
-    return MessageType.PRIORITY if names.PRIORITY in properties else MessageType.NORMAL
-
-
-def queue_of_group(message_group: str, queue_count: int) -> int:
-    """Return the queue that all messages of a group go to, as Guava's ``consistentHash`` does."""
-    state, candidate = java_hash(message_group) & _LONG_MASK, 0
-    while True:
-        state = (_LCG_MULTIPLIER * state + 1) & _LONG_MASK
-        chosen = int((candidate + 1) / (((state >> 33) + 1) / _2_31))
-        if not 0 <= chosen < queue_count:
-            return candidate
-        candidate = chosen
+    if names.PRIORITY in properties:
+        return MessageType.PRIORITY
+    return MessageType.LITE if LITE_TOPIC in properties else MessageType.NORMAL

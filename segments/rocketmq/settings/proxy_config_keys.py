@@ -12,6 +12,8 @@ PROXY_KEYS = (
             "maxUserPropertySize": 16 * 1024,
             "userPropertyMaxNum": 128,
             "maxMessageGroupSize": 64,
+            "maxLiteTopicSize": 64,
+            "maxLiteRenewNumPerChannel": 100,
             "grpcClientProducerMaxAttempts": 3,
             "grpcClientProducerBackoffMultiplier": 2,
             "grpcClientConsumerLongPollingBatchSize": 32,

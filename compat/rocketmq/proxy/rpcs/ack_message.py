@@ -43,7 +43,9 @@ async def _acknowledge(client: ProxyClient, entry: Any, topic: str, group: str) 
     handle = Renewals.end(client, entry.receipt_handle)
     handle.require_valid(client.proxy.now_ms())
     link = await client.link_of(handle.broker_name)
-    answer = await Step(link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group)))
+    answer = await Step(
+        link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group, entry.lite_topic))
+    )
     if answer.code == ResponseCode.SUCCESS:
         return status(Code.OK)
     return status(Code.INTERNAL_SERVER_ERROR, "ack failed: status is abnormal")

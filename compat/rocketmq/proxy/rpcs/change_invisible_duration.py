@@ -24,7 +24,11 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     hidden_ms = invisible_ms(request.invisible_duration, 0, client.proxy.settings.invisible_ms_max)
     found = Renewals.end(client, request.receipt_handle)
     found.require_valid(client.proxy.now_ms())
-    fields = {**found.fields(topic, group), "invisibleTime": str(hidden_ms)}
+    fields = {
+        **found.fields(topic, group, request.lite_topic),
+        "invisibleTime": str(hidden_ms),
+        "suspend": "true" if request.suspend else "false",
+    }
     link = await client.link_of(found.broker_name)
     answer = await Step(link.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields))
     if answer.code != ResponseCode.SUCCESS:

@@ -27,14 +27,19 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     topic, group = topic_of(request.topic), group_of(request.group)
     found = Renewals.end(client, request.receipt_handle)
     link = await client.link_of(found.broker_name)
-    answer = await Step(bury(link, found, request.message_id, topic, group))
+    answer = await Step(bury(link, found, request.message_id, topic, group, request.lite_topic))
     return MESSAGES["ForwardMessageToDeadLetterQueueResponse"](
         status=status_of(answer.code, answer.remark)
     )
 
 
 def bury(
-    link: Link, handle: ReceiptHandle, message_id: str, topic: str, group: str
+    link: Link,
+    handle: ReceiptHandle,
+    message_id: str,
+    topic: str,
+    group: str,
+    lite_topic: str = "",
 ) -> Later[Command]:
     """Put a message into the group's dead letter queue, and acknowledge it there where it was."""
     if handle.physical_offset < 0:
@@ -52,7 +57,7 @@ def bury(
 
     def sent(answer: Command) -> None:
         if answer.code == ResponseCode.SUCCESS:
-            link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group))
+            link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group, lite_topic))
         outcome.answer(answer)
 
     link.ask(RequestCode.CONSUMER_SEND_MSG_BACK, fields).then(sent, outcome.fail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.rocketmq.lite.lite_rules import bind_topic
 from logstore.compat.rocketmq.name_server.routes import MASTER_ID
 from logstore.compat.rocketmq.proxy.checks import group_of, topic_of
 from logstore.compat.rocketmq.proxy.codes import Code
@@ -27,7 +28,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     proxy = client.proxy
     route = await proxy.routes.of(topic)
     known = proxy.broker.groups.find(group)
-    in_order = known is not None and known.is_consume_message_orderly
+    in_order = known is not None and known.is_consume_message_orderly and not bind_topic(known)
     assignments: list[dict[str, Any]] = []
     for data in route.queues:
         is_there = MASTER_ID in route.broker_ids.get(data.broker_name, ())

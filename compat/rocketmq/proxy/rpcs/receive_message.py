@@ -9,6 +9,7 @@ from logstore.compat.rocketmq.proxy.checks import group_of, invisible_ms, topic_
 from logstore.compat.rocketmq.proxy.clients import Renewed, subscription_of
 from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
+from logstore.compat.rocketmq.proxy.lite_consumers import check_work, is_lite, popped_lite
 from logstore.compat.rocketmq.proxy.popped import Popped, popped_messages
 from logstore.compat.rocketmq.proxy.receipt_handles import ReceiptHandle
 from logstore.compat.rocketmq.proxy.received_messages import message_for_client
@@ -50,29 +51,38 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
         wanted: Subscription = subscription_of(topic, request.filter_expression)
     except SubscriptionError as error:
         raise ProxyError(Code.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
+    if is_lite(settings):
+        check_work(client, group)
     route = await client.proxy.routes.of(topic)
     broker_name = _broker(client.proxy, route, request.message_queue.broker.name)
     link = await client.link_of(broker_name)
     fields = as_fields(
         consumerGroup=group,
         topic=topic,
-        queueId=_ANY_QUEUE,
-        maxMsgNums=min(request.batch_size, _COUNT_MAX),
         invisibleTime=hidden_ms,
         pollTime=polling_ms,
         bornTime=client.proxy.now_ms(),
-        initMode=_FROM_END,
-        expType=wanted.expression_type,
-        exp=wanted.sub_string,
-        order=settings.subscription.fifo,
         attemptId=request.attempt_id if request.HasField("attempt_id") else None,
     )
-    answer = await Step(
-        link.ask(RequestCode.POP_MESSAGE, fields, timeout_ms=polling_ms + _ANSWER_GRACE_MS)
-    )
+    count = min(request.batch_size, _COUNT_MAX)
+    code = RequestCode.POP_LITE_MESSAGE
+    if is_lite(settings):
+        fields |= as_fields(clientId=client.client_id, maxMsgNum=count)
+    else:
+        code = RequestCode.POP_MESSAGE
+        fields |= as_fields(
+            queueId=_ANY_QUEUE,
+            maxMsgNums=count,
+            initMode=_FROM_END,
+            expType=wanted.expression_type,
+            exp=wanted.sub_string,
+            order=settings.subscription.fifo,
+        )
+    answer = await Step(link.ask(code, fields, timeout_ms=polling_ms + _ANSWER_GRACE_MS))
     if not _has_found(answer):
         return refused("", status(Code.MESSAGE_NOT_FOUND, "no new message"), client.proxy)
-    found = popped_messages(answer, topic, broker_name)
+    read = popped_lite if is_lite(settings) else popped_messages
+    found = read(answer, topic, broker_name)
     found = _for_client(link, found, wanted, topic, group, settings.backoff_policy.max_attempts)
     if is_renewed:
         _renew(client, found, topic, group)
@@ -97,7 +107,8 @@ def give_back(client: ProxyClient, request: Any, answers: list[Any]) -> None:
     for answer in answers:
         if answer.HasField("message"):
             text = answer.message.system_properties.receipt_handle
-            client.proxy.renewals.give_back(client, text, topic, group)
+            lite_topic = answer.message.system_properties.lite_topic
+            client.proxy.renewals.give_back(client, text, topic, group, lite_topic)
 
 
 def refused(name: str, why: Any, proxy: Proxy) -> list[Any]:
@@ -148,9 +159,9 @@ def _for_client(
     for popped in found:
         handle = ReceiptHandle.parse(popped.handle)
         if wanted.tags and popped.message.tags not in wanted.tags:
-            link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group))
+            link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group, popped.lite_topic))
         elif popped.delivered_count >= attempts_max:
-            bury(link, handle, popped.message.unique_key or "", topic, group)
+            bury(link, handle, popped.message.unique_key or "", topic, group, popped.lite_topic)
         else:
             given.append(popped)
     return given
@@ -159,7 +170,7 @@ def _for_client(
 def _renew(client: ProxyClient, found: list[Popped], topic: str, group: str) -> None:
     for popped in found:
         handle = ReceiptHandle.parse(popped.handle)
-        renewed = Renewed(handle, group, topic, client.proxy.now_ms())
+        renewed = Renewed(handle, group, topic, client.proxy.now_ms(), popped.lite_topic)
         client.proxy.renewals.add(client, renewed)
 
 
@@ -169,7 +180,9 @@ def _answer(proxy: Proxy, found: list[Popped], topic: str) -> list[Any]:
     kind, now_ms = MESSAGES["ReceiveMessageResponse"], proxy.now_ms()
     messages = [
         kind(
-            message=message_for_client(one.message, topic, one.handle, one.delivered_count, now_ms)
+            message=message_for_client(
+                one.message, topic, one.handle, one.delivered_count, now_ms, one.lite_offset
+            )
         )
         for one in found
     ]

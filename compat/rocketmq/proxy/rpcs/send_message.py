@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.rocketmq.lite.shards import bucket_of
 from logstore.compat.rocketmq.proxy.checks import topic_of
 from logstore.compat.rocketmq.proxy.clients import Transaction
 from logstore.compat.rocketmq.proxy.codes import Code, MessageType
@@ -13,7 +14,6 @@ from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.rocketmq.proxy.sent_messages import (
     check_body,
     properties_of,
-    queue_of_group,
     sys_flag_of,
     type_of,
 )
@@ -82,13 +82,14 @@ async def _check_type(client: ProxyClient, topic: str, properties: dict[str, str
 
 
 def _queue(proxy: Proxy, route: TopicRoute, messages: Sequence[Any]) -> tuple[str, int]:
-    """Return where to, broker and queue: that of the message's group, or the next one."""
+    """Return where to, broker and queue: that of its group or lite topic, or the next one."""
     queues = route.writable_queues()
     if not queues:
         raise ProxyError(Code.FORBIDDEN, "no writable queue")
-    group = messages[0].system_properties.message_group if len(messages) == 1 else ""
-    if group:
-        return queues[queue_of_group(group, len(queues))]
+    about = messages[0].system_properties
+    one_of_many = about.message_group.strip() and about.message_group or about.lite_topic
+    if one_of_many and len(messages) == 1:
+        return queues[bucket_of(one_of_many, len(queues))]
     chosen = proxy.next_queues.get(route.topic, 0) % len(queues)
     proxy.next_queues[route.topic] = chosen + 1
     return queues[chosen]

@@ -54,6 +54,9 @@ def serve_broker(client: ProxyClient, broker_name: str, request: Command) -> Non
     """Hand on what a broker asks of a client; that its group has changed needs nobody to know."""
     if request.code == RequestCode.CHECK_TRANSACTION_STATE:
         _check_transaction(client, broker_name, request)
+    elif request.code == RequestCode.NOTIFY_UNSUBSCRIBE_LITE and client.tell is not None:
+        command = {"lite_topic": request.ext_fields.get("liteTopic", "")}
+        client.tell(MESSAGES["TelemetryCommand"](notify_unsubscribe_lite_command=command))
 
 
 def _check_transaction(client: ProxyClient, broker_name: str, request: Command) -> None:

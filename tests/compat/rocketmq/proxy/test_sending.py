@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from logstore.compat.rocketmq.proxy.codes import Code, MessageType
-from logstore.compat.rocketmq.proxy.sent_messages import queue_of_group
+from logstore.compat.rocketmq.lite.shards import bucket_of
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.segments.rocketmq.messages.message import Message
 from tests.compat.rocketmq.broker_peer import Peer as RemotingPeer
@@ -77,7 +77,7 @@ def test_a_group_keeps_to_its_queue(peer: Peer) -> None:
     for _ in range(3):
         peer.send(peer.message("fifo", kind=MessageType.FIFO, message_group="user-17"))
     found = stored(peer, "fifo")
-    assert {message.queue_id for message in found} == {queue_of_group("user-17", 4)}
+    assert {message.queue_id for message in found} == {bucket_of("user-17", 4)}
     assert {message.properties["__SHARDINGKEY"] for message in found} == {"user-17"}
 
 
@@ -88,7 +88,7 @@ def test_a_group_keeps_to_its_queue(peer: Peer) -> None:
 )  # fmt: skip
 def test_the_hash_of_groups(group: str, count: int, queue: int) -> None:
     """As Guava's, which Java's proxy asks."""
-    assert queue_of_group(group, count) == queue
+    assert bucket_of(group, count) == queue
 
 
 def test_a_message_for_later() -> None:
