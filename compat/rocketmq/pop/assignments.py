@@ -14,6 +14,7 @@ from logstore.compat.rocketmq.wire.message_queue import MessageQueue
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.compat.waiting import Later
+from logstore.segments.rocketmq.queues.queue_offsets import is_lmq
 from logstore.segments.rocketmq.tables.json_fields import JsonTypeError, as_int32, as_text
 from logstore.segments.rocketmq.tables.message_request_modes import (
     POP,
@@ -52,6 +53,9 @@ def query_assignment(broker: Broker, request: Command) -> Response | Later[Respo
     """
     query = _Query(read_object(request.body))
     mode = broker.popping.request_modes.get(query.topic, query.group) or _usual_mode(broker, query)
+    if is_lmq(query.topic) and not query.is_broadcast:  # which no name server knows
+        light = MessageQueue(query.topic, broker.settings.broker_name, 0)
+        return _answer(broker, query, mode, [light])
     if broker.topics.find_queues is None:
         return _answer_alone(broker, query, mode)
     later: Later[Response] = Later()

@@ -112,6 +112,10 @@ def _consumed(message: Any) -> list[Asked]:
     return [_group(message.group), _topic(message.topic, SUB)]
 
 
+def _sync_lite(message: Any) -> list[Asked]:
+    return _consumed(message) if message.lite_topic_set else []
+
+
 def _receive(message: Any) -> list[Asked]:
     if not message.HasField("message_queue"):
         raise AccessError("messageQueue is null.")
@@ -155,7 +159,7 @@ _READERS: dict[str, Callable[[Any], list[Asked]]] = {
     "HeartbeatRequest": _heart_beat,
     "ReceiveMessageRequest": _receive,
     "AckMessageRequest": _consumed,
-    "SyncLiteSubscriptionRequest": _consumed,
+    "SyncLiteSubscriptionRequest": _sync_lite,
     "ForwardMessageToDeadLetterQueueRequest": _consumed,
     "NotifyClientTerminationRequest": _termination,
     "ChangeInvisibleDurationRequest": _change,

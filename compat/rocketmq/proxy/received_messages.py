@@ -57,13 +57,7 @@ def message_for_client(
     about.store_timestamp.FromMilliseconds(message.store_timestamp_ms)
     about.store_host = f"{message.store_host.host}:{message.store_host.port}"
     _add_delivery(about, known, now_ms)
-    priority = read_priority(known)
-    if priority >= 0:
-        about.priority = priority
-    if SHARDING_KEY in known:
-        about.message_group = known[SHARDING_KEY]
-    if LITE_TOPIC in known:
-        about.lite_topic = known[LITE_TOPIC]
+    _add_kind(about, known)
     if handle is not None:
         about.receipt_handle = handle
     about.queue_id = message.queue_id
@@ -75,6 +69,17 @@ def message_for_client(
         about.dead_letter_queue.topic = known[names.DLQ_ORIGIN_TOPIC]
         about.dead_letter_queue.message_id = known[names.DLQ_ORIGIN_MESSAGE_ID]
     return told
+
+
+def _add_kind(about: Any, known: dict[str, str]) -> None:
+    """Say what messages of some types alone have."""
+    priority = read_priority(known)
+    if priority >= 0:
+        about.priority = priority
+    if SHARDING_KEY in known:
+        about.message_group = known[SHARDING_KEY]
+    if LITE_TOPIC in known:
+        about.lite_topic = known[LITE_TOPIC]
 
 
 def _keys(text: str | None) -> list[str]:

@@ -395,8 +395,8 @@ def test_what_is_noted_first_took_ten_seconds() -> None:
 
 def test_a_request_that_nobody_knows(peer: Peer) -> None:
     """Codes that are not served get Java's answer."""
-    answer = peer.ask(200070, {})
-    assert (answer.code, answer.remark) == (3, " request type 200070 not supported")
+    answer = peer.ask(200072, {})
+    assert (answer.code, answer.remark) == (3, " request type 200072 not supported")
 
 
 def test_a_counter_is_there_as_soon_as_something_was_counted() -> None:

@@ -56,28 +56,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
     route = await client.proxy.routes.of(topic)
     broker_name = _broker(client.proxy, route, request.message_queue.broker.name)
     link = await client.link_of(broker_name)
-    fields = as_fields(
-        consumerGroup=group,
-        topic=topic,
-        invisibleTime=hidden_ms,
-        pollTime=polling_ms,
-        bornTime=client.proxy.now_ms(),
-        attemptId=request.attempt_id if request.HasField("attempt_id") else None,
-    )
-    count = min(request.batch_size, _COUNT_MAX)
-    code = RequestCode.POP_LITE_MESSAGE
-    if is_lite(settings):
-        fields |= as_fields(clientId=client.client_id, maxMsgNum=count)
-    else:
-        code = RequestCode.POP_MESSAGE
-        fields |= as_fields(
-            queueId=_ANY_QUEUE,
-            maxMsgNums=count,
-            initMode=_FROM_END,
-            expType=wanted.expression_type,
-            exp=wanted.sub_string,
-            order=settings.subscription.fifo,
-        )
+    code, fields = _pop(client, request, wanted, hidden_ms, polling_ms)
     answer = await Step(link.ask(code, fields, timeout_ms=polling_ms + _ANSWER_GRACE_MS))
     if not _has_found(answer):
         return refused("", status(Code.MESSAGE_NOT_FOUND, "no new message"), client.proxy)
@@ -87,6 +66,34 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
     if is_renewed:
         _renew(client, found, topic, group)
     return _answer(client.proxy, found, topic)
+
+
+def _pop(
+    client: ProxyClient, request: Any, wanted: Subscription, hidden_ms: int, polling_ms: int
+) -> tuple[RequestCode, dict[str, str]]:
+    """Return what the broker is asked: of lite topics another request than of queues."""
+    settings = client.settings
+    fields = as_fields(
+        consumerGroup=request.group.name,
+        topic=request.message_queue.topic.name,
+        invisibleTime=hidden_ms,
+        pollTime=polling_ms,
+        bornTime=client.proxy.now_ms(),
+        attemptId=request.attempt_id if request.HasField("attempt_id") else None,
+    )
+    count = min(request.batch_size, _COUNT_MAX)
+    if is_lite(settings):
+        fields |= as_fields(clientId=client.client_id, maxMsgNum=count)
+        return RequestCode.POP_LITE_MESSAGE, fields
+    fields |= as_fields(
+        queueId=_ANY_QUEUE,
+        maxMsgNums=count,
+        initMode=_FROM_END,
+        expType=wanted.expression_type,
+        exp=wanted.sub_string,
+        order=settings.subscription.fifo,
+    )
+    return RequestCode.POP_MESSAGE, fields
 
 
 def _broker(proxy: Proxy, route: TopicRoute, wanted: str) -> str:

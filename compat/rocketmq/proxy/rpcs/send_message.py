@@ -87,7 +87,7 @@ def _queue(proxy: Proxy, route: TopicRoute, messages: Sequence[Any]) -> tuple[st
     if not queues:
         raise ProxyError(Code.FORBIDDEN, "no writable queue")
     about = messages[0].system_properties
-    one_of_many = about.message_group.strip() and about.message_group or about.lite_topic
+    one_of_many = about.message_group if about.message_group.strip() else about.lite_topic
     if one_of_many and len(messages) == 1:
         return queues[bucket_of(one_of_many, len(queues))]
     chosen = proxy.next_queues.get(route.topic, 0) % len(queues)

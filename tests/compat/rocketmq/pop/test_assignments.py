@@ -128,6 +128,14 @@ def test_as_the_group_pulls() -> None:
     assert query(stage, topic="nowhere", messageModel="BROADCASTING") is None
 
 
+def test_a_light_queue_has_one_reader() -> None:
+    """Of a topic that no name server knows: whose name begins so is one queue here."""
+    stage = a_stage()
+    assert query(stage, topic="%LMQ%mine") == [("broker-a", 0, "PULL")]
+    assert query(stage, "c2", topic="%LMQ%mine") == []
+    assert query(stage, topic="%LMQ%mine", messageModel="BROADCASTING") is None
+
+
 @pytest.mark.parametrize("changes", [{"readQueueNums": 0}, {"perm": 2}])
 def test_a_topic_that_cannot_be_read(changes: dict[str, int]) -> None:
     """Who gets every queue is told that there are none; nothing can be shared out."""

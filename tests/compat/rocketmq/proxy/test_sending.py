@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from logstore.compat.rocketmq.proxy.codes import Code, MessageType
 from logstore.compat.rocketmq.lite.shards import bucket_of
+from logstore.compat.rocketmq.proxy.codes import Code, MessageType
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.segments.rocketmq.messages.message import Message
 from tests.compat.rocketmq.broker_peer import Peer as RemotingPeer
