@@ -207,17 +207,18 @@ class ProxyClient:
             groups += [{"producerGroup": topic.name} for topic in asked.publishing.topics]
             if asked.HasField("subscription"):
                 groups.append({"consumerGroup": asked.subscription.group.name})
-        for link in self._links():
+        for link in self.links():
             for fields in groups:
                 link.tell(RequestCode.UNREGISTER_CLIENT, {"clientID": self.client_id, **fields})
         self.close()
 
-    def _links(self) -> list[Link]:
+    def links(self) -> list[Link]:
+        """Return the ways to all brokers that the client has used."""
         return [self.link, *self.far_links.values()]
 
     def close(self) -> None:
         """Hang up everywhere."""
-        for link in self._links():
+        for link in self.links():
             link.close()
 
 

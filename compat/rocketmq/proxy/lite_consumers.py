@@ -95,5 +95,5 @@ def leave(client: ProxyClient) -> None:
         "topic": asked.subscription.subscriptions[0].topic.name,
     }
     body = orjson.dumps({"subscriptionSet": [entry]})
-    for link in (client.link, *client.far_links.values()):
+    for link in client.links():
         link.tell(RequestCode.LITE_SUBSCRIPTION_CTL, {}, body)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import orjson
 import pytest
 
+from logstore.compat.rocketmq.found_routes import Cluster, FoundRoute
+from logstore.compat.rocketmq.lite.shards import bucket_of
+from logstore.compat.rocketmq.name_server.routes import QueueData
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.compat.waiting import Later
+from logstore.errors import LogStoreError
 from tests.compat.rocketmq.broker_peer import decoded
 from tests.compat.rocketmq.lite.lite_stage import CHAT, CLIENT, GROUP, PARENT, LiteStage, fields_of
 
@@ -134,6 +141,63 @@ def test_a_wildcard_group_reads_all_lite_topics() -> None:
     stage.pass_ms(20_000)  # all there is is looked at now and then
     assert b"before" in stage.lite_bodies(**popped)
     assert stage.topic_info()["subscriber"] == [{"clientId": "*", "group": "wild"}]
+
+
+def among_two_brokers(stage: LiteStage) -> list[Later[FoundRoute]]:
+    """Have a name server tell of two brokers; return its answers to come."""
+    asked: list[Later[FoundRoute]] = []
+
+    def find_route(topic: str) -> Later[FoundRoute]:
+        assert topic == PARENT
+        asked.append(Later())
+        return asked[-1]
+
+    def reach(*_: object) -> NoReturn:
+        raise AssertionError("nobody asks another broker")
+
+    stage.broker.topics.cluster = Cluster(find_route, reach)
+    return asked
+
+
+TWO_BROKERS = FoundRoute(
+    tuple(QueueData(f"broker-{name}", 2, 2, 6, 0) for name in "ab"),
+    {"broker-a": {0: "a:1"}, "broker-b": {0: "b:1"}},
+)
+
+
+def test_each_broker_takes_what_belongs_to_it() -> None:
+    """Among many each lite topic has one broker; what has messages here is taken, too."""
+    stage = LiteStage()
+    stage.send("there", b"once it was here")
+    asked = among_two_brokers(stage)
+    entry = {
+        "action": "PARTIAL_ADD", "clientId": CLIENT, "group": GROUP, "topic": PARENT,
+        "liteTopicSet": ["chat", "a", "there"], "version": 1,
+    }  # fmt: skip
+    body = orjson.dumps({"subscriptionSet": [entry]})
+    opaque = stage.peer.send(RequestCode.LITE_SUBSCRIPTION_CTL, {}, body)
+    assert stage.peer.answer_to(opaque) is None
+    (answer,) = asked
+    answer.answer(TWO_BROKERS)
+    assert stage.peer.answer_to(opaque) is not None
+    here = {one for one in ("chat", "a") if bucket_of(one, 4) < 2}
+    assert queues_of(stage) == here | {"there"}
+    assert here == {"a"}
+    for lite_topic in ("chat", "a"):
+        assert stage.topic_info(lite_topic)["shardingToBroker"] == (lite_topic in here)
+    assert len(asked) == 1  # what is known is believed for a while
+
+
+def test_a_name_server_that_says_nothing() -> None:
+    """Then all there is belongs here."""
+    stage = LiteStage()
+    asked = among_two_brokers(stage)
+    fields = {"parentTopic": PARENT, "liteTopic": "chat"}
+    opaque = stage.peer.send(RequestCode.GET_LITE_TOPIC_INFO, fields)
+    asked[0].fail(LogStoreError("it is gone"))
+    answer = stage.peer.answer_to(opaque)
+    assert answer is not None
+    assert orjson.loads(answer.body)["shardingToBroker"] is True
 
 
 def test_what_is_refused() -> None:

@@ -11,8 +11,9 @@ from logstore.compat.rocketmq.proxy.codes import ClientType, Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 from tests.compat.rocketmq.proxy.proxy_stage import GROUP, Peer, Stage
+from tests.compat.rocketmq.proxy.test_all_brokers import ClusterStage, FarPeer
 
-PARENT = "parent"
+PARENT, BIND = "parent", "lite.bind.topic"
 ADD, REMOVE, ALL = 0, 1, 2
 ODD = "can only contain alphanumeric characters, hyphens(-), and underscores(_)"
 
@@ -216,3 +217,27 @@ def test_a_consumer_is_told_its_quota() -> None:
     subscription = told["settings"]["subscription"]
     assert subscription["lite_subscription_quota"] == 7
     assert subscription["max_lite_topic_size"] == 64
+
+
+def test_all_brokers_are_told_what_a_consumer_reads() -> None:
+    """Each has its share of the lite topics; messages go to the broker that has theirs."""
+    stage = ClusterStage(enableLmq="true", enableMultiDispatch="true")
+    for broker in stage.brokers.values():
+        broker.groups.put(read_group({"groupName": GROUP, "attributes": {BIND: PARENT}}))
+        broker.topics.put(TopicConfig(PARENT, 2, 2, attributes={"message.type": "LITE"}))
+        broker.topics.cluster = stage.broker.topics.cluster
+    stage.put("far", "broker-b")  # and with it the name server learns of the parents
+    peer = FarPeer(stage)
+    peer.consume(PARENT, ClientType.LITE_PUSH_CONSUMER)
+    owners = {"a": "broker-a", "chat": "broker-b"}
+    assert sync(peer, ADD, *owners)[0] == Code.OK
+    for lite_topic, name in owners.items():
+        found = stage.brokers[name].lite.subscriptions.of_client(peer.client_id)
+        assert found is not None
+        assert list(found.queues) == [f"%LMQ%${PARENT}${lite_topic}"]
+        told = peer.send(lite_message(peer, lite_topic))
+        assert told["status"]["code"] == Code.OK
+        stage.brokers[name].catch_up()
+        assert stage.brokers[name].lite.queues.end(f"%LMQ%${PARENT}${lite_topic}") == 1
+    peer.ask("NotifyClientTermination", group={"name": GROUP})
+    assert [broker.lite.subscriptions.count for broker in stage.brokers.values()] == [0, 0]
