@@ -362,6 +362,24 @@ class TimerStore:
             return True
         return self.host.rng.randrange(1000) > 1000 * (count - limit) / (limit + 0.1)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Tell whether any message waits for its time."""
+        return any(metric.count for metric in self.metrics.by_topic.values())
+
+    def current_checkpoint(self) -> TimerCheckpoint:
+        """Return how far everything is, for whoever asks; the checkpoint itself stays."""
+        masters = self.checkpoint.master_timer_queue_offset
+        if self.runs_dequeue:
+            masters = self._committed_queue_offset
+        return attrs.evolve(
+            self.checkpoint,
+            last_timer_log_flush_where=self.log.max_timer_offset,
+            last_read_time_ms=self.read_time_ms,
+            master_timer_queue_offset=masters,
+            last_timer_queue_offset=min(self._committed_queue_offset, masters),
+        )
+
     def prepare_checkpoint(self) -> None:
         """
         Let the checkpoint say how far everything is (``prepareTimerCheckPoint``).
