@@ -23,6 +23,8 @@ MEMBERS: dict[int, tuple[str, ...]] = {
     ),
     # That of any broker, of those that are there.
     Code.GET_SYSTEM_TOPIC_LIST_FROM_NS: ("brokerAddr",),
+    # Looking for messages makes a light queue in Java.
+    Code.GET_PARENT_TOPIC_INFO: ("lmqNum", "liteTopicCount"),
     # Keys that Java makes for messages are longer. And of pulls it keeps subscriptions of its own.
     Code.QUERY_CONSUME_QUEUE: ("physicOffset", "physicSize", "subVersion"),
 }  # fmt: skip
@@ -36,7 +38,7 @@ VERSION_5 = 413
 #: Lists that Java makes of tables of hashes: their order says nothing.
 SHUFFLED = frozenset(
     ("topicList", "groupList", "lockOKMQSet", "connectionSet", "consumerIdList", "queueTimeSpanSet",
-     "messageQueueAssignments", "consumeStatsList", "brokerDatas", "queueDatas", "filterList")
+     "messageQueueAssignments", "consumeStatsList", "groups", "subscriber", "liteTopicSet", "brokerDatas", "queueDatas", "filterList")
 )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ OF_DELAYS = "scheduleMessageOffset_"
 ID_LENGTHS = frozenset((32, 56))
 MESSAGES = frozenset(
     (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.QUERY_MESSAGE,
-     RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.POP_MESSAGE, RequestCode.PEEK_MESSAGE)
+     RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.POP_MESSAGE, RequestCode.PEEK_MESSAGE,
+     RequestCode.POP_LITE_MESSAGE)
 )  # fmt: skip
 #: Of these only the names are the same: figures, and settings that say where things are.
 NAMES_ALONE = frozenset((RequestCode.GET_BROKER_RUNTIME_INFO, RequestCode.VIEW_BROKER_STATS_DATA))

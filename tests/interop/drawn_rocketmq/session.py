@@ -19,6 +19,7 @@ from tests.interop.drawn_rocketmq import (
     access,
     frames,
     groups,
+    lites,
     names,
     offsets,
     pops,
@@ -43,6 +44,8 @@ SETTINGS: dict[str, object] = {
     "transactionCheckInterval": 3_600_000,
     "transactionTimeOut": 6_000,
     "recallMessageEnable": "true",
+    "enableLmq": "true",
+    "enableMultiDispatch": "true",
 }
 #: what may be done, and how often beside the others
 TOPICS: tuple[tuple[int, Draw], ...] = (
@@ -163,11 +166,23 @@ FRAMES: tuple[tuple[int, Draw], ...] = (
     (3, frames.binary),
     (3, frames.nonsense),
 )
+LITES: tuple[tuple[int, Draw], ...] = (
+    (10, lites.send),
+    (6, lites.subscribe),
+    (10, lites.pop),
+    (8, lites.ack),
+    (2, lites.change),
+    (3, lites.told_of_topic),
+    (4, lites.told_of_readers),
+    (1, lites.look),
+    (3, lites.bounds),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
     "groups": GROUPS,
     "pops": POPS,
+    "lites": LITES,
     "transactions": TRANSACTIONS,
     "settings": SETTINGS_ASKED,
     "names": NAMES,
@@ -194,6 +209,8 @@ def run(
         topics.first_topics(world)
         if "pops" in areas:
             groups.first_groups(world)
+        if "lites" in (areas or AREAS):
+            lites.first_parents(world)
         for _ in range(steps):
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)

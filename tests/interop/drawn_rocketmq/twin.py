@@ -44,7 +44,8 @@ ONLY_ASK = frozenset(
      Code.GET_TOPICS_BY_CLUSTER, Code.GET_SYSTEM_TOPIC_LIST_FROM_NS, Code.GET_UNIT_TOPIC_LIST,
      Code.GET_HAS_UNIT_SUB_TOPIC_LIST, Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
      Code.GET_BROKER_MEMBER_GROUP, Code.QUERY_DATA_VERSION, Code.AUTH_GET_USER,
-     Code.AUTH_LIST_USER, Code.AUTH_GET_ACL, Code.AUTH_LIST_ACL)
+     Code.AUTH_LIST_USER, Code.AUTH_GET_ACL, Code.AUTH_LIST_ACL, Code.GET_PARENT_TOPIC_INFO,
+     Code.GET_LITE_TOPIC_INFO, Code.GET_LITE_CLIENT_INFO, Code.GET_LITE_GROUP_INFO)
 )  # fmt: skip
 #: After these a real broker has its queues a moment later, and after a pop where its group goes on:
 #: a pop of that moment finds less, takes less away, and cannot be asked for again; and a pull may
@@ -52,7 +53,7 @@ ONLY_ASK = frozenset(
 STORES = frozenset(
     (Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE, Code.SEND_REPLY_MESSAGE,
      Code.SEND_REPLY_MESSAGE_V2, Code.CONSUMER_SEND_MSG_BACK, Code.END_TRANSACTION,
-     Code.POP_MESSAGE)
+     Code.POP_MESSAGE, Code.POP_LITE_MESSAGE)
 )  # fmt: skip
 DISPATCH_LINE, BEHIND_NOTHING = "dispatch", b'"dispatchBehindBytes":"0"'
 #: What a broker asks of clients when something has happened; the checks of half messages are not
@@ -60,7 +61,7 @@ DISPATCH_LINE, BEHIND_NOTHING = "dispatch", b'"dispatchBehindBytes":"0"'
 TOLD = frozenset(
     (Code.NOTIFY_CONSUMER_IDS_CHANGED, Code.RESET_CONSUMER_CLIENT_OFFSET,
      Code.GET_CONSUMER_STATUS_FROM_CLIENT, Code.GET_CONSUMER_RUNNING_INFO,
-     Code.CONSUME_MESSAGE_DIRECTLY, Code.PUSH_REPLY_MESSAGE_TO_CLIENT)
+     Code.CONSUME_MESSAGE_DIRECTLY, Code.NOTIFY_UNSUBSCRIBE_LITE, Code.PUSH_REPLY_MESSAGE_TO_CLIENT)
 )  # fmt: skip
 
 
