@@ -38,7 +38,8 @@ VERSION_5 = 413
 #: Lists that Java makes of tables of hashes: their order says nothing.
 SHUFFLED = frozenset(
     ("topicList", "groupList", "lockOKMQSet", "connectionSet", "consumerIdList", "queueTimeSpanSet",
-     "messageQueueAssignments", "consumeStatsList", "groups", "subscriber", "liteTopicSet", "brokerDatas", "queueDatas", "filterList")
+     "messageQueueAssignments", "consumeStatsList", "brokerDatas", "queueDatas", "filterList",
+     "groups", "subscriber", "liteTopicSet")
 )  # fmt: skip
 
 
