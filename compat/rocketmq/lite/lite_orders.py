@@ -79,8 +79,9 @@ class LiteOrders(OrderBook):
         self._broker.timers.after(_CLEAN_INTERVAL_MS, self._clean_again)
 
     def _clean_again(self) -> None:
-        self._clean_later()
-        self._clean()
+        if self._broker.store.is_open:
+            self._clean_later()
+            self._clean()
 
 
 def _nobody_waits(group: str, queue: str) -> None:

@@ -139,6 +139,7 @@ class ProxyClient:
         else:
             group_of(asked.subscription.group)
             _subscriptions(asked.subscription.subscriptions)
+        lite_consumers.check_mode(self, asked)
         self.asked_settings = asked
         self.beat()
 
@@ -150,7 +151,7 @@ class ProxyClient:
             ProxyError: it is in a group for other clients.
 
         """
-        lite_consumers.check_mode(self)
+        lite_consumers.check_mode(self, self.asked_settings)
         body = self._heart_beat()
         if self.proxy.routes.cluster is not None:
             begin(self._beat_afar(body)).then(_ignore, _ignore)

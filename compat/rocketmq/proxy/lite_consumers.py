@@ -25,9 +25,8 @@ def is_lite(asked: Any) -> bool:
     return asked is not None and asked.client_type == ClientType.LITE_PUSH_CONSUMER
 
 
-def check_mode(client: ProxyClient) -> None:
-    """Raise ProxyError where a consumer is none of those that its group is for."""
-    asked = client.asked_settings
+def check_mode(client: ProxyClient, asked: Any) -> None:
+    """Raise ProxyError where who says this of himself is none of those that his group is for."""
     if not asked.HasField("subscription"):
         return
     group = asked.subscription.group.name

@@ -201,8 +201,11 @@ def test_what_a_group_may_not_read() -> None:
 def test_each_group_is_for_one_kind_of_consumer() -> None:
     """Others are refused when they say what they are."""
     stage = a_stage()
+    peer = Peer(stage)
     with pytest.raises(ProxyError, match="lite group must use LITE mode: readers"):
-        Peer(stage).consume(PARENT, ClientType.PUSH_CONSUMER)
+        peer.consume(PARENT, ClientType.PUSH_CONSUMER)
+    told = peer.ask("Heartbeat", client_type=2, group={"name": GROUP})  # it is nothing yet
+    assert told["status"]["code"] == Code.UNRECOGNIZED_CLIENT_TYPE
     with pytest.raises(ProxyError, match="is expected to bind topic parent"):
         Peer(stage).consume("normal", ClientType.LITE_PUSH_CONSUMER)
     put_group(stage, GROUP, {})
