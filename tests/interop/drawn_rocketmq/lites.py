@@ -175,9 +175,9 @@ def told_of_readers(world: World) -> None:
         fields = {"parentTopic": some_topic(world), "group": some_group(world, group)}
         world.ask(Code.GET_LITE_CLIENT_INFO, {**fields, "clientId": name})
         return
-    lite_topic = world.pick(None, *LITE_TOPICS)
-    fields = {"group": some_group(world, group), "liteTopic": lite_topic, "topK": 50}
-    world.ask(Code.GET_LITE_GROUP_INFO, fields, is_plain=True)
+    asked: dict[str, Any] = {"group": some_group(world, group), "topK": 50}
+    asked["liteTopic"] = world.pick(None, *LITE_TOPICS)
+    world.ask(Code.GET_LITE_GROUP_INFO, asked, is_plain=True)
 
 
 def look(world: World) -> None:
