@@ -68,7 +68,7 @@ class KeySet(NamedTuple):
         keys: Any = cast("dict[str, Any]", found).get("keys") if isinstance(found, dict) else None
         if not isinstance(keys, list):
             raise ValueError("a JWKS is a JSON object with a list of keys")
-        known: list[object] = keys
+        known = cast("list[object]", keys)
         return cls(tuple(cast("dict[str, Any]", one) for one in known if isinstance(one, dict)))
 
     def verify(self, token: str) -> bytes:
