@@ -31,15 +31,15 @@ def handle(broker: Broker, client: Client, request: DescribeAclsRequest) -> Desc
 
     del client
     version = request.API_VERSION
-    if broker.authorizer is None:
-        return DescribeAclsResponse(
-            version=version, error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
-        )
     wanted = AclFilter(
         request.resource_type_filter, request.resource_name_filter, request.pattern_type_filter,
         request.principal_filter, request.host_filter, request.operation, request.permission_type,
     )  # fmt: skip
     insist_on_known(wanted.numbers)
+    if broker.authorizer is None:
+        return DescribeAclsResponse(
+            version=version, error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
+        )
     resource_class = DescribeAclsResponse.DescribeAclsResource
     resources = [
         resource_class(
@@ -69,6 +69,8 @@ def _pattern(acl: Acl) -> tuple[int, str, int]:
 def insist_on_known(numbers: tuple[int, int, int, int]) -> None:
     """
     Hang up on who says that a kind, pattern, operation or permission is unknown (0), as Kafka does.
+
+    It cannot be read, so it is not looked at further, whether there is an authorizer or not.
 
     Raises:
         MalformedRequestError: one is.

@@ -44,16 +44,15 @@ def handle(broker: Broker, client: Client, request: CreateAclsRequest) -> Create
         )
         for one in request.creations
     ]  # fmt: skip
+    for acl in acls:
+        insist_on_known(acl.numbers)
     if broker.authorizer is None:
         refusal = RefusedRequestError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
         results = [_result(refusal) for _ in acls]
+    elif any(_is_filter(acl) for acl in acls):  # Kafka stumbles over it, and creates nothing
+        results = [_result(RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)) for _ in acls]
     else:
-        for acl in acls:
-            insist_on_known(acl.numbers)
-        if any(_is_filter(acl) for acl in acls):  # Kafka stumbles over it, and creates nothing
-            results = [_result(RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)) for _ in acls]
-        else:
-            results = _create(broker.authorizer, acls)
+        results = _create(broker.authorizer, acls)
     result_class = CreateAclsResponse.AclCreationResult
     return CreateAclsResponse(
         version=request.API_VERSION, results=[result_class(**fields) for fields in results]

@@ -40,12 +40,12 @@ def handle(broker: Broker, client: Client, request: DeleteAclsRequest) -> Delete
         )
         for one in request.filters
     ]  # fmt: skip
+    for wanted in filters:
+        insist_on_known(wanted.numbers)
     found: list[_Found]
     if broker.authorizer is None:
         found = [RefusedRequestError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER) for _ in filters]
     else:
-        for wanted in filters:
-            insist_on_known(wanted.numbers)
         found = _delete(broker.authorizer, filters)
     return DeleteAclsResponse(
         version=version, filter_results=[_result(version, one) for one in found]

@@ -139,6 +139,8 @@ def test_an_unknown_element_is_hung_up_on() -> None:
         talk = GuardedConversation()
         with pytest.raises(AssertionError, match="closed the connection"):
             talk.as_user("admin", api, 3, **fields)
+        with pytest.raises(AssertionError, match="closed the connection"):
+            Conversation().ask(api, 3, **fields)  # without an authorizer, too
 
 
 def produced(talk: GuardedConversation, *topics: str, version: int = 9) -> list[int]:
