@@ -166,12 +166,15 @@ def _alter_broker(
     if not for_cluster:
         check_is_this_broker(broker, name)
     config = broker.dynamic_config
-    if not for_cluster:
-        config.check_may_be_own([change.name for change in changes])
     layer = config.of_cluster if for_cluster else config.of_broker
     own: Mapping[str, str] = {} if is_replacing else layer
     settings = _changed(own, changes, BROKER_CONFIG_KEYS)
-    config.replace(settings, is_cluster_wide=for_cluster, is_rehearsal=is_rehearsal)
+    config.replace(
+        settings,
+        is_cluster_wide=for_cluster,
+        is_rehearsal=is_rehearsal,
+        touched=[change.name for change in changes],
+    )
     broker.placements.elect_where_fine()
 
 

@@ -149,15 +149,22 @@ class DynamicConfig:
         return value
 
     def replace(
-        self, settings: Mapping[str, str], *, is_cluster_wide: bool, is_rehearsal: bool = False
+        self,
+        settings: Mapping[str, str],
+        *,
+        is_cluster_wide: bool,
+        is_rehearsal: bool = False,
+        touched: Iterable[str] = (),
     ) -> None:
         """
         Make `settings` one of the dynamic layers, in place of what it was.
 
+        `touched` are the names that somebody asks to set or to take away.
+
         Raises:
             RefusedRequestError: 42, as in Kafka: a setting that cannot be changed while the broker
                 runs, or a value that it cannot have; nothing was changed. Names that nobody knows
-                are taken, for the plug-ins that might.
+                are taken, for the plug-ins that might. 40: what is the cluster's while ELR is on.
             WriteFailedError, OSError: the disk refused; nothing was changed.
 
         """
@@ -166,13 +173,16 @@ class DynamicConfig:
         of_broker = self.of_broker if is_cluster_wide else dict(settings)
         of_cluster = dict(settings) if is_cluster_wide else self.of_cluster
         self._check_threads({**self.static, **of_cluster, **of_broker})
-        if self._store.metadata.fixes_min_insync_replicas:
-            self._check_min_insync_replicas(of_cluster)
         defaults = topic_defaults({**self.static, **of_cluster, **of_broker})
         try:
             configs = self._configs(defaults)
         except ConfigError as error:
             raise RefusedRequestError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        # What follows is for Kafka's controller to say, which comes after the broker.
+        if self._store.metadata.fixes_min_insync_replicas:
+            if not is_cluster_wide:
+                self._check_may_be_own(touched)
+            self._check_min_insync_replicas(of_cluster)
         if is_rehearsal:
             return
         name = EVERY_BROKER if is_cluster_wide else str(self._store.node_id)
@@ -204,16 +214,10 @@ class DynamicConfig:
                     f"{name} can be at least half and at most double of {before}, not {after}"
                 )
 
-    def check_may_be_own(self, names: Iterable[str]) -> None:
-        """
-        Refuse to change of one broker, or only to take away, what is the cluster's while ELR is on.
-
-        Raises:
-            RefusedRequestError: 40, as ``ConfigurationControlManager`` does.
-
-        """
+    def _check_may_be_own(self, names: Iterable[str]) -> None:
+        """Refuse (40) to touch of one broker what is the cluster's while ELR is on."""
         name = "min.insync.replicas"
-        if self._store.metadata.fixes_min_insync_replicas and name in names:
+        if name in names:
             raise RefusedRequestError(
                 ErrorCode.INVALID_CONFIG,
                 f"broker-level {name} cannot be altered; the cluster's can",

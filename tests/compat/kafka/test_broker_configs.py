@@ -94,6 +94,20 @@ def test_min_insync_replicas_is_the_clusters() -> None:
     assert conversation.broker.dynamic_config.value_of(name) == "2"
 
 
+def test_what_the_broker_refuses_goes_before_what_is_the_clusters() -> None:
+    """A change that a broker cannot make is 42, whatever else stands beside it."""
+    conversation = Conversation()
+    name = "min.insync.replicas"
+    for other, value in (
+        ("num.partitions", "2"),  # fixed while a broker runs
+        ("log.retention.ms", "x"),
+        ("log.cleaner.threads", "900"),
+    ):
+        assert alter(conversation, BROKER, "1", (name, SET, "2"), (other, SET, value)) == 42
+        assert alter(conversation, BROKER, "", (name, DELETE, None), (other, SET, value)) == 42
+    assert alter(conversation, BROKER, "1", (name, SET, "2"), ("log.retention.ms", SET, "5")) == 40
+
+
 def test_a_kind_without_settings_refuses_everything() -> None:
     """One resource of a kind that has none: all are 42, as in Kafka."""
     conversation = Conversation()
