@@ -20,7 +20,7 @@ from logstore.flush import NEVER, FlushPolicy
 from logstore.retention import RetentionPolicy
 from logstore.roll import RollPolicy
 from logstore.segments.kafka.compression import Codec
-from logstore.segments.kafka.config_keys import LONG_MAX, ConfigError
+from logstore.segments.kafka.config_keys import LONG_MAX, ConfigError, UnknownTopicConfigError
 from logstore.segments.kafka.topic_config_keys import (
     TOPIC_CONFIG_KEYS,
     TOPIC_CONFIG_SYNONYMS,
@@ -178,7 +178,7 @@ def parse_topic_configs(settings: Mapping[str, str]) -> LogConfig:
     for name, text in settings.items():
         key = TOPIC_CONFIG_KEYS.get(name)
         if key is None:
-            raise ConfigError(name, text, "there is no such topic setting")
+            raise UnknownTopicConfigError(name, text)
         values[name] = key.parse(text)
     internal_segment_bytes = values.pop("internal.segment.bytes", None)
     if internal_segment_bytes is not None:

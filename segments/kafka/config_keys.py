@@ -54,6 +54,14 @@ class ConfigError(LogStoreError, ValueError):
         self.allowed = allowed
 
 
+class UnknownTopicConfigError(ConfigError):
+    """There is no such setting of topics; the words are Kafka's, which clients look for."""
+
+    def __init__(self, name: str, value: str | None) -> None:
+        super().__init__(name, value, "there is no such topic setting")
+        self.args = (f"Unknown topic config name: {name}",)
+
+
 class ConfigType(IntEnum):
     """How the text of a value is read; numbered as DescribeConfigs reports it."""
 

@@ -65,10 +65,13 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
     present = len(topic.partitions)
     added = wanted.count - present
     if added <= 0:
-        raise RefusedRequestError(
-            ErrorCode.INVALID_PARTITIONS,
-            f"topic '{wanted.name}' has {present} partitions; {wanted.count} would not be more",
-        )
+        message = f"Topic already has {present} partition(s)."
+        if added:
+            message = (
+                f"The topic {wanted.name} currently has {present} partition(s); "
+                f"{wanted.count} would not be an increase."
+            )
+        raise RefusedRequestError(ErrorCode.INVALID_PARTITIONS, message)
     if added > PARTITIONS_MAX:
         raise RefusedRequestError(
             ErrorCode.POLICY_VIOLATION,
@@ -78,7 +81,8 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
         if len(wanted.assignments) != added:
             raise RefusedRequestError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"{added} partitions are added, but {len(wanted.assignments)} are assigned",
+                f"Attempted to add {added} additional partition(s), but only "
+                f"{len(wanted.assignments)} assignment(s) were specified.",
             )
         factor = len(broker.placements.find(topic, min(topic.partitions)).replicas)
         for assignment in wanted.assignments:

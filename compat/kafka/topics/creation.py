@@ -75,9 +75,7 @@ def check(broker: Broker, plan: TopicPlan) -> CheckedPlan:
     if name == METADATA_TOPIC:
         raise RefusedRequestError(ErrorCode.INVALID_REQUEST, f"{name} is not for clients to create")
     if name in broker.topics:
-        raise RefusedRequestError(
-            ErrorCode.TOPIC_ALREADY_EXISTS, f"a topic '{name}' already exists"
-        )
+        raise RefusedRequestError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     flaw = flaw_of(name) or broker.flaw_of_new_topic(name)
     if flaw is not None:
         raise RefusedRequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, flaw)
@@ -85,7 +83,7 @@ def check(broker: Broker, plan: TopicPlan) -> CheckedPlan:
     if clash is not None:
         raise RefusedRequestError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"topic '{name}' and the existing '{clash}' would share the names of their metrics",
+            f"Topic '{name}' collides with existing topic: {clash}",
         )
     settings = _check_settings(broker, plan)
     if plan.assignments:
@@ -222,20 +220,22 @@ def _check_numbers(
     if replicas < BROKER_DEFAULT or replicas == 0:
         raise RefusedRequestError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {replicas}: must be above 0, or -1 for the broker's default",
+            "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if count < BROKER_DEFAULT or count == 0:
         raise RefusedRequestError(
             ErrorCode.INVALID_PARTITIONS,
-            f"{count} partitions: must be above 0, or -1 for the broker's default",
+            "Number of partitions was set to an invalid non-positive value.",
         )
     if replicas == BROKER_DEFAULT:
         replicas = broker.config.default_replication_factor
     node_count = len(broker.nodes.by_id)
     if replicas > node_count:
-        there = "is only one broker" if node_count == 1 else f"are only {node_count} brokers"
         raise RefusedRequestError(
-            ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {replicas}: there {there}"
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {replicas} time(s): The target replication factor "
+            f"of {replicas} cannot be reached because only {node_count} broker(s) are registered "
+            "or some brokers have all their log directories cordoned.",
         )
     count = broker.config.num_partitions if count == BROKER_DEFAULT else count
     return count, settings, replicas

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 NAME_LENGTH_MAX = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+#: how Kafka begins to say what is wrong with a name
+_INVALID = "Topic name is invalid: "
 
 GROUPS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -20,13 +22,19 @@ INTERNAL_TOPICS = frozenset({GROUPS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPI
 def flaw_of(name: str) -> str | None:
     """Return what is wrong with a topic's name, None if nothing is (``Topic.validate``)."""
     if not name:
-        return "a topic name must not be empty"
+        return f"{_INVALID}the empty string is not allowed"
     if name in (".", ".."):
-        return f"'{name}' cannot be a topic name"
+        return f"{_INVALID}'{name}' is not allowed"
     if len(name) > NAME_LENGTH_MAX:
-        return f"a topic name has at most {NAME_LENGTH_MAX} characters, this has {len(name)}"
+        return (
+            f"{_INVALID}the length of '{name}' is longer than the max allowed length "
+            f"{NAME_LENGTH_MAX}"
+        )
     if not _LEGAL.fullmatch(name):
-        return f"topic name '{name}' has characters other than ASCII letters, digits, '.', '_', '-'"
+        return (
+            f"{_INVALID}'{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
     return None
 
 

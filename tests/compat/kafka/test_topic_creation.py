@@ -147,6 +147,62 @@ def test_what_cannot_be_created_is_refused(topic: dict[str, Any], code: int) -> 
     assert set(conversation.broker.topics) == before
 
 
+@pytest.mark.parametrize(
+    ("topic", "message"),
+    [
+        (wanted("there"), "Topic 'there' already exists."),
+        (wanted("the.re_"), "Topic 'the.re_' collides with existing topic: the_re_"),
+        (wanted(""), "Topic name is invalid: the empty string is not allowed"),
+        (wanted(".."), "Topic name is invalid: '..' is not allowed"),
+        (
+            wanted("x" * 250),
+            f"Topic name is invalid: the length of '{'x' * 250}' is longer than the max allowed "
+            "length 249",
+        ),
+        (
+            wanted("a b"),
+            "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
+            "alphanumerics, '.', '_' and '-'",
+        ),
+        (wanted("new", 0), "Number of partitions was set to an invalid non-positive value."),
+        (
+            wanted("new", 1, 0),
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        ),
+        (
+            wanted("new", 1, 2),
+            "Unable to replicate the partition 2 time(s): The target replication factor of 2 "
+            "cannot be reached because only 1 broker(s) are registered or some brokers have all "
+            "their log directories cordoned.",
+        ),
+        (
+            wanted("new", configs=[{"name": "no.such", "value": "1"}]),
+            "Unknown topic config name: no.such",
+        ),
+    ],
+)
+def test_programs_look_for_kafkas_words(topic: dict[str, Any], message: str) -> None:
+    """What is wrong with a topic is told as by a real broker: tests of others match on it."""
+    conversation = Conversation()
+    for name in ("there", "the_re_"):
+        conversation.create(name)
+    answer = conversation.ask("CreateTopics", 7, topics=[topic])
+    assert answer["topics"][0]["error_message"] == message
+
+
+def test_a_topic_that_does_not_grow_says_so_in_kafkas_words() -> None:
+    """As many partitions as there are, and fewer, have a sentence each."""
+    conversation = Conversation()
+    conversation.create("t", 3)
+    for count, message in (
+        (3, "Topic already has 3 partition(s)."),
+        (1, "The topic t currently has 3 partition(s); 1 would not be an increase."),
+    ):
+        topics = [{"name": "t", "count": count, "assignments": None}]
+        answer = conversation.ask("CreatePartitions", 3, topics=topics)
+        assert answer["results"][0]["error_message"] == message
+
+
 def test_an_assignment_to_this_broker_gives_the_partitions() -> None:
     """Assigned partitions are created as they are assigned."""
     conversation = Conversation()

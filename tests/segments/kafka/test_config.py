@@ -69,7 +69,6 @@ def test_values_are_parsed() -> None:
             ("leader.replication.throttled.replicas", text, r"\* or a list of partition:broker")
             for text in ("foo", "*,1:1", "**", "1:-1", "0:1:2", "1")
         ),
-        ("no.such.thing", "1", "no such topic setting"),
     ],
 )
 def test_bad_values(name: str, value: str, allowed: str) -> None:
@@ -78,6 +77,12 @@ def test_bad_values(name: str, value: str, allowed: str) -> None:
         parse_topic_configs({name: value})
     assert caught.value.name == name
     assert repr(value) in str(caught.value)
+
+
+def test_an_unknown_name_is_told_in_kafkas_words() -> None:
+    """Programs look for them."""
+    with pytest.raises(ConfigError, match=r"^Unknown topic config name: no\.such\.thing$"):
+        parse_topic_configs({"no.such.thing": "1"})
 
 
 def test_throttled_replicas() -> None:
