@@ -65,7 +65,7 @@ def handle(broker: Broker, client: Client, request: JoinGroupRequest) -> Later[J
 def _response(joined: Joined, version: int) -> JoinGroupResponse:
     from kafka.protocol.consumer.group import JoinGroupResponse
 
-    name = joined.protocol_name
+    name = joined.protocol_name or None  # one that a member has called nothing is none, as in Kafka
     return JoinGroupResponse(
         version=version,
         error_code=joined.error_code,
