@@ -156,13 +156,17 @@ def test_what_cannot_be_created_is_refused(topic: dict[str, Any], code: int) -> 
         (wanted(".."), "Topic name is invalid: '..' is not allowed"),
         (
             wanted("x" * 250),
-            f"Topic name is invalid: the length of '{'x' * 250}' is longer than the max allowed "
-            "length 249",
+            (
+                f"Topic name is invalid: the length of '{'x' * 250}' is longer than the max "
+                "allowed length 249"
+            ),
         ),
         (
             wanted("a b"),
-            "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
-            "alphanumerics, '.', '_' and '-'",
+            (
+                "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
+                "alphanumerics, '.', '_' and '-'"
+            ),
         ),
         (wanted("new", 0), "Number of partitions was set to an invalid non-positive value."),
         (
@@ -171,9 +175,11 @@ def test_what_cannot_be_created_is_refused(topic: dict[str, Any], code: int) -> 
         ),
         (
             wanted("new", 1, 2),
-            "Unable to replicate the partition 2 time(s): The target replication factor of 2 "
-            "cannot be reached because only 1 broker(s) are registered or some brokers have all "
-            "their log directories cordoned.",
+            (
+                "Unable to replicate the partition 2 time(s): The target replication factor of 2 "
+                "cannot be reached because only 1 broker(s) are registered or some brokers have "
+                "all their log directories cordoned."
+            ),
         ),
         (
             wanted("new", configs=[{"name": "no.such", "value": "1"}]),
