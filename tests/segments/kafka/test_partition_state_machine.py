@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 )
 
 from logstore.errors import OffsetOutOfRangeError, WriteFailedError
+from logstore.segments.kafka.batch_walk import walk_batches
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.control_record import ControlType, decode_marker, encode_control
@@ -270,6 +271,20 @@ class PartitionMachine(RuleBasedStateMachine):
 
     # stopping
 
+    def ends_below_its_start(self) -> bool:
+        """
+        Tell whether all that is left stands below the log start that is noted.
+
+        A truncation to the log start leaves that where it is inside a batch, which goes as a whole.
+        Who opens such a log begins anew at its start, as Kafka does.
+        """
+        active = self.partition.log.active
+        file = self.host.fs.open(active.path, writable=False)
+        ends = [batch.next_offset for batch in walk_batches(file, active.path)]
+        file.close()
+        return max([active.base_offset, *ends]) < self.start_checkpoint
+
+    @precondition(lambda self: not self.ends_below_its_start())
     @rule()
     def stop_cleanly(self) -> None:
         """After a clean stop all is there, and nothing had to be recovered."""
@@ -283,11 +298,15 @@ class PartitionMachine(RuleBasedStateMachine):
     @rule()
     def die(self) -> None:
         """The process vanishes: all that was written is there, checked and not cut."""
+        begins_anew = self.ends_below_its_start()
         self.host.fs.process_death()
         self.recover(self.end)
-        assert self.partition.recovery is not None
-        assert self.partition.recovery.is_clean
+        recovery = self.partition.recovery
+        assert recovery is not None
+        assert recovery.is_clean or begins_anew
+        assert recovery.dropped_bytes == (recovery.checked_bytes if begins_anew else 0)
 
+    @precondition(lambda self: not self.ends_below_its_start())
     @rule(tail=st.binary(min_size=1, max_size=200))
     def die_with_a_torn_tail(self, tail: bytes) -> None:
         """What a half write left at the end is cut, kept aside, and reported."""
