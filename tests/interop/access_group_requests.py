@@ -127,6 +127,14 @@ def _states() -> Iterator[tuple[str, int, Fields]]:
     yield "ReadShareGroupStateSummary", 1, about(of_state.TopicToRead, read)
 
 
+def _quorum() -> Iterator[tuple[str, int, Fields]]:
+    """Yield what is asked about brokers and voters that are not there."""
+    stranger = {"voter_id": 5, "voter_directory_id": uuid.UUID(int=5), "cluster_id": None}
+    yield "UnregisterBroker", 0, _fixed(broker_id=99)
+    yield "AddRaftVoter", 1, _fixed(**stranger, timeout_ms=1, listeners=())
+    yield "RemoveRaftVoter", 0, _fixed(**stranger)
+
+
 def _streams() -> Iterator[tuple[str, int, Fields]]:
     plain = subtopology("0", OK, state_changelog_topics=(internal(LOG),))
     told = (
@@ -149,4 +157,4 @@ def _streams() -> Iterator[tuple[str, int, Fields]]:
 
 
 #: API, version and fields
-GROUP_REQUESTS = (*_heartbeats(), *_reads(), *_offsets(), *_states(), *_streams())
+GROUP_REQUESTS = (*_heartbeats(), *_reads(), *_offsets(), *_states(), *_quorum(), *_streams())

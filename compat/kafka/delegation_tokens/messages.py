@@ -28,7 +28,7 @@ class TokenPrincipal(Message):
 class CreateDelegationTokenRequest(Message):
     """For whom a token shall be (null: for who asks), who may renew it, how long it lasts."""
 
-    VERSIONS = range(1, 4)
+    VERSIONS = range(4)
     FLEXIBLE_FROM = 2
 
     owner_principal_type: Annotated[str | None, Held(3)] = None
@@ -41,7 +41,7 @@ class CreateDelegationTokenRequest(Message):
 class CreateDelegationTokenResponse(Message):
     """The new token."""
 
-    VERSIONS = range(1, 4)
+    VERSIONS = range(4)
     FLEXIBLE_FROM = 2
 
     error_code: Int16
@@ -61,7 +61,7 @@ class CreateDelegationTokenResponse(Message):
 class RenewDelegationTokenRequest(Message):
     """Which token shall last longer, by its secret, and how long from now on."""
 
-    VERSIONS = range(1, 3)
+    VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
     hmac: bytes
@@ -72,7 +72,7 @@ class RenewDelegationTokenRequest(Message):
 class ExpireDelegationTokenRequest(Message):
     """Which token shall end, by its secret, and how long from now on; at once if negative."""
 
-    VERSIONS = range(1, 3)
+    VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
     hmac: bytes
@@ -83,7 +83,7 @@ class ExpireDelegationTokenRequest(Message):
 class TokenExpiryResponse(Message):
     """When a token ends that was renewed or expired."""
 
-    VERSIONS = range(1, 3)
+    VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
     error_code: Int16
@@ -95,7 +95,7 @@ class TokenExpiryResponse(Message):
 class DescribeDelegationTokenRequest(Message):
     """Whose tokens to describe; null is everybody's."""
 
-    VERSIONS = range(1, 4)
+    VERSIONS = range(4)
     FLEXIBLE_FROM = 2
 
     owners: tuple[TokenPrincipal, ...] | None
@@ -121,7 +121,7 @@ class DescribedToken(Message):
 class DescribeDelegationTokenResponse(Message):
     """The tokens that there are, and that may be seen."""
 
-    VERSIONS = range(1, 4)
+    VERSIONS = range(4)
     FLEXIBLE_FROM = 2
 
     error_code: Int16

@@ -25,8 +25,8 @@ _OLD: Mapping[int, tuple[int, str]] = {
     19: (1, "old_create_topics"),
     20: (0, "old_delete_topics"),
 }
-#: APIs that lost versions whose messages the library still knows: who serves them today does, too
-_KNOWN_FROM_0 = (23, 27, 29, 30, 31, 32, 34, 35)
+#: APIs that lost versions whose messages are still known: who serves them today does, too
+_KNOWN_FROM_0 = (23, 27, 29, 30, 31, 32, 34, 35, 38, 39, 40, 41)
 
 
 @attrs.frozen

@@ -13,7 +13,6 @@ import attrs
 
 from logstore.compat.kafka.authorized_operations import GROUP_OPERATIONS, bit_field
 from logstore.compat.kafka.declared_messages import answered, read_request
-from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 from logstore.compat.kafka.message_handlers import ask_declared
 from logstore.compat.kafka.security.acl import Operation, ResourceType
@@ -105,25 +104,35 @@ def cluster_action(
     authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Serve those who may act for the cluster; others are refused thing by thing."""
-    if authorizer.allows_cluster(client, Operation.CLUSTER_ACTION):
-        assert api.handle_raw is not None
-        return api.handle_raw(broker, client, raw)
-    code, message = REFUSALS[ResourceType.CLUSTER]
-    error = {"error_code": code, "error_message": message}
-    return answered(OWN_ANSWERS[api.key](raw, error), raw)
+    if not authorizer.allows_cluster(client, Operation.CLUSTER_ACTION):
+        return _refuse(api, raw)
+    assert api.handle_raw is not None
+    return api.handle_raw(broker, client, raw)
 
 
-def cluster_alter(
+def change_voters(
+    authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
+) -> list[Chunk] | Later[list[Chunk]] | None:
+    """Serve those who may alter the cluster."""
+    if not authorizer.allows_cluster(client, Operation.ALTER):
+        return _refuse(api, raw)
+    assert api.handle_raw is not None
+    return api.handle_raw(broker, client, raw)
+
+
+def unregister_broker(
     authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Serve those who may alter the cluster; others are told what they need."""
-    if authorizer.allows_cluster(client, Operation.ALTER):
-        assert api.handle_raw is not None
-        return api.handle_raw(broker, client, raw)
-    error = {
-        "error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        "error_message": f"Request {api.name} needs ALTER permission.",
-    }
+    if not authorizer.allows_cluster(client, Operation.ALTER):
+        return _refuse(api, raw, f"Request {api.name} needs ALTER permission.")
+    assert api.handle_raw is not None
+    return api.handle_raw(broker, client, raw)
+
+
+def _refuse(api: Api, raw: RawRequest, text: str = "") -> list[Chunk]:
+    code, message = REFUSALS[ResourceType.CLUSTER]
+    error = {"error_code": code, "error_message": text or message}
     return answered(OWN_ANSWERS[api.key](raw, error), raw)
 
 
