@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,7 +27,7 @@ RECORDS_A_TRANSACTION = 5
 SECONDS_MAX = 60
 
 
-class Worker(threading.Thread):
+class Worker(threading.Thread, ABC):
     """Somebody who works with the cluster until it is told to end; what goes wrong is kept."""
 
     def __init__(self, bootstrap: str, number: int) -> None:
@@ -36,9 +37,9 @@ class Worker(threading.Thread):
         self.ending = threading.Event()
         self.problems: list[str] = []
 
+    @abstractmethod
     def work(self) -> None:
         """Do it."""
-        raise NotImplementedError
 
     def run(self) -> None:
         """Work, and keep what ends it too early."""
@@ -250,8 +251,12 @@ def check_transacted(bootstrap: str, transactors: list[Transactor]) -> None:
         assert not one.aborted & set(found), "aborted, and there all the same"
 
 
-def live(seed: int, pause: Callable[[float], object]) -> None:
-    """Live through it; `pause` lets seconds go by between one happening and the next."""
+def live(seed: int, pause: Callable[[float], object]) -> int:
+    """
+    Live through it; return how many records were acknowledged, each of which is there.
+
+    `pause` lets seconds go by between one happening and the next.
+    """
     rng = random.Random(seed)
     factors = ("offsets.topic", "transaction.state.log")
     own = {"min.insync.replicas": str(rng.choice((1, 2))), "default.replication.factor": "3"}
@@ -270,7 +275,6 @@ def live(seed: int, pause: Callable[[float], object]) -> None:
             pause(rng.random() * 1.2)
         end([*senders, *transactors])
         acknowledged = {value for one in senders for value in one.acknowledged}
-        assert acknowledged, "nothing was acknowledged"
 
         def is_read() -> bool:
             return acknowledged <= {value for one in readers for value in one.found}
@@ -279,3 +283,4 @@ def live(seed: int, pause: Callable[[float], object]) -> None:
         end([*readers])
         check_plain(bootstrap, senders)
         check_transacted(bootstrap, transactors)
+    return len(acknowledged)

@@ -173,8 +173,8 @@ PASSED_OVER = (
     "testReplicaCanFetchFromLogStartOffsetAfterDeleteRecords",
     # they count on Kafka's words, on settings that the harness has
     "testCreatePartitions", "testDescribeAndAlterConfigs", "testNullConfigs",
-    "AddPartitionsTest#testMissingPartitionsIn.*",
-    "CreateTopicsRequestTest#test(ErrorCreateTopicsRequests|CreateClusterMetadataTopic)",
+    "AddPartitionsTest#testMissingPartitionsInCreateTopics",
+    "CreateTopicsRequestTest#testCreateClusterMetadataTopic",
     # no replica ever lacks what another has
     "testProducerRebootstrap",
     # they bring classes of their own; in the harness of `MetadataRequestTest` there is one rack

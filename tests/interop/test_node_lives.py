@@ -18,4 +18,5 @@ COUNT = int(os.environ.get("LOGSTORE_LIVES", "1"))
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 def test_nodes_go_and_come(seed: int) -> None:
     """What happens is drawn by the seed; when, by the machine."""
-    live(seed, threading.Event().wait)
+    acknowledged = live(seed, threading.Event().wait)
+    assert acknowledged > 0, "nobody was told anything: that was no life"

@@ -100,40 +100,29 @@ class DescribeGuard:
         return answered(kind(groups=tuple(groups)), raw)
 
 
-def cluster_action(
-    authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
-) -> list[Chunk] | Later[list[Chunk]] | None:
-    """Serve those who may act for the cluster; others are refused thing by thing."""
-    if not authorizer.allows_cluster(client, Operation.CLUSTER_ACTION):
-        return _refuse(api, raw)
-    assert api.handle_raw is not None
-    return api.handle_raw(broker, client, raw)
+@attrs.frozen
+class ClusterGuard:
+    """To do something with the cluster; who may not is told so thing by thing, with the `text`."""
+
+    operation: Operation
+    text: str = REFUSALS[ResourceType.CLUSTER][1]
+
+    def __call__(
+        self, authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
+    ) -> list[Chunk] | Later[list[Chunk]] | None:
+        """Serve it, or refuse it."""
+        if authorizer.allows_cluster(client, self.operation):
+            assert api.handle_raw is not None
+            return api.handle_raw(broker, client, raw)
+        error = {"error_code": REFUSALS[ResourceType.CLUSTER][0], "error_message": self.text}
+        return answered(OWN_ANSWERS[api.key](raw, error), raw)
 
 
-def change_voters(
-    authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
-) -> list[Chunk] | Later[list[Chunk]] | None:
-    """Serve those who may alter the cluster."""
-    if not authorizer.allows_cluster(client, Operation.ALTER):
-        return _refuse(api, raw)
-    assert api.handle_raw is not None
-    return api.handle_raw(broker, client, raw)
-
-
-def unregister_broker(
-    authorizer: Authorizer, api: Api, broker: Broker, client: Client, raw: RawRequest
-) -> list[Chunk] | Later[list[Chunk]] | None:
-    """Serve those who may alter the cluster; others are told what they need."""
-    if not authorizer.allows_cluster(client, Operation.ALTER):
-        return _refuse(api, raw, f"Request {api.name} needs ALTER permission.")
-    assert api.handle_raw is not None
-    return api.handle_raw(broker, client, raw)
-
-
-def _refuse(api: Api, raw: RawRequest, text: str = "") -> list[Chunk]:
-    code, message = REFUSALS[ResourceType.CLUSTER]
-    error = {"error_code": code, "error_message": text or message}
-    return answered(OWN_ANSWERS[api.key](raw, error), raw)
+cluster_action = ClusterGuard(Operation.CLUSTER_ACTION)
+change_voters = ClusterGuard(Operation.ALTER)
+unregister_broker = ClusterGuard(
+    Operation.ALTER, "Request UnregisterBroker needs ALTER permission."
+)
 
 
 def _may_describe(authorizer: Authorizer, client: Client, topics: Iterable[str]) -> bool:
