@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 import attrs
-import jwt
 import pytest
 
 from logstore.compat.kafka.broker import Broker
@@ -34,13 +33,11 @@ from logstore.compat.kafka.security.jaas import parse_jaas
 from logstore.compat.kafka.security.java_keystore import JavaKeystore
 from logstore.compat.kafka.security.principal import Principal
 from logstore.compat.kafka.security.principal_mapping import mapped, parse_rules
-from logstore.compat.kafka.security.sasl.jwks import KeySet
 from logstore.compat.kafka.security.sasl.oauthbearer import OAuthBearerExchange
 from logstore.compat.kafka.security.sasl.plain import PlainExchange
 from logstore.compat.kafka.security.sasl.scram import ScramExchange
 from logstore.compat.kafka.security.sasl.scram_mechanism import ScramMechanism
-from logstore.compat.kafka.security.sasl.signed_token import SignedTokenRules
-from logstore.compat.kafka.security.sasl.unsecured_token import TokenError, TokenRules
+from logstore.compat.kafka.security.sasl.unsecured_token import TokenRules
 from logstore.compat.kafka.share_state import records as share_state
 from logstore.compat.kafka.share_state.share_partition import SharePartition, StateUpdate
 from logstore.host import FileSystem
@@ -67,6 +64,7 @@ from tests.compat.kafka.groups.streams.rehearsal import (
 )
 from tests.damage import damaged
 from tests.fuzzing import complaint, rounds
+from tests.token_readers import KEYS, SIGNED, key_set, signed_token
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 DATA = GOLDEN / "kafka-4.3" / "data"
@@ -97,15 +95,6 @@ KEY_STORE = (GOLDEN / "java-keystore" / "key.jks").read_bytes()
 JAAS = b"org.example.Module required user_a=\"b\\\\c\" /* d */ e='f'; // g"
 SCRAM_FIRST = b"n,,n=user,r=abc"
 SHA_256 = ScramMechanism.SCRAM_SHA_256
-SIGNED = (
-    jwt.PyJWS()
-    .encode(
-        b'{"sub":"a","exp":1700000060,"iat":1700000}', b"0123456789abcdef0123456789abcdef", "HS256",
-        headers={"kid": "k"},
-    )
-    .encode()
-)  # fmt: skip
-KEYS = b'{"keys":[{"kty":"oct","kid":"k","k":"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"}]}'
 BEARER = b"n,,\1auth=Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIiwiZXhwIjoxfQ.\1\1"
 
 
@@ -136,20 +125,6 @@ def scram_final() -> bytes:
 def bearer_exchange(data: bytes) -> object:
     """Read a client's message with a token."""
     return OAuthBearerExchange(lambda token: TokenRules().identity(token, -5000)).evaluate(data)
-
-
-def signed_token(data: bytes) -> object:
-    """Read a token as text, with a key that fits any."""
-    rules = SignedTokenRules()
-    return rules.identity(data.decode("latin-1"), lambda _: b"", 1_700_000_000_000)
-
-
-def key_set(data: bytes) -> object:
-    """Read keys, and look for one among them."""
-    try:
-        return KeySet.of(data).verify(SIGNED.decode())
-    except ValueError as error:
-        raise TokenError(str(error)) from error
 
 
 @attrs.frozen
