@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 
 from logstore.compat import TestBroker
+from logstore.compat.kafka.nodes.quorum_messages import OutcomeResponse, UnregisterBrokerRequest
 from logstore.tools.dev.kafka_peer import KafkaPeer, free_port_pair
+from tests.compat.kafka.groups.questioner import Line
 from tests.interop.cluster_session import NODES, ClusterSession
+from tests.interop.eventually import eventually
+from tests.interop.own_wire import ask_own
+from tests.interop.raw_wire import Wire
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -113,3 +118,65 @@ def test_every_node_answers_the_same(tmp_path: Path) -> None:
     with TestBroker(nodes=3, settings=settings) as broker:
         ours = ClusterSession(OurCluster(broker)).run()
     assert ours == real
+
+
+def leaders(bootstrap: str) -> list[int]:
+    """Return who leads each partition of the topic, as a node tells."""
+    line = Line(bootstrap)
+    (topic,) = line.ask("Metadata", 9, topics=[{"name": "t"}])["topics"]
+    line.close()
+    found = {one["partition_index"]: one["leader_id"] for one in topic["partitions"]}
+    return [found[index] for index in sorted(found)]
+
+
+def brokers(bootstrap: str) -> list[tuple[int, bool]]:
+    """Return the brokers that a node tells of, and whether each is fenced."""
+    line = Line(bootstrap)
+    told = line.ask("DescribeCluster", 2, include_fenced_brokers=True)["brokers"]
+    line.close()
+    return sorted((one["broker_id"], one["is_fenced"]) for one in told)
+
+
+def unregistered(bootstrap: str, broker_id: int) -> int:
+    """Ask for a broker to be forgotten; return the code."""
+    with Wire(bootstrap) as wire:
+        request = UnregisterBrokerRequest(broker_id=broker_id)
+        return ask_own(wire, 64, 0, request, OutcomeResponse).error_code
+
+
+def check_comings_and_goings(cluster: RealCluster | OurCluster) -> None:
+    """Leaders come back with their node; who is gone is fenced, and then forgotten."""
+    first = cluster.addresses[1]
+    line = Line(first)
+    placed = [
+        {"partition_index": index, "broker_ids": ids}
+        for index, ids in enumerate(([2, 3], [3, 1], [1, 2]))
+    ]
+    wanted = {"name": "t", "num_partitions": -1, "replication_factor": -1, "configs": []}
+    line.ask("CreateTopics", 7, topics=[wanted | {"assignments": placed}], timeout_ms=10_000)
+    line.close()
+    eventually(lambda: leaders(first) == [2, 3, 1], what="the preferred leaders")
+    cluster.stop_node(2)
+    eventually(lambda: leaders(first) == [3, 3, 1], what="the next leader")
+    cluster.start_node(2)
+    eventually(lambda: leaders(first) == [2, 3, 1], what="the preferred leaders again")
+    cluster.stop_node(3)
+    fenced = [(1, False), (2, False), (3, True)]
+    eventually(lambda: brokers(first) == fenced, what="a fenced broker")
+    assert unregistered(first, 3) == 0
+    eventually(lambda: brokers(first) == fenced[:2], what="two brokers")
+    assert unregistered(first, 3) == unregistered(first, 9) == 102
+    assert leaders(first) == [2, 1, 1]
+
+
+def test_nodes_come_and_go(tmp_path: Path) -> None:
+    """Preferred leaders get their partitions back, and a node that is gone is forgotten."""
+    own: dict[str, object] = {
+        "auto.leader.rebalance.enable": "true",
+        "leader.imbalance.check.interval.seconds": 1,
+    }
+    with real_cluster(tmp_path / "real", own) as cluster:
+        check_comings_and_goings(cluster)
+    settings = {key: str(value) for key, value in (SETTINGS | own).items()}
+    with TestBroker(nodes=3, settings=settings) as broker:
+        check_comings_and_goings(OurCluster(broker))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 
-import attrs
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -24,15 +23,14 @@ from hypothesis.stateful import (
 )
 
 from logstore.errors import OffsetOutOfRangeError, WriteFailedError
-from logstore.segments.kafka.batch_walk import walk_batches
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.config import LogConfig
-from logstore.segments.kafka.control_record import ControlType, decode_marker, encode_control
+from logstore.segments.kafka.control_record import ControlType, encode_control
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
-from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment_files import SegmentFiles
 from logstore.testing import PowerLoss, SimulatedHost
+from tests.segments.kafka.stored_batch import StoredBatch, is_abort, written_end
 
 pytestmark = pytest.mark.timeout(900)  # of a long run; the usual one takes seconds
 
@@ -50,25 +48,6 @@ CONFIG = LogConfig(
     file_delete_delay_ms=0,
     message_timestamp_after_max_ms=2**62,
 )
-
-
-@attrs.frozen
-class StoredBatch:
-    """A batch as it must stand in the log."""
-
-    data: bytes
-
-    @property
-    def header(self) -> RecordBatch:
-        """Its header."""
-        return RecordBatch(self.data, len(self.data))
-
-
-def is_abort(batch: StoredBatch) -> bool:
-    """Tell whether a marker aborts."""
-    (record,) = decode_records(batch.data)
-    marker = decode_marker(record)
-    return marker is not None and marker.is_abort
 
 
 class PartitionMachine(RuleBasedStateMachine):
@@ -278,11 +257,7 @@ class PartitionMachine(RuleBasedStateMachine):
         A truncation to the log start leaves that where it is inside a batch, which goes as a whole.
         Who opens such a log begins anew at its start, as Kafka does.
         """
-        active = self.partition.log.active
-        file = self.host.fs.open(active.path, writable=False)
-        ends = [batch.next_offset for batch in walk_batches(file, active.path)]
-        file.close()
-        return max([active.base_offset, *ends]) < self.start_checkpoint
+        return written_end(self.host, self.partition) < self.start_checkpoint
 
     @precondition(lambda self: not self.ends_below_its_start())
     @rule()
