@@ -144,9 +144,11 @@ def _look(
         found.append(result)
         if result.extent is not None:
             total_bytes += result.extent.size_bytes
-        left = max(0, budget - total_bytes)
-        has_error = has_error or result.error != 0 or result.diverging is not None
-        is_sent_on = is_sent_on or result.preferred_replica != NOBODY
+            left = max(0, budget - total_bytes)
+        if result.error or result.diverging is not None:
+            has_error = True
+        elif result.preferred_replica != NOBODY:
+            is_sent_on = True
     if has_error:  # what the cluster does not know comes behind what was read
         found.sort(key=_rank_of)
     is_final = has_error or is_sent_on or total_bytes >= max(min(query.bytes_min, budget), 0)
@@ -282,7 +284,7 @@ def _wait(
     holds = not query.is_incremental and not any(one.extent for one in found)
     earlier = found if holds else ()
     table = broker.by_id if query.version >= 13 else broker.by_name
-    watched = [table[topic][index] for topic, index in (entry.key for entry in wanted)]
+    watched = [table[one.key[0]][one.key[1]] for one in wanted]
 
     def look_again(*, is_over: bool = False) -> None:
         if later.done:

@@ -86,7 +86,7 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
     version, session = query.version, query.session
     if query.is_incremental:
         found = [result for result in found if result.is_news]
-    chunks: list[Chunk] = [b""]
+    chunks: list[Chunk] = []
     head: list[bytes] = [I32.pack(query.correlation_id)]
     if version >= 12:
         head.append(b"\x00")
@@ -116,10 +116,10 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
         head.append(_tags_of_all(query))
     if head:
         chunks.append(b"".join(head))
-    size_bytes = sum(c.size_bytes if isinstance(c, Extent) else len(c) for c in chunks)
-    chunks[0] = I32.pack(size_bytes)
-    _take_note(session, found)
-    return _joined(chunks)
+    _put_length_before(chunks)
+    if session is not None:
+        _take_note(session, found)
+    return chunks
 
 
 def _nothing(query: Query, result: Found) -> bytes:
@@ -135,6 +135,8 @@ def _by_topic(found: list[Found]) -> list[tuple[bytes, list[Found]]]:
 
     So the answer has the order in which the partitions were served, and limits applied to them.
     """
+    if len(found) == 1:
+        return [(found[0].wanted.key[0], found)]
     runs = groupby(found, key=lambda result: result.wanted.key[0])
     return [(topic, list(results)) for topic, results in runs]
 
@@ -215,10 +217,8 @@ def _count(count: int, version: int) -> bytes:
     return uvarint(count + 1) if version >= 12 else I32.pack(count)
 
 
-def _take_note(session: FetchSession | None, found: list[Found]) -> None:
+def _take_note(session: FetchSession, found: list[Found]) -> None:
     """Remember what the session was told; partitions with data are served last next time."""
-    if session is None:
-        return
     served: list[PartitionKey] = []
     for result in found:
         wanted = result.wanted
@@ -233,9 +233,9 @@ def _take_note(session: FetchSession | None, found: list[Found]) -> None:
         session.rotate(key)
 
 
-def _joined(chunks: list[Chunk]) -> list[Chunk]:
-    """Put the length and the bytes before the first file run into one piece."""
-    first, second = chunks[0], chunks[1]
-    assert isinstance(first, bytes), "the length comes first"
-    assert isinstance(second, bytes), "the header comes before any file run"
-    return [first + second, *chunks[2:]]
+def _put_length_before(chunks: list[Chunk]) -> None:
+    """Put the length of all before the bytes that come before the first file run."""
+    first = chunks[0]
+    assert isinstance(first, bytes), "the header comes before any file run"
+    sizes = [chunk.size_bytes if isinstance(chunk, Extent) else len(chunk) for chunk in chunks]
+    chunks[0] = I32.pack(sum(sizes)) + first
