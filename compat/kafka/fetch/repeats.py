@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from logstore.compat.kafka.fetch.query import Query, Rows, epoch_position, parse, row_of, wanted_in
 from logstore.compat.kafka.framing import I32
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from logstore.compat.kafka.fetch.reply import Found
     from logstore.compat.kafka.fetch.sessions import FetchPartition
     from logstore.compat.kafka.registry import RawRequest
@@ -102,7 +102,7 @@ class Repeats:
         for rows in self._rows:
             if body[position : rows.start] != before[position : rows.start]:
                 return False
-            numbers = range(rows.count)
+            numbers: Iterable[int] = range(rows.count)
             if query.keep is not None:
                 numbers = _differing(body, before, rows.start, rows.count, row.size)
             for number in numbers:

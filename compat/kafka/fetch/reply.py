@@ -87,16 +87,7 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
     if query.is_incremental:
         found = [result for result in found if result.is_news]
     chunks: list[Chunk] = []
-    head: list[bytes] = [I32.pack(query.correlation_id)]
-    if version >= 12:
-        head.append(b"\x00")
-    if version >= 7:
-        session_id = 0 if session is None else session.session_id
-        if error == ErrorCode.UNKNOWN_SERVER_ERROR:
-            session_id = query.session_id  # as the request had it, whatever became of it
-        head.append(_TOP_V7.pack(0, error, session_id))
-    else:
-        head.append(I32.pack(0))
+    head = _top(query, error)
     topics = _by_topic(found)
     head.append(_count(len(topics), version))
     for topic, results in topics:
@@ -120,6 +111,21 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
     if session is not None:
         _take_note(session, found)
     return chunks
+
+
+def _top(query: Query, error: int) -> list[bytes]:
+    """Return what stands before the topics."""
+    head = [I32.pack(query.correlation_id)]
+    if query.version >= 12:
+        head.append(b"\x00")
+    if query.version >= 7:
+        session_id = 0 if query.session is None else query.session.session_id
+        if error == ErrorCode.UNKNOWN_SERVER_ERROR:
+            session_id = query.session_id  # as the request had it, whatever became of it
+        head.append(_TOP_V7.pack(0, error, session_id))
+    else:
+        head.append(I32.pack(0))
+    return head
 
 
 def _nothing(query: Query, result: Found) -> bytes:

@@ -87,8 +87,9 @@ def test_a_request_is_read_as_if_it_were_the_first(
     reader = Repeats()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repeats, "_COUNT_MIN", count_min)
-        for number, one in enumerate(two for one in asked for two in (one, one)):
-            request = raw(version, body_of(version, one), number)
+        twice_each = [body_of(version, one) for one in asked for _ in range(2)]
+        for number, body in enumerate(twice_each):
+            request = raw(version, body, number)
             expected = said(parse(request, _LISTENER))
             assert said(reader.parse(request, _LISTENER)) == expected
 
