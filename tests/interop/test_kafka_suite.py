@@ -172,9 +172,7 @@ PASSED_OVER = (
     "testElectPreferredLeaders", "testCreateTopicsReturnsConfigs",
     "testReplicaCanFetchFromLogStartOffsetAfterDeleteRecords",
     # they count on Kafka's words, on settings that the harness has
-    "testCreatePartitions", "testDescribeAndAlterConfigs", "testNullConfigs",
-    "AddPartitionsTest#testMissingPartitionsInCreateTopics",
-    "CreateTopicsRequestTest#testCreateClusterMetadataTopic",
+    "testDescribeAndAlterConfigs",
     # no replica ever lacks what another has
     "testProducerRebootstrap",
     # they bring classes of their own; in the harness of `MetadataRequestTest` there is one rack

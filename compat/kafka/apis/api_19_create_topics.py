@@ -30,6 +30,7 @@ from logstore.compat.kafka.topics.creation import (
     carry_out,
     check,
 )
+from logstore.compat.kafka.topics.names import METADATA_TOPIC
 from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
 
@@ -62,16 +63,14 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     reader.i32()  # timeout
     is_rehearsal = reader.i8() != 0
     counts = Counter(plan.name for plan in plans)
-    excess = _excess(broker, plans)
+    excess = _excess(broker, [one for one in plans if counts[one.name] == 1])
     results: dict[str, _Result] = {}
     for plan in plans:
         try:
             if excess is not None:
                 raise excess
             if counts[plan.name] > 1:
-                raise RefusedRequestError(
-                    ErrorCode.INVALID_REQUEST, f"the request names topic '{plan.name}' twice"
-                )
+                raise RefusedRequestError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             results[plan.name] = _create(broker, plan, is_rehearsal=is_rehearsal)
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"creating topic {plan.name}")
@@ -105,6 +104,8 @@ def _excess(broker: Broker, plans: list[TopicPlan]) -> RefusedRequestError | Non
     """Return why the request as a whole is too much, None if it is not."""
     count = 0
     for plan in plans:
+        if plan.name == METADATA_TOPIC:
+            continue
         if plan.assignments:
             count += len(plan.assignments)
         elif plan.partition_count == BROKER_DEFAULT:
@@ -114,8 +115,7 @@ def _excess(broker: Broker, plans: list[TopicPlan]) -> RefusedRequestError | Non
     if count <= PARTITIONS_MAX:
         return None
     return RefusedRequestError(
-        ErrorCode.POLICY_VIOLATION,
-        f"{count} partitions in one request are more than {PARTITIONS_MAX}",
+        ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
     )
 
 

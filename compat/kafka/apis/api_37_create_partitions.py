@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
-from logstore.compat.kafka.topics.creation import PARTITIONS_MAX, check_assignment
+from logstore.compat.kafka.topics.assignments import check_new
+from logstore.compat.kafka.topics.creation import PARTITIONS_MAX
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ def handle(
         code, message = ErrorCode.NONE, None
         try:
             if counts[wanted.name] > 1:
-                raise RefusedRequestError(
-                    ErrorCode.INVALID_REQUEST, f"the request names topic '{wanted.name}' twice"
-                )
+                raise RefusedRequestError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _check(broker, wanted)
             if not request.validate_only:
                 present = len(topic.partitions)
@@ -75,7 +74,7 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
     if added > PARTITIONS_MAX:
         raise RefusedRequestError(
             ErrorCode.POLICY_VIOLATION,
-            f"{added} partitions in one request are more than {PARTITIONS_MAX}",
+            "Unable to perform excessively large batch operation.",
         )
     if wanted.assignments is not None:
         if len(wanted.assignments) != added:
@@ -85,12 +84,6 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
                 f"{len(wanted.assignments)} assignment(s) were specified.",
             )
         factor = len(broker.placements.find(topic, min(topic.partitions)).replicas)
-        for assignment in wanted.assignments:
-            check_assignment(broker, assignment.broker_ids)
-            if len(assignment.broker_ids) != factor:
-                raise RefusedRequestError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"the partitions of '{wanted.name}' have {factor} replicas, not "
-                    f"{len(assignment.broker_ids)}",
-                )
+        assigned = [one.broker_ids for one in wanted.assignments]
+        check_new(broker, list(enumerate(assigned, present)), factor)
     return topic

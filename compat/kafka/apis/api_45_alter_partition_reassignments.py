@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.compat.kafka.topics.creation import check_assignment
+from logstore.compat.kafka.topics.assignments import check_brokers
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.topics import (
@@ -87,12 +87,11 @@ def _move(
     may_change_factor: bool,
 ) -> None:
     if broker.partition(topic, index) is None:
-        raise RefusedRequestError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
-        )
+        what = f"partition {topic}:{index}" if topic in broker.topics else f"a topic named {topic}"
+        raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find {what}.")
     if replicas is None:
         raise RefusedRequestError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    check_assignment(broker, replicas)
+    check_brokers(broker, replicas)
     factor = len(broker.placements.find(broker.topics[topic], index).replicas)
     if not may_change_factor and len(replicas) != factor:
         raise RefusedRequestError(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from logstore.compat.kafka.configs.topic_settings import check_topic_settings
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
+from logstore.compat.kafka.topics.assignments import Assignment, check_all
 from logstore.compat.kafka.topics.names import (
     GROUPS_TOPIC,
     INTERNAL_TOPICS,
@@ -47,7 +48,7 @@ class TopicPlan(NamedTuple):
     name: str
     partition_count: int = BROKER_DEFAULT
     replication_factor: int = BROKER_DEFAULT
-    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    assignments: Sequence[Assignment] = ()
     settings: Mapping[str, str | None] = MappingProxyType({})
 
 
@@ -58,7 +59,7 @@ class CheckedPlan(NamedTuple):
     partition_count: int
     settings: Mapping[str, str]
     replication_factor: int = 1
-    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    assignments: Sequence[Assignment] = ()
 
 
 def check(broker: Broker, plan: TopicPlan) -> CheckedPlan:
@@ -73,7 +74,9 @@ def check(broker: Broker, plan: TopicPlan) -> CheckedPlan:
     """
     name = plan.name
     if name == METADATA_TOPIC:
-        raise RefusedRequestError(ErrorCode.INVALID_REQUEST, f"{name} is not for clients to create")
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited."
+        )
     if name in broker.topics:
         raise RefusedRequestError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     flaw = flaw_of(name) or broker.flaw_of_new_topic(name)
@@ -174,38 +177,12 @@ def automatic_shape(broker: Broker, name: str) -> tuple[int, dict[str, str]]:
     return BROKER_DEFAULT, {}
 
 
-def check_assignment(broker: Broker, broker_ids: Sequence[int]) -> None:
-    """
-    Check the brokers that are to hold one partition.
-
-    Raises:
-        RefusedRequestError: 39; there are not such brokers, or a broker comes twice.
-
-    """
-    if not broker_ids:
-        raise RefusedRequestError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition is assigned to no broker"
-        )
-    if len(set(broker_ids)) < len(broker_ids):
-        raise RefusedRequestError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"a partition is assigned to one broker more than once: {list(broker_ids)}",
-        )
-    known = broker.nodes.by_id
-    strangers = [number for number in broker_ids if number not in known]
-    if strangers:
-        raise RefusedRequestError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"a partition is assigned to broker {strangers[0]}; there is only "
-            f"{', '.join(map(str, known))}",
-        )
-
-
 def _check_settings(broker: Broker, plan: TopicPlan) -> dict[str, str]:
     empty = [key for key, value in plan.settings.items() if value is None]
     if empty:
         raise RefusedRequestError(
-            ErrorCode.INVALID_CONFIG, f"settings must have values: {', '.join(empty)}"
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for topic configs: {','.join(empty)}",
         )
     settings = {key: value for key, value in plan.settings.items() if value is not None}
     check_topic_settings(broker, settings)
@@ -243,24 +220,12 @@ def _check_numbers(
 
 def _check_assignments(broker: Broker, plan: TopicPlan) -> int:
     for count, what in (
-        (plan.replication_factor, "a replication factor"),
-        (plan.partition_count, "a number of partitions"),
+        (plan.replication_factor, "replication factor"),
+        (plan.partition_count, "numPartitions"),
     ):
         if count != BROKER_DEFAULT:
             raise RefusedRequestError(
-                ErrorCode.INVALID_REQUEST, f"partitions are assigned, so {what} must not be given"
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {what} was not set to -1.",
             )
-    indexes = [index for index, _ in plan.assignments]
-    for _, broker_ids in plan.assignments:
-        check_assignment(broker, broker_ids)
-    if sorted(indexes) != list(range(len(indexes))):
-        raise RefusedRequestError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"assigned partitions must count up from 0 without gaps: {sorted(indexes)}",
-        )
-    if len({len(broker_ids) for _, broker_ids in plan.assignments}) > 1:
-        raise RefusedRequestError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "all partitions of a topic must be assigned to the same number of brokers",
-        )
-    return len(indexes)
+    return check_all(broker, plan.assignments)
