@@ -270,14 +270,14 @@ def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int) -> Non
     if batch.attributes & LOG_APPEND_TIME_BIT and (
         config.is_log_append_time or batch.max_timestamp_ms == NO_TIMESTAMP
     ):
-        raise InvalidTimestampError("a producer's batch claims the timestamp type LogAppendTime")
+        raise _refusal(batch, decoded(batch), config, now_ms)
     latest_ms = now_ms + config.message_timestamp_after_max_ms
     if config.is_log_append_time or 0 <= batch.max_timestamp_ms <= latest_ms:
         return
     records = decoded(batch)
     newest_ms = max((record.timestamp_ms for record in records), default=NO_TIMESTAMP)
     if newest_ms > latest_ms:
-        raise _timestamp_errors(records, config, now_ms)
+        raise _refusal(batch, records, config, now_ms)
     if batch.max_timestamp_ms != max(newest_ms, NO_TIMESTAMP):  # the header told no truth
         batch.restamp_time(max(newest_ms, NO_TIMESTAMP), is_log_append_time=False)
 
@@ -296,24 +296,53 @@ def decoded(batch: RecordBatch) -> list[Record]:
         raise InvalidRecordError(str(error)) from error
 
 
-def _timestamp_errors(
-    records: list[Record], config: LogConfig, now_ms: int
-) -> InvalidTimestampError:
+def _refusal(
+    batch: RecordBatch, records: list[Record], config: LogConfig, now_ms: int
+) -> InvalidRecordError:
+    """
+    Return the error for a batch some of whose records the topic does not take, with all of them.
+
+    Of a record without a key, where it needs one, the time does not matter
+    (``LogValidator.validateRecord``, ``processRecordErrors``).
+    """
+    keyless: list[RecordError] = []
+    untimely: list[RecordError] = []
+    for index, record in enumerate(records):
+        if config.is_compacted and record.key is None:
+            reason = "Compacted topic cannot accept message without key"
+            keyless.append(RecordError(index, reason))
+        elif (reason := _untimeliness(batch, record, config, now_ms)) is not None:
+            untimely.append(RecordError(index, reason))
+    errors = tuple(sorted(keyless + untimely, key=lambda error: error.batch_index))
+    if untimely:
+        return InvalidTimestampError(
+            "One or more records have been rejected due to invalid timestamp", errors
+        )
+    shown = ", ".join(f"RecordError(batchIndex={i}, message='{text}')" for i, text in errors[:3])
+    return InvalidRecordError(
+        f"One or more records have been rejected due to {len(errors)} record errors in total, and "
+        f"only showing the first three errors at most: [{shown}]",
+        errors,
+    )
+
+
+def _untimeliness(batch: RecordBatch, record: Record, config: LogConfig, now_ms: int) -> str | None:
+    """Return what is wrong with a record's time, None if nothing is."""
     earliest_ms = now_ms - config.message_timestamp_before_max_ms
     latest_ms = now_ms + config.message_timestamp_after_max_ms
-    bad = [
-        RecordError(
-            index,
+    if not config.is_log_append_time and record.timestamp_ms != NO_TIMESTAMP:
+        if earliest_ms <= record.timestamp_ms <= latest_ms:
+            return None
+        return (
             f"Timestamp {record.timestamp_ms} of message with offset {record.offset} is out of "
-            f"range. The timestamp should be within [{earliest_ms}, {latest_ms}]",
+            f"range. The timestamp should be within [{earliest_ms}, {latest_ms}]"
         )
-        for index, record in enumerate(records)
-        if record.timestamp_ms != NO_TIMESTAMP
-        and not earliest_ms <= record.timestamp_ms <= latest_ms
-    ]
-    return InvalidTimestampError(
-        "One or more records have been rejected due to invalid timestamp", tuple(bad)
-    )
+    if batch.attributes & LOG_APPEND_TIME_BIT:
+        return (
+            "Invalid timestamp type in message. Producer should not set timestamp type to "
+            "LogAppendTime."
+        )
+    return None
 
 
 def _check_encodable(batch: RecordBatch, records: list[Record]) -> None:
@@ -327,22 +356,14 @@ def _check_encodable(batch: RecordBatch, records: list[Record]) -> None:
 def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
     """Decode and check every record; encode anew where the codec or the offsets must change."""
     records = decoded(batch)
-    if config.is_compacted:
-        keyless = tuple(
-            RecordError(index, "a record of a compacted topic needs a key")
-            for index, record in enumerate(records)
-            if record.key is None
-        )
-        if keyless:
-            raise InvalidRecordError(
-                f"{len(keyless)} of {len(records)} records have no key", keyless
-            )
+    is_refused = config.is_compacted and any(record.key is None for record in records)
     if not config.is_log_append_time and config.message_timestamp_before_max_ms != _NO_BOUND:
         oldest_ms = min(
             (r.timestamp_ms for r in records if r.timestamp_ms != NO_TIMESTAMP), default=now_ms
         )
-        if oldest_ms < now_ms - config.message_timestamp_before_max_ms:
-            raise _timestamp_errors(records, config, now_ms)
+        is_refused = is_refused or oldest_ms < now_ms - config.message_timestamp_before_max_ms
+    if is_refused:
+        raise _refusal(batch, records, config, now_ms)
     codec = config.target_codec(batch.codec)
     in_order = [record.offset for record in records] == list(range(len(records)))
     if codec == batch.codec and in_order:

@@ -144,7 +144,7 @@ def _look(
         found.append(result)
         if result.extent is not None:
             total_bytes += result.extent.size_bytes
-            left = max(0, budget - total_bytes)
+        left = max(0, budget - total_bytes)  # also a budget below 0, which the first alone sees
         if result.error or result.diverging is not None:
             has_error = True
         elif result.preferred_replica != NOBODY:

@@ -58,10 +58,12 @@ def handle(
     del client
     version = request.API_VERSION
     served = {one.name: one for one in features_of(broker.store.metadata.image.features)}
-    levels = {wanted.feature: wanted.max_version_level for wanted in request.feature_updates}
+    # Of a feature that is named twice the last is meant.
+    updates = list({wanted.feature: wanted for wanted in request.feature_updates}.values())
+    levels = {wanted.feature: wanted.max_version_level for wanted in updates}
     metadata_level = levels.get(METADATA_VERSION, served[METADATA_VERSION].level)
     try:
-        for wanted in request.feature_updates:
+        for wanted in updates:
             feature = served.get(wanted.feature, Feature(wanted.feature, 0, 0, 0))
             change, level = _type_of_change(version, wanted), wanted.max_version_level
             _check(feature, level, change, f"Local controller {broker.node_id}")
@@ -75,7 +77,7 @@ def handle(
     result_class = UpdateFeaturesResponse.UpdatableFeatureResult
     results = [
         result_class(feature=wanted.feature, error_code=ErrorCode.NONE, error_message="NONE")
-        for wanted in request.feature_updates
+        for wanted in updates
     ]
     return UpdateFeaturesResponse(
         version=version,

@@ -68,25 +68,25 @@ def check_client_metrics(settings: Mapping[str, str]) -> None:
         RefusedRequestError: 40 a value that it cannot have, 42 a name or an interval.
 
     """
-    for name, text in settings.items():
-        key = CLIENT_METRICS_KEYS.get(name)
-        if key is None:
-            raise RefusedRequestError(
-                ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}"
-            )
-        try:
-            value = key.parse(text)
-        except ConfigError as error:
-            raise RefusedRequestError(ErrorCode.INVALID_CONFIG, str(error)) from error
-        if isinstance(value, int) and not _INTERVAL_MIN_MS <= value <= _INTERVAL_MAX_MS:
-            raise RefusedRequestError(
-                ErrorCode.INVALID_REQUEST,
-                f"Invalid value {value} for {name}, interval must be between {_INTERVAL_MIN_MS} "
-                f"and {_INTERVAL_MAX_MS} (1 hour)",
-            )
-        if name == _MATCH and isinstance(value, tuple):
-            for pattern in value:
-                _check_pattern(str(pattern))
+    unknown = [name for name in settings if name not in CLIENT_METRICS_KEYS]
+    if unknown:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown[0]}"
+        )
+    try:
+        values = {name: CLIENT_METRICS_KEYS[name].parse(text) for name, text in settings.items()}
+    except ConfigError as error:
+        raise RefusedRequestError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    interval, patterns = values.get(_INTERVAL), values.get(_MATCH)
+    if isinstance(interval, int) and not _INTERVAL_MIN_MS <= interval <= _INTERVAL_MAX_MS:
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value {interval} for {_INTERVAL}, interval must be between "
+            f"{_INTERVAL_MIN_MS} and {_INTERVAL_MAX_MS} (1 hour)",
+        )
+    if isinstance(patterns, tuple):
+        for pattern in patterns:
+            _check_pattern(str(pattern))
 
 
 def _check_pattern(text: str) -> None:

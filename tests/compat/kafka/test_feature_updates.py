@@ -47,6 +47,13 @@ def test_why_a_level_is_refused_is_told_as_by_kafka(
     assert update_features(2, (name, level, change))["error_message"] == expected
 
 
+def test_of_a_feature_that_is_named_twice_the_last_is_meant() -> None:
+    """Whatever was wrong with the one before it."""
+    twice = ("group.version", 99, UPGRADE), ("group.version", 1, UPGRADE)
+    assert update_features(2, *twice)["error_code"] == 0
+    assert update_features(2, *reversed(twice))["error_code"] == 95
+
+
 class OldConversation(Conversation):
     """One with a broker whose directory was made by release 3.8."""
 

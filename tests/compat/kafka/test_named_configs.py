@@ -51,6 +51,17 @@ def test_a_subscription_to_clients_metrics() -> None:
     assert conversation.broker.store.metadata.resources_with_settings(METRICS) == []
 
 
+def test_what_is_wrong_first_with_a_subscription_to_clients_metrics() -> None:
+    """An unknown name, then a value that is none, then the interval, then the pattern."""
+    pattern, short = ("match", SET, "colour=red"), ("interval.ms", SET, "10")
+    no_number, unknown = ("interval.ms", SET, "soon"), ("none.such", SET, "1")
+    for changes, code in (
+        ((pattern, unknown), 42), ((no_number, unknown), 42), ((pattern, no_number), 40),
+        ((pattern, short), 42), ((pattern,), 40),
+    ):  # fmt: skip
+        assert alter(Conversation(), METRICS, "m", *changes) == code, changes
+
+
 @pytest.mark.parametrize("kind", ["share", "streams"])
 def test_settings_of_other_groups_have_bounds(kind: str) -> None:
     """The broker's, which may be given; a session is longer than a heartbeat interval."""

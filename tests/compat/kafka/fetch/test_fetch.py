@@ -180,6 +180,14 @@ def test_a_negative_size_is_an_error_where_there_is_something_to_read(size: dict
         assert answer.partition["error_code"] == code
 
 
+def test_a_negative_limit_is_none_for_the_second_partition() -> None:
+    """Only the first one that is looked at sees it; there the end of the log is reached."""
+    asked = [{"partition": 0, "fetch_offset": 5}, {"partition": 1, "fetch_offset": 0}]
+    (results,) = fetch(filled(partitions=2), *asked, max_bytes=-1).by_topic
+    assert [one["error_code"] for one in results] == [0, 0]
+    assert [bool(one["records"]) for one in results] == [False, True]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_not_there_is_unknown(version: int) -> None:
     """3 for a name or a partition, 100 for an id; the other partitions are served."""

@@ -141,7 +141,7 @@ def test_a_leader_takes_the_converted_batch() -> None:
     data = memoryview(encode_message_set(PLAIN, magic=1, codec=Codec.GZIP))
     batch = accepted(memoryview(up_convert_produced(data)), LogConfig(), T)
     assert decode_records(batch.data) == PLAIN
-    with pytest.raises(InvalidRecordError, match="1 of 2 records have no key"):
+    with pytest.raises(InvalidRecordError, match="message without key"):
         accepted(memoryview(up_convert_produced(data)), compacted, T)
     batch = accepted(memoryview(up_convert_produced(data)), stamped, T + 9)
     assert {record.timestamp_ms for record in decode_records(batch.data)} == {T + 9}
@@ -153,8 +153,9 @@ def test_a_producer_may_not_claim_log_append_time() -> None:
         encode_message_set(PLAIN, magic=1, timestamp_type=TimestampType.LOG_APPEND_TIME)
     )
     stamped = parse_topic_configs({"message.timestamp.type": "LogAppendTime"})
-    with pytest.raises(InvalidTimestampError, match="LogAppendTime"):
+    with pytest.raises(InvalidTimestampError) as refused:
         accepted(memoryview(up_convert_produced(data)), stamped, T)
+    assert all("LogAppendTime" in one.message for one in refused.value.record_errors)
     batch = accepted(memoryview(up_convert_produced(data)), LogConfig(), T)
     assert not batch.is_log_append_time
 
