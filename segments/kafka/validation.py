@@ -309,8 +309,7 @@ def _refusal(
     untimely: list[RecordError] = []
     for index, record in enumerate(records):
         if config.is_compacted and record.key is None:
-            reason = "Compacted topic cannot accept message without key"
-            keyless.append(RecordError(index, reason))
+            keyless.append(RecordError(index, "Compacted topic cannot accept message without key"))
         elif (reason := _untimeliness(batch, record, config, now_ms)) is not None:
             untimely.append(RecordError(index, reason))
     errors = tuple(sorted(keyless + untimely, key=lambda error: error.batch_index))

@@ -15,6 +15,7 @@ import attrs
 
 from logstore.errors import LogStoreError
 from logstore.segments.rocketmq.settings.release import Release
+from logstore.segments.rocketmq.tables.java_json import format_json
 
 _INT31 = 1 << 31
 _BOOLEANS = {"true": True, "false": False}
@@ -54,7 +55,13 @@ def as_bool(value: Any) -> bool:
 
 
 def as_text(value: Any) -> str:
-    """Return a text; numbers and booleans are taken as theirs. Raises JsonTypeError."""
+    """
+    Return a text; numbers and booleans are taken as theirs, objects and lists as their JSON.
+
+    Raises JsonTypeError. (fastjson2: ``JSONReader.readString``.)
+    """
+    if isinstance(value, (dict, list)):
+        return format_json(value).decode()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):

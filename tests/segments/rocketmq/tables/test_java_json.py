@@ -17,6 +17,7 @@ from logstore.segments.rocketmq.tables.java_json import (
     format_json,
     parse_json,
 )
+from logstore.segments.rocketmq.tables.json_fields import as_text
 
 QUEUE = ObjectKey.of({"topic": "t", "brokerName": "b", "queueId": 3})
 VALUE: dict[Any, Any] = {
@@ -222,3 +223,10 @@ def outcome(text: str) -> str:
 def test_json_proper_is_read_the_same_in_the_short_way(text: str) -> None:
     """A leading \\v, which only fastjson passes over, makes it be read by fastjson's rules."""
     assert outcome(text) == outcome("\v" + text)
+
+
+def test_what_is_no_text_is_its_json() -> None:
+    """As fastjson2 reads it where a text is expected."""
+    found = [as_text(one) for one in ({}, {"a": [1, "ö"]}, [True, None], True, 1.5, "x")]
+    assert found == ["{}", '{"a":[1,"ö"]}', "[true,null]", "true", "1.5", "x"]
+    assert as_text(parse_json('{{"a":1}:2}'))  # a map may have objects for keys
