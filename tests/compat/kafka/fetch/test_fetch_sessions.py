@@ -415,3 +415,9 @@ def test_an_incremental_fetcher_knows_what_a_full_one_knows(
         wished = {index: min(o, partitions[index].end_offset) for index, o in step.items()}
         fetcher.fetch(wished)
         assert fetcher.ends == {index: partitions[index].end_offset for index in wished}
+
+
+def test_a_session_of_nothing_is_a_session() -> None:
+    """Epoch 0 opens one, also if no partition is named yet."""
+    request = fetch_fields([], 11, session_id=0, session_epoch=0)
+    assert Peer(a_broker()).ask("Fetch", 11, request).message["session_id"] > 0
