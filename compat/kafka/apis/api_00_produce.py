@@ -141,11 +141,13 @@ def _by_parsing(
     version = request.version
     transactional_id, acks, topics, prefix, attributes = _read(request)
     now_ms = broker.host.clock.wall_ms()
+    refused = _whole_refusal(topics, transactional_id) if attributes & SOME_UNUSUAL else None
+    if not _is_each_once(topics):
+        topics = _each_once(topics)
     reply = ProduceReply(version, len(topics), client.software)
     route: ProduceRoute | None = None
     by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
     admission = NOTHING_SPECIAL
-    refused = _whole_refusal(topics, transactional_id) if attributes & SOME_UNUSUAL else None
     if refused is None and attributes & TRANSACTIONAL_BIT:
         admission = admit_produced(broker, version, transactional_id, _existing(by_key, topics))
     may_learn = transactional_id is None and broker.nodes.is_alone
@@ -201,8 +203,6 @@ def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], 
         attributes |= of_topic
         reader.tags()
     reader.tags()
-    if not _is_each_once(topics):
-        topics = _each_once(topics)
     return transactional_id, acks, topics, prefix, attributes
 
 

@@ -234,6 +234,17 @@ def test_the_largest_time_is_made_true(told_ms: int) -> None:
     assert stored.max_timestamp_ms == NOW_MS
 
 
+@pytest.mark.parametrize("version", [9, 13])
+def test_what_cannot_be_read_counts_although_it_is_named_again(version: int) -> None:
+    """Of a partition named twice the last batch is meant, and yet the first has to be one."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 1)
+    name: Any = topic.name if version < 13 else uuid.UUID(bytes=topic.topic_id)
+    answer = Peer(broker).produce([(name, [(0, bytes(61)), (0, GOOD)])], version=version)
+    assert answer.partition["error_code"] == CORRUPT
+    assert topic.partitions[0].end_offset == 0
+
+
 def test_what_is_not_zstd_is_refused() -> None:
     """Data that call themselves zstd and are not are told from older versions' refusal of zstd."""
     broker = a_broker()
