@@ -448,3 +448,24 @@ def test_preferred_leaders_get_their_partitions_back() -> None:
         assert leaders_of(cluster, "t") == moved
         pass_time(cluster, 1)
         assert (leaders_of(cluster, "t") == before) is is_on
+
+
+def test_partitions_are_assigned_to_nodes_of_which_one_is_up() -> None:
+    """A node that is down may hold one beside others; one that is forgotten is none any more."""
+    cluster = Cluster()
+
+    def refusal(*broker_ids: int) -> tuple[int, str]:
+        assigned = [{"partition_index": 0, "broker_ids": list(broker_ids)}]
+        wanted: dict[str, Any] = {"name": "a", "num_partitions": -1, "replication_factor": -1,
+                  "assignments": assigned, "configs": []}  # fmt: skip
+        answer = cluster.ask(
+            "CreateTopics", 7, topics=[wanted], timeout_ms=1000, validate_only=True
+        )
+        (result,) = answer["topics"]
+        return result["error_code"], (result["error_message"] or "")[-40:]
+
+    cluster.broker.nodes.stop(2)
+    assert refusal(2, 1) == (0, "")
+    assert refusal(2) == (39, " 0 are fenced or in controlled shutdown.")
+    cluster.broker.nodes.unregister(2)
+    assert refusal(2, 1) == (39, "ker 2, but no such broker is registered.")
