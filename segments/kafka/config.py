@@ -174,23 +174,35 @@ def parse_topic_configs(settings: Mapping[str, str]) -> LogConfig:
         ConfigError: an unknown name, or a value out of its range; it says which one is allowed.
 
     """
-    values: dict[str, Any] = {}
-    for name, text in settings.items():
-        key = TOPIC_CONFIG_KEYS.get(name)
-        if key is None:
-            raise UnknownTopicConfigError(name, text)
-        values[name] = key.parse(text)
+    values = _parsed(settings)
     internal_segment_bytes = values.pop("internal.segment.bytes", None)
     if internal_segment_bytes is not None:
         values["segment.bytes"] = internal_segment_bytes
     config = LogConfig(**{name.replace(".", "_"): value for name, value in values.items()})
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        least, most = config.min_compaction_lag_ms, config.max_compaction_lag_ms
         raise ConfigError(
             "min.compaction.lag.ms",
-            str(config.min_compaction_lag_ms),
-            f"must not exceed max.compaction.lag.ms, {config.max_compaction_lag_ms}",
+            str(least),
+            f"must not exceed max.compaction.lag.ms, {most}",
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > "
+            f"max.compaction.lag.ms ({most})",
         )
     return config
+
+
+def _parsed(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of settings by name; what Kafka looks at first is refused first."""
+    for name, text in settings.items():
+        if name not in TOPIC_CONFIG_KEYS:
+            raise UnknownTopicConfigError(name, text)
+    try:
+        return {name: TOPIC_CONFIG_KEYS[name].parse(text) for name, text in settings.items()}
+    except ConfigError:
+        for name, key in TOPIC_CONFIG_KEYS.items():
+            if name in settings:
+                key.parse(settings[name])
+        raise
 
 
 def topic_defaults(broker_settings: Mapping[str, str]) -> dict[str, str]:

@@ -22,6 +22,10 @@ LONG_MAX = 2**63 - 1
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")
+_REPLICAS = (
+    "must be the literal '*' or a list of replicas in the following format: "
+    "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+)
 #: as Java reads doubles, whose literals may say that they are one
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
 _HEX_REAL = re.compile(
@@ -45,21 +49,37 @@ def _real(text: str) -> float | None:
 
 
 class ConfigError(LogStoreError, ValueError):
-    """A setting has a value that it must not have, or does not exist."""
+    """
+    A setting has a value that it must not have, or does not exist.
 
-    def __init__(self, name: str, value: str | None, allowed: str) -> None:
-        super().__init__(f"{name} = {value!r}: {allowed}")
+    `sentence` is Kafka's where programs may look for it.
+    """
+
+    def __init__(
+        self, name: str, value: str | None, allowed: str, sentence: str | None = None
+    ) -> None:
+        super().__init__(sentence or f"{name} = {value!r}: {allowed}")
         self.name = name
         self.value = value
         self.allowed = allowed
 
 
 class UnknownTopicConfigError(ConfigError):
-    """There is no such setting of topics; the words are Kafka's, which clients look for."""
+    """There is no such setting of topics."""
 
     def __init__(self, name: str, value: str | None) -> None:
-        super().__init__(name, value, "there is no such topic setting")
-        self.args = (f"Unknown topic config name: {name}",)
+        sentence = f"Unknown topic config name: {name}"
+        super().__init__(name, value, "there is no such topic setting", sentence)
+
+
+class ConfigValueError(ConfigError):
+    """A value that a setting cannot have, told as Kafka's ``ConfigException`` tells it."""
+
+    def __init__(self, name: str, value: str | float | tuple[str, ...] | None, reason: str) -> None:
+        shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
+        shown = "null" if shown is None else str(shown)
+        sentence = f"Invalid value {shown} for configuration {name}: {reason}"
+        super().__init__(name, shown, reason, sentence)
 
 
 class ConfigType(IntEnum):
@@ -120,64 +140,62 @@ class ConfigKey(NamedTuple):
         """Tell whether values are nobody's business."""
         return self.type is ConfigType.PASSWORD
 
-    @property
-    def allowed(self) -> str:
-        """Which values are allowed, in words."""
-        if self.choices:
-            one = "any of" if self.type is ConfigType.LIST else "one of"
-            return f"must be {one} {', '.join(self.choices)}"
-        if self.names_replicas:
-            return "must be * or a list of partition:broker, in numbers"
-        if self.minimum is not None and self.maximum is not None:
-            but = "".join(f", but not {number}" for number in self.excluded)
-            return f"must be a number in [{self.minimum}, {self.maximum}]{but}"
-        if self.minimum is not None:
-            return f"must be a number of at least {self.minimum}"
-        if self.type is ConfigType.BOOLEAN:
-            return "must be true or false"
-        if self.type in _BITS:
-            return f"must be an integer of {_BITS[self.type]} bits"
-        return "must be a number" if self.type is ConfigType.DOUBLE else "must be text"
-
     def parse(self, text: str | None) -> ConfigValue:
         """Return the value that `text` means; None for null. Raises ConfigError."""
         if text is None:
             if self.default is None:
                 return None
-            raise ConfigError(self.name, None, self.allowed)
-        text = text.strip()
-        kind = self.type
+            raise ConfigValueError(self.name, None, "Value must be non-null")
+        kind, trimmed = self.type, text.strip()
         if kind is ConfigType.BOOLEAN:
-            if text.lower() not in ("true", "false"):
-                raise ConfigError(self.name, text, self.allowed)
-            return text.lower() == "true"
+            if trimmed.lower() not in ("true", "false"):
+                reason = "Expected value to be either true or false"
+                raise ConfigValueError(self.name, text, reason)
+            return trimmed.lower() == "true"
         if kind in _BITS or kind is ConfigType.DOUBLE:
             return self._parse_number(text)
         if kind is ConfigType.LIST:
-            members = tuple(re.split(r"\s*,\s*", text)) if text else ()
-            if self.choices and not set(members) <= set(self.choices):
-                raise ConfigError(self.name, text, self.allowed)
-            if self.names_replicas and not _name_replicas(members):
-                raise ConfigError(self.name, text, self.allowed)
-            return members
-        if self.choices and text not in self.choices:
-            raise ConfigError(self.name, text, self.allowed)
-        return text
+            return self._parse_list(trimmed)
+        if self.choices:
+            self._check_choice(trimmed)
+        return trimmed
+
+    def _parse_list(self, text: str) -> tuple[str, ...]:
+        members = tuple(re.split(r"\s*,\s*", text)) if text else ()
+        if self.choices:
+            for member in members:
+                if not member:
+                    sentence = f"Configuration '{self.name}' values must not be empty."
+                    raise ConfigError(self.name, text, "values must not be empty", sentence)
+                self._check_choice(member)
+        if self.names_replicas and not _name_replicas(members):
+            raise ConfigValueError(self.name, members, f"{self.name} {_REPLICAS}")
+        return members
+
+    def _check_choice(self, text: str) -> None:
+        if text not in self.choices:
+            reason = f"String must be one of: {', '.join(self.choices)}"
+            raise ConfigValueError(self.name, text, reason)
 
     def _parse_number(self, text: str) -> int | float:
         bits = _BITS.get(self.type)
-        value = _integer(text) if bits else _real(text)
-        if value is None:
-            raise ConfigError(self.name, text, self.allowed)
-        if bits and not -(1 << bits - 1) <= value < 1 << bits - 1:
-            raise ConfigError(self.name, text, f"must be an integer of {bits} bits")
+        value = _integer(text.strip()) if bits else _real(text.strip())
+        if value is None or (bits and not -(1 << bits - 1) <= value < 1 << bits - 1):
+            raise ConfigValueError(self.name, text, f"Not a number of type {self.type.name}")
+        if self.excluded and not self._is_level(value):
+            reason = f"Value must be between {self.excluded[-1] + 1} and {self.maximum}"
+            raise ConfigValueError(self.name, value, f"{reason} or equal to {self.minimum}")
         if self.minimum is not None and value < self.minimum:
-            raise ConfigError(self.name, text, self.allowed)
+            raise ConfigValueError(self.name, value, f"Value must be at least {self.minimum}")
         if self.maximum is not None and value > self.maximum:
-            raise ConfigError(self.name, text, self.allowed)
-        if value in self.excluded:
-            raise ConfigError(self.name, text, self.allowed)
+            raise ConfigValueError(self.name, value, f"Value must be no more than {self.maximum}")
         return value
+
+    def _is_level(self, value: float) -> bool:
+        """Tell whether a number is one of a range that lacks some."""
+        assert self.minimum is not None
+        assert self.maximum is not None
+        return self.minimum <= value <= self.maximum and value not in self.excluded
 
 
 def _name_replicas(members: tuple[str, ...]) -> bool:

@@ -5,7 +5,7 @@ They come after :data:`BROKER_CONFIG_KEYS`: one line each of name, type, default
 null, ``""`` for an empty text) and, of one, the least value. With those of TLS and SASL, most of
 which do have an effect, they make up the 340 that DescribeConfigs tells of a node. Sources:
 ``AbstractKafkaConfig``, ``RemoteLogManagerConfig``, ``QuorumConfig``, ``MetadataLogConfig``,
-``BrokerSecurityConfigs``, ``DynamicBrokerConfig.AllDynamicConfigs``.
+``BrokerSecurityConfigs``.
 """
 
 from __future__ import annotations
@@ -140,31 +140,6 @@ ssl.provider string -
 ssl.secure.random.implementation string -
 ssl.trustmanager.algorithm string PKIX
 """
-
-_CHANGEABLE = """
-    config.providers cordoned.log.dirs follower.fetch.last.tiered.offset.enable
-    principal.builder.class remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
-    remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size
-    remote.log.manager.copy.max.bytes.per.second
-    remote.log.manager.expiration.thread.pool.size
-    remote.log.manager.fetch.max.bytes.per.second
-    remote.log.manager.follower.thread.pool.size remote.log.reader.threads
-    sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
-    sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
-    sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
-    sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.buffer.seconds
-    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
-    sasl.login.refresh.window.jitter sasl.mechanism.inter.broker.protocol
-    share.coordinator.cached.buffer.max.bytes ssl.cipher.suites ssl.client.auth
-    ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class
-    ssl.key.password ssl.keymanager.algorithm ssl.keystore.certificate.chain
-    ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
-    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-    ssl.truststore.type
-"""
-#: listed as what can be changed while a broker runs
-LISTED_AS_CHANGEABLE = frozenset(_CHANGEABLE.split())
 
 
 def _with_package(text: str) -> str:

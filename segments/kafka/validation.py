@@ -169,11 +169,14 @@ def first_batch_bytes(data: memoryview) -> int | None:
         return None
     batch_bytes = batch_size_bytes(data)
     if batch_bytes < _MESSAGE_BYTES_MIN:
-        raise UnreadableBatchError(f"batch length {batch_bytes - PREFIX_BYTES} is impossible")
+        raise UnreadableBatchError(
+            f"Record size {batch_bytes - PREFIX_BYTES} is less than the minimum record overhead "
+            f"({_MESSAGE_BYTES_MIN - PREFIX_BYTES})"
+        )
     if size_bytes < _MAGIC_END:
         return None
     if data[_MAGIC_END - 1] > MAGIC:
-        raise UnreadableBatchError(f"magic {data[_MAGIC_END - 1]} does not exist")
+        raise UnreadableBatchError(f"Invalid magic found in record: {data[_MAGIC_END - 1]}")
     return None if size_bytes < batch_bytes else batch_bytes
 
 

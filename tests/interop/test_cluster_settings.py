@@ -65,9 +65,9 @@ def test_features_and_settings_outlive_their_broker(tmp_path: Path, kafka_tool: 
         server = ("--bootstrap-server", real.bootstrap)
         kafka_tool(FEATURES, *server, "upgrade", "--feature", "transaction.version=2")
         kafka_tool(CONFIGS, *server, "--alter", *METRICS, "--delete-config", "match")
+        assert complaints(real.log) == []
     finally:
         real.stop()
-    assert complaints(real.log) == []
 
     ours.start()
     assert levels(kafka_tool, ours.bootstrap)["transaction.version"] == "2"

@@ -144,7 +144,11 @@ STOPPED_LOADING = re.compile(
 
 
 def complaints(log: Path) -> list[str]:
-    """Return what a real broker's log says of errors, and of partitions that nobody knows."""
+    """
+    Return what a real broker's log says of errors, and of partitions that nobody knows.
+
+    To be asked before it is stopped: its two halves may then complain of one another.
+    """
     lines = log.read_text().splitlines()
     return [
         line
@@ -210,9 +214,9 @@ def test_the_real_kafka_starts_on_our_directory(
         found |= {"of-the-real-one-0", "of-the-real-one-1"}
         # It tells of a topic first, and makes the directories then: not if it is killed between.
         eventually(lambda: directories(data) == found, SECONDS_MAX, what="its directories")
+        assert complaints(real.log) == []
     finally:
         real.stop(kill=is_killed)
-    assert complaints(real.log) == []
     assert directories(data) == found
 
     ours.start()
@@ -249,9 +253,9 @@ def test_we_open_a_directory_of_the_real_kafka(
     real.start()
     try:
         check(real.bootstrap, expected, records)
+        assert complaints(real.log) == []
     finally:
         real.stop()
-    assert complaints(real.log) == []
     assert directories(real.data) == found
 
 

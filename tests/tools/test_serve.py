@@ -224,10 +224,22 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("assignment", "line"),
         [
-            ("num.partitions=many", "num.partitions = 'many': must be a number of at least 1"),
-            ("num.partitions=0", "num.partitions = '0': must be a number of at least 1"),
-            ("auto.create.topics.enable=maybe", "auto.create.topics.enable = 'maybe': must be"),
-            ("compression.type=rar", "compression.type = 'rar': must be one of"),
+            (
+                "num.partitions=many",
+                "Invalid value many for configuration num.partitions: Not a number of type INT",
+            ),
+            (
+                "num.partitions=0",
+                "Invalid value 0 for configuration num.partitions: Value must be at least 1",
+            ),
+            (
+                "auto.create.topics.enable=maybe",
+                "Invalid value maybe for configuration auto.create.topics.enable: Expected value",
+            ),
+            (
+                "compression.type=rar",
+                "Invalid value rar for configuration compression.type: String must be one of: unc",
+            ),
             ("log.dirs=/a,/b", "log.dirs = '/a,/b': must be one directory"),
             ("listeners=here", "listeners = 'here': must be a list of NAME://HOST:PORT"),
             ("listeners=SSL://:9", "ssl.keystore.location = None: must be set"),

@@ -144,7 +144,8 @@ def _look(
         found.append(result)
         if result.extent is not None:
             total_bytes += result.extent.size_bytes
-        left = max(0, budget - total_bytes)  # also a budget below 0, which the first alone sees
+        if not result.rank:  # also a budget below 0, which the first that is there alone sees
+            left = max(0, budget - total_bytes)
         if result.error or result.diverging is not None:
             has_error = True
         elif result.preferred_replica != NOBODY:

@@ -16,6 +16,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.topics.creation import internal_topic
 from logstore.compat.kafka.topics.names import (
     GROUPS_TOPIC,
@@ -68,8 +69,7 @@ def _found(broker: Broker, client: Client, key_type: int, key: str, version: int
         text = "" if version >= _FIRST_WITH_SEVERAL_KEYS else "No share-partitions in this version."
         return _none(ErrorCode.INVALID_REQUEST, text)
     if key_type not in _TOPICS:
-        message = f"There is no coordinator for key type {key_type} here."
-        return _none(ErrorCode.INVALID_REQUEST, message)
+        return _none(ErrorCode.INVALID_REQUEST, MESSAGES[ErrorCode.INVALID_REQUEST])
     try:
         internal_topic(broker, _TOPICS[key_type])
     except (LogStoreError, OSError) as error:

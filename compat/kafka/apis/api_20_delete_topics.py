@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.errors import LogStoreError
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _FIRST_WITH_DISABLED = 3
 _FIRST_WITH_IDS = 6
 _NO_ID = uuid.UUID(int=0)
+_BOTH = "You may not specify both topic name and topic id."
+_NEITHER = "Neither topic name nor id were specified."
 
 
 @attrs.frozen
@@ -61,7 +64,9 @@ def handle(broker: Broker, client: Client, request: DeleteTopicsRequest) -> Dele
     else:
         code = ErrorCode.TOPIC_DELETION_DISABLED
         code = ErrorCode.INVALID_REQUEST if version < _FIRST_WITH_DISABLED else code
-        message = "delete.topic.enable is off"
+        message = MESSAGES[ErrorCode.TOPIC_DELETION_DISABLED]
+        if code is ErrorCode.INVALID_REQUEST:
+            message = "This version does not support topic deletion."
         results = [_Result(entry.name, entry.topic_id, code, message) for entry in named]
     result_class = DeleteTopicsResponse.DeletableTopicResult
     return DeleteTopicsResponse(
@@ -101,7 +106,7 @@ def _delete_all(broker: Broker, named: list[_Named]) -> list[_Result]:
             found[topic.topic_id] = topic
             continue
         topic_id = uuid.UUID(bytes=topic.topic_id)
-        message = "the topic is named both by name and by id"
+        message = "The provided topic name maps to an ID that was already supplied."
         results.append(_Result(entry.name, topic_id, ErrorCode.INVALID_REQUEST, message))
     return [_delete(broker, topic) for topic in found.values()] + results
 
@@ -114,22 +119,25 @@ def _find(broker: Broker, entry: _Named, count: int) -> Topic:
     """Return the topic that is meant; raises RefusedRequestError."""
     by_id = entry.topic_id != _NO_ID
     if by_id == (entry.name is not None):
-        raise RefusedRequestError(
-            ErrorCode.INVALID_REQUEST, "a topic must be named by its name or by its id"
-        )
+        message = _BOTH if by_id else _NEITHER
+        raise RefusedRequestError(ErrorCode.INVALID_REQUEST, message)
     if count > 1:
-        raise RefusedRequestError(ErrorCode.INVALID_REQUEST, "the topic is named twice")
+        raise RefusedRequestError(
+            ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if by_id else 'name'}."
+        )
     if by_id:
         topic = broker.topic_by_id(entry.topic_id)
         if topic is None:
-            raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+            raise _unknown(ErrorCode.UNKNOWN_TOPIC_ID)
         return topic
     topic = broker.topics.get(entry.name or "")
     if topic is None:
-        raise RefusedRequestError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{entry.name}'"
-        )
+        raise _unknown(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return topic
+
+
+def _unknown(code: ErrorCode) -> RefusedRequestError:
+    return RefusedRequestError(code, MESSAGES[code])
 
 
 def _delete(broker: Broker, topic: Topic) -> _Result:

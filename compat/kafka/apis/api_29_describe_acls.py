@@ -59,7 +59,7 @@ def handle(broker: Broker, client: Client, request: DescribeAclsRequest) -> Desc
         )
         for pattern, acls in groupby(broker.authorizer.matching(wanted), _pattern)
     ]
-    return DescribeAclsResponse(version=version, error_message=None, resources=resources)
+    return DescribeAclsResponse(version=version, error_message="", resources=resources)
 
 
 def _pattern(acl: Acl) -> tuple[int, str, int]:

@@ -38,6 +38,14 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
 
+_OTHER = "Unexpected broker id, expected {} or empty string, but received {}"
+_OTHER_LOGGER = "Unexpected broker id, expected {} but received {}"
+#: what Kafka says of every wrong request of which it says nothing else
+_MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
+
 
 def handle(
     broker: Broker, client: Client, request: DescribeConfigsRequest
@@ -66,8 +74,7 @@ def _refusal_of_kind(request: DescribeConfigsRequest) -> dict[str, Any] | None:
     for resource in request.resources:
         kind = resource.resource_type
         if kind not in set(ResourceType):
-            message = f"resources of type {kind} have no settings here"
-            return _refused(RefusedRequestError(ErrorCode.INVALID_REQUEST, message))
+            return _refused(RefusedRequestError(ErrorCode.INVALID_REQUEST, _MALFORMED))
     return None
 
 
@@ -100,17 +107,17 @@ def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
     if kind == ResourceType.BROKER and not name:
         return cluster_entries(broker)
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-        check_is_this_broker(broker, name)
-        if kind == ResourceType.BROKER_LOGGER:
-            return logger_entries()
-        return broker_entries(broker, int(name))
+        is_logger = kind == ResourceType.BROKER_LOGGER
+        if not name:
+            raise RefusedRequestError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        check_is_this_broker(broker, name, _OTHER_LOGGER if is_logger else _OTHER, "Broker")
+        return logger_entries() if is_logger else broker_entries(broker, int(name))
     if kind == ResourceType.CLIENT_METRICS and name:
         return client_metrics_entries(broker, name)
     if kind == ResourceType.GROUP and name:
         return group_entries(broker, name)
-    raise RefusedRequestError(
-        ErrorCode.INVALID_REQUEST, f"{ResourceType(kind).name} resources have a name"
-    )
+    what = "Group" if kind == ResourceType.GROUP else "Client metrics subscription"
+    raise RefusedRequestError(ErrorCode.INVALID_REQUEST, f"{what} name must not be empty")
 
 
 def _topic_settings(broker: Broker, name: str) -> Mapping[str, str]:
@@ -120,7 +127,7 @@ def _topic_settings(broker: Broker, name: str) -> Mapping[str, str]:
     flaw = flaw_of(name)
     if flaw is not None:
         raise RefusedRequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, flaw)
-    raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
 
 
 def _shown(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.groups.modern.hash_order import members_in_timeline_order
 from logstore.compat.kafka.nodes.elections import elect
 
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
 
 _PREFERRED, _UNCLEAN = 0, 1
-_MESSAGES = {
-    ErrorCode.ELECTION_NOT_NEEDED: "the leader is the one that would be elected",
-    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "the preferred replica is not up, or not in sync",
-    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica is up",
-}
 
 
 def handle(broker: Broker, client: Client, request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -81,12 +77,15 @@ def _elect_all(
 def _result(broker: Broker, request: ElectLeadersRequest, topic: str, index: int) -> dict[str, Any]:
     message: str | None
     if request.election_type not in (_PREFERRED, _UNCLEAN):
-        code, message = ErrorCode.INVALID_REQUEST, "there is no election of that type"
+        code = ErrorCode.INVALID_REQUEST
+        message = f"Unknown election type {request.election_type}"
     elif broker.partition(topic, index) is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        message = f"there is no partition {topic}-{index}"
+        message = f"No such partition as {topic}-{index}"
+        if topic not in broker.topics:
+            message = f"No such topic as {topic}"
     else:
         is_unclean = request.election_type == _UNCLEAN
         code = elect(broker, broker.topics[topic], index, is_unclean=is_unclean)
-        message = _MESSAGES.get(code)
+        message = MESSAGES.get(code)
     return {"partition_id": index, "error_code": code, "error_message": message}

@@ -57,7 +57,7 @@ def handle(
     quotas = broker.store.metadata.image.client_quotas
     return DescribeClientQuotasResponse(
         version=request.API_VERSION,
-        error_message=None,
+        error_message="",
         entries=[
             entry_class(
                 entity=[

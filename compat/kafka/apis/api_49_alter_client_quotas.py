@@ -14,8 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.quotas.alteration import Change, records_of
-from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
+from logstore.compat.kafka.quotas.alteration import (
+    Change,
+    as_told,
+    named_twice,
+    records_of,
+)
+from logstore.compat.kafka.refused_request import refusal_of
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -46,9 +51,7 @@ def handle(
         result: dict[str, Any] = {"error_code": ErrorCode.NONE, "error_message": None}
         try:
             if key in results:
-                raise RefusedRequestError(
-                    ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {named}"
-                )
+                raise named_twice(list(named.items()))
             records += records_of(list(named.items()), changes, known)
         except LogStoreError as error:
             result = _refused(error)
@@ -63,9 +66,7 @@ def handle(
     for result in results.values():
         entity = [
             entry_class.EntityData(entity_type=kind, entity_name=name)
-            for kind, name in sorted(
-                result.pop("entity").items(), key=lambda part: part[0] != "client-id"
-            )
+            for kind, name in as_told(result.pop("entity").items())
         ]
         entries.append(entry_class(entity=entity, **result))
     return AlterClientQuotasResponse(version=request.API_VERSION, entries=entries)

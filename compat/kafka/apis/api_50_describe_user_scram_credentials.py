@@ -40,11 +40,11 @@ def handle(
     for name, count in asked.items():
         if count > 1:
             error = ErrorCode.DUPLICATE_RESOURCE
-            message: str | None = _TWICE + name
+            message = _TWICE + name
         elif name not in known:
             error, message = ErrorCode.RESOURCE_NOT_FOUND, _UNKNOWN + name
         else:
-            error, message = ErrorCode.NONE, None
+            error, message = ErrorCode.NONE, ""
         found = known[name] if error is ErrorCode.NONE else {}
         infos = [
             result_class.CredentialInfo(mechanism=mechanism, iterations=iterations)
@@ -54,5 +54,5 @@ def handle(
             result_class(user=name, error_code=error, error_message=message, credential_infos=infos)
         )
     return DescribeUserScramCredentialsResponse(
-        version=request.API_VERSION, error_message=None, results=results
+        version=request.API_VERSION, error_message="", results=results
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.security.sasl.scram_mechanism import (
     ITERATIONS_MAX,
@@ -47,6 +48,7 @@ def handle(
     for name in [name for name, one in upsertions.items() if not one.salted_password]:
         del upsertions[name]  # Kafka stumbles over it: there is no key of nothing
         errors[name] = RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    deletions, upsertions, errors = map(_as_walked, (deletions, upsertions, errors))
     removed = [
         RemoveUserScramCredentialRecord(one.name, one.mechanism) for one in deletions.values()
     ]
@@ -73,6 +75,11 @@ def handle(
         for name, error in errors.items()
     ]
     return AlterUserScramCredentialsResponse(version=request.API_VERSION, results=results)
+
+
+def _as_walked(by_user: dict[str, Any]) -> dict[str, Any]:
+    """Return the same in the order in which Kafka walks its table of users."""
+    return {name: by_user[name] for name in members_in_order(by_user)}
 
 
 def _sound(

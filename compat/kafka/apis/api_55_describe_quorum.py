@@ -16,6 +16,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.topics.names import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ def _partition(broker: Broker, index: int, *, is_answered: bool) -> dict[str, An
     fields: dict[str, Any] = {"partition_index": index, "current_voters": [], "observers": []}
     if not is_answered:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        message = f"only {METADATA_TOPIC}-0 has a quorum, and is asked for alone"
-        return {**fields, "error_code": code, "error_message": message}
+        return {**fields, "error_code": code, "error_message": MESSAGES[code]}
     epoch, end_offset = broker.store.metadata.lead()
     now_ms = broker.host.clock.wall_ms()
     voter = DescribeQuorumResponse.TopicData.PartitionData.ReplicaState(

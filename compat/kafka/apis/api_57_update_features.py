@@ -26,6 +26,7 @@ from logstore.compat.kafka.features import (
     Feature,
     features_of,
 )
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 if TYPE_CHECKING:
@@ -58,8 +59,10 @@ def handle(
     del client
     version = request.API_VERSION
     served = {one.name: one for one in features_of(broker.store.metadata.image.features)}
-    # Of a feature that is named twice the last is meant.
-    updates = list({wanted.feature: wanted for wanted in request.feature_updates}.values())
+    # Of a feature that is named twice the last is meant; what is wrong first in Kafka's table of
+    # them is told.
+    by_name = {wanted.feature: wanted for wanted in request.feature_updates}
+    updates = [by_name[name] for name in members_in_order(by_name)]
     levels = {wanted.feature: wanted.max_version_level for wanted in updates}
     metadata_level = levels.get(METADATA_VERSION, served[METADATA_VERSION].level)
     try:
@@ -77,7 +80,7 @@ def handle(
     result_class = UpdateFeaturesResponse.UpdatableFeatureResult
     results = [
         result_class(feature=wanted.feature, error_code=ErrorCode.NONE, error_message="NONE")
-        for wanted in updates
+        for wanted in request.feature_updates
     ]
     return UpdateFeaturesResponse(
         version=version,

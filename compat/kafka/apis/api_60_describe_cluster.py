@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.nodes.node import Node
 
 _BROKERS, _CONTROLLERS = 1, 2
+_MISMATCH = (
+    "The request was sent to an endpoint of type BROKER, "
+    "but we wanted an endpoint of type CONTROLLER"
+)
 _FENCED_SINCE = 2
 
 
@@ -33,12 +37,13 @@ def handle(
     version = request.API_VERSION
     if request.endpoint_type != _BROKERS:
         is_known = request.endpoint_type == _CONTROLLERS
+        message = _MISMATCH if is_known else f"Unsupported endpoint type {request.endpoint_type}"
         return DescribeClusterResponse(
             version=version,
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
             if is_known
             else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"this is a broker, not an endpoint of type {request.endpoint_type}",
+            error_message=message,
         )
     includes_fenced = version >= _FENCED_SINCE and request.include_fenced_brokers
     known = [node for node in broker.nodes.by_id.values() if node.is_registered]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.topics.names import flaw_of
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def _partition(broker: Broker, client: Client, topic: str, index: int) -> dict[s
         return {**fields, "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     flaw = flaw_of(topic)
     if flaw is None:
-        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {topic}"
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        message = MESSAGES[code]
     else:
         code, message = ErrorCode.INVALID_TOPIC_EXCEPTION, flaw
     return {**fields, "error_code": code, "error_message": message}

@@ -22,6 +22,7 @@ from logstore.compat.kafka.configs.loggers import change_levels
 from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.configs.topic_settings import check_topic_settings
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.topics.names import flaw_of
 from logstore.errors import LogStoreError
@@ -31,6 +32,14 @@ from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+
+
+_OTHER_BROKER = "Unexpected broker id, expected {}, but received {}"
+_OTHER_NODE = "Unexpected node id. Expected {}, but received {}"
+_NAMELESS = {
+    ResourceType.GROUP: "Default group resources are not allowed.",
+    ResourceType.CLIENT_METRICS: "Subscription name can't be empty",
+}
 
 
 class Operation(IntEnum):
@@ -73,7 +82,7 @@ def alter_all(
         code, message = ErrorCode.NONE, None
         try:
             if counts[resource] > 1:
-                raise _refused("the request names this resource twice")
+                raise _refused("Each resource must appear at most once.")
             alter(broker, resource, changes, is_replacing=is_replacing, is_rehearsal=is_rehearsal)
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"changing settings of {resource.name}")
@@ -105,7 +114,7 @@ def alter(
         ConfigError: a topic setting that is unknown or has a value that it cannot have.
 
     """
-    _check_changes(changes)
+    _check_changes(changes, is_of_loggers=resource.type == ResourceType.BROKER_LOGGER)
     if resource.type == ResourceType.TOPIC:
         _alter_topic(broker, resource.name, changes, is_replacing, is_rehearsal)
     elif resource.type == ResourceType.BROKER:
@@ -113,29 +122,33 @@ def alter(
     elif resource.type in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
         _alter_named(broker, resource, changes, is_replacing, is_rehearsal)
     elif resource.type == ResourceType.BROKER_LOGGER and not is_replacing:
-        check_is_this_broker(broker, resource.name)
+        check_is_this_broker(broker, resource.name, _OTHER_NODE)
         change_levels(changes, is_rehearsal=is_rehearsal)
     else:
-        raise _refused(f"settings of resources of type {resource.type} cannot be changed here")
+        raise _refused(f"Unknown resource type {resource.type}")
 
 
-def check_is_this_broker(broker: Broker, name: str) -> None:
-    """Refuse the name of a broker resource that does not mean this broker (42)."""
+def check_is_this_broker(broker: Broker, name: str, unexpected: str, what: str = "Node") -> None:
+    """
+    Refuse the name of a broker resource that does not mean this broker (42).
+
+    `unexpected` says so of another's number, with places for ours and for that.
+    """
     if not name.removeprefix("-").isdecimal():
-        raise _refused(f"a broker is named by its number, not '{name}'")
+        raise _refused(f"{what} id must be an integer, but it is: {name}")
     if int(name) not in broker.nodes.by_id:
-        raise _refused(f"this is broker {broker.node_id}, not {name}")
+        raise _refused(unexpected.format(broker.node_id, name))
 
 
-def _check_changes(changes: Sequence[Change]) -> None:
-    counts = Counter(change.name for change in changes)
+def _check_changes(changes: Sequence[Change], *, is_of_loggers: bool) -> None:
+    if len({change.name for change in changes}) < len(changes):
+        raise _refused("Error due to duplicate config keys")
+    empty = [one.name for one in changes if one.value is None and one.operation != Operation.DELETE]
+    if empty:
+        raise _refused(f"Null value not supported for : {', '.join(empty)}")
     for change in changes:
-        if counts[change.name] > 1:
-            raise _refused(f"setting {change.name} comes {counts[change.name]} times")
-        if change.operation not in set(Operation):
-            raise _refused(f"there is no operation {change.operation}")
-        if change.value is None and change.operation != Operation.DELETE:
-            raise _refused(f"setting {change.name} must have a value")
+        if change.operation not in set(Operation) and not is_of_loggers:
+            raise _refused(f"Unknown operations type {change.operation}")
 
 
 def _alter_topic(
@@ -145,14 +158,14 @@ def _alter_topic(
     own: Mapping[str, str] = {} if topic is None or is_replacing else topic.settings
     settings = _changed(own, changes, TOPIC_CONFIG_KEYS)
     if not name:
-        raise _refused("topics have no settings in common; name a topic")
+        raise _refused("Default topic resources are not allowed.")
     flaw = flaw_of(name)
     if flaw is not None:
         raise RefusedRequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, flaw)
     check_topic_settings(broker, settings)
     if topic is None:
         raise RefusedRequestError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'"
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
         )
     if not is_rehearsal and settings != topic.settings:
         broker.store.change_settings(topic, settings)
@@ -164,7 +177,7 @@ def _alter_broker(
 ) -> None:
     for_cluster = not name
     if not for_cluster:
-        check_is_this_broker(broker, name)
+        check_is_this_broker(broker, name, _OTHER_BROKER)
     config = broker.dynamic_config
     layer = config.of_cluster if for_cluster else config.of_broker
     own: Mapping[str, str] = {} if is_replacing else layer
@@ -192,7 +205,7 @@ def _alter_named(
     is_group = kind == ResourceType.GROUP
     settings = _changed(own, changes, {})  # as in Kafka no list of theirs can grow or shrink
     if not name:
-        raise _refused(f"{ResourceType(kind).name} resources have nothing in common; name one")
+        raise _refused(_NAMELESS[ResourceType(kind)])
     if is_group:
         check_group_settings(broker, settings)
     else:
@@ -206,8 +219,10 @@ def _changed(
 ) -> dict[str, str]:
     """Return a resource's own settings after the changes."""
     settings = dict(own)
-    for change in changes:
-        name, value = change.name, change.value or ""
+    is_of_broker = keys is BROKER_CONFIG_KEYS
+    by_name = {change.name: change for change in changes}
+    for name in by_name if is_of_broker else members_in_order(by_name):  # as Kafka walks them
+        change, value = by_name[name], by_name[name].value or ""
         if change.operation == Operation.DELETE:
             settings.pop(name, None)
         elif change.operation == Operation.SET:
@@ -215,12 +230,21 @@ def _changed(
         else:
             key = keys.get(name)
             if key is None or key.type is not ConfigType.LIST:
-                raise RefusedRequestError(
-                    ErrorCode.INVALID_CONFIG, f"{name} is not a list that could grow or shrink"
-                )
+                message = _no_list(change, is_of_broker=is_of_broker, is_known=key is not None)
+                raise RefusedRequestError(ErrorCode.INVALID_CONFIG, message)
             present = [part for part in settings.get(name, key.default or "").split(",") if part]
             settings[name] = ",".join(_combined(present, value.split(","), change.operation))
     return settings
+
+
+def _no_list(change: Change, *, is_of_broker: bool, is_known: bool) -> str:
+    """Return why something cannot grow or shrink, in the words of Kafka's broker or controller."""
+    operation = Operation(change.operation).name
+    if not is_of_broker:
+        return f"Can't {operation} to key {change.name} because its type is not LIST."
+    if not is_known:
+        return f"Unknown config name: {change.name}"
+    return f"Config value {operation.lower()} is not allowed for config key: {change.name}"
 
 
 def _combined(present: list[str], parts: list[str], operation: int) -> list[str]:

@@ -21,7 +21,7 @@ from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.broker_config import ACCEPTED_FAMILIES, BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config import LogConfig, parse_topic_configs, topic_defaults
 from logstore.segments.kafka.config_keys import ConfigError, ConfigKey
-from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_SYNONYMS
+from logstore.segments.kafka.dynamic_config_names import DYNAMIC_CONFIG_NAMES
 
 if TYPE_CHECKING:
     from logstore.segments.kafka.store import KafkaStore
@@ -31,43 +31,8 @@ _log = logging.getLogger(__name__)
 #: the name under which settings of all brokers stand
 EVERY_BROKER = ""
 
-#: the main name of every broker setting that is a topic setting's default
-_LOG_DEFAULTS = frozenset(family[0].name for family in TOPIC_CONFIG_SYNONYMS.values())
-
-#: looked up with :meth:`DynamicConfig.integer` at every use
-_ASKED_FOR = frozenset(
-    {
-        "group.share.assignment.interval.ms",
-        "group.streams.assignment.interval.ms",
-        "producer.id.expiration.ms",
-    }
-)
-
-_WITHOUT_EFFECT = frozenset(
-    {
-        "background.threads",
-        "group.consumer.assignment.interval.ms",
-        "group.coordinator.cached.buffer.max.bytes",
-        "log.cleaner.backoff.ms",
-        "log.cleaner.dedupe.buffer.size",
-        "log.cleaner.io.buffer.load.factor",
-        "log.cleaner.io.buffer.size",
-        "log.cleaner.io.max.bytes.per.second",
-        "log.cleaner.threads",
-        "max.connection.creation.rate",
-        "max.connections",
-        "max.connections.per.ip",
-        "max.connections.per.ip.overrides",
-        "metric.reporters",
-        "num.io.threads",
-        "num.network.threads",
-        "num.recovery.threads.per.data.dir",
-        "num.replica.fetchers",
-        "transaction.partition.verification.enable",
-    }
-)
-
-_CHANGEABLE = _LOG_DEFAULTS | _ASKED_FOR | _WITHOUT_EFFECT
+#: names that can be changed here as in Kafka, but for its listeners
+_CHANGEABLE = DYNAMIC_CONFIG_NAMES.keys() - {"listeners", "listener.security.protocol.map"}
 
 #: known to Kafka, in no table here, and fixed while a broker runs; what else begins like them is
 #: taken as what nobody knows is
@@ -113,7 +78,7 @@ class DynamicConfig:
         found: dict[str, str] = {}
         for key, text in self._store.metadata.broker_settings(name).items():
             try:
-                self._check(key, text, is_cluster_wide=name == EVERY_BROKER)
+                self._check({key: text}, is_cluster_wide=name == EVERY_BROKER)
             except RefusedRequestError as error:
                 _log.warning("a stored setting of the broker has no effect: %s", error)
             else:
@@ -168,8 +133,7 @@ class DynamicConfig:
             WriteFailedError, OSError: the disk refused; nothing was changed.
 
         """
-        for name, text in settings.items():
-            self._check(name, text, is_cluster_wide=is_cluster_wide)
+        self._check(settings, is_cluster_wide=is_cluster_wide)
         of_broker = self.of_broker if is_cluster_wide else dict(settings)
         of_cluster = dict(settings) if is_cluster_wide else self.of_cluster
         self._check_threads({**self.static, **of_cluster, **of_broker})
@@ -210,9 +174,7 @@ class DynamicConfig:
             )
             assert isinstance(after, int), f"{name} was checked"
             if not before // 2 <= after <= before * 2:
-                raise _refused(
-                    f"{name} can be at least half and at most double of {before}, not {after}"
-                )
+                raise _refused(_too_large_a_step(name, before, after))
 
     def _check_may_be_own(self, names: Iterable[str]) -> None:
         """Refuse (40) to touch of one broker what is the cluster's while ELR is on."""
@@ -220,7 +182,7 @@ class DynamicConfig:
         if name in names:
             raise RefusedRequestError(
                 ErrorCode.INVALID_CONFIG,
-                f"broker-level {name} cannot be altered; the cluster's can",
+                f"Broker-level {name} cannot be altered while ELR is enabled.",
             )
 
     def _check_min_insync_replicas(self, of_cluster: Mapping[str, str]) -> None:
@@ -228,7 +190,8 @@ class DynamicConfig:
         name = "min.insync.replicas"
         if name in self.of_cluster and name not in of_cluster:
             raise RefusedRequestError(
-                ErrorCode.INVALID_CONFIG, f"cluster-level {name} cannot be removed, only changed"
+                ErrorCode.INVALID_CONFIG,
+                f"Cluster-level {name} cannot be removed while ELR is enabled.",
             )
 
     def _configs(self, defaults: Mapping[str, str]) -> list[LogConfig]:
@@ -243,45 +206,80 @@ class DynamicConfig:
             for partition in topic.partitions.values():
                 partition.reconfigure(config)
 
-    def _check(self, name: str, text: str, *, is_cluster_wide: bool) -> None:
-        key, is_fixed = BROKER_CONFIG_KEYS.get(name), not self.is_dynamic(name)
-        if key is None:
-            key, is_fixed = _listed(name)
-        if name.startswith(_PER_LISTENER):
-            raise _refused(
-                "These security configs can be dynamically updated only per-listener using the "
-                f"listener prefix: [{name}]"
+    def _check(self, settings: Mapping[str, str], *, is_cluster_wide: bool) -> None:
+        """Refuse what cannot be changed, then what cannot be so, in the order of Kafka's checks."""
+        known = {name: self._known(name) for name in settings}
+        _refuse_any(
+            [name for name, (_, is_fixed) in known.items() if is_fixed],
+            "Cannot update these configs dynamically",
+        )
+        _refuse_any(
+            [name for name in settings if name.startswith(_PER_LISTENER)],
+            "These security configs can be dynamically updated only per-listener using the "
+            "listener prefix",
+        )
+        for name in sorted(settings, key=lambda name: DYNAMIC_CONFIG_NAMES.get(name, -1)):
+            self._check_value(name, settings[name], known[name][0])
+        if is_cluster_wide:
+            own = [name for name, (key, _) in known.items() if key and name.startswith(_PER_BROKER)]
+            _refuse_any(
+                own,
+                "Cannot update these configs at default cluster level, broker id must be specified",
             )
-        if is_fixed:
-            raise _refused(f"Cannot update these configs dynamically: [{name}]")
-        if is_cluster_wide and key is not None and name.startswith(_PER_BROKER):
-            raise _refused(
-                "Cannot update these configs at default cluster level, broker id must be "
-                f"specified: [{name}]"
-            )
+
+    def _known(self, name: str) -> tuple[ConfigKey | None, bool]:
+        """Return what is known of a setting, and whether it is fixed at the start."""
+        key = BROKER_CONFIG_KEYS.get(name)
+        return _listed(name) if key is None else (key, not self.is_dynamic(name))
+
+    def _check_value(self, name: str, text: str, key: ConfigKey | None) -> None:
         if key is None:
             return
         try:
             value = key.parse(text)
         except ConfigError as error:
             raise _refused(str(error)) from error
-        if name == "cordoned.log.dirs" and value not in ((), ("*",), (self._store.directory,)):
-            raise _refused(
-                f"All entries in cordoned.log.dirs must be present in log.dirs or log.dir: {text}"
-            )
+        if name == "cordoned.log.dirs" and isinstance(value, tuple) and value != ("*",):
+            missing = [one for one in value if one != self._store.directory]
+            if missing:
+                raise _refused(
+                    "requirement failed: All entries in cordoned.log.dirs must be present in "
+                    f"log.dirs or log.dir. Missing entries : {', '.join(missing)}"
+                )
+
+
+def _refuse_any(names: list[str], reason: str) -> None:
+    if names:
+        from logstore.compat.kafka.groups.modern.hash_order import members_in_order  # rarely needed
+
+        raise _refused(f"{reason}: [{', '.join(members_in_order(names))}]")
+
+
+def _too_large_a_step(name: str, before: int, after: int) -> str:
+    """Return what Kafka says of a number of threads, which it wraps in another of its errors."""
+    if name == "log.cleaner.threads":
+        how = "reduced to less than half" if after < before else "increased to more than double"
+        reason = f"Log cleaner threads cannot be {how} the current value {before}"
+    else:
+        how = "be at least half" if after < before else "not be greater than double"
+        reason = (
+            f"Dynamic thread count update validation failed for {name}={after}, value should {how} "
+            f"the current value {before}"
+        )
+    return (
+        f"Invalid value org.apache.kafka.common.config.ConfigException: {reason} for configuration "
+        "Invalid dynamic configuration"
+    )
 
 
 def _listed(name: str) -> tuple[ConfigKey | None, bool]:
     """Return what is known of a setting without effect, and whether it is fixed at the start."""
-    from logstore.segments.kafka.listed_config_keys import (  # rarely needed
-        LISTED_AS_CHANGEABLE,
-        LISTED_CONFIG_KEYS,
-    )
+    from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS  # rarely needed
 
     key = LISTED_CONFIG_KEYS.get(name)
     if key is None:
         return None, name.startswith(_FIXED_FAMILIES)
-    return key, name not in LISTED_AS_CHANGEABLE
+    return key, name not in DYNAMIC_CONFIG_NAMES
 
 
 def _refused(message: str) -> RefusedRequestError:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from logstore.compat.kafka.configs.loggers import levels
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config_keys import ConfigKey, ConfigType, ConfigValue
+from logstore.segments.kafka.dynamic_config_names import DYNAMIC_CONFIG_NAMES
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS, TOPIC_CONFIG_SYNONYMS
 
 if TYPE_CHECKING:
@@ -162,24 +163,19 @@ def broker_entries(broker: Broker, node_id: int) -> list[ConfigEntry]:
 
 def _listed_entry(broker: Broker, key: ConfigKey) -> ConfigEntry:
     """Return a setting that is as it was given, whatever that is: nothing here depends on it."""
-    from logstore.segments.kafka.listed_config_keys import LISTED_AS_CHANGEABLE  # rarely needed
-
     synonyms = _synonyms(broker, (key.name,))
     if key.default is not None:
         synonyms.append(ConfigSynonym(key.name, key.default, ConfigSource.DEFAULT))
     if key.is_secret:
         synonyms = [one._replace(value=None) for one in synonyms]
     _, value, source = synonyms[0] if synonyms else (None, None, ConfigSource.DEFAULT)
-    is_read_only = key.name not in LISTED_AS_CHANGEABLE
+    is_read_only = key.name not in DYNAMIC_CONFIG_NAMES
     return ConfigEntry(key.name, value, source, key.type, key.doc, is_read_only, tuple(synonyms))
 
 
 def _unlisted_entry(name: str, layers: Layers) -> ConfigEntry:
     """Return a setting of one listener; of what only a plug-in could know, that it is set."""
-    from logstore.segments.kafka.listed_config_keys import (  # rarely needed
-        LISTED_AS_CHANGEABLE,
-        LISTED_CONFIG_KEYS,
-    )
+    from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS  # rarely needed
 
     of_listener = _LISTENER_PREFIX.fullmatch(name)
     own = name if of_listener is None else of_listener[1]
@@ -199,7 +195,7 @@ def _unlisted_entry(name: str, layers: Layers) -> ConfigEntry:
     _, value, source = synonyms[0]
     if key is not None and own != name and key.default is not None:
         synonyms.append(ConfigSynonym(own, key.default, ConfigSource.DEFAULT))
-    is_read_only = name not in LISTED_AS_CHANGEABLE
+    is_read_only = name not in DYNAMIC_CONFIG_NAMES
     return ConfigEntry(name, value, source, kind, "", is_read_only, tuple(synonyms))
 
 

@@ -30,6 +30,7 @@ _LEVELS = {
     "FATAL": logging.CRITICAL,
 }
 _SET, _DELETE = 0, 1
+_NEVER = {2: "APPEND operation is", 3: "SUBTRACT operation is"}
 
 
 def levels() -> dict[str, str]:
@@ -50,17 +51,24 @@ def change_levels(changes: Sequence[Change], *, is_rehearsal: bool) -> None:
     known = levels()
     for change in changes:
         if change.operation not in (_SET, _DELETE):
-            raise RefusedRequestError(ErrorCode.INVALID_REQUEST, "a level is set or deleted")
+            what = _NEVER.get(change.operation, f"Unknown operation type {change.operation} is")
+            raise RefusedRequestError(
+                ErrorCode.INVALID_REQUEST, f"{what} not allowed for the BROKER_LOGGER resource"
+            )
         if change.name not in known:
-            raise RefusedRequestError(ErrorCode.INVALID_CONFIG, f"there is no logger {change.name}")
+            raise RefusedRequestError(
+                ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!"
+            )
         if change.operation == _DELETE and change.name == ROOT:
             raise RefusedRequestError(
-                ErrorCode.INVALID_REQUEST, "the level of the root logger cannot be deleted"
+                ErrorCode.INVALID_REQUEST,
+                f"Removing the log level of the {ROOT} logger is not allowed",
             )
         if change.operation == _SET and change.value not in _LEVELS:
             raise RefusedRequestError(
                 ErrorCode.INVALID_CONFIG,
-                f"{change.value} is no level; levels are {', '.join(sorted(_LEVELS))}",
+                f"Cannot set the log level of {change.name} to {change.value} as it is not a "
+                f"supported log level. Valid log levels are {', '.join(sorted(_LEVELS))}",
             )
     if is_rehearsal:
         return

@@ -7,10 +7,11 @@ Source: ``ClientQuotaControlManager``, ``QuotaConfig``.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.modern.hash_order import members_in_sized_order
 from logstore.compat.kafka.quotas.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.cluster_metadata.access_records import ClientQuotaRecord, QuotaEntity
@@ -47,15 +48,31 @@ def records_of(
         RefusedRequestError: there is no such entity, limit or value.
 
     """
+    ordered = _in_order(changes)
+    if len(ordered) < len(changes):
+        raise named_twice(parts)
     entity = _entity(parts)
     allowed = _OF_ADDRESSES if IP in dict(entity) else _OF_CLIENTS
-    keys = [change.key for change in changes]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise _refused(f"Duplicate quota key {key} not updating quota for this entity {entity}")
-    for change in changes:
+    for change in ordered:
         _check(allowed, change)
-    return list(_records(entity, changes, known.get(entity, {})))
+    return list(_records(entity, ordered, known.get(entity, {})))
+
+
+def named_twice(parts: Sequence[tuple[str, str | None]]) -> RefusedRequestError:
+    """Return how an entity is refused that a request names, or a limit of it, more than once."""
+    named = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in as_told(parts))
+    return _refused(f"Ignoring duplicate entity ClientQuotaEntity(entries={{{named}}})")
+
+
+def as_told(parts: Iterable[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    """Return what an entity is made of in the order in which Kafka names it."""
+    return sorted(parts, key=lambda part: part[0] != CLIENT_ID)
+
+
+def _in_order(changes: Sequence[Change]) -> list[Change]:
+    """Return changes as Kafka walks them: by the hashes of their keys, however they were asked."""
+    by_key = {change.key: change for change in changes}
+    return [by_key[key] for key in members_in_sized_order(by_key, len(changes))]
 
 
 def _records(

@@ -109,5 +109,5 @@ def _refusal(error: ErrorCode, support: Support) -> RefusedRequestError:
             f"whether the partition is in the transaction cannot be told now: {error.name}",
         )
     if error is ErrorCode.INVALID_TXN_STATE:
-        return RefusedRequestError(error, "the partition was not added to the transaction")
+        return RefusedRequestError(error, "Partition was not added to the transaction")
     return RefusedRequestError(error)

@@ -42,12 +42,25 @@ def test_operations_on_the_cluster_are_told_who_asks() -> None:
     assert answer["authorized_operations"] == CLUSTER_OPERATIONS
 
 
-@pytest.mark.parametrize(("kind", "code"), [(2, 114), (0, 115), (3, 115)])
-def test_this_is_no_controller(kind: int, code: int) -> None:
+MISMATCH = (
+    "The request was sent to an endpoint of type BROKER, "
+    "but we wanted an endpoint of type CONTROLLER"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "words"),
+    [
+        (2, 114, MISMATCH),
+        (0, 115, "Unsupported endpoint type 0"),
+        (3, 115, "Unsupported endpoint type 3"),
+    ],
+)  # fmt: skip
+def test_this_is_no_controller(kind: int, code: int, words: str) -> None:
     """Asked as a controller the broker answers 114, as anything else 115."""
     answer = Conversation().ask("DescribeCluster", 1, endpoint_type=kind)
     assert (answer["error_code"], answer["brokers"]) == (code, [])
-    assert answer["error_message"]
+    assert answer["error_message"] == words
 
 
 # UpdateFeatures

@@ -47,4 +47,24 @@ def test_an_unknown_kind_of_election_is_invalid() -> None:
     answer = conversation.ask("ElectLeaders", 2, election_type=5, topic_partitions=asked)
     assert answer["error_code"] == 42
     (topic,) = answer["replica_election_results"]
-    assert [one["error_code"] for one in topic["partition_result"]] == [42, 42]
+    found = [(one["error_code"], one["error_message"]) for one in topic["partition_result"]]
+    assert found == [(42, "Unknown election type 5")] * 2
+
+
+def test_why_nobody_is_elected_is_told_in_kafkas_words() -> None:
+    """Topics and partitions that are not there, and those that are led as they should be."""
+    conversation = Conversation()
+    conversation.create("a")
+    asked = [{"topic": "a", "partitions": [0, 9]}, {"topic": "b", "partitions": [0]}]
+    answer = conversation.ask("ElectLeaders", 2, election_type=0, topic_partitions=asked)
+    topics = answer["replica_election_results"]
+    found = [
+        (one["error_code"], one["error_message"])
+        for topic in topics
+        for one in topic["partition_result"]
+    ]
+    assert sorted(found) == [
+        (3, "No such partition as a-9"),
+        (3, "No such topic as b"),
+        (84, "Leader election not needed for topic partition."),
+    ]

@@ -54,6 +54,12 @@ def test_of_a_feature_that_is_named_twice_the_last_is_meant() -> None:
     assert update_features(2, *reversed(twice))["error_code"] == 95
 
 
+def test_what_is_wrong_first_in_a_table_of_features_is_told() -> None:
+    """By the hashes of their names, as in Kafka's controller."""
+    wrong = ("metadata.version", 99, UPGRADE), ("group.version", 99, UPGRADE)
+    assert "feature group.version." in update_features(2, *wrong)["error_message"]
+
+
 class OldConversation(Conversation):
     """One with a broker whose directory was made by release 3.8."""
 

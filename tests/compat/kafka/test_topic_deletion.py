@@ -95,8 +95,12 @@ def test_what_is_not_there_cannot_be_deleted() -> None:
     conversation = Conversation()
     conversation.create("a")
     results = delete(conversation, "no such", STRANGER, "a")
-    found = {(result["name"], result["error_code"]) for result in results}
-    assert found == {("no such", 3), (None, 100), ("a", 0)}
+    found = {(one["name"], one["error_code"], one["error_message"]) for one in results}
+    assert found == {
+        ("no such", 3, "This server does not host this topic-partition."),
+        (None, 100, "This server does not host this topic ID."),
+        ("a", 0, None),
+    }
     assert conversation.broker.topics == {}
 
 
@@ -105,7 +109,10 @@ def test_a_topic_must_be_named_in_one_way() -> None:
     conversation = Conversation()
     topic_id = uuid.UUID(bytes=conversation.create("a"))
     results = delete(conversation, ("a", topic_id), (None, NO_ID))
-    assert [result["error_code"] for result in results] == [42, 42]
+    assert [(result["error_code"], result["error_message"]) for result in results] == [
+        (42, "Neither topic name nor id were specified."),
+        (42, "You may not specify both topic name and topic id."),
+    ]
     assert list(conversation.broker.topics) == ["a"]
 
 

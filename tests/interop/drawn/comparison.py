@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
 from tests.interop.drawn.batches import plain_batches
@@ -21,8 +22,11 @@ TIMES = frozenset(
     ("LogAppendTimeMs", "TransactionStartTimeMs", "LastTimestamp", "LastFetchTimestamp",
      "LastCaughtUpTimestamp")
 )  # fmt: skip
-#: Why something was refused is told in words of our own: whether it is told must be the same.
-SENTENCES = frozenset(("ErrorMessage", "BatchIndexErrorMessage", "Documentation"))
+#: Settings are documented in words of our own: whether they are must be the same.
+SENTENCES = frozenset(("Documentation",))
+#: Why something was refused is told in Kafka's words, but for the times in them.
+REASONS = frozenset(("ErrorMessage", "BatchIndexErrorMessage"))
+_TIME = re.compile(r"\b1\d{12}\b")
 #: A share group's partitions are shared out by and by, after their state has begun, as SKIPPED.md
 #: says; who has which of them depends on that.
 COMING_LATE = "Assignment"
@@ -98,10 +102,7 @@ class Comparison:
             return []
         if path.startswith("CreateTopicsResponse") and field.name == "TopicId":
             return []  # one that is only validated has none of ours; Metadata tells of the others
-        if field.name in SENTENCES:
-            ours, real = bool(ours), bool(real)
-        if field.name in TIMES and ours is not None and real is not None:
-            ours, real = ours >= 0, real >= 0  # set or not
+        ours, real = _without_the_moment(field.name, ours, real)
         if field.type == "records":
             return self._records(ours, real, path)
         if ours == real or (ours != ours and real != real):  # or both are no number
@@ -169,3 +170,14 @@ def uuid_text(value: bytes) -> str:
 def _short(answer: Any) -> str:
     text = repr(answer)
     return text if len(text) < 400 else f"{text[:400]}..."
+
+
+def _without_the_moment(name: str, ours: Any, real: Any) -> tuple[Any, Any]:
+    """Return both values of a field without the words, and the times, that each has of its own."""
+    if name in SENTENCES:
+        return bool(ours), bool(real)
+    if name in REASONS and ours and real:
+        return _TIME.sub("(time)", ours), _TIME.sub("(time)", real)
+    if name in TIMES and ours is not None and real is not None:
+        return ours >= 0, real >= 0  # set or not
+    return ours, real

@@ -47,7 +47,6 @@ SHUFFLED: dict[tuple[str, str], tuple[str, ...]] = {
     ("DescribeClientQuotasResponse", "Entries"): ("Entity",),
     ("DescribeClientQuotasResponse", "Entity"): ("EntityType",),
     ("DescribeClientQuotasResponse", "Values"): ("Key",),
-    ("AlterUserScramCredentialsResponse", "Results"): ("User",),
     ("DescribeUserScramCredentialsResponse", "Results"): ("User",),
     ("DescribeUserScramCredentialsResponse", "CredentialInfos"): ("Mechanism",),
     ("DescribeAclsResponse", "Resources"): ("ResourceType", "ResourceName", "PatternType"),

@@ -59,7 +59,7 @@ def test_values() -> None:
     assert config.text("other") is None
     with pytest.raises(ConfigError, match="no such broker setting"):
         config["no.such"]
-    with pytest.raises(ConfigError, match=r"num\.partitions = '0'.*at least 1"):
+    with pytest.raises(ConfigError, match=r"Invalid value 0 .*num\.partitions.*at least 1"):
         BrokerConfig({"num.partitions": "0"})
 
 

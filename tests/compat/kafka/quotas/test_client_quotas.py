@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.broker import Broker
+from logstore.compat.kafka.quotas.alteration import Change, records_of
 from logstore.compat.kafka.quotas.client_quotas import PRODUCER_BYTE_RATE, ClientQuotas
+from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.security.principal import USER, Principal
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import batch
@@ -193,7 +195,40 @@ def test_one_bad_entity_does_not_hinder_another() -> None:
         entries=[twice, altered({"user": None}, producer_byte_rate=5.0)],
     )  # fmt: skip
     assert [entry["error_code"] for entry in answer["entries"]] == [42, 0]
+    assert answer["entries"][0]["error_message"] == (
+        "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=test})"
+    )
     assert found(talk) == [({"user": None}, {"producer_byte_rate": 5.0})]
+
+
+def test_an_entity_that_comes_again_is_refused() -> None:
+    """In Kafka's words, in place of what came first, which is in force all the same."""
+    talk = Conversation()
+    user: Entity = {"user": None, "client-id": "b"}
+    answer = talk.ask(
+        "AlterClientQuotas", 1, validate_only=False,
+        entries=[altered(user, producer_byte_rate=5.0), altered(user, producer_byte_rate=6.0)],
+    )  # fmt: skip
+    assert [(entry["error_code"], entry["error_message"]) for entry in answer["entries"]] == [
+        (42, "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=b, user=null})")
+    ]
+    assert found(talk) == [(user, {"producer_byte_rate": 5.0})]
+
+
+def test_limits_are_walked_in_the_order_of_their_hashes() -> None:
+    """What is wrong first, and what is kept first, is so of the table that Kafka puts them into."""
+    two = [Change("producer_byte_rate", 1.0), Change("consumer_byte_rate", 2.0)]
+    four = [*two, Change("request_percentage", 3.0), Change("controller_mutation_rate", 4.0)]
+    assert [record.key for record in records_of([("user", "a")], two, {})] == [
+        "consumer_byte_rate", "producer_byte_rate",
+    ]  # fmt: skip
+    assert [record.key for record in records_of([("user", "a")], four, {})] == [
+        "producer_byte_rate", "consumer_byte_rate", "controller_mutation_rate",
+        "request_percentage",
+    ]  # fmt: skip
+    wrong = [Change("producer_byte_rate", 0.0), Change("consumer_byte_rate", 0.0)]
+    with pytest.raises(RefusedRequestError, match="Quota consumer_byte_rate must be greater"):
+        records_of([("user", "a")], wrong, {})
 
 
 def test_the_closest_entity_counts() -> None:

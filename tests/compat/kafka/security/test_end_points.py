@@ -104,7 +104,7 @@ def test_a_listeners_own_settings_win() -> None:
 def test_errors_name_the_setting_as_it_was_given() -> None:
     """And show no passwords."""
     bad = {"listener.name.in.ssl.client.auth": "maybe"}
-    with pytest.raises(ConfigError, match=r"listener\.name\.in\.ssl\.client\.auth = 'maybe'"):
+    with pytest.raises(ConfigError, match=r"maybe for .*listener\.name\.in\.ssl\.client\.auth:"):
         ListenerSettings(bad, "IN").text("ssl.client.auth")
     settings = ListenerSettings({"ssl.keystore.password": "hush"}, "IN")
     assert "hush" not in str(settings.refusal("ssl.keystore.password", "must be right"))

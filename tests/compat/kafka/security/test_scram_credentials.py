@@ -103,6 +103,12 @@ def test_what_is_refused_of_a_request() -> None:
     assert describe(conversation) == {"good": [(1, 16384)], "both": [(1, 4096)]}
 
 
+def test_users_are_walked_in_the_order_of_a_table() -> None:
+    """In the answer and in the metadata's log, by the hashes of their names, as by Kafka."""
+    asked = [given(name) for name in ("alice", "bob", "user0", "user1")]
+    assert list(alter(Conversation(), *asked)) == ["user1", "user0", "bob", "alice"]
+
+
 def test_a_disk_that_refuses_them() -> None:
     """Nobody is told that it was done, and nothing is."""
     conversation = Conversation()

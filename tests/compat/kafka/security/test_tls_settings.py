@@ -208,7 +208,7 @@ def test_names_of_suites(java: str, openssl: str) -> None:
         ({"ssl.client.auth": "required", "ssl.truststore.certificates": "x"}, "the type PEM"),
         ({"ssl.client.auth": "required", "ssl.truststore.type": "PEM",
           "ssl.truststore.certificates": "x"}, "must have certificates"),
-        ({"ssl.client.auth": "perhaps"}, "must be one of required"),
+        ({"ssl.client.auth": "perhaps"}, "must be one of: required"),
     ],
 )  # fmt: skip
 def test_what_is_refused(pem: dict[str, str], changes: dict[str, str | None], told: str) -> None:
