@@ -148,16 +148,22 @@ OPTIONS = (
     (),
     ("--deep-iteration",),
     ("--print-data-log",),
-    ("--print-data-log", "--skip-record-metadata"),
     ("--verify-index-only",),
     ("--print-data-log", "--max-bytes", "1500"),
+)
+OTHER_OPTIONS = (
+    ("--print-data-log", "--skip-record-metadata"),
     ("--index-sanity-check",),
     ("--print-data-log", "--max-message-size", "100"),
 )
 
 
 @pytest.mark.parametrize("version", ["4", pytest.param("3.9", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [*OPTIONS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHER_OPTIONS)],
+    ids=" ".join,
+)
 def test_files_that_we_wrote_are_dumped_alike(
     written: Path, options: tuple[str, ...], version: str
 ) -> None:
@@ -271,7 +277,12 @@ def test_complaints_are_alike(written: Path, tmp_path: Path, damage: Any) -> Non
 
 @pytest.mark.parametrize(
     ("set_name", "version"),
-    [("kafka-4.3", "4"), ("transactions-4.3", "4"), ("kafka-3.9", "3.9"), ("legacy-3.9", "3.9")],
+    [
+        ("kafka-4.3", "4"),
+        ("legacy-3.9", "3.9"),
+        pytest.param("transactions-4.3", "4", marks=pytest.mark.slow),
+        pytest.param("kafka-3.9", "3.9", marks=pytest.mark.slow),
+    ],
 )
 def test_whole_directories_are_dumped_alike(set_name: str, version: str, tmp_path: Path) -> None:
     """All partitions of a broker in one call, stderr in the order of the tool's hash map."""

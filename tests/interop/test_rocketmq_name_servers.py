@@ -16,7 +16,7 @@ from tests.tools.serving import Serving
 from tests.tools.test_serve_rocketmq import BOTH_FREE, ask, send
 
 SECONDS_MAX = 60
-RELEASES = ("5", "4")
+RELEASES = ("5", pytest.param("4", marks=pytest.mark.slow))
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 

@@ -283,7 +283,7 @@ def is_let_in(secured: Secured, own: dict[str, Any]) -> bool:
         return False
 
 
-@pytest.mark.parametrize("listener", ["TLS", "BOTH"])
+@pytest.mark.parametrize("listener", [pytest.param("TLS", marks=pytest.mark.slow), "BOTH"])
 def test_much_goes_through(secured: Secured, listener: str) -> None:
     """Thirty megabytes in records of three sizes come back as they were sent, all at once."""
     topic = f"much-{listener.lower()}"
