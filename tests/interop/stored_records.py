@@ -74,6 +74,8 @@ REGISTER_CONTROLLER = 27
 CLEAR_ELR = 28
 #: what members of share groups get, which depends on when the state of partitions has begun
 SHARED_OUT_LATE = frozenset((13, 14))
+#: epochs of groups: no request has two of one group, but members that are late together have
+EPOCHS = frozenset((3, 11, 17))
 SECRETS = frozenset(("salt", "stored_key", "server_key"))
 Lines = dict[str, list[str]]
 
@@ -177,6 +179,9 @@ class Held:
                 else:
                     value = self._by_topic(value)
                 key = self._named(f"{found.record_type} {found.key}")
+                if kinds is SHARE_RECORDS or found.record_type in EPOCHS:
+                    yield key, self._named(f"{front} v{found.version} {value}")
+                    continue
                 # A real broker writes twice what one request names twice.
                 said[key] = self._named(f"{front} v{found.version} {value}")
             yield from said.items()

@@ -39,6 +39,8 @@ SESSIONS = (
     (("transactions",), (1, 3, 7)),
     (("configs",), (1, 2, 4)),
     (("cluster",), (0, 1)),
+    (("shares",), (100,)),
+    (("streams",), (102,)),
 )
 
 

@@ -4,13 +4,15 @@ WriteTxnMarkers (27): versions 1-2.
 * what coordinators ask the leaders of partitions, and ``kafka-transactions abort`` too: append the
   marker that ends a producer's transaction
 * a partition that does not exist is 3; an older producer 47, an older coordinator 52
+* what is said of one producer is told together; a marker of no producer fails the request (-1)
 * v1: flexible; v2: the version of transactions, by which a marker's epoch is judged
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refusals import code_of
@@ -23,59 +25,80 @@ if TYPE_CHECKING:
 
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.segments.kafka.partition import KafkaPartition
 
 _log = logging.getLogger(__name__)
 _FIRST_WITH_VERSION = 2
-#: the id and the epoch of no producer
-_NOBODY = -1
+#: a partition, by its topic's name
+_Place = tuple[str, int]
 
 
 def handle(
     broker: Broker, client: Client, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
     """Write every marker to every partition that it names."""
+    del client
+    told: dict[int, dict[_Place, ErrorCode]] = {}
+    for asked in request.markers:
+        marker = _marker(request, asked)
+        places = {place: broker.partition(*place) for place in _places(asked)}
+        if not marker.has_producer and any(places.values()):
+            return _response(request, _failed(request))
+        told.setdefault(marker.producer_id, {}).update(
+            {place: _write(broker, one, marker) for place, one in places.items()}
+        )
+    return _response(request, told)
+
+
+def _marker(request: WriteTxnMarkersRequest, asked: Any) -> Marker:
+    knows_version = request.API_VERSION >= _FIRST_WITH_VERSION
+    return Marker(
+        producer_id=asked.producer_id,
+        producer_epoch=asked.producer_epoch,
+        is_commit=asked.transaction_result,
+        coordinator_epoch=asked.coordinator_epoch,
+        transaction_version=asked.transaction_version if knows_version else 0,
+    )
+
+
+def _places(asked: Any) -> list[_Place]:
+    return [(topic.name, index) for topic in asked.topics for index in topic.partition_indexes]
+
+
+def _failed(request: WriteTxnMarkersRequest) -> dict[int, dict[_Place, ErrorCode]]:
+    """Return the failure of all: Kafka stumbles over a marker of no producer."""
+    return {
+        asked.producer_id: dict.fromkeys(_places(asked), ErrorCode.UNKNOWN_SERVER_ERROR)
+        for asked in request.markers
+    }
+
+
+def _response(
+    request: WriteTxnMarkersRequest, told: Mapping[int, Mapping[_Place, ErrorCode]]
+) -> WriteTxnMarkersResponse:
     from kafka.protocol.producer.transaction import WriteTxnMarkersResponse
 
-    del client
     result_class = WriteTxnMarkersResponse.WritableTxnMarkerResult
     topic_class = result_class.WritableTxnMarkerTopicResult
     partition_class = topic_class.WritableTxnMarkerPartitionResult
     results: list[WriteTxnMarkersResponse.WritableTxnMarkerResult] = []
-    for asked in request.markers:
-        knows_version = request.API_VERSION >= _FIRST_WITH_VERSION
-        marker = Marker(
-            producer_id=asked.producer_id,
-            producer_epoch=asked.producer_epoch,
-            is_commit=asked.transaction_result,
-            coordinator_epoch=asked.coordinator_epoch,
-            transaction_version=asked.transaction_version if knows_version else 0,
-        )
-        topics = [
-            topic_class(
-                name=topic.name,
-                partitions=[
-                    partition_class(
-                        partition_index=index,
-                        error_code=_write(broker, topic.name, index, marker),
-                    )
-                    for index in topic.partition_indexes
-                ],
+    for producer_id, codes in told.items():
+        by_topic: dict[str, list[Any]] = {}
+        for (name, index), code in codes.items():
+            by_topic.setdefault(name, []).append(
+                partition_class(partition_index=index, error_code=code)
             )
-            for topic in asked.topics
-        ]
-        results.append(result_class(producer_id=asked.producer_id, topics=topics))
+        topics = [topic_class(name=name, partitions=them) for name, them in by_topic.items()]
+        results.append(result_class(producer_id=producer_id, topics=topics))
     return WriteTxnMarkersResponse(version=request.API_VERSION, markers=results)
 
 
-def _write(broker: Broker, topic: str, index: int, marker: Marker) -> ErrorCode:
-    partition = broker.partition(topic, index)
+def _write(broker: Broker, partition: KafkaPartition | None, marker: Marker) -> ErrorCode:
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if _NOBODY in (marker.producer_id, marker.producer_epoch):
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka stumbles over it
     try:
         write_marker(broker, partition, marker)
     except (LogStoreError, OSError) as error:
-        _log.warning("%s-%s: no marker: %s", topic, index, error)
+        _log.warning("%s: no marker: %s", partition, error)
         return code_of(error)
     return ErrorCode.NONE

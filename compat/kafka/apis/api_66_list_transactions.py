@@ -35,6 +35,7 @@ def handle(
 
     del client
     version = request.API_VERSION
+    unknown = dict.fromkeys(name for name in request.state_filters if name not in _BY_NAME)
     known = {_BY_NAME[name] for name in request.state_filters if name in _BY_NAME}
     pattern: re.Pattern[str] | None = None
     if version >= _FIRST_WITH_PATTERN and request.transactional_id_pattern:
@@ -56,7 +57,7 @@ def handle(
     return ListTransactionsResponse(
         version=version,
         error_code=error,
-        unknown_state_filters=[name for name in request.state_filters if name not in _BY_NAME],
+        unknown_state_filters=list(unknown),
         transaction_states=[
             ListTransactionsResponse.TransactionState(
                 transactional_id=one.transactional_id,

@@ -8,7 +8,8 @@ ShareFetch (78): versions 1-2. Records for a member of a share group, and what b
 * records go out as they are stored, runs of files; which of them the member has acquired stands
   beside them
 * 35 where there are no share groups; of a partition without a state for the group 3
-* v2: record-limit mode (KIP-1206); renewed locks, and then no records (KIP-1222)
+* v2: record-limit mode (KIP-1206), and -1 for a mode that there is not; renewed locks, and then no
+  records (KIP-1222)
 
 Nobody looks whether the member is one, as in Kafka: whoever has a session reads.
 Requests are read by messages of our own: the library does not have these.
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
     from logstore.compat.kafka.registry import RawRequest
 
-_RECORD_LIMIT = 1
+_BATCHES_WHOLE, _RECORD_LIMIT = 0, 1
+_ACQUIRE_MODES = frozenset((_BATCHES_WHOLE, _RECORD_LIMIT))
 _READ_COMMITTED = "read_committed"
 
 
@@ -183,6 +185,13 @@ class _Exchange:
                 refused.append(FetchedPartition(key, ErrorCode.NOT_LEADER_OR_FOLLOWER))
             else:
                 wanted.append(key)
+        if wanted and self.asked.share_acquire_mode not in _ACQUIRE_MODES:
+            return encode(
+                self.broker,
+                self.client.listener,
+                self.correlation_id,
+                error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
+            )
         found = self._share_fetch().start(self._rotated(wanted), self.client)
         if not isinstance(found, Later):
             return self._answer(found + refused)

@@ -33,4 +33,5 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     def begin(key: SharePartitionKey, wanted: StateToBegin) -> Outcome:
         return broker.share_state.initialize(key, wanted.state_epoch, wanted.start_offset)
 
-    return answered(change_each(asked.group_id, asked.topics, begin), request)
+    found = change_each(asked.group_id, asked.topics, begin, passes_over=True)
+    return answered(found, request)

@@ -130,6 +130,11 @@ def _beat(client: Client, asked: StreamsGroupHeartbeatRequest) -> StreamsHeartbe
         active=_tasks(asked.active_tasks),
         standby=_tasks(asked.standby_tasks),
         warmup=_tasks(asked.warmup_tasks),
+        names_twice=any(
+            len({one.subtopology_id for one in told}) < len(told)
+            for told in (asked.active_tasks, asked.standby_tasks, asked.warmup_tasks)
+            if told is not None
+        ),
         process_id=asked.process_id,
         user_endpoint=asked.user_endpoint,
         client_tags=asked.client_tags,
@@ -142,7 +147,10 @@ def _beat(client: Client, asked: StreamsGroupHeartbeatRequest) -> StreamsHeartbe
 def _tasks(told: Iterable[TaskIds] | None) -> dict[str, frozenset[int]] | None:
     if told is None:
         return None
-    return {one.subtopology_id: frozenset(one.partitions) for one in told}
+    found: dict[str, frozenset[int]] = {}
+    for one in told:
+        found[one.subtopology_id] = found.get(one.subtopology_id, frozenset()).union(one.partitions)
+    return found
 
 
 def _response(answer: HeartbeatAnswer) -> StreamsGroupHeartbeatResponse:

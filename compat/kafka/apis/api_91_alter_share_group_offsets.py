@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from logstore.compat.kafka.declared_messages import answered, read_request
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.share.broker_cluster import serves_share_groups
@@ -46,8 +48,13 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         topics = broker.groups.shares.offsets.alter(asked.group_id, starts)
     except RefusedRequestError as refused:
         error, message = refused.code, refused.message
+    told: dict[str, AlteredOffsetsTopic] = {}
+    for topic in map(_topic, topics):  # who asks for a topic twice is told of it once
+        before = told.setdefault(topic.topic_name, attrs.evolve(topic, partitions=()))
+        together = before.partitions + topic.partitions
+        told[topic.topic_name] = attrs.evolve(before, partitions=together)
     response = AlterShareGroupOffsetsResponse(
-        error_code=error, error_message=message, responses=tuple(_topic(one) for one in topics)
+        error_code=error, error_message=message, responses=tuple(told.values())
     )
     return answered(response, request)
 

@@ -152,9 +152,12 @@ class Acquisition:
             for batch in self.fetched.batches:
                 if batch.base_offset > last_offset:
                     break
-                if batch.base_offset - first_offset >= size and batch.base_offset > first_offset:
+                count = batch.base_offset - first_offset
+                if count > 0 and count >= size:
                     self._add(first_offset, batch.base_offset - 1)
                     first_offset = batch.base_offset
+                elif count >= size:  # Kafka, too, tells who wants less than one of an empty piece
+                    self._take(first_offset, first_offset - 1, 1)
         self._add(first_offset, last_offset)
 
     def _add(self, first_offset: int, last_offset: int) -> None:

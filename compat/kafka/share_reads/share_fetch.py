@@ -3,9 +3,10 @@ One share fetch: reads where its share-partitions want to go on, acquires, or wa
 
 It waits while nothing can be acquired, or less than the minimal bytes are there. Woken it is by
 appends, and by records that somebody gave back or let time out. The bytes are shared out evenly
-among the partitions that can give something. A partition that cannot be opened is told with the
-answer, which it does not hasten. What a fetch has to open first is given partition by partition: a
-real broker reads their states beside the fetch, and answers once the first has something.
+among the partitions that can give something. What a fetch has to open first is given partition by
+partition: a real broker reads their states beside the fetch, and answers once the first has
+something. A partition that cannot be opened is told with an answer that had to wait, which it does
+not hasten, or that is about nothing else.
 
 Source: ``SharePartitionManager.processShareFetch``, ``DelayedShareFetch``, ``ShareFetchUtils``,
 ``PartitionMaxBytesStrategy``.
@@ -91,7 +92,7 @@ class ShareFetch:
                 fresh.append(partition)
         if not self._partitions:
             return self._failed
-        found = self._look_early(fresh) if fresh else None
+        found = self._look_early(fresh)
         if found is None:
             found = self._look(is_over=self._wish.max_wait_ms <= 0)
         return self._wait(connection) if found is None else found
@@ -134,7 +135,7 @@ class ShareFetch:
             result = self._acquire(read, count)
             count += sum(some.offset_count for some in result.acquired)
             found.append(result)
-        return found + self._failed
+        return found
 
     # reading
 
@@ -227,7 +228,7 @@ class ShareFetch:
                 return
             if found is not None:
                 leave()
-                later.answer(found)
+                later.answer(found + self._failed)
 
         def leave() -> None:
             timer.cancel()

@@ -113,13 +113,16 @@ class ShareSessions:
         Begin a member's session, in place of one that it has.
 
         Raises:
-            RefusedRequestError: 133, there are too many.
+            RefusedRequestError: 133, there are too many; -1, a partition comes twice.
 
         """
         self._sessions.pop(key, None)
+        wanted = list(partitions)
+        if len(set(wanted)) < len(wanted):  # over which Kafka stumbles
+            raise RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if len(self._sessions) >= self._count_max:
             raise RefusedRequestError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
-        session = ShareSession(key, connection, dict.fromkeys(partitions, False))
+        session = ShareSession(key, connection, dict.fromkeys(wanted, False))
         self._sessions[key] = self._by_connection[connection] = session
         return session
 

@@ -2,7 +2,8 @@
 What a request asks of many share-partitions, asked one by one.
 
 A real broker gathers the answers in hash maps, so they come in the order of those; a request that
-contradicts itself (no group, a topic without partitions) is answered with nothing.
+contradicts itself (no group, a topic without partitions) is answered with nothing; of states that
+shall begin, a topic without partitions is passed over.
 """
 
 from __future__ import annotations
@@ -41,12 +42,16 @@ def ask_each(
     group_id: str,
     topics: Sequence[_Topic[PartitionT]],
     ask: Callable[[SharePartitionKey, PartitionT], ResultT],
+    *,
+    passes_over: bool = False,
 ) -> list[tuple[uuid.UUID, tuple[ResultT, ...]]]:
     """Return what `ask` says of every partition, by topic."""
-    if not group_id or not all(topic.partitions for topic in topics):
+    if not group_id or not (passes_over or all(topic.partitions for topic in topics)):
         return []
     found: dict[uuid.UUID, dict[int, ResultT]] = {}
     for topic in topics:
+        if not topic.partitions:
+            continue
         results = found.setdefault(topic.topic_id, {})
         for wanted in topic.partitions:
             key = SharePartitionKey(group_id, topic.topic_id.bytes, wanted.partition)
@@ -61,6 +66,8 @@ def change_each(
     group_id: str,
     topics: Sequence[_Topic[PartitionT]],
     change: Callable[[SharePartitionKey, PartitionT], Outcome],
+    *,
+    passes_over: bool = False,
 ) -> StateOutcomeResponse:
     """Return how the changes of every partition went."""
 
@@ -75,6 +82,6 @@ def change_each(
     return StateOutcomeResponse(
         results=tuple(
             TopicOutcome(topic_id=topic_id, partitions=partitions)
-            for topic_id, partitions in ask_each(group_id, topics, changed)
+            for topic_id, partitions in ask_each(group_id, topics, changed, passes_over=passes_over)
         )
     )

@@ -9,6 +9,9 @@ import attrs
 
 from logstore.compat.kafka.transactions.transaction import TopicPartition
 
+#: the id and the epoch of no producer
+_NOBODY = -1
+
 
 @attrs.frozen
 class Marker:
@@ -19,6 +22,11 @@ class Marker:
     is_commit: bool
     coordinator_epoch: int
     transaction_version: int
+
+    @property
+    def has_producer(self) -> bool:
+        """Tell whether it is about a producer that there may be."""
+        return _NOBODY not in (self.producer_id, self.producer_epoch)
 
 
 class MarkerResult(enum.Enum):

@@ -51,6 +51,8 @@ def test_of_a_feature_that_is_named_twice_the_last_is_meant() -> None:
     """Whatever was wrong with the one before it."""
     twice = ("group.version", 99, UPGRADE), ("group.version", 1, UPGRADE)
     assert update_features(2, *twice)["error_code"] == 0
+    told = update_features(1, *reversed(twice[1:] * 2))["results"]
+    assert [one["feature"] for one in told] == ["group.version"] * 2, "each is told"
     assert update_features(2, *reversed(twice))["error_code"] == 95
 
 

@@ -15,7 +15,19 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from logstore.tools.dev.kafka_peer import KafkaPeer
-from tests.interop.drawn import acls, cluster, configs, groups, records, topics, transactions
+from tests.interop.drawn import (
+    acls,
+    cluster,
+    configs,
+    groups,
+    records,
+    share_coordinator,
+    shares,
+    streams,
+    topics,
+    transactions,
+    unserved,
+)
 from tests.interop.drawn.comparison import uuid_text
 from tests.interop.drawn.schemas import apis
 from tests.interop.drawn.twin import Twin
@@ -31,6 +43,7 @@ AT_ONCE: dict[str, object] = {
     **{f"group.{kind}.assignment.interval.ms": 0 for kind in ("consumer", "share", "streams")},
     "transaction.state.log.min.isr": 1,
     "share.coordinator.state.topic.min.isr": 1,
+    "group.streams.initial.rebalance.delay.ms": 0,
 }
 #: What a session about rules of access needs: whoever speaks may do everything.
 AUTHORIZER: dict[str, object] = {
@@ -84,6 +97,7 @@ TRANSACTIONS: tuple[tuple[int, Draw], ...] = (
     (2, records.fetch),
     (1, records.list_offsets),
     (1, groups.offset_fetch),
+    (2, transactions.write_markers),
 )
 CONFIGS: tuple[tuple[int, Draw], ...] = (
     (1, topics.create_topics),
@@ -110,6 +124,42 @@ CLUSTER: tuple[tuple[int, Draw], ...] = (
     (1, cluster.api_versions),
     (1, records.delete_records),
     (1, records.offset_for_leader_epoch),
+    (1, unserved.among_themselves),
+    (1, unserved.unregister_broker),
+    (1, unserved.add_voter),
+    (1, unserved.remove_voter),
+    (2, unserved.delegation_tokens),
+)
+SHARES: tuple[tuple[int, Draw], ...] = (
+    (1, topics.create_topics),
+    (10, records.produce),
+    (1, records.delete_records),
+    (6, groups.share_heartbeat),
+    (12, shares.fetch),
+    (8, shares.acknowledge),
+    (1, shares.change_settings),
+    (2, shares.describe),
+    (4, shares.describe_offsets),
+    (3, shares.alter_offsets),
+    (2, shares.delete_offsets),
+    (1, shares.delete_groups),
+    (2, share_coordinator.initialize),
+    (2, share_coordinator.read),
+    (4, share_coordinator.write),
+    (2, share_coordinator.summarize),
+    (1, share_coordinator.forget),
+)
+STREAMS: tuple[tuple[int, Draw], ...] = (
+    (1, topics.create_topics),
+    (1, topics.create_partitions),
+    (1, topics.delete_topics),
+    (14, streams.heartbeat),
+    (3, streams.describe),
+    (1, streams.configure),
+    (1, streams.delete_groups),
+    (2, streams.commit),
+    (1, groups.offset_fetch),
+    (1, groups.list_groups),
 )
 ACLS: tuple[tuple[int, Draw], ...] = (
     (4, acls.create),
@@ -123,6 +173,8 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "transactions": TRANSACTIONS,
     "configs": CONFIGS,
     "cluster": CLUSTER,
+    "shares": SHARES,
+    "streams": STREAMS,
     "acls": ACLS,
 }
 
@@ -197,6 +249,7 @@ def run(
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)
             twin.settle()
+        shares.close_sessions(world)
     finally:
         twin.close()
     return twin

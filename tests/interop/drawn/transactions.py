@@ -60,7 +60,7 @@ def init_producer_id(world: World) -> None:
     world.producers = [*world.producers[-4:], Producer(identity, epoch, name)]
 
 
-def parts(world: World) -> list[dict[str, Any]]:
+def parts(world: World, field: str = "Partitions") -> list[dict[str, Any]]:
     """Draw partitions to add."""
     found: dict[str, list[int]] = {}
     for _ in range(world.pick(1, 1, 2)):
@@ -68,7 +68,7 @@ def parts(world: World) -> list[dict[str, Any]]:
         partition = world.partition(topic)
         if partition not in found.setdefault(topic.name, []):
             found[topic.name].append(partition)
-    return [{"Name": name, "Partitions": partitions} for name, partitions in found.items()]
+    return [{"Name": name, field: partitions} for name, partitions in found.items()]
 
 
 def add_partitions(world: World) -> None:
@@ -212,3 +212,31 @@ def produce(world: World) -> None:
     told = answer.get(lambda one: one["Responses"][0]["PartitionResponses"][0]["ErrorCode"])
     if told == 0:
         producer.sequences[place] = header["base_sequence"] + len(records)
+
+
+def write_markers(world: World) -> None:
+    """
+    End transactions in partitions, as their coordinator does.
+
+    A real broker does not answer if a partition comes twice, or if only some of several markers
+    are for partitions that are there.
+    """
+    version = world.version("WriteTxnMarkers")
+    is_one = world.likely(0.7) or not world.topics
+    markers: dict[str, dict[str, Any]] = {}
+    for _ in range(1 if is_one else 2):
+        producer = producer_of(world, with_name=world.likely(0.8))
+        is_known = not isinstance(producer.id, int)
+        topics = parts(world, "PartitionIndexes")
+        there = next(iter(world.topics), "")
+        if not is_one and all(one["Name"] != there for one in topics):
+            topics.append({"Name": there, "PartitionIndexes": [0]})
+        markers[repr(producer.id)] = {
+            "ProducerId": producer.id,
+            "ProducerEpoch": epoch_of(world, producer),
+            "TransactionResult": world.likely(0.5),
+            "Topics": topics,
+            # a later coordinator's would keep the real one from ending what it has begun
+            "CoordinatorEpoch": 0 if is_known else world.pick(0, 0, 3, -1),
+        } | ({"TransactionVersion": world.pick(0, 1, 2)} if version >= 2 else {})
+    world.twin.ask("WriteTxnMarkers", version, {"Markers": list(markers.values())})

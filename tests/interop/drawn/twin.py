@@ -19,9 +19,10 @@ ONLY_ASK = frozenset(
      "DescribeProducers", "DescribeTransactions", "ListTransactions", "ShareGroupDescribe",
      "OffsetFetch", "DescribeConfigs", "ListConfigResources", "DescribeClientQuotas",
      "DescribeUserScramCredentials", "DescribeAcls", "DescribeLogDirs", "ListGroups",
-     "DescribeCluster", "DescribeQuorum")
+     "DescribeCluster", "DescribeQuorum", "DescribeShareGroupOffsets", "StreamsGroupDescribe",
+     "ReadShareGroupStateSummary")
 )  # fmt: skip
-COMING_SECONDS = 1.0
+COMING_SECONDS = 5.0
 CONCURRENT_TRANSACTIONS = 51
 #: So long a question that may wait is listened for before the next one is asked.
 WAITING_SECONDS = 0.1

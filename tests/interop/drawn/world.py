@@ -47,6 +47,20 @@ class Producer:
 
 
 @attrs.define
+class Sharer:
+    """Who reads with a share group, and what it has."""
+
+    group: str
+    member: str
+    #: of its next request, 0 if it has no session
+    epoch: int = 0
+    #: the partitions of its session
+    wanted: set[tuple[str, int]] = attrs.field(factory=set)
+    #: what it has acquired of each partition: first and last offsets
+    held: dict[tuple[str, int], list[tuple[int, int]]] = attrs.field(factory=dict)
+
+
+@attrs.define
 class World:
     """The state of a session, its chance, and the two brokers."""
 
@@ -61,6 +75,11 @@ class World:
     sessions: dict[str, Any] = attrs.field(factory=dict)
     #: the members of each group by names of our own
     groups: dict[str, dict[str, dict[str, Any]]] = attrs.field(factory=dict)
+    sharers: dict[str, Sharer] = attrs.field(factory=dict)
+    #: share groups and the partitions that are open for them
+    shared: set[tuple[str, str, int]] = attrs.field(factory=set)
+    #: what the members of streams groups run
+    topologies: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
     def version(self, api: str) -> int:
         """Draw a version that both serve, the newest ones more often."""

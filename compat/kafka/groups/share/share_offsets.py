@@ -70,9 +70,13 @@ class ShareOffsets:
         if wanted is None:
             return self._known_starts(group_id)
         named = [(self._cluster.topic_named(name), name, indexes) for name, indexes in wanted]
-        there = {shape.topic_id: (shape, indexes) for shape, _, indexes in named if shape}
-        if there and (not group_id or any(_is_malformed(one) for _, one in there.values())):
-            raise RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR, _SERVER_ERROR)
+        there: dict[uuid.UUID, tuple[TopicShape, list[int]]] = {}
+        for shape, _, indexes in named:
+            if shape is None:
+                continue
+            if not group_id or _is_malformed(indexes):
+                raise RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR, _SERVER_ERROR)
+            there.setdefault(shape.topic_id, (shape, []))[1].extend(indexes)
         found = [self._starts(group_id, *there[one]) for one in topics_in_order(there)]
         missing = [
             TopicStarts(name, NO_ID, tuple(PartitionStart(index) for index in indexes))
@@ -128,25 +132,25 @@ class ShareOffsets:
         if not group.is_empty:
             raise RefusedRequestError(ErrorCode.NON_EMPTY_GROUP, _NOT_EMPTY)
         named = [(self._cluster.topic_named(name), name, them) for name, them in starts]
-        there = [(shape, dict(them)) for shape, _, them in named if shape is not None]
+        there = [(shape, them) for shape, _, them in named if shape is not None]
         offsets = {
             (shape.topic_id, index): offset
             for shape, them in there
-            for index, offset in them.items()
+            for index, offset in them
             if index < shape.partition_count
         }
         _check_partitions(group_id, offsets)
-        outcomes = self._begin_at(group, [shape for shape, _ in there], offsets)
+        outcomes = self._begin_at(group, there, offsets)
         unknown = [
             TopicAltered(name, NO_ID, tuple(_unknown(index) for index, _ in them))
             for shape, name, them in named
-            if shape is None
+            if shape is None and them
         ]
         known = [
             TopicAltered(
                 shape.name,
                 shape.topic_id,
-                tuple(_altered(index, outcomes, shape) for index in them),
+                tuple(_altered(index, outcomes, shape) for index, _ in them),
             )
             for shape, them in there
         ]
@@ -155,19 +159,22 @@ class ShareOffsets:
     def _begin_at(
         self,
         group: ShareGroup,
-        shapes: Iterable[TopicShape],
+        wanted: Sequence[tuple[TopicShape, Sequence[tuple[int, int]]]],
         offsets: Mapping[tuple[uuid.UUID, int], int],
     ) -> Outcomes:
+        """Begin all; noted before that is, of a topic that comes twice, what is said of it last."""
         states = self._groups.states
-        partitions = {
-            shape.topic_id: TopicPartitions(
-                shape.name, frozenset(index for one, index in offsets if one == shape.topic_id)
-            )
-            for shape in shapes
-        }
-        beginning = states.beginning_of(group, partitions)
+        noted: dict[uuid.UUID, TopicPartitions] = {}
+        begun: dict[uuid.UUID, TopicPartitions] = {}
+        for shape, them in wanted:
+            topic_id = shape.topic_id
+            indexes = frozenset(index for index, _ in them if (topic_id, index) in offsets)
+            before = begun[topic_id].partitions if topic_id in begun else frozenset[int]()
+            noted[topic_id] = TopicPartitions(shape.name, indexes)
+            begun[topic_id] = TopicPartitions(shape.name, before | indexes)
+        beginning = states.beginning_of(group, noted)
         self._groups.commit(group, beginning.records)
-        return states.begin(group, beginning, group.epoch, offsets)
+        return states.begin(group, beginning._replace(partitions=begun), group.epoch, offsets)
 
     # forgetting
 

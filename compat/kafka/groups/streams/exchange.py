@@ -41,6 +41,8 @@ class StreamsHeartbeat:
     active: Mapping[str, frozenset[int]] | None = None
     standby: Mapping[str, frozenset[int]] | None = None
     warmup: Mapping[str, frozenset[int]] | None = None
+    #: a subtopology comes twice among those of a kind
+    names_twice: bool = False
     process_id: str | None = None
     user_endpoint: Endpoint | None = None
     client_tags: tuple[KeyValue, ...] | None = None

@@ -123,7 +123,7 @@ class HeartbeatStep:
         shapes, hashed = group.seen(topology, self._world.cluster)
         found = group.configured
         if known is None or found is None or hashed != group.metadata_hash:
-            found = configured(topology, shapes)
+            found = group.configured = configured(topology, shapes)
         validated_epoch = -1
         if found.is_ready:
             validated_epoch = topology.epoch
@@ -140,7 +140,11 @@ class HeartbeatStep:
             change = records.group_epoch(group.group_id, epoch, hashed, validated_epoch, configs)
             self._records.append(change)
         target_epoch, target = self._target(epoch, found)
-        reconciliation = Reconciliation(target, target_epoch, self._beat.owned, group.owners)
+        owned = self._beat.owned
+        is_read = owned is not None and not updated.is_reconciled_to(target_epoch)
+        if is_read and self._beat.names_twice:  # over which Kafka stumbles
+            raise RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        reconciliation = Reconciliation(target, target_epoch, owned, group.owners)
         after = reconciliation.next_of(updated)
         if after != updated:
             self._records.append(records.current_assignment(group.group_id, after))

@@ -14,6 +14,7 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.hash_order import members_in_timeline_order
 from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING
 from logstore.compat.kafka.groups.modern.member_timers import Deadline
 from logstore.compat.kafka.groups.modern.modern_groups import RETRY_MS, ModernGroups
@@ -101,14 +102,14 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         endpoint_epoch = group.endpoint_epoch
         if must_tell and outcome.after.user_endpoint is not None:
             endpoint_epoch += 1
+        if is_known:  # even if what follows is refused
+            group.configured, group.endpoint_epoch = outcome.configured, endpoint_epoch
+            if beat.shuts_down_application and group.shutdown_member_id is None:
+                group.shutdown_member_id = beat.member_id
         endpoints = None
         if endpoint_epoch != beat.endpoint_epoch:
             endpoints = self._endpoints(group, outcome)
         self.commit(group if is_known else self._new(group.group_id), outcome.records)
-        if is_known:
-            group.configured, group.endpoint_epoch = outcome.configured, endpoint_epoch
-            if beat.shuts_down_application and group.shutdown_member_id is None:
-                group.shutdown_member_id = beat.member_id
         self._note(group.group_id, outcome)
         if is_new and not self._is_waiting(group.group_id):
             self._wait_for_members(group.group_id, settings.initial_rebalance_delay_ms)
@@ -129,8 +130,13 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         )
 
     def _endpoints(self, group: StreamsGroup, outcome: Outcome) -> tuple[EndpointPartitions, ...]:
-        others = [one for one in group.members.values() if one.member_id != outcome.after.member_id]
-        return endpoints_of([*others, outcome.after], outcome.configured, self._cluster)
+        after = outcome.after
+        others = [
+            group.members[one]
+            for one in members_in_timeline_order(group.members)
+            if one != after.member_id
+        ]
+        return endpoints_of([*others, after], outcome.configured, self._cluster)
 
     def _group_for(self, beat: StreamsHeartbeat) -> StreamsGroup:
         """Return the group, a new one that nobody knows yet if somebody joins."""

@@ -38,7 +38,14 @@ def test_pieces_have_the_wanted_size_and_end_with_batches_of_the_log() -> None:
 def test_a_batch_of_the_log_is_not_cut_for_the_wanted_size() -> None:
     """One large batch stays one."""
     assert Stage(20).acquire(batch_size=5) == "0-19"
-    assert Stage(20).acquire(batch_size=0) == "0-19"
+
+
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_who_wants_pieces_of_nothing_is_told_of_one(batch_size: int) -> None:
+    """As by Kafka: it has no records, and stands before the first that has."""
+    stage = Stage(3, 3)
+    assert stage.acquire(batch_size=batch_size) == "0--1 0-2 3-5"
+    assert stage.in_flight == "0-2 A has | 3-5 A has"
 
 
 def test_two_members_get_different_records() -> None:

@@ -178,7 +178,12 @@ def test_what_is_not_there_is_told() -> None:
     stage = ShareStage()
     unknown = bytes(15) + b"x"
     other_id = stage.broker.create_topic("other", 1).topic_id
-    answer = stage.member().fetch(0, {unknown: [0], stage.topic_id: [0, 3], other_id: [0]})
+    member = stage.member()
+    wanted = {unknown: [0], stage.topic_id: [0, 3], other_id: [0]}
+    member.send_fetch(0, wanted, max_wait_ms=500)
+    stage.let_pass(500)
+    answer = member.answer()
+    assert answer is not None
     codes = {
         (topic.topic_id.bytes, found.partition_index): found.error_code
         for topic in answer.responses

@@ -61,6 +61,17 @@ def test_a_new_session_takes_the_place_of_the_old_one() -> None:
     assert sessions.get(A) is new
 
 
+def test_who_begins_with_a_partition_twice_is_refused() -> None:
+    """And has no session any more, as in Kafka; later that does no harm."""
+    sessions = ShareSessions(2)
+    sessions.open(A, [ONE], "connection")
+    assert code_of(sessions.open, A, [ONE, ONE], "c") is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert sessions.find(A) is None
+    session = sessions.open(A, [], "connection")
+    session.update([ONE, ONE], [])
+    assert list(session.partitions) == [ONE]
+
+
 def test_there_are_only_so_many() -> None:
     """One more is refused, and nobody is driven out."""
     sessions = ShareSessions(1)

@@ -64,6 +64,15 @@ def test_what_contradicts_itself_is_answered_with_nothing() -> None:
     assert "__share_group_state" not in conversation.broker.topics
 
 
+def test_a_topic_without_partitions_is_passed_over_where_states_begin() -> None:
+    """The others begin; in other requests it has nothing told at all."""
+    conversation = ShareConversation()
+    topic, other = conversation.made("t", 1), conversation.made("other", 1)
+    state = StateToBegin(partition=0, state_epoch=1, start_offset=0)
+    (result,) = conversation.begin_states("g", {topic: (state,), other: ()}).results
+    assert (result.topic_id, len(result.partitions)) == (topic, 1)
+
+
 def test_the_partition_of_a_state() -> None:
     """Its records stand where the hash of the key's text says."""
     key = SharePartitionKey("g:h", bytes(16), 3)

@@ -438,6 +438,7 @@ class TestAdministration:
         assert listed(producer_id_filters=[clients[2].producer_id]) == (0, ["b-1"], [])
         assert listed(state_filters=["Ongoing"], duration_filter=100) == (0, [], [])
         assert listed(state_filters=["Ongoing"], duration_filter=99) == (0, ["a-1"], [])
+        assert listed(state_filters=["Nothing", "Nothing"])[2] == ["Nothing"], "told once"
         assert listed(transactional_id_pattern="a-.") == (0, ["a-1", "a-2"], [])
         assert listed(transactional_id_pattern="(") == (128, [], [])
 

@@ -83,9 +83,13 @@ def configured(topology: StreamsTopology, shapes: Mapping[str, TopicShape]) -> C
         RefusedRequestError: 130, the topology cannot be; -1, it contradicts itself.
 
     """
+    counts = PartitionCounts(
+        topology.subtopologies,
+        lambda topic: shapes[topic].partition_count if topic in shapes else None,
+    )
     try:
         _check_sources(topology, shapes)
-        found = _subtopologies(topology, shapes)
+        found = _subtopologies(topology, counts)
         missing = _missing(topology, found, shapes)
     except TopicConfigurationError as unfit:
         return ConfiguredTopology(topology.epoch, None, {}, unfit)
@@ -109,13 +113,8 @@ def _check_sources(topology: StreamsTopology, shapes: Mapping[str, TopicShape]) 
 
 
 def _subtopologies(
-    topology: StreamsTopology, shapes: Mapping[str, TopicShape]
+    topology: StreamsTopology, counts: PartitionCounts
 ) -> dict[str, ConfiguredSubtopology]:
-    def existing(topic: str) -> int | None:
-        shape = shapes.get(topic)
-        return None if shape is None else shape.partition_count
-
-    counts = PartitionCounts(topology.subtopologies, existing)
     decided = counts.decided()
     return {
         name: _subtopology(subtopology, counts.widest_input(subtopology), decided)

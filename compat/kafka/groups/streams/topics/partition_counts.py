@@ -28,11 +28,22 @@ CountOf = Callable[[str], int | None]
 
 
 class PartitionCounts:
-    """Decides the counts of one topology; a topic that is there has the count that it has."""
+    """
+    Decides the counts of one topology; a topic that is there has the count that it has.
+
+    Raises:
+        RefusedRequestError: -1, topics are joined that the topology does not have.
+
+    """
 
     def __init__(self, subtopologies: Mapping[str, Subtopology], existing: CountOf) -> None:
         self._subtopologies = subtopologies.values()
         self._existing = existing
+        self._joined = [
+            _copartitioned(subtopology, group)
+            for subtopology in self._subtopologies
+            for group in subtopology.copartition_groups
+        ]
         self._decided: dict[str, int] = {}
 
     def decided(self) -> Mapping[str, int]:
@@ -41,7 +52,7 @@ class PartitionCounts:
 
         Raises:
             TopicConfigurationError: topics that are joined have different counts.
-            RefusedRequestError: 130, the topology cannot be; -1, it contradicts itself.
+            RefusedRequestError: 130, the topology cannot be.
 
         """
         self._decided = self._repartition_counts()
@@ -51,9 +62,8 @@ class PartitionCounts:
                     "Failed to compute number of partitions for all repartition topics, because "
                     "a repartition source topic is never used as a sink topic."
                 )
-        for subtopology in self._subtopologies:
-            for group in subtopology.copartition_groups:
-                self._decided |= self._copartitioned(_copartitioned(subtopology, group))
+        for topics in self._joined:
+            self._decided |= self._copartitioned(topics)
         changelogs: dict[str, int] = {}
         for subtopology in self._subtopologies:
             widest = self.widest_input(subtopology)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from logstore.compat.kafka.groups.share import messages as of_groups
@@ -40,13 +41,19 @@ class ShareQuestions:
         self, group: str, topics: dict[str, tuple[int, ...]] | None = None, version: int = 1
     ) -> of_groups.DescribedOffsetsGroup:
         """Ask where a group starts."""
+        return self.starts_of_each(group, None if topics is None else topics.items(), version)
+
+    def starts_of_each(
+        self, group: str, topics: Iterable[tuple[str, tuple[int, ...]]] | None, version: int = 1
+    ) -> of_groups.DescribedOffsetsGroup:
+        """Ask the same, of topics that may come twice."""
         wanted = of_groups.DescribeOffsetsGroup(
             group_id=group,
             topics=None
             if topics is None
             else tuple(
                 of_groups.DescribeOffsetsTopic(topic_name=name, partitions=indexes)
-                for name, indexes in topics.items()
+                for name, indexes in topics
             ),
         )
         request = of_groups.DescribeShareGroupOffsetsRequest(groups=(wanted,))
@@ -58,6 +65,12 @@ class ShareQuestions:
         self, group: str, topics: dict[str, dict[int, int]]
     ) -> of_groups.AlterShareGroupOffsetsResponse:
         """Let a group start elsewhere."""
+        return self.alter_each(group, [(name, them.items()) for name, them in topics.items()])
+
+    def alter_each(
+        self, group: str, topics: Iterable[tuple[str, Iterable[tuple[int, int]]]]
+    ) -> of_groups.AlterShareGroupOffsetsResponse:
+        """Do the same with topics and partitions that may come twice."""
         request = of_groups.AlterShareGroupOffsetsRequest(
             group_id=group,
             topics=tuple(
@@ -65,10 +78,10 @@ class ShareQuestions:
                     topic_name=name,
                     partitions=tuple(
                         of_groups.AlterOffsetsPartition(partition_index=index, start_offset=start)
-                        for index, start in starts.items()
+                        for index, start in starts
                     ),
                 )
-                for name, starts in topics.items()
+                for name, starts in topics
             ),
         )
         return self.ask_ours(91, 0, request, of_groups.AlterShareGroupOffsetsResponse)
@@ -87,9 +100,18 @@ class ShareQuestions:
         self, group: str, topic: uuid.UUID, *states: of_state.StateToBegin
     ) -> of_state.StateOutcomeResponse:
         """Begin states of a topic."""
+        return self.begin_states(group, {topic: states})
+
+    def begin_states(
+        self, group: str, states: dict[uuid.UUID, tuple[of_state.StateToBegin, ...]]
+    ) -> of_state.StateOutcomeResponse:
+        """Begin states of several."""
         request = of_state.InitializeShareGroupStateRequest(
             group_id=group,
-            topics=(of_state.TopicToBegin(topic_id=topic, partitions=states),),
+            topics=tuple(
+                of_state.TopicToBegin(topic_id=topic, partitions=them)
+                for topic, them in states.items()
+            ),
         )
         return self.ask_ours(83, 0, request, of_state.StateOutcomeResponse)
 

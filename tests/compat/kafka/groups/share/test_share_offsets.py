@@ -13,6 +13,9 @@ from logstore.compat.kafka.share_state.persister import (
     SharePartitionKey,
     StateBatch,
 )
+from logstore.segments.kafka.internal_topics.share_group import (
+    ShareGroupStatePartitionMetadataValue,
+)
 from tests.compat.kafka.batches import NOW_MS, batch
 from tests.compat.kafka.groups.share.share_conversation import ShareConversation
 
@@ -87,6 +90,41 @@ def test_a_group_is_moved_and_comes_into_being_by_it() -> None:
     assert conversation.broker.share_state.read(key, -1).state_epoch == 1
     conversation.restart()
     assert starts(conversation, "g") == {"t": {0: (5, -5), 1: (-1, -1)}}
+
+
+def test_a_topic_that_comes_twice_is_moved_twice() -> None:
+    """It is told once, with all that was asked; and noted at first is what was asked last."""
+    conversation = ShareConversation()
+    topic = conversation.made("t", 2)
+    answer = conversation.alter_each("g", [("t", [(0, 1), (1, 1), (1, 1)]), ("t", [(0, 3)])])
+    (told,) = answer.responses
+    assert [(one.partition_index, one.error_code) for one in told.partitions] == [
+        (0, 0), (1, 0), (1, 0), (0, 0),
+    ]  # fmt: skip
+    key = SharePartitionKey("g", topic.bytes, 0)
+    assert conversation.broker.share_state.read_summary(key, -1).start_offset == 3
+    noted = [
+        [*value.initializing_topics, *value.initialized_topics]
+        for change in conversation.changes()
+        if isinstance(value := change.value, ShareGroupStatePartitionMetadataValue)
+    ]
+    assert [sorted(*(one.partitions for one in topics)) for topics in noted] == [[0], [0, 1]]
+
+
+def test_a_missing_topic_without_partitions_is_not_told() -> None:
+    """Of it there is nothing to tell."""
+    conversation = ShareConversation()
+    assert conversation.alter("g", {"none": {}}).responses == ()
+
+
+def test_what_is_asked_twice_is_told_once() -> None:
+    """Unless it is malformed anywhere: then nothing is told."""
+    conversation = ShareConversation()
+    conversation.made("t", 2)
+    (told,) = conversation.starts_of_each("g", [("t", (0,)), ("t", (0, 1))]).topics
+    assert [one.partition_index for one in told.partitions] == [0, 1]
+    refused = conversation.starts_of_each("g", [("t", ()), ("t", (0,))])
+    assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_what_moves_nothing_leaves_nothing_behind() -> None:

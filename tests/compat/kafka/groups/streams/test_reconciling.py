@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.modern.hash_order import members_in_timeline_order
 from logstore.compat.kafka.groups.streams.member import StreamsMember
 from logstore.compat.kafka.groups.streams.reconciliation import Reconciliation
 from logstore.compat.kafka.groups.streams.states import MemberState
@@ -179,3 +180,41 @@ def test_an_endpoint_without_topics_is_kafkas_error() -> None:
     answer = stage.joins("A", PLAIN, user_endpoint=Endpoint(host="h", port=1), endpoint_epoch=-1)
     assert answer.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert stage.groups.streams.groups == {}
+
+
+def test_endpoints_come_in_the_order_of_kafkas_table() -> None:
+    """And that of who asks comes last."""
+    stage = StreamsRehearsal({"t": 1})
+    for name in "DACB":
+        stage.joins(name, PLAIN, user_endpoint=Endpoint(host=name, port=1))
+    answer = stage.live("C", stage.streams_group.members["C"].member_epoch)
+    assert answer.endpoints is not None
+    assert [one.endpoint.host for one in answer.endpoints] == [
+        *(name for name in members_in_timeline_order("DACB") if name != "C"), "C",
+    ]  # fmt: skip
+
+
+def test_what_a_topology_comes_to_is_kept_with_a_refusal() -> None:
+    """A member has an endpoint and the topics are gone: -1, and the group is not ready."""
+    stage = StreamsRehearsal({"t": 1})
+    stage.joins("A", PLAIN, user_endpoint=Endpoint(host="h", port=1))
+    del stage.cluster.topics["t"]
+    answer = stage.live("A", 2, endpoint_epoch=-1)
+    assert answer.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    configured = stage.streams_group.configured
+    assert configured is not None
+    assert configured.subtopologies is None
+
+
+@pytest.mark.parametrize(("epoch_is_told", "code"), [(False, -1), (True, 0)])
+def test_who_names_a_subtopology_twice_is_refused(epoch_is_told: bool, code: int) -> None:
+    """As in Kafka only where it matters what the member has."""
+    stage = StreamsRehearsal({"t": 2})
+    first = stage.member("A")
+    if not epoch_is_told:
+        stage.member("B")
+    epoch = first.epoch
+    answer = stage.live(
+        "A", epoch, active={"0": frozenset((0, 1))}, standby={}, warmup={}, names_twice=True
+    )
+    assert answer.error_code == code

@@ -165,6 +165,14 @@ def test_what_cannot_be(subtopologies: list[Subtopology], code: ErrorCode) -> No
     assert stage.groups.streams.groups == {}
 
 
+def test_topics_are_joined_before_they_are_looked_for() -> None:
+    """Who joins a topic that the topology does not have is refused, whatever else is missing."""
+    wrong = subtopology("0", "gone", copartition_groups=(together(7),))
+    with pytest.raises(RefusedRequestError) as refused:
+        found(wrong)
+    assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_members_wait_for_their_topics() -> None:
     """The group is not ready; once the topics come everybody gets tasks."""
     told = topology(subtopology("0", "t", state_changelog_topics=(internal("log"),)))

@@ -1,0 +1,50 @@
+"""WriteTxnMarkers with several markers in one request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.compat.kafka.peer import Peer
+from tests.compat.kafka.transactions.test_wire import served
+
+
+def _marker(producer_id: int, topic: str, *indexes: int) -> dict[str, Any]:
+    """Return the end of a producer's transaction."""
+    return {
+        "producer_id": producer_id, "producer_epoch": 0, "transaction_result": True,
+        "topics": [{"name": topic, "partition_indexes": list(indexes)}], "coordinator_epoch": 0,
+    }  # fmt: skip
+
+
+def test_what_is_said_of_a_producer_is_told_together() -> None:
+    """However many markers there are of it."""
+    broker = served()
+    broker.create_topic("other", 1)
+    markers = [_marker(7, "t", 0), _marker(8, "t", 1), _marker(7, "other", 0, 5)]
+    answer = Peer(broker).ask("WriteTxnMarkers", 1, {"markers": markers}).message
+    assert [one["producer_id"] for one in answer["markers"]] == [7, 8]
+    assert [
+        (topic["name"], [(one["partition_index"], one["error_code"]) for one in partitions])
+        for topic in answer["markers"][0]["topics"]
+        for partitions in (topic["partitions"],)
+    ] == [("t", [(0, 0)]), ("other", [(0, 0), (5, 3)])]
+
+
+def test_a_marker_of_no_producer_fails_the_request() -> None:
+    """Unless it is for no partition that is there; what stands before it is written."""
+    broker = served()
+    markers = [_marker(7, "t", 0, 9), _marker(-1, "t", 0), _marker(8, "t", 1)]
+    answer = Peer(broker).ask("WriteTxnMarkers", 1, {"markers": markers}).message
+    codes = [
+        one["error_code"]
+        for marker in answer["markers"]
+        for topic in marker["topics"]
+        for one in topic["partitions"]
+    ]
+    assert codes == [-1] * 4
+    logs = broker.topics["t"].partitions
+    assert (logs[0].end_offset, logs[1].end_offset) == (1, 0)
+    lone = [_marker(-1, "none", 0)]
+    answer = Peer(broker).ask("WriteTxnMarkers", 1, {"markers": lone}).message
+    ((topic,),) = (one["topics"] for one in answer["markers"])
+    assert [one["error_code"] for one in topic["partitions"]] == [3]
