@@ -25,6 +25,23 @@ from logstore.compat.kafka.refused_request import RefusedRequestError
 _REFRESH_INTERVAL = "group.consumer.regex.refresh.interval.ms"
 
 
+#: by how Python begins
+_AS_TOLD_BY_RE2 = {
+    "unterminated character set": "missing closing ]",
+    "missing ), ": "missing closing )",
+    "unbalanced parenthesis": "regexp/syntax: internal error",
+    "nothing to repeat": "missing argument to repetition operator",
+    "multiple repeat": "invalid nested repetition operator",
+    "min repeat greater": "invalid repeat count",
+    "bad character range": "invalid character class range",
+    "bad escape (end": "trailing backslash at end of expression",
+    "bad escape": "invalid escape sequence",
+    "invalid group reference": "invalid escape sequence",
+    "redefinition of group name": "duplicate capture group name",
+    "unknown extension": "invalid or unsupported Perl syntax",
+}
+
+
 def check_regex(regex: str) -> None:
     """
     Refuse what is no pattern.
@@ -38,8 +55,14 @@ def check_regex(regex: str) -> None:
     except (re.error, RecursionError, OverflowError) as error:
         raise RefusedRequestError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_reason(error)}.",
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what RE2 would say of a flaw that Python has found, if it is one of the usual ones."""
+    found = str(error)
+    return next((told for begin, told in _AS_TOLD_BY_RE2.items() if found.startswith(begin)), found)
 
 
 def regexes_of(members: Iterable[ConsumerMember]) -> frozenset[str]:
