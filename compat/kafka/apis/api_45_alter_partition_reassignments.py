@@ -45,7 +45,7 @@ def handle(
         fields["allow_replication_factor_change"] = may_change_factor
     return AlterPartitionReassignmentsResponse(
         version=request.API_VERSION,
-        error_message=None,
+        error_message=None if request.topics else "",
         responses=[
             topic_class(
                 name=topic.name,

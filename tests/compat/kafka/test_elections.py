@@ -68,3 +68,13 @@ def test_why_nobody_is_elected_is_told_in_kafkas_words() -> None:
         (3, "No such topic as b"),
         (84, "Leader election not needed for topic partition."),
     ]
+
+
+def test_where_nothing_is_to_move_nothing_is_said() -> None:
+    """An empty text, and none where something was asked, as by a real broker."""
+    conversation = Conversation()
+    conversation.create("a")
+    moved = {"name": "a", "partitions": [{"partition_index": 0, "replicas": None}]}
+    for topics, words in (([], ""), ([moved], None)):
+        answer = conversation.ask("AlterPartitionReassignments", 0, timeout_ms=9, topics=topics)
+        assert (answer["error_code"], answer["error_message"]) == (0, words)
