@@ -8,7 +8,7 @@ put for it is a message that has the time wheel leave the other one out.
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.sending.put_answers import STORED_CODES
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 
 _RECALL_TAG = "_RECALL_TAG_"
 _PARTS = 5
+#: what Java's decoder takes: fours of letters, and a rest whose padding is whole or not there
+_ENCODED = re.compile("(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-]{2}(?:==)?|[A-Za-z0-9_-]{3}=?)?")
+_NUMBER = re.compile("[+-]?[0-9]{1,19}")
+#: Java forgets to take it back
+_DONE = "not set any response code"
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
@@ -61,7 +66,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     if result.status not in STORED_CODES:
         return _refused(broker, ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
     region = {"MSG_REGION": broker.settings.region}
-    return Response(ResponseCode.SUCCESS, None, {"msgId": unique_key}, extra_fields=region)
+    return Response(ResponseCode.SUCCESS, _DONE, {"msgId": unique_key}, extra_fields=region)
 
 
 def _draft(
@@ -99,10 +104,10 @@ def _refused(broker: Broker, code: ResponseCode, remark: str) -> Response:
 
 def _parts_of(text: str) -> list[str]:
     """Return version, topic, broker, time and unique key of a handle; nothing of what is none."""
-    try:
-        parts = base64.urlsafe_b64decode(text.encode()).decode().split(" ")
-    except (binascii.Error, ValueError):
+    if not _ENCODED.fullmatch(text):
         return []
+    decoded = base64.urlsafe_b64decode(text.rstrip("=") + "==").decode(errors="replace")
+    parts = decoded.rstrip(" ").split(" ")  # Java's lists do not end with texts of no length
     return parts if len(parts) >= _PARTS and parts[0] == "v1" else []
 
 
@@ -114,7 +119,7 @@ def _flaw_of(broker: Broker, topic: str, parts: list[str]) -> str | None:
         return "recall failed, topic not match"
     if parts[2] != broker.settings.broker_name:
         return "recall failed, broker service not available"
-    due_ms = int(parts[3]) if parts[3].isascii() and parts[3].isdigit() else -1
+    due_ms = int(parts[3]) if _NUMBER.fullmatch(parts[3]) else -1
     left_ms = due_ms - broker.host.clock.wall_ms()
     if not 0 < left_ms < broker.settings.timer_delay_seconds_max * 1000:
         return "recall failed, timestamp invalid"

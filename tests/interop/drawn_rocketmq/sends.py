@@ -229,12 +229,3 @@ def reply(world: World) -> None:
     is_short = world.likely(0.7)
     code = Code.SEND_REPLY_MESSAGE_V2 if is_short else Code.SEND_REPLY_MESSAGE
     world.ask(code, short(fields) if is_short else fields, b"answer")
-
-
-def recall(world: World) -> None:
-    """Call a timed message back."""
-    handle = world.chance.choice(world.handles) if world.handles else world.pick("x", "", "djE=")
-    world.ask(
-        Code.RECALL_MESSAGE,
-        {"producerGroup": f"{world.prefix}-p", "topic": world.topic(), "recallHandle": handle},
-    )

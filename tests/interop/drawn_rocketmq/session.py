@@ -26,6 +26,8 @@ from tests.interop.drawn_rocketmq import (
     pulls,
     sends,
     settings,
+    statics,
+    timers,
     topics,
     transactions,
 )
@@ -177,6 +179,23 @@ LITES: tuple[tuple[int, Draw], ...] = (
     (1, lites.look),
     (3, lites.bounds),
 )
+TIMERS: tuple[tuple[int, Draw], ...] = (
+    (6, timers.send_timed),
+    (10, timers.recall),
+    (3, timers.metrics),
+    (4, timers.tables),
+    (2, sends.send_plainly),
+)
+STATICS: tuple[tuple[int, Draw], ...] = (
+    (5, statics.define),
+    (10, statics.send),
+    (8, statics.pull),
+    (6, statics.bounds),
+    (4, statics.offsets),
+    (4, statics.told),
+    (1, statics.route),
+    (1, statics.delete),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -188,6 +207,8 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "names": NAMES,
     "access": ACCESS,
     "frames": FRAMES,
+    "timers": TIMERS,
+    "statics": STATICS,
 }
 
 
@@ -211,6 +232,8 @@ def run(
             groups.first_groups(world)
         if "lites" in (areas or AREAS):
             lites.first_parents(world)
+        if "statics" in (areas or AREAS):
+            statics.first_topics(world)
         for _ in range(steps):
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)

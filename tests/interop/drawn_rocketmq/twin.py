@@ -45,7 +45,9 @@ ONLY_ASK = frozenset(
      Code.GET_HAS_UNIT_SUB_TOPIC_LIST, Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
      Code.GET_BROKER_MEMBER_GROUP, Code.QUERY_DATA_VERSION, Code.AUTH_GET_USER,
      Code.AUTH_LIST_USER, Code.AUTH_GET_ACL, Code.AUTH_LIST_ACL, Code.GET_PARENT_TOPIC_INFO,
-     Code.GET_LITE_TOPIC_INFO, Code.GET_LITE_CLIENT_INFO, Code.GET_LITE_GROUP_INFO)
+     Code.GET_LITE_TOPIC_INFO, Code.GET_LITE_CLIENT_INFO, Code.GET_LITE_GROUP_INFO,
+     Code.GET_TIMER_METRICS, Code.EXPORT_ROCKSDB_CONFIG_TO_JSON,
+     Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS)
 )  # fmt: skip
 #: After these a real broker has its queues a moment later, and after a pop where its group goes on:
 #: a pop of that moment finds less, takes less away, and cannot be asked for again; and a pull may

@@ -48,8 +48,8 @@ class World:
     halves: list[dict[str, Any]] = attrs.field(factory=list)
     #: what was popped: all that an acknowledgement says
     popped: list[dict[str, Any]] = attrs.field(factory=list)
-    #: handles by which a timed message is called back
-    handles: list[Any] = attrs.field(factory=list)
+    #: topics of timed messages, and the handles by which these are taken back
+    handles: list[tuple[str, Any]] = attrs.field(factory=list)
     number: int = 0
 
     def likely(self, share: float) -> bool:
