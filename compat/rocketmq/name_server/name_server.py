@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.connection import Channel, MakeConnection, RemotingConnection
@@ -83,7 +84,8 @@ class NameServer:
         self.idle_ms_max = _IDLE_MS_MAX
         self.config = NameServerConfig(settings or {})
         self.kv_config = KvConfig(host, kv_config_path)
-        self.routes = RouteTable()
+        forgets_topics = partial(self.config.is_on, "deleteTopicWithBrokerRegistration")
+        self.routes = RouteTable(forgets_topics)
         self.started_ms = host.clock.monotonic_ms()
         self.make_connection: MakeConnection = RemotingConnection  # a test may want others
         self.tls = RemotingTls.of(settings or {}, self._connect_within)

@@ -112,9 +112,15 @@ class MasterAddresses:
 
 
 class RouteTable:
-    """All routes. Times are ms of the wall clock, handed in by the caller."""
+    """
+    All routes. Times are ms of the wall clock, handed in by the caller.
 
-    def __init__(self) -> None:
+    `forgets_topics` tells whether a broker no longer has a topic that it does not register any more
+    (``deleteTopicWithBrokerRegistration``).
+    """
+
+    def __init__(self, forgets_topics: Callable[[], bool] = lambda: False) -> None:
+        self._forgets_topics = forgets_topics
         self.topics: dict[str, dict[str, QueueData]] = {}
         self.brokers: dict[str, BrokerData] = {}
         #: broker names by cluster
@@ -181,6 +187,14 @@ class RouteTable:
         )
         if broker.broker_id != MASTER_ID and not is_prime_slave:
             return
+        if self._forgets_topics() and not registration.mappings:
+            # With a static topic among them Java leaves all as they are.
+            gone = [
+                name
+                for name, queues in self.topics.items()
+                if broker.name in queues and name not in registration.topics
+            ]
+            self._forget_queues(gone, [broker.name])
         version = registration.data_version
         is_read_only = is_prime_slave and data.is_acting_master_enabled
         is_changed = is_first or self.is_changed(broker.cluster, broker.address, version)

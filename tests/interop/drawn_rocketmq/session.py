@@ -17,6 +17,7 @@ from pathlib import Path
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.drawn_rocketmq import (
     access,
+    brokers,
     frames,
     groups,
     lites,
@@ -196,6 +197,18 @@ STATICS: tuple[tuple[int, Draw], ...] = (
     (1, statics.route),
     (1, statics.delete),
 )
+BROKERS: tuple[tuple[int, Draw], ...] = (
+    (10, brokers.register),
+    (12, brokers.route),
+    (2, brokers.forget),
+    (2, names.unregister),
+    (2, names.lists),
+    (1, names.by_cluster),
+    (1, names.member_group),
+    (1, names.data_version),
+    (1, names.wipe),
+    (1, names.beat),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -207,6 +220,7 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "names": NAMES,
     "access": ACCESS,
     "frames": FRAMES,
+    "brokers": BROKERS,
     "timers": TIMERS,
     "statics": STATICS,
 }
@@ -238,7 +252,9 @@ def run(
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)
             twin.settle()
-        if "names" in (areas or AREAS):
+        if "brokers" in (areas or AREAS):
+            brokers.keep(world)
+        if not {"names", "brokers"}.isdisjoint(areas or AREAS):
             names.leave(world)
         twin.compare_told()
     finally:

@@ -95,8 +95,8 @@ def queue(world: World) -> dict[str, Any]:
 
 
 def pull(world: World) -> None:
-    """Pull from a logic queue."""
-    fields = pull_fields(world) | queue(world) | {
+    """Pull from a logic queue of the topic that stays: Java remembers pulls from deleted ones."""
+    fields = pull_fields(world) | queue(world) | {"topic": f"{world.prefix}-s"} | {
         "consumerGroup": f"{world.prefix}-{READERS}", "sysFlag": 4, "commitOffset": 0,
         "queueOffset": world.pick(0, 0, 1, 1, 2, 3, 4, 5, 6, 100, 101, 102, 1000, -1),
         "subscription": "*", "expressionType": None, "maxMsgNums": world.pick(32, 32, 1, 2),
@@ -150,6 +150,6 @@ def route(world: World) -> None:
 
 def delete(world: World) -> None:
     """Delete a topic with its logic queues, and make it anew without."""
-    topic = f"{world.prefix}-{world.pick('s', 't')}"
+    topic = f"{world.prefix}-t"
     world.ask(Code.DELETE_TOPIC_IN_BROKER, {"topic": topic}, is_plain=True)
     topics.create(world, topic, QUEUES, is_plain=True)

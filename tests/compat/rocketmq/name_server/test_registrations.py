@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from logstore.compat.rocketmq.name_server.registration import Registration, write_registration
 from logstore.segments.rocketmq.tables.data_version import DataVersion
-from tests.compat.rocketmq.name_server.conversation import CLUSTER, Conversation, topics_named
+from tests.compat.rocketmq.name_server.conversation import (
+    CLUSTER,
+    VERSION,
+    Conversation,
+    topics_named,
+)
 
 NEWER = DataVersion(1_700_000_000_001, 4)
 
@@ -103,6 +109,33 @@ class TestRegister:
         conversation.register(topics_named("u", "w", perm=4), version=NEWER)
         assert conversation.topics() == ["t", "u", "w"]
         assert (perms(conversation, "t"), perms(conversation, "u")) == ({"a": 6}, {"a": 4})
+
+    def test_topics_go_that_are_not_registered_any_more(self) -> None:
+        """With deleteTopicWithBrokerRegistration: of this broker alone."""
+        conversation = Conversation({"deleteTopicWithBrokerRegistration": "true"})
+        other = {"name": "b", "address": "192.0.2.2:10911"}
+        conversation.register(("t", "u"))
+        conversation.register(("t", "u"), **other)
+        conversation.register(("t", "v"))
+        assert perms(conversation, "u") == {"b": 6}
+        conversation.register(("t", "v"), **other)
+        assert conversation.route("u").code == 17
+        assert conversation.ask(318, {}, b"deleteTopicWithBrokerRegistration=false").code == 0
+        conversation.register(("t",))
+        assert perms(conversation, "v") == {"a": 6, "b": 6}
+
+    def test_topics_stay_beside_static_ones(self) -> None:
+        """As in Java, which does not know better of them."""
+        conversation = Conversation({"deleteTopicWithBrokerRegistration": "true"})
+        conversation.register(("t", "u"))
+        static = Registration(topics_named("t"), VERSION, mappings={"t": {"topic": "t"}})
+        body = write_registration(static, is_compressed=False)
+        fields = {
+            "brokerName": "a", "brokerAddr": "192.0.2.1:10911", "clusterName": CLUSTER,
+            "brokerId": "0", "compressed": "false",
+        }  # fmt: skip
+        assert conversation.ask(103, fields, body).code == 0
+        assert conversation.route("u").code == 0
 
     def test_the_same_version_changes_nothing(self) -> None:
         """A topic that is known is looked at only if the version is another one."""
