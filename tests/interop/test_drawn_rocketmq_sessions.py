@@ -33,6 +33,9 @@ SESSIONS = (
     ("transactions", (300, 303)),
     ("access", (300, 6002)),
     ("frames", (300,)),
+    ("brokers", (27141,)),
+    ("timers", (27140,)),
+    ("statics", (27161,)),
 )
 
 

@@ -60,7 +60,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     if flaw is not None:
         return _refused(broker, ResponseCode.ILLEGAL_OPERATION, flaw)
     _, _, _, due_ms, unique_key = parts[:_PARTS]
-    group = fields.get("producerGroup") or ""
+    group = fields.get("producerGroup")
     draft = _draft(broker, channel, topic, unique_key, due_ms, group)
     result = broker.store.put_message(draft)
     if result.status not in STORED_CODES:
@@ -70,7 +70,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
 
 
 def _draft(
-    broker: Broker, channel: Channel, topic: str, unique_key: str, due_ms: str, group: str
+    broker: Broker, channel: Channel, topic: str, unique_key: str, due_ms: str, group: str | None
 ) -> MessageDraft:
     """Return the message that takes the other one back."""
     now_ms = broker.host.clock.wall_ms()
@@ -82,8 +82,9 @@ def _draft(
         TIMER_DELIVER_MS: due_ms,
         BORN_TIMESTAMP: str(now_ms),
         TRACE_CONTEXT: "",
-        PRODUCER_GROUP: group,
     }
+    if group is not None:
+        entries[PRODUCER_GROUP] = group
     properties = OwnProperties(entries)
     draft = draft_message(
         topic=topic,

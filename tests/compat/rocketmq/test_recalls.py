@@ -35,9 +35,13 @@ class Stage:
         answer = self.peer.produce(b"%d" % number, properties=properties)
         return (answer.fields or {})["recallHandle"]
 
-    def recall(self, handle: str, topic: str = TOPIC) -> tuple[int, str | None]:
+    def recall(
+        self, handle: str, topic: str = TOPIC, group: str | None = "producers"
+    ) -> tuple[int, str | None]:
         """Take a message back; return code and remark."""
-        fields = {"producerGroup": "producers", "topic": topic, "recallHandle": handle}
+        fields = {"topic": topic, "recallHandle": handle}
+        if group is not None:
+            fields["producerGroup"] = group
         answer = self.peer.ask(RequestCode.RECALL_MESSAGE, fields)
         return answer.code, answer.remark
 
@@ -59,16 +63,19 @@ def test_a_message_that_is_taken_back_does_not_come() -> None:
     assert [message.body for message in stage.peer.messages()] == [b"at once", b"2"]
 
 
-def test_it_is_stored_as_a_real_broker_stores_it() -> None:
+@pytest.mark.parametrize(
+    ("group", "shown"), [("producers", "PGROUP=producers "), ("", "PGROUP= "), (None, "")]
+)
+def test_it_is_stored_as_a_real_broker_stores_it(group: str | None, shown: str) -> None:
     """The properties of 5.5.0's message for a handle, in their order; n stands for times."""
     stage = Stage()
-    assert stage.recall(stage.send_timed(1)) == DONE
+    assert stage.recall(stage.send_timed(1), group=group) == DONE
     messages = stage.peer.messages("rmq_sys_wheel_timer")
     (message,) = [found for found in messages if "TIMER_DEL_UNIQKEY" in found.properties]
     text = message.properties_text.decode().replace(f"{KEY}1", "k")
     assert re.sub("[0-9]{13}", "n", text).replace("\x01", "=").replace("\x02", " ") == (
         f"TIMER_DEL_UNIQKEY=k REAL_TOPIC={TOPIC} BORN_TIMESTAMP=n TRACE_CONTEXT= "
-        "TIMER_DELIVER_MS=n UNIQ_KEY=k PGROUP=producers TAGS=_RECALL_TAG_ TIMER_OUT_MS=n "
+        f"TIMER_DELIVER_MS=n UNIQ_KEY=k {shown}TAGS=_RECALL_TAG_ TIMER_OUT_MS=n "
         "REAL_QID=0 "
     )
 
