@@ -24,7 +24,7 @@ from logstore.compat.rocketmq.name_server.registration import (
     version_fields,
     write_registration,
 )
-from logstore.compat.rocketmq.name_server.routes import BrokerIdentity, RouteTable
+from logstore.compat.rocketmq.name_server.routes import BrokerIdentity, QueueData, RouteTable
 from logstore.compat.rocketmq.registry import Handlers
 from logstore.compat.rocketmq.wire.bodies import json_body
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
@@ -90,6 +90,10 @@ class Registered(Protocol):
         """Return what may be done with the broker at all (``brokerPermission``)."""
         ...
 
+    def registers_topics_alone(self) -> bool:
+        """Tell whether a topic that has changed is said alone (``enableSingleTopicRegister``)."""
+        ...
+
 
 class NameServerLink(Protocol):
     """One name server, as a broker sees it."""
@@ -98,6 +102,10 @@ class NameServerLink(Protocol):
 
     def register(self, registration: Registration) -> None:
         """Say what the broker serves."""
+        ...
+
+    def register_topic(self, topic: TopicConfig) -> None:
+        """Say of one topic alone what the broker has of it."""
         ...
 
     def unregister(self) -> None:
@@ -140,6 +148,11 @@ class LocalLink:
         if master is not None:
             self.is_registered = True
             self._on_master(master.master_address or "", master.ha_address or "")
+
+    def register_topic(self, topic: TopicConfig) -> None:
+        """Say of one topic alone what the broker has of it."""
+        queues = QueueData.of(self._broker.identity().name, topic)
+        self._routes.add_topic(topic.topic_name, [queues])
 
     def unregister(self) -> None:
         """Say goodbye."""
@@ -206,6 +219,26 @@ class RemoteLink:
         if not self._is_reaching:
             self._is_reaching = True
             self._reach(*self._address, self._connect, self._not_reached)
+
+    def register_topic(self, topic: TopicConfig) -> None:
+        """Say of one topic what the broker has of it; without a connection all is said later."""
+        if self._channel is None or not self._channel.is_open:
+            return
+        queues = {
+            "brokerName": self._broker.identity().name, "perm": topic.perm,
+            "readQueueNums": topic.read_queue_count, "topicSysFlag": topic.topic_sys_flag,
+            "writeQueueNums": topic.write_queue_count,
+        }  # fmt: skip
+        self._channel.ask(
+            RequestCode.REGISTER_TOPIC_IN_NAMESRV,
+            {"topic": topic.topic_name},
+            json_body({"queueDatas": [queues]}),
+            timeout_ms=self._options.timeout_ms,
+        ).then(self._topic_answered, self._failed)
+
+    def _topic_answered(self, answer: Command) -> None:
+        if answer.code != ResponseCode.SUCCESS:
+            _log.warning("name server %s:%s: %s", *self._address, answer.remark)
 
     def unregister(self) -> None:
         """Say goodbye, if there is a connection; the answer is not waited for."""
@@ -338,8 +371,14 @@ class Registrar:
         """Say that one topic is new or other."""
         if not self.is_registered:
             return  # all of them are about to be said
+        seen = self._seen(topic)
+        is_static = bool(self._broker.registered_mappings([topic.topic_name]))
+        if self._broker.registers_topics_alone() and not is_static:
+            for link in self.links:
+                link.register_topic(seen)
+            return
         version = self._broker.registered_topics()[1]
-        self._register({topic.topic_name: self._seen(topic)}, version)
+        self._register({topic.topic_name: seen}, version)
 
     def _seen(self, topic: TopicConfig) -> TopicConfig:
         """Return a topic with what the broker's own permission leaves of its rights."""

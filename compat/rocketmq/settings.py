@@ -25,6 +25,7 @@ class Settings(JavaSettings):
     region: str = text("regionId", "DefaultRegion")
     is_trace_on: bool = switch("traceOn", default=True)
     permission: int = whole("brokerPermission", 6)
+    registers_topics_alone: bool = switch("enableSingleTopicRegister", default=False)
     default_topic_queue_count: int = whole("defaultTopicQueueNums", 8)
     auto_creates_topics: bool = switch("autoCreateTopicEnable", default=True)
     auto_creates_groups: bool = switch("autoCreateSubscriptionGroup", default=True)

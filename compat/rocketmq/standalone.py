@@ -72,6 +72,10 @@ class RegisteredBroker:
         """Return what may be done with the broker at all."""
         return self._broker.settings.permission
 
+    def registers_topics_alone(self) -> bool:
+        """Tell whether a topic that has changed is said without the broker around it."""
+        return self._broker.settings.registers_topics_alone
+
 
 class Standalone:
     """A broker and its own `name_server`, which is None where others are given."""

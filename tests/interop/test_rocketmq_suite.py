@@ -67,6 +67,7 @@ SLOW = {
         "client.consumer.broadcast.normal.BroadcastNormalMsgRecvStartLaterIT",
         "client.consumer.broadcast.normal.BroadcastNormalMsgTwoDiffGroupRecvIT",
         "client.consumer.broadcast.normal.NormalMsgTwoSameGroupConsumerIT",
+        "client.consumer.broadcast.order.OrderMsgBroadcastIT",
         "client.consumer.broadcast.tag.BroadcastTwoConsumerFilterIT",
         "client.consumer.broadcast.tag.BroadcastTwoConsumerSubDiffTagIT",
         "client.consumer.broadcast.tag.BroadcastTwoConsumerSubTagIT",
@@ -92,9 +93,9 @@ SLOW = {
     "their-proxy": ("grpc.v2.ClusterGrpcIT",),
 }  # fmt: skip
 #: They look into the objects of a real broker (one wakes a service of it that has five minutes'
-#: sleep).
+#: sleep, and one has it register at once).
 PASSED_OVER = (
-    "testEstimateLag", "testRemappingAndClear", "testResetOffsetThenAckOldForPopOrderly",
+    "testDeleteTopicFromNameSrvWithBrokerRegistration", "testEstimateLag", "testRemappingAndClear", "testResetOffsetThenAckOldForPopOrderly",
     "testRestOffsetToSkipMsgForPopOrderly",
 )  # fmt: skip
 ALL = [

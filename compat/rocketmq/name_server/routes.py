@@ -42,6 +42,17 @@ class QueueData:
     perm: int
     topic_sys_flag: int
 
+    @staticmethod
+    def of(broker_name: str, topic: TopicConfig, perm: int | None = None) -> QueueData:
+        """Return a topic as a broker says it; `perm` takes the place of its own rights."""
+        return QueueData(
+            broker_name,
+            topic.read_queue_count,
+            topic.write_queue_count,
+            topic.perm if perm is None else perm,
+            topic.topic_sys_flag,
+        )
+
 
 @attrs.define
 class BrokerData:
@@ -228,13 +239,8 @@ class RouteTable:
 
     def _put_queue_data(self, broker_name: str, topic: TopicConfig, *, is_read_only: bool) -> None:
         perm = topic.perm & ~PERM_WRITE if is_read_only else topic.perm
-        self.topics.setdefault(topic.topic_name, {})[broker_name] = QueueData(
-            broker_name,
-            topic.read_queue_count,
-            topic.write_queue_count,
-            perm,
-            topic.topic_sys_flag,
-        )
+        queues = QueueData.of(broker_name, topic, perm)
+        self.topics.setdefault(topic.topic_name, {})[broker_name] = queues
 
     def _master_of(self, broker: BrokerIdentity, data: BrokerData) -> MasterAddresses:
         master_address = data.addresses.get(MASTER_ID)

@@ -8,7 +8,7 @@ import pytest
 
 from logstore.compat.connection import Connection
 from logstore.compat.rocketmq.connection import RemotingConnection
-from logstore.compat.rocketmq.name_server.routes import BrokerIdentity
+from logstore.compat.rocketmq.name_server.routes import BrokerIdentity, QueueData
 from logstore.compat.rocketmq.registrar import LocalLink, Registrar, RegistrarOptions, RemoteLink
 from logstore.compat.waiting import Timers
 from logstore.segments.rocketmq.tables.data_version import DataVersion
@@ -25,6 +25,7 @@ class FakeBroker:
         self.version = DataVersion(1, 1)
         self.rights = 6
         self.mappings: dict[str, object] = {}
+        self.is_said_alone = False
 
     def identity(self) -> BrokerIdentity:
         """Return who the broker is."""
@@ -45,6 +46,10 @@ class FakeBroker:
     def permission(self) -> int:
         """Return what may be done with the broker."""
         return self.rights
+
+    def registers_topics_alone(self) -> bool:
+        """Tell whether a topic that has changed is said alone."""
+        return self.is_said_alone
 
     def add(self, name: str) -> TopicConfig:
         """Add a topic."""
@@ -225,6 +230,24 @@ def test_a_name_server_in_the_same_process() -> None:
     assert conversation.topics() == ["new", "t", "u"]
     registrar.stop()
     assert conversation.topics() == []
+
+
+@pytest.mark.parametrize(("is_alone", "left"), [(True, ["new", "t", "u"]), (False, ["new"])])
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_topic_that_is_said_alone(is_alone: bool, left: list[str], is_local: bool) -> None:
+    """By enableSingleTopicRegister: a name server that forgets what is not said keeps the others."""
+    setting = Setting()
+    routes, broker = setting.conversation.server.routes, setting.broker
+    if is_local:
+        setting.registrar.links = [LocalLink(routes, broker, setting.clock)]
+    setting.registrar.start()
+    setting.run()
+    setting.conversation.server.config.update("deleteTopicWithBrokerRegistration=true")
+    broker.is_said_alone = is_alone
+    setting.registrar.topic_changed(broker.add("new"))
+    setting.run()
+    assert setting.conversation.topics() == left
+    assert routes.topics["new"]["a"] == QueueData.of("a", broker.topics["new"])
 
 
 def test_a_slave_is_told_of_its_master() -> None:
