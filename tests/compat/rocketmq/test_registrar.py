@@ -235,7 +235,7 @@ def test_a_name_server_in_the_same_process() -> None:
 @pytest.mark.parametrize(("is_alone", "left"), [(True, ["new", "t", "u"]), (False, ["new"])])
 @pytest.mark.parametrize("is_local", [True, False])
 def test_a_topic_that_is_said_alone(is_alone: bool, left: list[str], is_local: bool) -> None:
-    """By enableSingleTopicRegister: a name server that forgets what is not said keeps the others."""
+    """By enableSingleTopicRegister: who forgets what is not said keeps the others."""
     setting = Setting()
     routes, broker = setting.conversation.server.routes, setting.broker
     if is_local:

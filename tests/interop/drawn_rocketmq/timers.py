@@ -72,7 +72,8 @@ def odd_handle(world: World, topic: str) -> str:
 
 def recall(world: World) -> None:
     """Take a timed message back."""
-    topic, handle = world.topic(), ""
+    topic = world.topic()
+    handle: Any = ""
     if world.handles and world.likely(0.6):
         known, handle = world.chance.choice(world.handles)
         topic = known if world.likely(0.9) else topic

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from logstore.compat.rocketmq.name_server.registration import Registration, write_registration
@@ -113,12 +115,12 @@ class TestRegister:
     def test_topics_go_that_are_not_registered_any_more(self) -> None:
         """With deleteTopicWithBrokerRegistration: of this broker alone."""
         conversation = Conversation({"deleteTopicWithBrokerRegistration": "true"})
-        other = {"name": "b", "address": "192.0.2.2:10911"}
+        register_other = partial(conversation.register, name="b", address="192.0.2.2:10911")
         conversation.register(("t", "u"))
-        conversation.register(("t", "u"), **other)
+        register_other(("t", "u"))
         conversation.register(("t", "v"))
         assert perms(conversation, "u") == {"b": 6}
-        conversation.register(("t", "v"), **other)
+        register_other(("t", "v"))
         assert conversation.route("u").code == 17
         assert conversation.ask(318, {}, b"deleteTopicWithBrokerRegistration=false").code == 0
         conversation.register(("t",))
