@@ -146,6 +146,8 @@ class Broker:
     def emulation(self, emulation: Emulation | None) -> None:
         self._choice.emulation = emulation
         self.find_api = self._choice.find_api()
+        if self._transactions is not None:
+            self._transactions.config = self._transactions.config.at(self.feature_levels)
 
     def change_client_quotas(self, records: Sequence[MetadataRecord]) -> None:
         """Say how much clients may use from now on, durably."""
@@ -400,7 +402,7 @@ class Broker:
         from logstore.compat.kafka.transactions.coordinator import TransactionCoordinator
 
         coordinator = TransactionCoordinator(
-            TransactionConfig.of(self.config, self.store.metadata.image.features),
+            TransactionConfig.of(self.config, self.feature_levels),
             self.timers,
             self._transactions_log(),
             self._markers(),
@@ -428,6 +430,12 @@ class Broker:
 
     # features
 
+    @property
+    def feature_levels(self) -> Mapping[str, int]:
+        """The levels in force; a release that is emulated did not know them all."""
+        levels = self.store.metadata.image.features
+        return levels if self.emulation is None else self.emulation.levels(levels)
+
     def change_features(self, levels: Mapping[str, int]) -> None:
         """Give features these levels, durably; whoever has to know is told."""
         now = self.store.metadata.image.features
@@ -440,9 +448,7 @@ class Broker:
         if self._share_partitions is not None and not now.get(SHARE_VERSION, 0):
             self._share_partitions.close_all()
         if self._transactions is not None:
-            from logstore.compat.kafka.transactions.config import TransactionConfig
-
-            self._transactions.config = TransactionConfig.of(self.config, now)
+            self._transactions.config = self._transactions.config.at(self.feature_levels)
 
     # producers
 

@@ -9,6 +9,7 @@ import attrs
 from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.features import NEW_IN_4_0
 from logstore.compat.kafka.registry import APIS, Api, RawHandler
 from logstore.segments.kafka.config_keys import ConfigError
 
@@ -59,6 +60,12 @@ class Emulation:
         old = {key: _old_api(key) for key in _OLD}
         old |= {key: attrs.evolve(APIS[key], version_min=0) for key in _KNOWN_FROM_0}
         return cls(release, {key: it for key, it in ranges.items() if it[0] <= it[1]}, old)
+
+    def levels(self, levels: Mapping[str, int]) -> Mapping[str, int]:
+        """Return the levels of those features that the release had; the others are at 0."""
+        if self.release >= _FIRST_WITH_NEW_FEATURES:
+            return levels
+        return {name: level for name, level in levels.items() if name not in NEW_IN_4_0}
 
     @property
     def has_features_of_4_0(self) -> bool:

@@ -46,3 +46,7 @@ class TransactionConfig:
                 "transaction.remove.expired.transaction.cleanup.interval.ms"
             ),
         )
+
+    def at(self, features: Mapping[str, int]) -> TransactionConfig:
+        """Return the same at other levels of the cluster's features."""
+        return attrs.evolve(self, transaction_version=features.get(TRANSACTION_VERSION, 0))

@@ -13,6 +13,7 @@ from logstore.compat.connection import Chunk
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.emulation.release import Emulation
 from logstore.compat.kafka.registry import APIS
+from logstore.compat.kafka.topics.names import TRANSACTIONS_TOPIC
 from logstore.segments.kafka.batch_walk import iterate_entries
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.config_keys import ConfigError
@@ -21,6 +22,7 @@ from logstore.segments.kafka.record import Record, decode_records
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import NOW_MS, batch
 from tests.compat.kafka.peer import Peer, a_broker
+from tests.compat.kafka.transactions.producer import TransactionalClient
 
 #: the library's classes of versions that brokers of today have no more; they have no types
 _OLD = "kafka.protocol.old"
@@ -395,3 +397,33 @@ def test_timestamps_of_wrappers_say_whose_they_are() -> None:
     (entry,) = iterate_entries(memoryview(result[3]))
     assert (entry.magic, entry.is_log_append_time) == (1, True)
     assert decode_records(entry.data)[0].timestamp_ms == NOW_MS
+
+
+@pytest.mark.parametrize(("release", "value_version"), [("2.8", 0), ("3.9", 0), (None, 1)])
+def test_transactions_are_noted_as_the_release_noted_them(
+    release: str | None, value_version: int
+) -> None:
+    """Clients of old releases read the log of transactions; also what a restart goes on with."""
+    host = SimulatedHost()
+    for is_commit in (True, False):
+        broker = a_broker(host) if release is None else an_old_broker(release, host)
+        if is_commit:
+            broker.create_topic("t", 1)
+        before = len(_value_versions(broker))
+        client = TransactionalClient(broker, 1)
+        assert (client.init(), client.send("t", 0, b"a")) == (0, 0)
+        assert client.end(is_commit=is_commit) == 0
+        assert set(_value_versions(broker)[before:]) == {value_version}
+        broker.close()
+
+
+def _value_versions(broker: Broker) -> list[int]:
+    """Return the schema versions of the values in the log of transactions."""
+    topic = broker.topics.get(TRANSACTIONS_TOPIC)
+    return [
+        int.from_bytes(record.value[:2])
+        for partition in (topic.partitions.values() if topic is not None else ())
+        for one in partition.batches()
+        for record in decode_records(one.data)
+        if record.value
+    ]
