@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.store import KafkaStore
     from logstore.segments.kafka.topic import Topic
 
+_PROTOCOLS = "group.coordinator.rebalance.protocols"
+
 
 class BrokerCluster:
     """Implements :class:`logstore.compat.kafka.groups.modern.cluster.Cluster`."""
@@ -58,7 +60,13 @@ def serves_consumer_groups(broker: Broker) -> bool:
 
 
 def serves_groups(broker: Broker, kind: str, feature: str) -> bool:
-    """Tell whether the cluster has turned groups of a kind on, and nobody has turned them off."""
-    protocols = broker.config.given["group.coordinator.rebalance.protocols"]
+    """
+    Tell whether the cluster has turned groups of a kind on, and nobody has turned them off.
+
+    A release before 4.0 that is emulated has those only that the broker's settings ask for.
+    """
+    protocols = broker.config.given[_PROTOCOLS]
     assert isinstance(protocols, tuple), "a list setting"
-    return broker.store.metadata.image.features.get(feature, 0) > 0 and kind in protocols
+    is_asked_for = _PROTOCOLS in broker.config.given.settings
+    levels = broker.store.metadata.image.features if is_asked_for else broker.feature_levels
+    return levels.get(feature, 0) > 0 and kind in protocols

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import attrs
 import pytest
 
+from logstore.compat.kafka.emulation.release import Emulation
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupDescribeRequest,
@@ -238,6 +239,22 @@ def test_where_such_groups_are_turned_off() -> None:
     conversation = GroupConversation({"group.coordinator.rebalance.protocols": "classic"})
     assert conversation.join().error_code == ErrorCode.UNSUPPORTED_VERSION
     assert conversation.describe("g")[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [({}, 35), ({"group.coordinator.rebalance.protocols": "classic,consumer"}, 0)],
+)
+def test_a_release_before_4_0_has_such_groups_where_they_are_asked_for(
+    settings: dict[str, str], code: int
+) -> None:
+    """Kafka 3.9 tells of the APIs, and refuses them unless its settings name these groups."""
+    conversation = GroupConversation(settings)
+    conversation.create("t", 1)
+    conversation.broker.emulation = Emulation.of("3.9")
+    conversation.connection = conversation.broker.connect("127.0.0.1")
+    assert conversation.join(0).error_code == code
+    assert conversation.describe("g", version=0)[0].error_code == code
 
 
 def test_a_topic_that_grows_is_noticed() -> None:
