@@ -171,7 +171,8 @@ class ShareOffsets:
             indexes = frozenset(index for index, _ in them if (topic_id, index) in offsets)
             before = begun[topic_id].partitions if topic_id in begun else frozenset[int]()
             noted[topic_id] = TopicPartitions(shape.name, indexes)
-            begun[topic_id] = TopicPartitions(shape.name, before | indexes)
+            if indexes:  # where nothing begins it stays noted
+                begun[topic_id] = TopicPartitions(shape.name, before | indexes)
         beginning = states.beginning_of(group, noted)
         self._groups.commit(group, beginning.records)
         return states.begin(group, beginning._replace(partitions=begun), group.epoch, offsets)

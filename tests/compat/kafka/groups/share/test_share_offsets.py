@@ -111,6 +111,16 @@ def test_a_topic_that_comes_twice_is_moved_twice() -> None:
     assert [sorted(*(one.partitions for one in topics)) for topics in noted] == [[0], [0, 1]]
 
 
+def test_a_topic_without_partitions_stays_noted() -> None:
+    """Nothing of it begins, beside others that do; as in Kafka it is kept as beginning."""
+    conversation = ShareConversation()
+    topic, other = conversation.made("t", 1), conversation.made("other", 1)
+    assert conversation.alter("g", {"t": {0: 0}, "other": {}}).error_code == 0
+    states = conversation.group().state_partitions
+    assert states is not None
+    assert (set(states.initialized), set(states.initializing)) == ({topic}, {other})
+
+
 def test_a_missing_topic_without_partitions_is_not_told() -> None:
     """Of it there is nothing to tell."""
     conversation = ShareConversation()
