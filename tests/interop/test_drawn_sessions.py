@@ -40,7 +40,7 @@ SESSIONS = (
     (("configs",), (1, 2, 4)),
     (("cluster",), (0, 1)),
     (("shares",), (100,)),
-    (("streams",), (102,)),
+    (("streams",), (105,)),
 )
 
 
