@@ -29,6 +29,7 @@ from logstore.compat.kafka.configs.entries import (
 from logstore.compat.kafka.configs.group_settings import group_entries
 from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.topics.names import flaw_of
 
@@ -40,11 +41,6 @@ if TYPE_CHECKING:
 
 _OTHER = "Unexpected broker id, expected {} or empty string, but received {}"
 _OTHER_LOGGER = "Unexpected broker id, expected {} but received {}"
-#: what Kafka says of every wrong request of which it says nothing else
-_MALFORMED = (
-    "This most likely occurs because of a request being malformed by the client library or the "
-    "message was sent to an incompatible broker. See the broker logs for more details."
-)
 
 
 def handle(
@@ -74,7 +70,8 @@ def _refusal_of_kind(request: DescribeConfigsRequest) -> dict[str, Any] | None:
     for resource in request.resources:
         kind = resource.resource_type
         if kind not in set(ResourceType):
-            return _refused(RefusedRequestError(ErrorCode.INVALID_REQUEST, _MALFORMED))
+            code = ErrorCode.INVALID_REQUEST
+            return _refused(RefusedRequestError(code, MESSAGES[code]))
     return None
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.groups.share.settings import ShareGroupSettings
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.share_reads.acknowledgement import AcknowledgementBatch
@@ -39,7 +40,7 @@ _FENCING = (
     ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
-_NOT_HOSTED = "This server does not host this topic-partition."
+_NOT_HOSTED = MESSAGES[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 class SharePartitions:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.share_state import records
 from logstore.compat.kafka.share_state.persister import (
     Outcome,
@@ -37,16 +38,6 @@ from logstore.errors import LogStoreError, StorageError
 
 _log = logging.getLogger(__name__)
 
-_MESSAGES = {
-    ErrorCode.FENCED_LEADER_EPOCH: (
-        "The leader epoch in the request is older than the epoch on the broker."
-    ),
-    ErrorCode.FENCED_STATE_EPOCH: (
-        "The share coordinator rejected the request because the share-group state epoch did not "
-        "match."
-    ),
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-}
 _DONE = Outcome(ErrorCode.NONE)
 
 
@@ -335,4 +326,4 @@ def _negative_partition() -> Outcome:
 
 
 def _refused(code: ErrorCode) -> Outcome:
-    return Outcome(code, _MESSAGES[code])
+    return Outcome(code, MESSAGES[code])

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.groups.modern.cluster import TopicShape
 from logstore.compat.kafka.groups.modern.hash_order import numbers_in_order, topics_in_order
 from logstore.compat.kafka.groups.share.cluster import ShareCluster
@@ -41,7 +42,7 @@ Wanted = Sequence[tuple[str, Sequence[int]]]
 #: partitions and their new starts by topic name
 NewStarts = Sequence[tuple[str, Sequence[tuple[int, int]]]]
 
-_NO_PARTITION = "This server does not host this topic-partition."
+_NO_PARTITION = MESSAGES[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 _SERVER_ERROR = "The server experienced an unexpected error when processing the request."
 _NOT_EMPTY = "The group is not empty."
 _ANY_LEADER_EPOCH = -1
