@@ -66,8 +66,8 @@ def handle(
 
 def _found(broker: Broker, client: Client, key_type: int, key: str, version: int) -> dict[str, Any]:
     if key_type == _SHARE and (version < _FIRST_WITH_SHARE_PARTITIONS or not _is_partition(key)):
-        text = "" if version >= _FIRST_WITH_SEVERAL_KEYS else "No share-partitions in this version."
-        return _none(ErrorCode.INVALID_REQUEST, text)
+        code = ErrorCode.INVALID_REQUEST
+        return _none(code, "" if version >= _FIRST_WITH_SEVERAL_KEYS else MESSAGES[code])
     if key_type not in _TOPICS:
         return _none(ErrorCode.INVALID_REQUEST, MESSAGES[ErrorCode.INVALID_REQUEST])
     try:

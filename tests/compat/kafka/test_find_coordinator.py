@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.error_messages import MESSAGES
 from tests.compat.kafka.conversation import HOST, PORT, Conversation
 from tests.compat.kafka.test_group_apis import started, versions
 
@@ -50,6 +51,8 @@ def test_there_are_no_other_coordinators(version: int) -> None:
         answer = started().ask("FindCoordinator", version, key_type=key_type, **fields)
         found = answer["coordinators"][0] if version >= 4 else answer
         assert found["error_code"] == ErrorCode.INVALID_REQUEST
+        is_told = version in (1, 2, 3) or (version >= 4 and key_type == 9)
+        assert (found.get("error_message") == MESSAGES[ErrorCode.INVALID_REQUEST]) is is_told
         assert (found["node_id"], found["host"], found["port"]) == (-1, "", -1)
 
 
