@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -14,12 +15,12 @@ from logstore.segments.kafka.internal_topics.share_group import StateBatch
 MessageT = TypeVar("MessageT", bound=Message)
 
 
-class ShareQuestions:
+class ShareQuestions(ABC):
     """What can be asked about share groups; who asks says how a request reaches the broker."""
 
+    @abstractmethod
     def ask_ours(self, key: int, version: int, request: Message, kind: type[MessageT]) -> MessageT:
         """Send a request of an API and return its answer."""
-        raise NotImplementedError
 
     def share_beat(
         self, group: str, member_id: str, epoch: int, /, **fields: Any
