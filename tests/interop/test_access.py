@@ -153,6 +153,7 @@ def test_kafka_acls(named: KafkaPeer, kafka_tool: RunTool, tmp_path: Path) -> No
     assert any("User:carol" in line for line in expected[5][1])
 
 
+@pytest.mark.slow
 def test_rules_change_hands(tmp_path: Path) -> None:
     """What the real broker keeps ours goes on with, and the real one with what ours has changed."""
     real = start_real(tmp_path / "real", settings=AUTHORIZER)

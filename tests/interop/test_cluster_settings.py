@@ -10,7 +10,7 @@ import pytest
 from tests.interop.conftest import RunTool
 from tests.interop.test_metadata_log import complaints, our_broker, real_on
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
 CONFIGS = "kafka.admin.ConfigCommand"

@@ -12,7 +12,7 @@ from tests.interop.conftest import Broker, CreateTopic, missing
 from tests.interop.connect_worker import ConnectWorker
 from tests.interop.eventually import eventually
 
-pytestmark = [pytest.mark.interop, pytest.mark.either_layout]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.either_layout]
 
 LIBRDKAFKA = CLIENTS[0]
 

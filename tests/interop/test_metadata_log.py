@@ -226,7 +226,11 @@ def test_the_real_kafka_starts_on_our_directory(
 
 @pytest.mark.parametrize(
     ("version", "is_killed"),
-    [pytest.param("4", False, marks=pytest.mark.slow), ("4", True), ("3.9", False)],
+    [
+        pytest.param("4", False, marks=pytest.mark.slow),
+        ("4", True),
+        pytest.param("3.9", False, marks=pytest.mark.slow),
+    ],
 )
 def test_we_open_a_directory_of_the_real_kafka(
     version: str, is_killed: bool, tmp_path: Path

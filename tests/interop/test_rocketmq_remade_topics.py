@@ -24,7 +24,7 @@ from tests.interop.rocketmq_wire import (
     send_fields,
 )
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 TOPIC = "remade"
 SETTINGS: dict[str, object] = {**CALM, "mappedFileSizeCommitLog": 100_000}

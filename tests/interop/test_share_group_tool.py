@@ -17,7 +17,7 @@ from tests.interop.share_wire import ShareWire
 from tests.interop.test_same_share_groups import is_loaded
 from tests.interop.tool_session import Done
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 GROUP, TOPIC, UNKNOWN = "tool-readers", "tool-work", "tool-nobody"
 RECORDS, SECONDS_MAX = 12, 60

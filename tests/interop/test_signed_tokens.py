@@ -23,7 +23,7 @@ from tests.interop.conftest import SETTINGS, missing
 from tests.interop.sasl_wire import SaslWire, bearer
 from tests.interop.security_stage import wait_for_all
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 CLASSES = "org.apache.kafka.common.security.oauthbearer"
 PLAIN, ANY, OURS = "PLAINTEXT", "ANY", "OURS"

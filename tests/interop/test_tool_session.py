@@ -18,6 +18,7 @@ RUNS = (
 )
 
 
+@pytest.mark.slow
 def test_each_ends_as_if_alone() -> None:
     """Exit status, standard output and standard error are those of a process."""
     session = ToolSession(VERSION_4)

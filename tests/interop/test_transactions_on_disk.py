@@ -111,7 +111,7 @@ def consumed(peer: KafkaPeer, topic: str, isolation: str) -> list[int]:
     pytest.fail("the consumer did not come to the end")
 
 
-@pytest.mark.parametrize("version", ["4", "3.9"])
+@pytest.mark.parametrize("version", ["4", pytest.param("3.9", marks=pytest.mark.slow)])
 def test_a_real_kafka_finds_the_same_transactions(version: str, tmp_path: Path) -> None:
     """Its recovery rebuilds our indexes byte for byte; its consumers skip what ours skip."""
     written = Written(tmp_path / "ours")
