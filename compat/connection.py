@@ -42,33 +42,29 @@ class FrameBuffer:
 
     With a `landing`, which all connections of one thread may share, bytes arrive there as long as
     whole small frames come, and a connection has no memory of its own: hundreds of them stay in the
-    processor's cache. Then :meth:`settle` must follow once the frames that came are served, and
-    ends their views.
+    processor's cache. Then :meth:`settle` must follow once the frames that came are served and
+    something is left over.
     """
 
-    __slots__ = ("_buffer", "_end", "_landing", "_own", "_start", "_was_filled", "frame_bytes_max")
+    __slots__ = ("_buffer", "_landing", "_own", "_was_filled", "end", "frame_bytes_max", "start")
 
     def __init__(self, frame_bytes_max: int, landing: memoryview | None = None) -> None:
         self.frame_bytes_max = frame_bytes_max
         self._landing = landing
         self._own = _NO_MEMORY if landing is not None else memoryview(bytearray(BUFFER_BYTES_MIN))
-        #: one of the two, where the bytes from `_start` to `_end` stand
+        #: one of the two
         self._buffer = self._own
-        self._start = 0
-        self._end = 0
+        #: between these stand the bytes that have arrived and are not taken yet
+        self.start = 0
+        self.end = 0
         self._was_filled = False
-
-    @property
-    def pending_bytes(self) -> int:
-        """How many bytes have arrived and are not taken yet."""
-        return self._end - self._start
 
     def writable(self) -> memoryview:
         """Return the (never empty) memory into which the next bytes are to be received."""
-        pending = self._end - self._start
+        pending = self.end - self.start
         if not pending and self._landing is not None and len(self._own) <= _OWN_BYTES_DROPPED:
             self._own, self._buffer = _NO_MEMORY, self._landing
-            self._start = self._end = 0
+            self.start = self.end = 0
             self._was_filled = False
             return self._landing
         needed = self._needed_bytes(pending)
@@ -77,54 +73,49 @@ class FrameBuffer:
             self._move(max(needed, min(capacity * 4, BUFFER_BYTES_USUAL)))
         elif capacity > BUFFER_BYTES_KEPT and needed <= BUFFER_BYTES_USUAL:
             self._move(BUFFER_BYTES_USUAL)
-        elif self._start and (pending == 0 or self._start + needed > capacity):
-            self._buffer[:pending] = self._buffer[self._start : self._end]
-            self._start, self._end = 0, pending
+        elif self.start and (pending == 0 or self.start + needed > capacity):
+            self._buffer[:pending] = self._buffer[self.start : self.end]
+            self.start, self.end = 0, pending
         self._was_filled = False
-        return self._buffer[self._end :]
+        return self._buffer[self.end :]
 
     def _needed_bytes(self, pending: int) -> int:
         """Return how much memory the frame that is arriving takes; at least one byte is free."""
         if pending < _LENGTH_BYTES:
             return BUFFER_BYTES_MIN
-        length: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
+        length: int = _LENGTH.unpack_from(self._buffer, self.start)[0]
         frame_bytes = _LENGTH_BYTES + length
         if length > self.frame_bytes_max:
             frame_bytes = 0  # next_frame() refuses it; it gets no memory
         return max(BUFFER_BYTES_MIN, frame_bytes, pending + pending // 2 + 1)
 
     def _move(self, capacity: int) -> None:
-        pending = self._end - self._start
+        pending = self.end - self.start
         grown = memoryview(bytearray(capacity))
-        grown[:pending] = self._buffer[self._start : self._end]
+        grown[:pending] = self._buffer[self.start : self.end]
         self._own = self._buffer = grown
-        self._start, self._end = 0, pending
+        self.start, self.end = 0, pending
 
     def received(self, count: int) -> None:
         """Say that `count` bytes now stand in the memory that :meth:`writable` returned."""
-        self._end += count
-        self._was_filled = self._end == len(self._buffer)
+        self.end += count
+        self._was_filled = self.end == len(self._buffer)
 
     def settle(self) -> None:
         """Take what is left over out of the shared memory: others will receive there."""
         if self._buffer is not self._landing:
             return
-        pending = self._end - self._start
-        if pending:
-            usual = BUFFER_BYTES_USUAL if self._was_filled else 0
-            self._move(max(self._needed_bytes(pending), usual))
-            self._was_filled = False
-        else:
-            self._buffer = self._own
-            self._start = self._end = 0
+        usual = BUFFER_BYTES_USUAL if self._was_filled else 0
+        self._move(max(self._needed_bytes(self.end - self.start), usual))
+        self._was_filled = False
 
     def pending(self) -> bytes:
         """Return what has arrived and is not taken yet."""
-        return bytes(self._buffer[self._start : self._end])
+        return bytes(self._buffer[self.start : self.end])
 
     def clear(self) -> None:
         """Forget what has arrived: nobody will take it any more."""
-        self._start = self._end = 0
+        self.start = self.end = 0
 
     def next_frame(self) -> memoryview | None:
         """
@@ -134,17 +125,17 @@ class FrameBuffer:
             FrameError: the length is negative or above `frame_bytes_max`.
 
         """
-        start = self._start
-        if self._end - start < _LENGTH_BYTES:
+        start = self.start
+        if self.end - start < _LENGTH_BYTES:
             return None
         length: int = _LENGTH.unpack_from(self._buffer, start)[0]
         if not 0 <= length <= self.frame_bytes_max:
             raise FrameError(f"frame length {length} is not within [0, {self.frame_bytes_max}]")
         body = start + _LENGTH_BYTES
-        if self._end - body < length:
+        if self.end - body < length:
             return None
-        self._start = body + length
-        return self._buffer[body : self._start]
+        self.start = body + length
+        return self._buffer[body : self.start]
 
 
 class Connection(Protocol):

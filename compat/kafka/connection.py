@@ -22,6 +22,7 @@ from logstore.compat.kafka.framing import (
     skip_tags,
 )
 from logstore.compat.kafka.null_fields import find_null
+from logstore.compat.kafka.produce.alone import answer_alone
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
 from logstore.compat.kafka.security.principal import ANONYMOUS
 from logstore.compat.waiting import Later
@@ -101,6 +102,7 @@ class KafkaConnection:
         "is_waiting",
         "on_output",
         "output",
+        "writable",
     )
 
     def __init__(self, broker: Broker, peer_host: str) -> None:
@@ -111,19 +113,19 @@ class KafkaConnection:
         self.is_waiting = False
         self.on_output: Callable[[], None] | None = None
         self._frames = FrameBuffer(broker.request_bytes_max, broker.landing)
+        #: returns where to put the next bytes
+        self.writable = self._frames.writable
         self._is_lost = False
-
-    def writable(self) -> memoryview:
-        """Return where to put the next bytes."""
-        return self._frames.writable()
 
     def received(self, count: int) -> None:
         """Serve every whole request that has arrived, until one must wait."""
-        self._frames.received(count)
+        frames = self._frames
+        frames.received(count)
         self._serve()
         if self.is_closing:
-            self._frames.clear()
-        self._frames.settle()
+            frames.clear()
+        if frames.start < frames.end:
+            frames.settle()
 
     def feed(self, data: bytes) -> list[Chunk]:
         """Receive `data` and take out what is to be sent: for tests, which have no socket."""
@@ -145,7 +147,9 @@ class KafkaConnection:
     def _serve(self) -> None:
         while self._serve_frames():
             pass  # what came behind a request that failed
-        self.broker.wake_readers()
+        readers = self.broker.readers
+        if readers.touched:
+            readers.wake()
 
     def _serve_frames(self) -> bool:
         """Serve what can be served; tell whether a request failed, and others may wait."""
@@ -154,14 +158,13 @@ class KafkaConnection:
         run = self._produce_run()
         frame: memoryview | None = None
         try:
-            while not (self.is_waiting or self.is_closing):
+            while frames.start < frames.end and not (self.is_waiting or self.is_closing):
                 frame = frames.next_frame()
                 if frame is None:
                     break
                 route = client.produce_route
                 if run is not None and route is not None and client.sends_usual:
-                    is_alone = not (run.is_filled or frames.pending_bytes)
-                    if not is_alone and run.take(client, route, frame):
+                    if self._goes_on(run, route, frame):
                         continue
                     if run.is_filled:
                         self.output += run.finish()
@@ -180,6 +183,15 @@ class KafkaConnection:
             if run is not None and run.is_filled:
                 self.output += run.finish()
         return False
+
+    def _goes_on(self, run: ProduceRun, route: ProduceRoute, frame: memoryview) -> bool:
+        """Serve or gather a request like the client's last; tell whether it is one."""
+        if run.is_filled or self._frames.start < self._frames.end:
+            return run.take(self.client, route, frame)
+        answer = answer_alone(self.broker, self.client, route, frame)
+        if answer is not None:
+            self.output.append(answer)
+        return answer is not None
 
     def _produce_run(self) -> ProduceRun | None:
         """Return who gathers produce requests; None while each is to be looked at by itself."""

@@ -29,7 +29,8 @@ class Readers:
 
     def __init__(self) -> None:
         self._waiting: dict[Watched, dict[int, Callable[[], None]]] = {}
-        self._touched: dict[Watched, None] = {}
+        #: what was appended to since somebody was last asked
+        self.touched: dict[Watched, None] = {}
         self._next_id = 0
         self._is_waking = False
 
@@ -54,7 +55,7 @@ class Readers:
         return forget
 
     def _touch(self, partition: Watched) -> None:
-        self._touched[partition] = None
+        self.touched[partition] = None
 
     def wake(self) -> None:
         """
@@ -62,12 +63,12 @@ class Readers:
 
         Who is asked may append in turn, and wakes others from here, not from within.
         """
-        if self._is_waking or not self._touched:
+        if self._is_waking or not self.touched:
             return
         self._is_waking = True
         try:
-            while self._touched:
-                touched, self._touched = self._touched, {}
+            while self.touched:
+                touched, self.touched = self.touched, {}
                 for partition in touched:
                     self._ask(partition)
         finally:
@@ -86,5 +87,5 @@ class Readers:
 
     def abandon(self, partition: Watched) -> None:
         """Wake everybody who waits for a partition that is going away."""
-        self._touched[partition] = None
+        self.touched[partition] = None
         self.wake()

@@ -157,7 +157,7 @@ def test_what_is_no_tls(tmp_path: Path, data: bytes) -> None:
     pair.connection.writable()[: len(data)] = data
     pair.connection.received(len(data))
     assert pair.connection.is_closing == (len(data) > 2)
-    assert pair.inner.frames.pending_bytes == 0
+    assert not pair.inner.frames.pending()
 
 
 def test_damaged_records_end_the_connection(tmp_path: Path) -> None:

@@ -27,10 +27,12 @@ from logstore.compat.kafka.nodes.appending import (
     tell_leaders,
     with_node_refusals,
 )
+from logstore.compat.kafka.produce.alone import answer_by_route
 from logstore.compat.kafka.produce.batches import (
     SOME_UNUSUAL,
     UNUSUAL,
     PartitionBatch,
+    is_zstd,
     read_batches,
 )
 from logstore.compat.kafka.produce.reply import ProduceReply
@@ -48,18 +50,10 @@ from logstore.compat.kafka.transactions.producing import (
 )
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
-from logstore.flush import NEVER
 from logstore.segments.kafka.append_errors import (
     UnreadableBatchError,
 )
-from logstore.segments.kafka.compression import Codec
-from logstore.segments.kafka.record_batch import (
-    CODEC_MASK,
-    HEADER_BYTES,
-    MAGIC,
-    NO_TIMESTAMP,
-    TRANSACTIONAL_BIT,
-)
+from logstore.segments.kafka.record_batch import TRANSACTIONAL_BIT
 from logstore.segments.kafka.validation import first_batch_bytes, only_batch
 
 if TYPE_CHECKING:
@@ -80,8 +74,6 @@ _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
 _ZSTD_SINCE = 7
 _IDS_SINCE = 13
-_MAGIC_POSITION = 16
-_ATTRIBUTES_POSITION = 22  # the low byte of a batch's attributes
 
 
 def handle(
@@ -89,49 +81,15 @@ def handle(
 ) -> list[Chunk] | Later[list[Chunk]] | None:
     """Append every partition's batch; answer, or say who answers later."""
     route = client.produce_route
-    if route is not None and route.version == request.version and route.partition_count == 1:
-        response = _by_route(broker, client, route, request)
-        if response is not None:
-            return [response]
-    return _by_parsing(broker, client, request)
-
-
-def _by_route(
-    broker: Broker, client: Client, route: ProduceRoute, request: RawRequest
-) -> bytes | None:
-    """Take the short way; None if the request must be read in full, which nothing here prevents."""
-    parts = route.split(request.data, request.position)
-    if parts is None or broker.flusher.due:
-        return None
-    partition, index, records = parts
-    now_ms = broker.host.clock.wall_ms()
-    try:
-        start = partition.append_usual(records, now_ms)
-        client.sends_usual = start >= 0
+    if route is not None and route.version == request.version:
+        start = route.start_of(request.data, request.position)
         if start >= 0:
-            return route.succeeded(
-                request.correlation_id, index, start, NO_TIMESTAMP, partition.start_offset
+            response = answer_by_route(
+                broker, client, route, request.data, start, request.correlation_id
             )
-        if (
-            partition.config.flush_messages != NEVER
-            or _is_transactional(records)
-            or (request.version < _ZSTD_SINCE and _is_zstd(records))
-        ):
-            return None
-        done = partition.append_produced(records, now_ms)
-    except (LogStoreError, OSError) as error:
-        # Told from here: the batch may be stamped by now, the long way would see another one.
-        reply = route.reply()
-        reply.refuse(partition, index, error)
-        reply.close_topic()
-        return reply.frame(request.correlation_id)
-    return route.succeeded(
-        request.correlation_id,
-        index,
-        done.base_offset,
-        done.log_append_time_ms,
-        partition.start_offset,
-    )
+            if response is not None:
+                return [response]
+    return _by_parsing(broker, client, request)
 
 
 def _by_parsing(
@@ -248,7 +206,7 @@ def _flaw(records: memoryview, version: int) -> int:
         only_batch(records)
     except LogStoreError as error:
         return code_of(error)
-    is_early = version < _ZSTD_SINCE and _is_zstd(records)
+    is_early = version < _ZSTD_SINCE and is_zstd(records)
     return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_early else 0
 
 
@@ -324,24 +282,12 @@ def _append(
     guard: Verification | None,
 ) -> None:
     """Append one partition's batch that may be special and add the result to the reply."""
-    if reply.version < _ZSTD_SINCE and _is_zstd(records):
+    if reply.version < _ZSTD_SINCE and is_zstd(records):
         reply.fail(partition.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         return
     done = partition.append_produced(records, now_ms, guard)
     base_offset = told_base_offset(done.base_offset, reply.software)
     reply.succeed(partition, base_offset, done.log_append_time_ms)
-
-
-def _is_transactional(records: memoryview) -> bool:
-    return len(records) >= HEADER_BYTES and records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT != 0
-
-
-def _is_zstd(records: memoryview) -> bool:
-    return (
-        len(records) >= HEADER_BYTES
-        and records[_ATTRIBUTES_POSITION] & CODEC_MASK == Codec.ZSTD
-        and records[_MAGIC_POSITION] == MAGIC
-    )
 
 
 def _topic_error(client: Client, partitions: dict[int, KafkaPartition] | None) -> int:

@@ -12,7 +12,8 @@ import struct
 
 from logstore.checksum import crc32c
 from logstore.compat.kafka.framing import Reader
-from logstore.segments.kafka.record_batch import HEADER_BYTES, MAGIC, PREFIX_BYTES
+from logstore.segments.kafka.compression import Codec
+from logstore.segments.kafka.record_batch import CODEC_MASK, HEADER_BYTES, MAGIC, PREFIX_BYTES
 from logstore.segments.kafka.usual_batch import (
     USUAL_FIELDS,
     UsualBatch,
@@ -30,6 +31,7 @@ _USUAL = struct.Struct(f">iBB{USUAL_FIELDS}")
 _unpack_usual = _USUAL.unpack_from
 #: partition number and the two bytes that most compact lengths take (127 bytes to 16 KiB)
 _PREFIX_BYTES = 6
+_MAGIC_AT = 16
 _CRC_START = 21
 _ATTRIBUTES_AT = 22  # the low byte of a batch's attributes
 _RECORD_LENGTH_END = HEADER_BYTES + 2
@@ -91,3 +93,12 @@ def _looked_at(records: memoryview) -> tuple[int, int, int, int]:
     attributes = records[_ATTRIBUTES_AT] if len(records) >= HEADER_BYTES else 0
     usual = usual_header(records)
     return (attributes | SOME_UNUSUAL, UNUSUAL, 0, -1) if usual is None else (attributes, *usual)
+
+
+def is_zstd(records: memoryview) -> bool:
+    """Tell whether a batch says that zstd has compressed it."""
+    return (
+        len(records) >= HEADER_BYTES
+        and records[_ATTRIBUTES_AT] & CODEC_MASK == Codec.ZSTD
+        and records[_MAGIC_AT] == MAGIC
+    )

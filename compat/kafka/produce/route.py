@@ -36,8 +36,8 @@ class ProduceRoute:
     """
     Where the requests of one connection go that start with `prefix`.
 
-    Only requests with one topic have a route, and acks other than 0; :meth:`split` and
-    :meth:`succeeded` are for those with one partition. When the topic is deleted its `partitions`
+    Only requests with one topic have a route, and acks other than 0; :meth:`succeeded` is for those
+    with one partition. When the topic is deleted its `partitions`
     become empty, which ends the route. `head` is what an answer has before its first result,
     `start` the same with the header's tags, `tail` what follows the only one.
     """
@@ -81,12 +81,18 @@ class ProduceRoute:
             routes[key] = known = self
         return known
 
-    def split(
-        self, data: memoryview, position: int
-    ) -> tuple[KafkaPartition, int, memoryview] | None:
-        """Return (partition, its number, record bytes) if the request goes this way."""
+    def start_of(self, data: memoryview, position: int) -> int:
+        """Return where the first partition stands; -1 if the request does not go this way."""
         start = position + len(self.prefix)
-        if bytes(data[position:start]) != self.prefix:
+        return start if bytes(data[position:start]) == self.prefix else -1
+
+    def split(self, data: memoryview, start: int) -> tuple[KafkaPartition, int, memoryview] | None:
+        """
+        Return (partition, its number, record bytes) of a request whose first stands at `start`.
+
+        None if there are more, or anything is not as it usually is.
+        """
+        if self.partition_count != 1:
             return None
         index: int
         low: int

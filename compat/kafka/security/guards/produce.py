@@ -52,7 +52,8 @@ def produce(
     assert api.handle_raw is not None
     route = client.produce_route
     if route is not None:
-        if authorizer.knows_route(client, route) and route.split(raw.data, raw.position):
+        start = route.start_of(raw.data, raw.position)
+        if start >= 0 and authorizer.knows_route(client, route) and route.split(raw.data, start):
             return api.handle_raw(broker, client, raw)
         client.produce_route = None
     asked = _read(raw)
