@@ -86,7 +86,7 @@ class Broker:
         self.timers = Timers(host.clock)
         self.offload: Offload = run_at_once
         self.readers = Readers()
-        self.flusher = Flusher(lambda: self.offload)
+        self.flusher = Flusher(lambda: self.offload, self.is_here)
         self.node_id = store.node_id
         self.cluster_id = store.meta.cluster_id if store.meta is not None else ""
         #: the first listener, by which all come in who are not said to come in by another
@@ -237,10 +237,6 @@ class Broker:
         if self._share_partitions is not None:
             self._share_partitions.disconnected(connection.client)
 
-    def wake_readers(self) -> None:
-        """Let waiting fetches look at what was appended."""
-        self.readers.wake()
-
     @property
     def data_directory(self) -> str:
         """Where the records are."""
@@ -276,6 +272,10 @@ class Broker:
         """Return one partition, None if there is none."""
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(index)
+
+    def is_here(self, partition: KafkaPartition) -> bool:
+        """Tell whether a partition is still that of its topic and number."""
+        return self.partition(partition.topic, partition.index) is partition
 
     def _enter(self, topic: Topic) -> None:
         self.by_name[topic.name.encode()] = topic.partitions

@@ -30,10 +30,18 @@ class _Queue:
 
 
 class Flusher:
-    """Runs the flushes of all partitions, one at a time each."""
+    """
+    Runs the flushes of all partitions, one at a time each.
 
-    def __init__(self, offload: Callable[[], Offload]) -> None:
+    `is_here` tells whether a partition is still there: whose topic is deleted under its flush has
+    no files to sync any more, and nobody has to hear of that.
+    """
+
+    def __init__(
+        self, offload: Callable[[], Offload], is_here: Callable[[KafkaPartition], bool]
+    ) -> None:
         self._offload = offload
+        self._is_here = is_here
         self._queues: dict[KafkaPartition, _Queue] = {}
         #: partitions whose append made a flush due, until the request handler takes them
         self.due: list[KafkaPartition] = []
@@ -86,7 +94,7 @@ class Flusher:
         queue.is_running = False
         if error is None:
             partition.end_flush(task)
-        else:
+        elif self._is_here(partition):
             _log.error("%s-%s: the flush failed: %s", partition.topic, partition.index, error)
         covered = [entry for entry in queue.waiting if error or entry[0] <= task.offset]
         queue.waiting = [entry for entry in queue.waiting if entry not in covered]

@@ -272,4 +272,4 @@ class QueueBroker(Broker):
 
     def _wake(self) -> None:
         self._is_wake_pending = False
-        self.wake_readers()
+        self.readers.wake()

@@ -139,7 +139,7 @@ class PartitionStore(RocketMQStore):
         except (StorageError, OSError) as error:
             _log.error("a put of %d messages failed: %s", len(run), error)
             return False
-        self.kafka.wake_readers()
+        self.kafka.readers.wake()
         self.stats.count_run(run.stored, self._now_ms() - started_ms)
         return True
 
@@ -162,7 +162,7 @@ class PartitionStore(RocketMQStore):
         except (StorageError, OSError) as error:
             self.stats.put_failed_times += 1
             return PutResult(PutMessageStatus.UNKNOWN_ERROR, reason=str(error))
-        self.kafka.wake_readers()
+        self.kafka.readers.wake()
         count = draft.message_count
         self.stats.count_put(draft.topic, count, draft.size_bytes)
         return PutResult(

@@ -317,9 +317,8 @@ def _after_flush(broker: Broker, request: RawRequest, reply: ProduceReply) -> La
         waiting -= 1
         if failure is not None:
             # Who waited for a topic that was deleted meanwhile is told that, not of lost files.
-            is_here = broker.partition(partition.topic, partition.index) is partition
             gone, lost = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR
-            reply.retract(partition, lost if is_here else gone, failure)
+            reply.retract(partition, lost if broker.is_here(partition) else gone, failure)
         if waiting == 0:
             later.answer([reply.frame(request.correlation_id)])
 

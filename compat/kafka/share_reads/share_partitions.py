@@ -99,7 +99,7 @@ class SharePartitions:
             lambda: self.settings(group_id),
             self._broker.timers,
         )
-        partition.on_timeout = self._broker.wake_readers
+        partition.on_timeout = self._broker.readers.wake
         partition.initialize()
         self._partitions[partition.key] = partition
         return partition
@@ -179,7 +179,7 @@ class SharePartitions:
             self.release_session(session.key)
         if not self.sessions.has_members_of(session.key.group_id):
             self.forget_group(session.key.group_id)
-        self._broker.wake_readers()
+        self._broker.readers.wake()
 
     def close_all(self) -> None:
         """Forget all sessions and share-partitions: there are no share groups any more."""

@@ -68,7 +68,7 @@ def write_marker(broker: Broker, partition: KafkaPartition, marker: Marker) -> N
         broker.groups.end_transaction(partition.index, marker)
     else:
         append_marker(broker, partition, marker)
-    broker.wake_readers()
+    broker.readers.wake()
 
 
 def append_marker(broker: Broker, partition: KafkaPartition, marker: Marker) -> None:

@@ -46,7 +46,7 @@ def produce(bridge: Bridge, topic: str, records: list[Record]) -> int:
     data = memoryview(encode_batch(records))
     now_ms = bridge.kafka.host.clock.wall_ms()
     done = partition_of(bridge, topic).append_produced(data, now_ms)
-    bridge.kafka.wake_readers()
+    bridge.kafka.readers.wake()
     return done.base_offset
 
 

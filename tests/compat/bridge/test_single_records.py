@@ -150,7 +150,7 @@ def test_a_reader_that_waits_is_woken() -> None:
     woken: list[int] = []
     bridge.kafka.readers.wait([partition], lambda: woken.append(partition.end_offset))
     assert partition.append_usual(batch_of(PLAIN[0]), NOW_MS) == 1
-    bridge.kafka.wake_readers()
+    bridge.kafka.readers.wake()
     assert woken[0] == 2
 
 

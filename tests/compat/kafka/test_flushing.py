@@ -355,8 +355,10 @@ def test_a_segment_that_retention_takes_away_fails_no_flush() -> None:
     assert stage.log().log.recovery_point == 2
 
 
-def test_a_topic_deleted_during_the_flush_leaves_nobody_waiting() -> None:
-    """The producers are told that it is gone (3), not of a broken disk; the server goes on."""
+def test_a_topic_deleted_during_the_flush_leaves_nobody_waiting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The producers are told that it is gone (3), not of a broken disk; the log has no error."""
     stage = Stage()
     first, second = stage.peers(2)
     first.send_produce([("t", [(0, GOOD)])])
@@ -364,6 +366,7 @@ def test_a_topic_deleted_during_the_flush_leaves_nobody_waiting() -> None:
     stage.broker.delete_topic(stage.broker.topics["t"])
     while stage.workers.waiting:
         stage.workers.do_next()
+    assert "the flush failed" not in caplog.text
     assert {code_of(peer) for peer in (first, second)} == {UNKNOWN_TOPIC_OR_PARTITION}
     assert stage.broker.create_topic("t", 1, EACH).partitions[0].end_offset == 0
     first.send_produce([("t", [(0, GOOD)])])

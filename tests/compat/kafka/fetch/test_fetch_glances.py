@@ -70,7 +70,7 @@ class Scene:
         """Let one thing happen, and note what anybody is told."""
         name, *words = step
         getattr(self, f"_{name}")(*words)
-        self.broker.wake_readers()
+        self.broker.readers.wake()
         for peer in self.peers:
             for answer in peer.answers():
                 self.told.append(answer.frame)

@@ -194,7 +194,7 @@ def test_a_log_start_that_passes_the_reader_is_told_by_the_next_append() -> None
     log = stage.log()
     log.append_produced(memoryview(bytearray(ONE)), 1_700_000_000_000)
     log.delete_records(-1)
-    stage.broker.wake_readers()
+    stage.broker.readers.wake()
     assert late.answer().partition["error_code"] == 1
 
 

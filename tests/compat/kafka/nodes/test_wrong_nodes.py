@@ -134,7 +134,7 @@ def test_a_fetch_that_waits_learns_of_the_move(cluster: Cluster) -> None:
     connection = cluster.connections[1]
     assert connection.feed(request.encode(version=12, header=True, framed=True)) == []
     cluster.broker.nodes.stop(1)
-    cluster.broker.wake_readers()
+    cluster.broker.readers.wake()
     answer = message_class("FetchResponse").decode(
         joined(connection.output), version=12, header=True, framed=True
     )

@@ -152,7 +152,7 @@ class ShareStage:
         data = bytearray(batch(*[b"value"] * count, timestamp_ms=now_ms))
         log = self.broker.topics[topic].partitions[index]
         log.append_produced(memoryview(data), now_ms)
-        self.broker.wake_readers()
+        self.broker.readers.wake()
 
     def member(self, member_id: str = "A") -> Member:
         """Return a member with a connection of its own."""
