@@ -172,7 +172,7 @@ class KafkaPartition(UsualAppends):
 
         """
         config = self.config
-        batch = accepted(data, config, now_ms)
+        batch = accepted(data, config, now_ms, f"{self.topic}-{self.index}")
         active = self.log.active
         if not active.has_room_for(batch):
             active = self._make_room(batch)

@@ -64,11 +64,12 @@ _NO_BOUND = 2**63 - 1
 _CRC_START = 21
 #: attributes that make a leader look closer
 _UNUSUAL = LOG_APPEND_TIME_BIT | CONTROL_BIT
+_KEYLESS = "Compacted topic cannot accept message without key"
 
 
-def accepted(data: memoryview, config: LogConfig, now_ms: int) -> RecordBatch:
+def accepted(data: memoryview, config: LogConfig, now_ms: int, log_name: str = "") -> RecordBatch:
     """
-    Return the produced batch as it enters the log.
+    Return the produced batch as it enters the log, which is called `log_name` where it is refused.
 
     The usual batch of a usual topic passes one look at its header; all others, and those that are
     to be refused, go the long way of :func:`parse_produced` and :func:`validated`.
@@ -79,7 +80,7 @@ def accepted(data: memoryview, config: LogConfig, now_ms: int) -> RecordBatch:
     """
     size_bytes = len(data)
     if size_bytes <= HEADER_BYTES or not config.takes_batches_as_they_are:
-        return validated(parse_produced(data, config), config, now_ms)
+        return validated(parse_produced(data, config), config, now_ms, log_name)
     batch = RecordBatch(data, size_bytes)
     count, attributes = batch.record_count, batch.attributes
     is_usual = (
@@ -94,7 +95,7 @@ def accepted(data: memoryview, config: LogConfig, now_ms: int) -> RecordBatch:
         and crc32c(data[_CRC_START:]) == batch.crc
     )
     if not is_usual:
-        return validated(parse_produced(data, config), config, now_ms)
+        return validated(parse_produced(data, config), config, now_ms, log_name)
     if attributes & CODEC_MASK or count > 1 or not _is_one_short_record(data, size_bytes):
         _check_records(batch)
     return batch
@@ -199,7 +200,9 @@ def _check_header(batch: RecordBatch) -> None:
         )
 
 
-def validated(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
+def validated(
+    batch: RecordBatch, config: LogConfig, now_ms: int, log_name: str = ""
+) -> RecordBatch:
     """
     Return the batch as it enters the log: checked, restamped or recompressed where needed.
 
@@ -212,9 +215,9 @@ def validated(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch
     codec = attributes & CODEC_MASK
     latest_ms = now_ms + config.message_timestamp_after_max_ms
     if attributes & LOG_APPEND_TIME_BIT or not 0 <= batch.max_timestamp_ms <= latest_ms:
-        _check_timestamps(batch, config, now_ms)
+        _check_timestamps(batch, config, now_ms, log_name)
     if config.needs_every_record or codec != config.target_codec(codec):
-        return _rebuilt(batch, config, now_ms)
+        return _rebuilt(batch, config, now_ms, log_name)
     _check_records(batch)
     return _timed(batch, config, now_ms)
 
@@ -269,18 +272,18 @@ def _is_one_short_record(data: memoryview, size_bytes: int) -> bool:
     return is_whole and HEADER_BYTES + 2 + length == size_bytes
 
 
-def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
+def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int, log_name: str) -> None:
     if batch.attributes & LOG_APPEND_TIME_BIT and (
         config.is_log_append_time or batch.max_timestamp_ms == NO_TIMESTAMP
     ):
-        raise _refusal(batch, decoded(batch), config, now_ms)
+        raise _refusal(batch, decoded(batch), config, now_ms, log_name)
     latest_ms = now_ms + config.message_timestamp_after_max_ms
     if config.is_log_append_time or 0 <= batch.max_timestamp_ms <= latest_ms:
         return
     records = decoded(batch)
     newest_ms = max((record.timestamp_ms for record in records), default=NO_TIMESTAMP)
     if newest_ms > latest_ms:
-        raise _refusal(batch, records, config, now_ms)
+        raise _refusal(batch, records, config, now_ms, log_name)
     if batch.max_timestamp_ms != max(newest_ms, NO_TIMESTAMP):  # the header told no truth
         batch.restamp_time(max(newest_ms, NO_TIMESTAMP), is_log_append_time=False)
 
@@ -300,7 +303,7 @@ def decoded(batch: RecordBatch) -> list[Record]:
 
 
 def _refusal(
-    batch: RecordBatch, records: list[Record], config: LogConfig, now_ms: int
+    batch: RecordBatch, records: list[Record], config: LogConfig, now_ms: int, log_name: str
 ) -> InvalidRecordError:
     """
     Return the error for a batch some of whose records the topic does not take, with all of them.
@@ -312,7 +315,7 @@ def _refusal(
     untimely: list[RecordError] = []
     for index, record in enumerate(records):
         if config.is_compacted and record.key is None:
-            keyless.append(RecordError(index, "Compacted topic cannot accept message without key"))
+            keyless.append(RecordError(index, f"{_KEYLESS} in topic partition {log_name}"))
         elif (reason := _untimeliness(batch, record, config, now_ms)) is not None:
             untimely.append(RecordError(index, reason))
     errors = tuple(sorted(keyless + untimely, key=lambda error: error.batch_index))
@@ -355,7 +358,7 @@ def _check_encodable(batch: RecordBatch, records: list[Record]) -> None:
         raise RejectedAppendError("a record has a time below -1")
 
 
-def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
+def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int, log_name: str) -> RecordBatch:
     """Decode and check every record; encode anew where the codec or the offsets must change."""
     records = decoded(batch)
     is_refused = config.is_compacted and any(record.key is None for record in records)
@@ -365,7 +368,7 @@ def _rebuilt(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
         )
         is_refused = is_refused or oldest_ms < now_ms - config.message_timestamp_before_max_ms
     if is_refused:
-        raise _refusal(batch, records, config, now_ms)
+        raise _refusal(batch, records, config, now_ms, log_name)
     codec = config.target_codec(batch.codec)
     in_order = [record.offset for record in records] == list(range(len(records)))
     if codec == batch.codec and in_order:

@@ -149,7 +149,7 @@ class HeldBatches:
 
         """
         log = self.log
-        batch = accepted(data, log.config, now_ms)
+        batch = accepted(data, log.config, now_ms, f"{log.topic}-{log.index}")
         intent = self._intents.get(batch.producer_id)
         if intent is not None:
             self._carry_out(intent, now_ms)  # what was decided comes first

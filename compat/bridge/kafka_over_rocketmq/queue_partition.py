@@ -144,7 +144,7 @@ class QueuePartition(KafkaPartition):
             WriteFailedError: the disk refused, or the store takes nothing.
 
         """
-        batch = accepted(data, self.config, now_ms)
+        batch = accepted(data, self.config, now_ms, f"{self.topic}-{self.index}")
         if batch.is_transactional:
             return self._hold(batch, now_ms, guard)
         if batch.producer_id >= 0:

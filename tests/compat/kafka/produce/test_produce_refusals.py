@@ -327,6 +327,9 @@ def test_every_record_without_key_is_named() -> None:
 
     assert answer.partition["error_code"] == BAD_RECORD
     assert [error["batch_index"] for error in answer.partition["record_errors"]] == [0, 3]
+    assert {error["batch_index_error_message"] for error in answer.partition["record_errors"]} == {
+        "Compacted topic cannot accept message without key in topic partition t-0"
+    }
     assert topic.partitions[0].end_offset == 0
 
 
