@@ -26,7 +26,7 @@ TIMES = frozenset(
 SENTENCES = frozenset(("Documentation",))
 #: Why something was refused is told in Kafka's words, but for the times in them.
 REASONS = frozenset(("ErrorMessage", "BatchIndexErrorMessage"))
-_TIME = re.compile(r"\b1\d{12}\b")
+_TIME = re.compile(r"\b1\d{12}\b|-922337\d{13}\b")  # or as far below it as times can be told
 #: A share group's partitions are shared out by and by, after their state has begun, as SKIPPED.md
 #: says; who has which of them depends on that.
 COMING_LATE = "Assignment"
