@@ -31,6 +31,7 @@ from logstore.compat.kafka.produce.alone import answer_by_route
 from logstore.compat.kafka.produce.batches import (
     SOME_UNUSUAL,
     UNUSUAL,
+    ZSTD_SINCE,
     PartitionBatch,
     is_zstd,
     read_batches,
@@ -72,7 +73,6 @@ _log = logging.getLogger(__name__)
 _TopicBatches = tuple[bytes, list[PartitionBatch]]
 _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
-_ZSTD_SINCE = 7
 _IDS_SINCE = 13
 
 
@@ -206,7 +206,7 @@ def _flaw(records: memoryview, version: int) -> int:
         only_batch(records)
     except LogStoreError as error:
         return code_of(error)
-    is_early = version < _ZSTD_SINCE and is_zstd(records)
+    is_early = version < ZSTD_SINCE and is_zstd(records)
     return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_early else 0
 
 
@@ -282,7 +282,7 @@ def _append(
     guard: Verification | None,
 ) -> None:
     """Append one partition's batch that may be special and add the result to the reply."""
-    if reply.version < _ZSTD_SINCE and is_zstd(records):
+    if reply.version < ZSTD_SINCE and is_zstd(records):
         reply.fail(partition.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         return
     done = partition.append_produced(records, now_ms, guard)

@@ -12,19 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.framing import REQUEST_HEADER
-from logstore.compat.kafka.produce.batches import is_zstd
+from logstore.compat.kafka.produce.batches import ZSTD_SINCE, has_transaction_bit, is_zstd
 from logstore.compat.kafka.produce.run import LEAD_AT
 from logstore.errors import LogStoreError
 from logstore.flush import NEVER
-from logstore.segments.kafka.record_batch import HEADER_BYTES, NO_TIMESTAMP, TRANSACTIONAL_BIT
+from logstore.segments.kafka.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
     from logstore.compat.kafka.produce.route import ProduceRoute
 
-_ZSTD_SINCE = 7
-_ATTRIBUTES_AT = 22  # the low byte of a batch's attributes
 _unpack_header = REQUEST_HEADER.unpack_from
 
 
@@ -67,8 +65,8 @@ def answer_by_route(
             )
         if (
             partition.config.flush_messages != NEVER
-            or _is_transactional(records)
-            or (route.version < _ZSTD_SINCE and is_zstd(records))
+            or has_transaction_bit(records)
+            or (route.version < ZSTD_SINCE and is_zstd(records))
         ):
             return None
         done = partition.append_produced(records, now_ms)
@@ -81,7 +79,3 @@ def answer_by_route(
     return route.succeeded(
         correlation_id, index, done.base_offset, done.log_append_time_ms, partition.start_offset
     )
-
-
-def _is_transactional(records: memoryview) -> bool:
-    return len(records) >= HEADER_BYTES and records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0

@@ -13,7 +13,13 @@ import struct
 from logstore.checksum import crc32c
 from logstore.compat.kafka.framing import Reader
 from logstore.segments.kafka.compression import Codec
-from logstore.segments.kafka.record_batch import CODEC_MASK, HEADER_BYTES, MAGIC, PREFIX_BYTES
+from logstore.segments.kafka.record_batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    MAGIC,
+    PREFIX_BYTES,
+    TRANSACTIONAL_BIT,
+)
 from logstore.segments.kafka.usual_batch import (
     USUAL_FIELDS,
     UsualBatch,
@@ -26,6 +32,8 @@ PartitionBatch = UsualBatch
 UNUSUAL = -1
 #: beside the attributes of all batches, if any of them is that: more than a byte of them has
 SOME_UNUSUAL = 0x100
+#: the version of Produce from which on batches may be compressed by zstd
+ZSTD_SINCE = 7
 
 _USUAL = struct.Struct(f">iBB{USUAL_FIELDS}")
 _unpack_usual = _USUAL.unpack_from
@@ -102,3 +110,8 @@ def is_zstd(records: memoryview) -> bool:
         and records[_ATTRIBUTES_AT] & CODEC_MASK == Codec.ZSTD
         and records[_MAGIC_AT] == MAGIC
     )
+
+
+def has_transaction_bit(records: memoryview) -> bool:
+    """Tell whether a batch, of whatever magic, says that it belongs to a transaction."""
+    return len(records) >= HEADER_BYTES and records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0
