@@ -33,6 +33,24 @@ class FrameError(LogStoreError):
     """The peer sent a length that no frame can have; the connection cannot go on."""
 
 
+class HeldBackError(LogStoreError):
+    """Somebody who connects, and whoever comes after him, has to wait for `delay_ms`."""
+
+    def __init__(self, delay_ms: float) -> None:
+        super().__init__(
+            f"there is room for another connection in {delay_ms:.0f} ms at the soonest"
+        )
+        self.delay_ms = delay_ms
+
+
+class TurnedAwayError(LogStoreError):
+    """Somebody who connects is not let in, and hung up on in `delay_ms`."""
+
+    def __init__(self, delay_ms: float, reason: str) -> None:
+        super().__init__(reason)
+        self.delay_ms = delay_ms
+
+
 class FrameBuffer:
     """
     Memory for incoming frames: ``length i32 | payload``, big-endian.

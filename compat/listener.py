@@ -15,6 +15,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from logstore.compat.connection import HeldBackError, TurnedAwayError
+
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 1024
@@ -28,12 +30,18 @@ Connect = Callable[[socket.socket, Address], None]
 
 
 class Listener:
-    """Accepts connections on every address of one host name; `connect` gets each, not blocking."""
+    """
+    Accepts connections on every address of one host name; `connect` gets each, not blocking.
+
+    It may raise HeldBackError or TurnedAwayError, and is asked again after the first.
+    """
 
     def __init__(self, sockets: list[socket.socket], connect: Connect) -> None:
         self._sockets = sockets
         self._addresses = [(one.family, one.getsockname()) for one in sockets]
         self._connect = connect
+        #: who is there and neither let in yet nor hung up on
+        self._held: set[socket.socket] = set()
         #: what clients connect to
         self.port: int = sockets[0].getsockname()[1]
         self._loop = asyncio.get_running_loop()
@@ -82,7 +90,37 @@ class Listener:
                 self._loop.call_later(_SHORTAGE_SECONDS, self._resume, listening)
                 return
             peer.setblocking(False)
+            if not self._let_in(listening, peer, address):
+                return
+
+    def _let_in(self, listening: socket.socket, peer: socket.socket, address: Address) -> bool:
+        """Hand somebody over, or turn him away; False if he has to wait, and all behind him."""
+        try:
             self._connect(peer, address)
+        except HeldBackError as held:
+            self._held.add(peer)
+            self._loop.remove_reader(listening.fileno())
+            self._loop.call_later(
+                held.delay_ms / 1000, self._let_in_later, listening, peer, address
+            )
+            return False
+        except TurnedAwayError as refusal:
+            _log.info("hanging up on somebody who connects: %s", refusal)
+            self._held.add(peer)
+            self._loop.call_later(refusal.delay_ms / 1000, self._turn_away, peer)
+        return True
+
+    def _let_in_later(
+        self, listening: socket.socket, peer: socket.socket, address: Address
+    ) -> None:
+        if peer in self._held:
+            self._held.discard(peer)
+            if self._let_in(listening, peer, address):
+                self._resume(listening)
+
+    def _turn_away(self, peer: socket.socket) -> None:
+        self._held.discard(peer)
+        peer.close()
 
     def _resume(self, listening: socket.socket) -> None:
         if listening in self._sockets:
@@ -111,6 +149,8 @@ class Listener:
 
     def close(self) -> None:
         """Accept nobody any more."""
+        while self._held:
+            self._held.pop().close()
         sockets, self._sockets = self._sockets, []
         for one in sockets:
             self._loop.remove_reader(one.fileno())

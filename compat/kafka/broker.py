@@ -12,8 +12,9 @@ from logstore.compat.kafka.api_choice import ApiChoice
 from logstore.compat.kafka.configs.dynamic import DynamicConfig
 from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
+from logstore.compat.kafka.connection_quotas import ConnectionQuotas
 from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SHARE_VERSION
-from logstore.compat.kafka.flushing import Flusher, Offload
+from logstore.compat.kafka.flushing import Flusher, Offload, run_at_once
 from logstore.compat.kafka.housekeeping import Housekeeping
 from logstore.compat.kafka.nodes.nodes import Nodes
 from logstore.compat.kafka.nodes.placements import Placements
@@ -50,16 +51,6 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.transactions.transactions_log import TransactionsLog
     from logstore.segments.kafka.cluster_metadata.records import MetadataRecord
     from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
-
-
-def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-    """Do blocking work right here: the offload of a broker that no server drives."""
-    error: BaseException | None = None
-    try:
-        work()
-    except Exception as failure:  # noqa: BLE001 - handed to `done`, whatever it is
-        error = failure
-    done(error)
 
 
 def _emulation_of(release: str) -> Emulation:
@@ -228,14 +219,21 @@ class Broker:
     def advertised_port(self, port: int) -> None:
         self.listener.advertised_port = port
 
-    def connect(self, peer_host: str, peer_port: int = 0) -> KafkaConnection:  # noqa: ARG002
+    def connect(self, peer_host: str, peer_port: int = 0) -> KafkaConnection:
         """Return the sans-IO side of a new connection."""
+        self.connection_quotas.admit(self.listener, peer_host, peer_port)
         return self.make_connection(self, peer_host)
 
     def disconnected(self, connection: KafkaConnection) -> None:
         """Forget what was kept for a connection."""
+        self.connection_quotas.left(connection.client)
         if self._share_partitions is not None:
             self._share_partitions.disconnected(connection.client)
+
+    @cached_property
+    def connection_quotas(self) -> ConnectionQuotas:
+        """Who counts connections, and lets them in or not."""
+        return ConnectionQuotas(self)
 
     @property
     def data_directory(self) -> str:

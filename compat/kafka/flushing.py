@@ -21,6 +21,16 @@ Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]],
 Flushed = Callable[[BaseException | None], None]
 
 
+def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+    """Do blocking work right here: the offload of a broker that no server drives."""
+    error: BaseException | None = None
+    try:
+        work()
+    except Exception as failure:  # noqa: BLE001 - handed to `done`, whatever it is
+        error = failure
+    done(error)
+
+
 class _Queue:
     __slots__ = ("is_running", "waiting")
 

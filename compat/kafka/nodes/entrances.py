@@ -29,7 +29,8 @@ def node_entrances(broker: Broker, host: str, ports: Sequence[int]) -> Iterator[
 def _connect(
     broker: Broker, listener: Listener, peer_host: str, peer_port: int = 0
 ) -> KafkaConnection:
-    connection = broker.connect(peer_host, peer_port)
+    broker.connection_quotas.admit(listener, peer_host, peer_port)
+    connection = broker.make_connection(broker, peer_host)
     connection.client.listener = listener
     return connection
 

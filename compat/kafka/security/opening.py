@@ -62,8 +62,9 @@ class OpenedListener:
         elif protocol.has_tls:
             self._rules = _rules(settings)
 
-    def connect(self, peer_host: str, peer_port: int = 0) -> Connection:  # noqa: ARG002
+    def connect(self, peer_host: str, peer_port: int = 0) -> Connection:
         """Return the sans-IO side of a new connection."""
+        self._broker.connection_quotas.admit(self.listener, peer_host, peer_port)
         connection = self._broker.make_connection(self._broker, peer_host)
         client = connection.client
         client.listener = self.listener
