@@ -17,7 +17,6 @@ from tests.segments.kafka.golden_case import GOLDEN, copy_of_data
 from tests.segments.rocketmq.golden_case import GoldenCase
 from tests.tools.command_line import CommandLine
 
-pytest.importorskip("datasketches", reason="datasketches is missing: extra `stats`")
 DATA = GOLDEN / "kafka-4.3" / "data"
 TIME_MS = 1_700_000_000_000
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from logstore.tools.inspection.stats.store_stats import StoreStats
     from logstore.tools.inspection.stats.topic_stats import TopicStats
 
-_NEEDED = ("numpy", "pyarrow", "datasketches")
+_NEEDED = ("numpy", "pyarrow")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -6,8 +6,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.tools.inspection.stats.distinct_keys import DistinctKeys
 from logstore.tools.inspection.stats.rate import Rate
-from logstore.tools.inspection.stats.sketches import DistinctKeys, SizeSpread
+from logstore.tools.inspection.stats.size_spread import SizeSpread
 
 NO_TIMESTAMP = -1
 

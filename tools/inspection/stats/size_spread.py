@@ -1,62 +1,13 @@
-"""
-What cannot be counted exactly in little memory: how many keys differ, and how sizes are spread.
-
-A few kilobytes, however much they have seen; two of them make one. Keys are counted by Apache
-DataSketches (HyperLogLog).
-"""
+"""How sizes are spread, in a few kilobytes however many there are; two of them make one."""
 
 from __future__ import annotations
 
-import importlib
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: 2**12 registers: off by 1.6 percent (one standard deviation), in 2 KiB
-_KEYS_LOG = 12
 _STEP = math.log(1.02)
-
-
-def _library() -> Any:
-    return importlib.import_module("datasketches")
-
-
-class DistinctKeys:
-    """How many different keys there are, about."""
-
-    __slots__ = ("_sketch",)
-
-    def __init__(self, content: bytes | None = None) -> None:
-        kind = _library().hll_sketch
-        self._sketch: Any = kind(_KEYS_LOG) if content is None else kind.deserialize(content)
-
-    def __reduce__(self) -> tuple[type[DistinctKeys], tuple[bytes]]:
-        return DistinctKeys, (self._sketch.serialize_compact(),)
-
-    def add(self, hashes: NDArray[np.int64]) -> None:
-        """Take the hashes of keys; those that are there already change nothing."""
-        update = self._sketch.update
-        for value in np.unique(hashes).tolist():
-            update(value)
-
-    def merge(self, other: DistinctKeys) -> None:
-        """Take all that another one has seen."""
-        union = _library().hll_union(_KEYS_LOG)
-        union.update(self._sketch)
-        union.update(other._sketch)
-        self._sketch = union.get_result()
-
-    def count(self) -> int:
-        """Return how many there are; exact up to some hundred, the same in whatever order."""
-        # A sketch that was never joined remembers more of the way that it was filled, which would
-        # make the figure depend on how the work was cut; one joined with itself does not.
-        union = _library().hll_union(_KEYS_LOG)
-        union.update(self._sketch)
-        union.update(self._sketch)
-        estimate: float = union.get_estimate()
-        return round(estimate)
 
 
 class SizeSpread:
