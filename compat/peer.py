@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
-import select
 import socket
 from typing import TYPE_CHECKING, cast
 
+from logstore.compat.readiness import GONE, IN, OUT
 from logstore.errors import LogStoreError
 from logstore.segment import Extent
 
@@ -30,8 +30,6 @@ _CHUNK_BYTES = 256 * 1024
 _SHORT_RUN_BYTES_MAX = 16 * 1024
 #: who sends so much at a time keeps the others of a turn waiting: answers go out at once
 _MUCH_BYTES = 16 * 1024
-_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
-_GONE = select.EPOLLERR | select.EPOLLHUP
 
 
 class Peer:
@@ -65,7 +63,7 @@ class Peer:
         #: the kernel takes no more for now
         self._is_blocked = False
         #: what the kernel was asked to tell
-        self._watched = _IN
+        self._watched = IN
         connection.on_output = self._on_output
 
     @property
@@ -80,15 +78,15 @@ class Peer:
     def ready(self, events: int) -> None:
         """Do what the socket is ready for; answers are left to the end of the turn."""
         connection = self._connection
-        if events & _OUT:
+        if events & OUT:
             self._is_blocked = False
             self._turns.answered.append(self)
             return  # what has come too is told once more
         if connection.is_waiting or connection.is_closing or self._is_blocked:
-            if events & _GONE:
+            if events & GONE:
                 self.hang_up()
             else:
-                self._watch(self._watched & ~_IN)  # only who sends while it waits costs this call
+                self._watch(self._watched & ~IN)  # only who sends while it waits costs this call
             return
         try:
             count = self._socket.recv_into(connection.writable())
@@ -124,9 +122,9 @@ class Peer:
         if connection.is_closing and not connection.output:
             self._hand_over()
         elif self._is_blocked:
-            self._watch(_OUT)
-        elif self._watched != _IN and not (connection.is_waiting or connection.is_closing):
-            self._watch(_IN)
+            self._watch(OUT)
+        elif self._watched != IN and not (connection.is_waiting or connection.is_closing):
+            self._watch(IN)
 
     def _hand_over(self) -> None:
         """Go on with whom a connection that ends leaves the peer to; hang up if that is nobody."""
@@ -156,7 +154,7 @@ class Peer:
         except OSError:
             self.hang_up()
         else:
-            self._watch(_IN)
+            self._watch(IN)
 
     def discard(self) -> None:
         """Throw away what has come; hang up on whoever has nothing more to send."""

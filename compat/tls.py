@@ -10,10 +10,12 @@ them to ``sendfile``. Plain connections are not touched by any of this.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import ssl
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, cast
 
 from logstore.errors import LogStoreError
@@ -48,13 +50,25 @@ def load_chain(
     def no_password() -> str:
         raise ValueError(f"the key is encrypted, and {password_setting} is not set")
 
+    with _short_lived_file(pem) as path:
+        # without a password the library would ask for one at the terminal
+        context.load_cert_chain(path, password=password if password is not None else no_password)
+
+
+@contextlib.contextmanager
+def _short_lived_file(content: bytes) -> Generator[str]:
+    """Yield the path of a file that nobody else can read; where Linux is, of no disk either."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile(prefix="logstore-key") as file:
+            file.write(content)
+            file.flush()
+            yield file.name
+        return
     descriptor = os.memfd_create("logstore-key")
     try:
         with open(descriptor, "wb", closefd=False) as file:
-            file.write(pem)
-        path = f"/proc/self/fd/{descriptor}"
-        # without a password the library would ask for one at the terminal
-        context.load_cert_chain(path, password=password if password is not None else no_password)
+            file.write(content)
+        yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)
 

@@ -1,9 +1,10 @@
 """
 Turns: whoever has sent something is served, then all that came of it is sent.
 
-One ``epoll`` tells who is ready. Handling first and sending afterwards costs a busy server least:
-a peer that gets an answer wakes, and waking one after the other is cheaper than each by itself. So
-that nobody waits for long a turn has so many peers, and sends early after one who brought much.
+The system tells who is ready (:mod:`logstore.compat.readiness`). Handling first and sending
+afterwards costs a busy server least: a peer that gets an answer wakes, and waking one after the
+other is cheaper than each by itself. So that nobody waits for long a turn has so many peers, and
+sends early after one who brought much.
 
 No transport of asyncio stands in between: each would call into Python several times a request.
 
@@ -15,7 +16,6 @@ is followed by a moment of looking for the next, in which others may have the pr
 from __future__ import annotations
 
 import os
-import select
 import time
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Connection
 
 from logstore.compat.peer import Peer
+from logstore.compat.readiness import IN, readiness
 
 _PEERS_MAX = 64
 #: a turn comes soon if it comes so long after the end of the last one, which is how long one looks
@@ -52,33 +53,33 @@ class Turns:
         self.is_under_way = False
         self._loop = loop
         self._by_descriptor: dict[int, Peer] = {}
-        self._epoll = select.epoll()
+        self._readiness = readiness(loop, self._take)
+        self._poll = self._readiness.poll
         self._looks = looks
         #: when the last turn ended, and how sure it is that the next one comes soon
         self._ended_ns = self._sureness = 0
-        loop.add_reader(self._epoll.fileno(), self._take)
 
     def join(self, plain: socket.socket, connection: Connection, now_ms: float) -> None:
         """Serve a peer from now on."""
         peer = Peer(plain, connection, self, now_ms)
         self.peers.add(peer)
         self._by_descriptor[peer.descriptor] = peer
-        self._epoll.register(peer.descriptor, select.EPOLLIN)
+        self._readiness.register(peer.descriptor, IN)
 
     def watch(self, descriptor: int, events: int) -> None:
         """Wait for other events of a peer."""
-        self._epoll.modify(descriptor, events)
+        self._readiness.modify(descriptor, events)
 
     def leave(self, peer: Peer) -> None:
         """Serve a peer no more; its connection is told soon."""
-        self._epoll.unregister(peer.descriptor)
+        self._readiness.unregister(peer.descriptor)
         del self._by_descriptor[peer.descriptor]
         self.peers.discard(peer)
         self._loop.call_soon(peer.lost)
 
     def _take(self) -> None:
         """Take a turn, and those that follow at once."""
-        ready = self._epoll.poll(0, _PEERS_MAX)
+        ready = self._poll(0, _PEERS_MAX)
         if not self._looks:
             self._serve(ready)
             return
@@ -105,7 +106,7 @@ class Turns:
     def _look(self) -> list[tuple[int, int]]:
         """Wait for a moment for somebody to be ready; others may have the processor meanwhile."""
         end_ns = self._ended_ns + _SOON_NS
-        poll = self._epoll.poll
+        poll = self._poll
         while not (ready := poll(0, _PEERS_MAX)):
             if time.perf_counter_ns() > end_ns:
                 break
@@ -140,18 +141,17 @@ class Turns:
         what was stored, and of a producer's batches only the last is known after a restart. So
         what they still send is to be thrown away, by :meth:`discard`, until they hang up.
         """
-        self._loop.remove_reader(self._epoll.fileno())
+        self._readiness.mute()
         for peer in list(self.peers):
             peer.finish()
 
     def discard(self) -> None:
         """Throw away what has come since the parting."""
-        for descriptor, _ in self._epoll.poll(0, _PEERS_MAX):
+        for descriptor, _ in self._poll(0, _PEERS_MAX):
             peer = self._by_descriptor.get(descriptor)
             if peer is not None:
                 peer.discard()
 
     def close(self) -> None:
         """Take no more turns; nobody is connected any more."""
-        self._loop.remove_reader(self._epoll.fileno())
-        self._epoll.close()
+        self._readiness.close()

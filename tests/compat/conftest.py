@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +13,7 @@ import uvloop
 from tests.compat.server_stage import Stage
 
 
-@pytest.fixture(params=["uvloop", "asyncio"])
+@pytest.fixture(params=["uvloop", "asyncio", "uvloop without epoll"])
 def stage(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
@@ -21,6 +22,8 @@ def stage(
     """A server on either event loop; no test may leave an error in the log."""
     if request.param == "asyncio":
         monkeypatch.setattr(uvloop, "new_event_loop", asyncio.new_event_loop)
+    elif request.param == "uvloop without epoll":
+        monkeypatch.delattr(select, "epoll")
     stage = Stage()
     yield stage
     stage.close()

@@ -255,6 +255,32 @@ def test_who_vanishes_while_it_waits_is_lost_at_once(stage: Stage) -> None:
     assert service.connections[0].is_lost
 
 
+def test_who_vanishes_after_sending_more_is_lost_too(stage: Stage) -> None:
+    """Of somebody who has sent more than is read for now it is still noticed that he goes."""
+
+    def answer(connection: ScriptedConnection, frame: bytes) -> list[Chunk]:
+        connection.is_waiting = True
+        asked.set()
+        return []
+
+    asked = threading.Event()
+    service = stage.serve(answer)
+    client, other = stage.client(), stage.client()
+    client.send(b"wait")
+    assert asked.wait(SECONDS_MAX)
+    for _ in range(3):  # the server has turns in which it sees that there is more
+        client.send(b"more")
+        asked.clear()
+        other.send(b"wait")
+        assert asked.wait(SECONDS_MAX)
+        other.reset()
+        service.wait_for_loss()
+        other = stage.client()
+    client.reset()
+    service.wait_for_loss()
+    assert service.connections[0].is_lost
+
+
 def test_more_at_once_than_a_turn_takes(stage: Stage) -> None:
     """Two hundred peers that ask while the server is busy are all answered."""
     stage.serve()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import struct
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from logstore.compat.connection import Chunk, Connection
 from logstore.compat.running import Entrance, ServerThread
-from logstore.compat.tls import TlsServer
+from logstore.compat.tls import TlsServer, load_chain
 from logstore.errors import LogStoreError
 from logstore.os_host import SystemFileSystem
 from logstore.segment import Extent
@@ -24,7 +26,7 @@ from tests.compat.scripted_service import (
     echo,
 )
 from tests.compat.server_stage import MIB, Client, Stage
-from tests.compat.tls_peers import TlsClient, client_context, server_context
+from tests.compat.tls_peers import TlsClient, authority, client_context, server_context
 
 
 def framed(payload: bytes) -> bytes:
@@ -262,3 +264,19 @@ def test_over_sockets_large_requests_and_many_clients(tmp_path: Path) -> None:
                 assert client.receive() == bytes([number]) * size
     finally:
         stage.close()
+
+
+@pytest.mark.parametrize("has_memory_files", [True, False])
+def test_a_key_in_memory_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_memory_files: bool
+) -> None:
+    """Key and certificates are taken from memory, also where a file must carry them over."""
+    if not has_memory_files:
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    issued = authority().server()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_chain(context, (issued.key + issued.certificate).encode(), None, "ssl.key.password")
+    with pytest.raises(ssl.SSLError):
+        load_chain(context, b"no key", None, "ssl.key.password")
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import subprocess
 import sys
 import time
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from logstore import os_host
 from logstore.os_host import SystemClock, system_host
 
 
@@ -71,3 +75,40 @@ def test_a_file_whose_lock_this_process_holds_is_not_opened(tmp_path: Path) -> N
     assert b"BlockingIOError" in asked.stderr
     lock.release()
     fs.open(str(path), writable=False).close()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        (None, ["full sync"]),
+        (errno.ENOTSUP, ["full sync", "fsync"]),
+        (errno.EIO, ["full sync"]),
+    ],
+)
+def test_a_sync_reaches_the_disk_where_fsync_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: int | None, expected: list[str]
+) -> None:
+    """As on macOS: its full sync is asked for, fsync where a file system has none; errors show."""
+    calls: list[str] = []
+
+    def full_sync(descriptor: int, command: int) -> int:
+        assert command == 51
+        assert os.fstat(descriptor).st_size == 4
+        calls.append("full sync")
+        if refusal is not None:
+            raise OSError(refusal, os.strerror(refusal))
+        return 0
+
+    monkeypatch.delattr(os, "fdatasync", raising=False)
+    monkeypatch.setattr(os_host, "_FULL_SYNC", 51)
+    monkeypatch.setattr(fcntl, "fcntl", full_sync)
+    monkeypatch.setattr(os, "fsync", lambda _: calls.append("fsync"))
+    file = system_host().fs.open(str(tmp_path / "log"), create=True)
+    file.write(0, b"data")
+    if refusal == errno.EIO:
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+            file.sync()
+    else:
+        file.sync()
+    file.close()
+    assert calls == expected
