@@ -8,14 +8,15 @@ way, only that nothing asks for what is not there.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import select
 import socket
 from typing import Any
 
-# They are imported first: they look once for what the system has, and choose what to do without.
-import asyncio  # isort: skip  # noqa: F401
-import multiprocessing.connection  # isort: skip  # noqa: F401
+# These look once for what the system has, as they are imported.
+for _early in ("asyncio", "multiprocessing.connection"):
+    importlib.import_module(_early)
 
 _LINUX_ALONE = {
     os: (

@@ -99,10 +99,14 @@ def test_a_sync_reaches_the_disk_where_fsync_does_not(
             raise OSError(refusal, os.strerror(refusal))
         return 0
 
+    def fsync(descriptor: int) -> None:
+        assert os.fstat(descriptor).st_size == 4
+        calls.append("fsync")
+
     monkeypatch.delattr(os, "fdatasync", raising=False)
     monkeypatch.setattr(os_host, "_FULL_SYNC", 51)
     monkeypatch.setattr(fcntl, "fcntl", full_sync)
-    monkeypatch.setattr(os, "fsync", lambda _: calls.append("fsync"))
+    monkeypatch.setattr(os, "fsync", fsync)
     file = system_host().fs.open(str(tmp_path / "log"), create=True)
     file.write(0, b"data")
     if refusal == errno.EIO:
