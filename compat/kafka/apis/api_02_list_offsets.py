@@ -22,6 +22,7 @@ Read and written by hand: every consumer asks it before its first record.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -84,25 +85,21 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     replica = reader.i32()
     is_consumer = replica == _CONSUMER
     isolation = reader.i8() if version >= _ISOLATION_SINCE else 0
-    is_known = isolation in (0, _READ_COMMITTED)
     is_stable_only = is_consumer and isolation == _READ_COMMITTED
     topics = [_read_topic(reader, version) for _ in range(reader.count())]
+    if isolation not in (0, _READ_COMMITTED):  # Kafka stumbles over it
+        return [_failure(request, topics)]
     by_topic: dict[str, list[_Asked]] = {}
     for topic, wanted in topics:
         if wanted:
             by_topic.setdefault(topic, []).extend(wanted)
     counts = Counter((topic, asked.index) for topic, wanted in topics for asked in wanted)
-    writer = Writer(is_flexible=request.is_flexible)
-    if version >= _THROTTLE_SINCE:
-        writer.i32(0)
-    writer.count(len(by_topic))
+    writer = _begun(request, len(by_topic))
     for topic, wanted in by_topic.items():
         answers: dict[int, tuple[ErrorCode, _Found]] = {}
         for asked in wanted:
             answer = ErrorCode.INVALID_REQUEST, _NOWHERE
-            if not is_known:  # Kafka stumbles over it
-                answer = ErrorCode.UNKNOWN_SERVER_ERROR, _NOWHERE
-            elif counts[topic, asked.index] == 1:
+            if counts[topic, asked.index] == 1:
                 partition = broker.partition(topic, asked.index)
                 error = fencing_error(
                     broker,
@@ -113,9 +110,27 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
                 )
                 answer = _answer(version, asked, partition, error, is_stable_only=is_stable_only)
             answers[asked.index] = answer
-        _write_topic(writer, version, topic, answers)
+        _write_topic(writer, version, topic, answers.items())
     writer.tags()
     return [writer.frame(request.correlation_id)]
+
+
+def _begun(request: RawRequest, topic_count: int) -> Writer:
+    writer = Writer(is_flexible=request.is_flexible)
+    if request.version >= _THROTTLE_SINCE:
+        writer.i32(0)
+    writer.count(topic_count)
+    return writer
+
+
+def _failure(request: RawRequest, topics: list[tuple[str, list[_Asked]]]) -> Chunk:
+    """Return the answer that fails all that was asked, as it was asked: the same twice, too."""
+    writer = _begun(request, len(topics))
+    for topic, wanted in topics:
+        failed = [(asked.index, (ErrorCode.UNKNOWN_SERVER_ERROR, _NOWHERE)) for asked in wanted]
+        _write_topic(writer, request.version, topic, failed)
+    writer.tags()
+    return writer.frame(request.correlation_id)
 
 
 def _read_topic(reader: Reader, version: int) -> tuple[str, list[_Asked]]:
@@ -133,11 +148,14 @@ def _read_topic(reader: Reader, version: int) -> tuple[str, list[_Asked]]:
 
 
 def _write_topic(
-    writer: Writer, version: int, topic: str, answers: dict[int, tuple[ErrorCode, _Found]]
+    writer: Writer,
+    version: int,
+    topic: str,
+    answers: Collection[tuple[int, tuple[ErrorCode, _Found]]],
 ) -> None:
     writer.string(topic.encode())
     writer.count(len(answers))
-    for index, (error, found) in answers.items():
+    for index, (error, found) in answers:
         writer.i32(index)
         writer.i16(error)
         writer.i64(found.timestamp_ms)

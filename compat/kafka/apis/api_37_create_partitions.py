@@ -13,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.topics.assignments import check_new
 from logstore.compat.kafka.topics.creation import PARTITIONS_MAX
@@ -36,7 +37,10 @@ def handle(
     result_class = CreatePartitionsResponse.CreatePartitionsTopicResult
     counts = Counter(wanted.name for wanted in request.topics)
     results: dict[str, CreatePartitionsResponse.CreatePartitionsTopicResult] = {}
-    for wanted in request.topics:
+    by_name = {wanted.name: wanted for wanted in request.topics}
+    names = members_in_order(by_name)  # as Kafka's controller goes through them, after what is twice
+    for name in sorted(names, key=lambda one: counts[one] == 1):
+        wanted = by_name[name]
         code, message = ErrorCode.NONE, None
         try:
             if counts[wanted.name] > 1:

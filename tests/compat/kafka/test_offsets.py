@@ -231,6 +231,19 @@ def test_an_isolation_that_there_is_not_fails_everything(version: int) -> None:
         assert [one["offset"] for one in told] == [-1 if code else 2 for code in codes]
 
 
+def test_what_fails_as_a_whole_is_told_as_often_as_it_was_asked() -> None:
+    """A topic and a partition that come twice are answered twice, each with -1."""
+    conversation = Conversation()
+    filled(conversation, 1)
+    partition = {"partition_index": 0, "timestamp": LATEST}
+    topics = [{"name": "a", "partitions": [partition] * 2}, {"name": "a", "partitions": []}]
+    answer = conversation.ask(
+        "ListOffsets", 3, replica_id=-1, isolation_level=5, topics=topics
+    )
+    told = [[one["error_code"] for one in topic["partitions"]] for topic in answer["topics"]]
+    assert told == [[-1, -1], []]
+
+
 # DeleteRecords
 
 

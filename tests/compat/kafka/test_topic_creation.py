@@ -297,6 +297,16 @@ def test_what_cannot_grow_is_refused(topic: dict[str, Any], code: int) -> None:
     assert list(conversation.broker.topics["a"].partitions) == [0, 1]
 
 
+def test_topics_grow_in_the_order_of_kafkas_set() -> None:
+    """What comes twice is refused first; the others grow by the hashes of their names."""
+    conversation = Conversation()
+    for name in "fae":
+        conversation.create(name, 1)
+    asked = [{"name": name, "count": 2} for name in "ebfaf"]
+    told = [(one["name"], one["error_code"]) for one in grow(conversation, *asked)]
+    assert told == [("f", 42), ("a", 0), ("b", 3), ("e", 0)]
+
+
 def test_a_growth_can_be_rehearsed_and_assigned() -> None:
     """A rehearsal changes nothing; an assignment to this broker is as good as none."""
     conversation = Conversation()

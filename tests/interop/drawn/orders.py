@@ -6,7 +6,6 @@ from __future__ import annotations
 SHUFFLED: dict[tuple[str, str], tuple[str, ...]] = {
     ("ApiVersionsResponse", "FinalizedFeatures"): ("Name",),
     ("CreateTopicsResponse", "Topics"): ("Name",),
-    ("CreatePartitionsResponse", "Results"): ("Name",),
     ("DeleteTopicsResponse", "Responses"): ("Name", "TopicId"),
     ("ProduceResponse", "Responses"): ("Name", "TopicId"),
     ("ListOffsetsResponse", "Topics"): ("Name",),

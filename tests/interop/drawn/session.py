@@ -241,6 +241,7 @@ def run(
     # A new broker has no producer ids yet when it is asked for the first.
     eventually(lambda: has_producer_ids(twin), what="producer ids")
     eventually(lambda: has_coordinators(twin), what="coordinators")
+    twin.ask("DescribeCluster", 0, {})  # what the cluster is called stands in some refusals
     drawn = [one for area in chosen for one in AREAS[area]]
     weights = [weight for weight, _ in drawn]
     try:
