@@ -109,7 +109,7 @@ def encode(query: Query, found: list[Found], error: int = 0) -> list[Chunk]:
         chunks.append(b"".join(head))
     _put_length_before(chunks)
     if session is not None:
-        _take_note(session, found)
+        _take_note(session, found, is_incremental=query.is_incremental)
     return chunks
 
 
@@ -223,8 +223,12 @@ def _count(count: int, version: int) -> bytes:
     return uvarint(count + 1) if version >= 12 else I32.pack(count)
 
 
-def _take_note(session: FetchSession, found: list[Found]) -> None:
-    """Remember what the session was told; partitions with data are served last next time."""
+def _take_note(session: FetchSession, found: list[Found], *, is_incremental: bool) -> None:
+    """
+    Remember what the session was told; partitions with data are served last next time.
+
+    An answer that opens a session is told whole: its order, with what is unknown last, is kept.
+    """
     served: list[PartitionKey] = []
     for result in found:
         wanted = result.wanted
@@ -233,7 +237,8 @@ def _take_note(session: FetchSession, found: list[Found]) -> None:
         else:
             wanted.told_high_watermark = result.high_watermark
             wanted.told_log_start = result.log_start_offset
-        if result.extent is not None and result.extent.size_bytes:
+        has_data = result.extent is not None and result.extent.size_bytes > 0
+        if has_data or not is_incremental:
             served.append(wanted.key)
     for key in served:
         session.rotate(key)

@@ -13,7 +13,8 @@ Incremental fetch sessions (KIP-227): a fetcher names its partitions once, then 
 ======================  =================================================================
 
 Epochs count requests and wrap from 2^31-1 to 1. Incremental answers leave out what has not changed;
-partitions that had data are served last next time.
+partitions that had data are served last next time. After the full answer that opens a session all
+are served in its order.
 
 Slots stand in eight shards, as in Kafka, which get new sessions in turn; so of
 ``max.incremental.fetch.session.cache.slots`` only multiples of eight count. In a full shard a new
@@ -121,7 +122,7 @@ class FetchSession:
         return self.last_used_ms - self.created_ms > IDLE_MS_MAX
 
     def rotate(self, key: PartitionKey) -> None:
-        """Serve this partition, if it is still wanted, last next time: it had data now."""
+        """Serve this partition, if it is still wanted, last next time."""
         wanted = self.partitions.pop(key, None)
         if wanted is not None:
             self.partitions[key] = wanted

@@ -198,6 +198,9 @@ def metadata(world: World) -> None:
         auto_created(world, version, body)
         return
     world.ask("Metadata", body, version)
+    if version < 4:  # which makes what is not there
+        names = {one["Name"] for one in items if one["Name"].startswith(world.prefix)}
+        learn_topics(world, sorted(names - world.topics.keys()))
 
 
 def auto_created(world: World, version: int, body: dict[str, Any]) -> None:

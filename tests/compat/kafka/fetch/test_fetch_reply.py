@@ -230,6 +230,15 @@ def test_partitions_with_data_go_to_the_end_of_the_queue() -> None:
     assert list(session.partitions) == [KEYS[0], KEYS[1], KEYS[2]]
 
 
+def test_the_answer_that_opens_a_session_gives_it_its_order() -> None:
+    """Who had data in it is not served last for that: those that are unknown are."""
+    session = session_of(*KEYS)
+    wanted = list(session.partitions.values())
+    found = [Found(wanted[1], extent=extent(0, 1)), Found(wanted[2]), Found(wanted[0], 3)]
+    encode(Question(12, session=session), found)
+    assert list(session.partitions) == [KEYS[1], KEYS[2], KEYS[0]]
+
+
 def test_a_partition_that_left_the_session_meanwhile_does_not_matter() -> None:
     """A request over another connection may have forgotten it while this answer was waiting."""
     session = session_of(*KEYS[:2])
