@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.schemas import ZERO_UUID
-from tests.interop.drawn.world import Topic, World
+from tests.interop.drawn.world import CHANGE_SECONDS, Topic, World
 from tests.interop.eventually import eventually
 
 GOOD_CONFIGS: tuple[tuple[str, str | None], ...] = (
@@ -157,6 +158,7 @@ def learn_topics(world: World, names: list[str]) -> None:
                 world.topics[name] = Topic(name, identity, count)
         elif old is not None:
             world.gone.append(old)
+    time.sleep(CHANGE_SECONDS)  # the real one's coordinators hear of it after who answers Metadata
 
 
 def await_logs(world: World, name: str, count: int) -> None:
