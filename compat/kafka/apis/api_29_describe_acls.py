@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
 
 #: said by all three ACL APIs
-NO_AUTHORIZER = "this broker has no authorizer: everybody may do everything"
+NO_AUTHORIZER = "No Authorizer is configured."
 
 
 def handle(broker: Broker, client: Client, request: DescribeAclsRequest) -> DescribeAclsResponse:
@@ -38,7 +38,9 @@ def handle(broker: Broker, client: Client, request: DescribeAclsRequest) -> Desc
     insist_on_known(wanted.numbers)
     if broker.authorizer is None:
         return DescribeAclsResponse(
-            version=version, error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
+            version=version,
+            error_code=ErrorCode.SECURITY_DISABLED,
+            error_message="No Authorizer is configured on the broker",
         )
     resource_class = DescribeAclsResponse.DescribeAclsResource
     resources = [

@@ -24,7 +24,7 @@ from logstore.compat.kafka.delegation_tokens.messages import (
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import refusal_of
 from logstore.compat.kafka.security.acl import Operation, ResourceType
-from logstore.compat.kafka.security.principal import USER, Principal
+from logstore.compat.kafka.security.principal import ANONYMOUS, USER, Principal
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -33,13 +33,24 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
     from logstore.compat.kafka.registry import RawRequest
 
+#: what Kafka says when it stumbles, as it does over an owner's name without a type: of nobody
+_STUMBLED = CreateDelegationTokenResponse(
+    error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
+    principal_type=ANONYMOUS.kind,
+    principal_name=ANONYMOUS.name,
+    token_requester_principal_type=ANONYMOUS.kind,
+    token_requester_principal_name=ANONYMOUS.name,
+)
+
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Make a token, or say why not."""
     asked = read_request(CreateDelegationTokenRequest, request)
     owner = requester = client.principal
     if asked.owner_principal_name:
-        owner = Principal(asked.owner_principal_type or "", asked.owner_principal_name)
+        if asked.owner_principal_type is None:
+            return answered(_STUMBLED, request)
+        owner = Principal(asked.owner_principal_type, asked.owner_principal_name)
     renewers = [Principal(one.principal_type, one.principal_name) for one in asked.renewers]
     response = CreateDelegationTokenResponse(
         error_code=_refusal(broker, client, owner, renewers),

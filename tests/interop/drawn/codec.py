@@ -29,9 +29,13 @@ def unsigned_varint(value: int) -> bytes:
     return bytes(encoded)
 
 
+#: what a struct has besides its fields: tags that nobody knows, each a number and bytes
+TAGS = "+tags"
+
+
 def encode(schema: Schema, version: int, values: dict[str, Any]) -> bytes:
     """Return the bytes of a message; fields that are not told have their default."""
-    known = {field.name for field in schema.fields}
+    known = {field.name for field in schema.fields} | {TAGS}
     assert known.issuperset(values), f"{schema.name} has no {set(values) - known}"
     return _Writer(version, schema).struct(schema.fields, values)
 
@@ -43,6 +47,14 @@ def decode(schema: Schema, version: int, data: bytes, position: int = 0) -> dict
     if reader.position != len(data):
         raise ValueError(f"{schema.name}: {len(data) - reader.position} bytes are left")
     return found
+
+
+def tags_of(tagged: list[tuple[int, bytes]]) -> bytes:
+    """Return tagged fields, by their numbers, as they end a struct or a header."""
+    pieces = [unsigned_varint(len(tagged))]
+    for tag, data in sorted(tagged):
+        pieces.append(unsigned_varint(tag) + unsigned_varint(len(data)) + data)
+    return b"".join(pieces)
 
 
 class _Writer:
@@ -64,9 +76,7 @@ class _Writer:
             else:
                 out.append(self.field(field, value))
         if self.is_flexible:
-            out.append(unsigned_varint(len(tagged)))
-            for tag, data in sorted(tagged):
-                out.append(unsigned_varint(tag) + unsigned_varint(len(data)) + data)
+            out.append(tags_of([*tagged, *values.get(TAGS, ())]))
         return b"".join(out)
 
     def field(self, field: Field, value: Any) -> bytes:
@@ -84,7 +94,7 @@ class _Writer:
 
     def one(self, field: Field, value: Any, compact: bool) -> bytes:
         if field.is_struct:
-            known = {one.name for one in field.fields}
+            known = {one.name for one in field.fields} | {TAGS}
             assert known.issuperset(value), f"{field.name} has no {set(value) - known}"
             return self.struct(field.fields, value)
         if field.type == "uuid":

@@ -8,13 +8,16 @@ import struct
 import time
 from typing import Any
 
-from tests.interop.drawn.codec import decode, encode
+from tests.interop.drawn.codec import decode, encode, tags_of
 from tests.interop.drawn.schemas import apis
 
 CLIENT_ID = b"drawn"
 #: What stands in place of an answer.
 CLOSED, SILENT = "closed", "silent"
 API_VERSIONS = "ApiVersions"
+#: How a question is put on the wire, besides its fields: the client's id (also none), tags in its
+#: header, and what follows the last field (a number: so many bytes of it are missing).
+CLIENT, HEADER_TAGS, END = WIRE = "+client", "+header tags", "+end"
 
 
 class Line:
@@ -34,9 +37,19 @@ class Line:
         found = apis()[api]
         self._correlation_id += 1
         self._asked = (api, version)
-        header = struct.pack(">hhih", found.key, version, self._correlation_id, len(CLIENT_ID))
-        header += CLIENT_ID + (b"\0" if found.request.is_flexible(version) else b"")
+        wire: dict[str, Any] = {}
+        if not isinstance(body, bytes):
+            wire = {name: body[name] for name in WIRE if name in body}
+            body = {name: value for name, value in body.items() if name not in WIRE}
+        client_id = wire.get(CLIENT, CLIENT_ID)
+        size = -1 if client_id is None else len(client_id)
+        header = struct.pack(">hhih", found.key, version, self._correlation_id, size)
+        header += client_id or b""
+        if found.request.is_flexible(version):
+            header += tags_of(wire.get(HEADER_TAGS, []))
         data = body if isinstance(body, bytes) else encode(found.request, version, body)
+        end = wire.get(END, b"")
+        data = data + end if isinstance(end, bytes) else data[:-end]
         try:
             self._socket.sendall(struct.pack(">i", len(header) + len(data)) + header + data)
         except (BrokenPipeError, ConnectionResetError):

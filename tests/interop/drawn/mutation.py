@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tests.interop.drawn.codec import TAGS
+from tests.interop.drawn.line import CLIENT, END, HEADER_TAGS
 from tests.interop.drawn.schemas import ZERO_UUID, Field, Schema
 
 EDGES: dict[str, tuple[Any, ...]] = {
@@ -29,6 +31,29 @@ LEFT_ALONE = frozenset(
 )  # fmt: skip
 #: Over the same twice a real broker stumbles, and does not answer.
 ONCE = frozenset(("Resources", "Transactions", "Protocols"))
+
+
+#: of ten questions so many are put in an odd way, and so many of a struct's texts and lists are null
+#: where they must not be
+ODD_SHARE = 0.05
+NULL_SHARE = 0.04
+UNKNOWN_TAGS: tuple[tuple[int, bytes], ...] = (
+    (9_000, b""), (5_000_000, b"\xff" * 200), (77, b"\0"), (2**31 - 1, b"x"),
+)  # fmt: skip
+
+
+def put_oddly(
+    schema: Schema, version: int, body: dict[str, Any], chance: random.Random
+) -> dict[str, Any]:
+    """Return the question as a client of another kind would put it."""
+    ways: list[tuple[str, Any]] = [
+        (CLIENT, None), (CLIENT, b""), (CLIENT, "\u00fc, x=\"1\"".encode()),
+        (END, b"\0"), (END, b"more than that"), (END, 1), (END, 3),
+    ]  # fmt: skip
+    if schema.is_flexible(version):
+        tags = [chance.choice(UNKNOWN_TAGS)]
+        ways += [(HEADER_TAGS, tags), (TAGS, tags), (TAGS, [*UNKNOWN_TAGS])]
+    return dict([*body.items(), chance.choice(ways)])
 
 
 def mutated(
@@ -67,7 +92,7 @@ def _collect(
         if field.is_array:
             if type(value) is list and field.name in body:
                 _collect_items(field, version, body, value, chance, places)
-            if version in field.nullable:
+            if version in field.nullable or chance.random() < NULL_SHARE:
                 places.append(partial(body.__setitem__, field.name, None))
         elif field.is_struct:
             if isinstance(value, dict):
@@ -100,7 +125,8 @@ def _collect_items(
 
 
 def _edge(field: Field, version: int, chance: random.Random) -> Any:
-    if version in field.nullable and not field.is_array and chance.random() < 0.3:
+    share = 0.3 if version in field.nullable and not field.is_array else NULL_SHARE
+    if field.type in {"string", "bytes"} and chance.random() < share:
         return None
     if field.type == "bool":
         return chance.random() < 0.5

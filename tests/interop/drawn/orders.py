@@ -6,6 +6,8 @@ from __future__ import annotations
 SHUFFLED: dict[tuple[str, str], tuple[str, ...]] = {
     ("ApiVersionsResponse", "FinalizedFeatures"): ("Name",),
     ("CreateTopicsResponse", "Topics"): ("Name",),
+    ("DeleteRecordsResponse", "Topics"): ("Name",),
+    ("DeleteRecordsResponse", "Partitions"): ("PartitionIndex",),
     ("DeleteTopicsResponse", "Responses"): ("Name", "TopicId"),
     ("ProduceResponse", "Responses"): ("Name", "TopicId"),
     ("ListOffsetsResponse", "Topics"): ("Name",),

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from tests.interop.drawn.mutation import mutated
+from tests.interop.drawn.mutation import ODD_SHARE, mutated, put_oddly
 from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.schemas import apis
 from tests.interop.drawn.twin import Answer, Twin
@@ -106,6 +106,8 @@ class World:
         schema = apis()[api].request
         if self.likely(MUTATED_SHARE):
             body = mutated(schema, version, body, self.chance)
+        if self.likely(ODD_SHARE):
+            body = put_oddly(schema, version, body, self.chance)
         answer = self.twin.ask(api, version, body, line)
         if api in BY_CONTROLLER:
             time.sleep(CHANGE_SECONDS)

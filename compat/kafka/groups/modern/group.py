@@ -130,7 +130,9 @@ class ModernGroup(ABC, Generic[MemberT, TargetT]):
         """Return NONE if these may ask for offsets, else what to tell; who says nothing may."""
         if member_id is None and member_epoch < 0:
             return ErrorCode.NONE
-        member = self.members.get(member_id or "")
+        if member_id is None:  # over which Kafka stumbles
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         is_current = member.member_epoch == member_epoch

@@ -258,6 +258,18 @@ def test_renewers_are_users() -> None:
     assert alice.sees() == []
 
 
+def test_an_owner_has_a_kind() -> None:
+    """Over a name without one Kafka stumbles: it is -1, and told of nobody."""
+    alice = Holder.by_password(Secured(KEY))
+    request = CreateDelegationTokenRequest(
+        owner_principal_name="bob", renewers=(), max_lifetime_ms=-1
+    )
+    refused = alice.ask(38, request, CreateDelegationTokenResponse, 3)
+    assert (refused.error_code, refused.principal_name, refused.hmac) == (-1, "ANONYMOUS", b"")
+    assert refused.token_requester_principal_name == "ANONYMOUS"
+    assert alice.sees() == []
+
+
 def test_metadata_from_before_there_were_tokens() -> None:
     """They are kept as they are, and it is 35."""
     secured = Secured(KEY)

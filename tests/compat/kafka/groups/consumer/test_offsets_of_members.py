@@ -84,6 +84,7 @@ def test_commits_in_transactions(member_id: str, epoch: int, code: ErrorCode) ->
     ("member_id", "epoch", "code"),
     [
         (None, -1, ErrorCode.NONE),
+        (None, 0, ErrorCode.UNKNOWN_SERVER_ERROR),
         ("A", 2, ErrorCode.NONE),
         ("A", 3, ErrorCode.STALE_MEMBER_EPOCH),
         ("B", 2, ErrorCode.UNKNOWN_MEMBER_ID),
