@@ -4,8 +4,7 @@ ListTransactions (66): versions 0-2.
 * every transactional id with its producer and state; filters narrow it down
 * names of states that do not exist are told back
 * v1: only those that last longer than so many ms; one that never began has lasted for ever
-* v2: only ids that fit a regular expression as a whole; 128 if it is none. It is read by Python
-  and not by Java: what hardly anybody writes (possessive classes, ``\\p{...}``) is not understood
+* v2: only ids that fit a regular expression as a whole; 128 if it is none
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.re2_pattern import PatternError, compiled
 from logstore.segments.kafka.internal_topics.transaction_log import TransactionStatus
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def handle(
     pattern: re.Pattern[str] | None = None
     if version >= _FIRST_WITH_PATTERN and request.transactional_id_pattern:
         try:
-            pattern = re.compile(request.transactional_id_pattern)
-        except re.error:
+            pattern = compiled(request.transactional_id_pattern)
+        except PatternError:
             return ListTransactionsResponse(
                 version=version,
                 error_code=ErrorCode.INVALID_REGULAR_EXPRESSION,

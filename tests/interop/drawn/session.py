@@ -21,6 +21,7 @@ from tests.interop.drawn import (
     cluster,
     configs,
     groups,
+    patterns,
     records,
     share_coordinator,
     shares,
@@ -84,6 +85,7 @@ GROUPS: tuple[tuple[int, Draw], ...] = (
     (8, groups.consumer_heartbeat),
     (5, groups.share_heartbeat),
     (2, groups.list_groups),
+    (2, patterns.subscribe),
 )
 TRANSACTIONS: tuple[tuple[int, Draw], ...] = (
     (5, transactions.init_producer_id),

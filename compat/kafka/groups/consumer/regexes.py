@@ -1,8 +1,8 @@
 """
 Patterns of topic names: what members subscribe to with one, and when that is looked up again.
 
-A pattern must match a whole name. Kafka reads patterns by the rules of RE2; here they are read by
-Python's, which know more (a reference back, a look ahead) and do not promise to be fast.
+A pattern must match a whole name. It is read by the rules of RE2, as by Kafka; Python, which
+matches it, does not promise to be fast.
 
 A real broker looks patterns up aside and tells members in a later heartbeat; here it is done at
 once. Where there is an authorizer a pattern means what the member may see whose heartbeat has it
@@ -13,33 +13,17 @@ Source: ``maybeUpdateRegularExpressions`` of ``GroupMetadataManager``, ``TopicRe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.consumer.records import ResolvedRegex
 from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.re2_pattern import PatternError, compiled
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 _REFRESH_INTERVAL = "group.consumer.regex.refresh.interval.ms"
 
-
-#: by how Python begins
-_AS_TOLD_BY_RE2 = {
-    "unterminated character set": "missing closing ]",
-    "missing ), ": "missing closing )",
-    "unbalanced parenthesis": "regexp/syntax: internal error",
-    "nothing to repeat": "missing argument to repetition operator",
-    "multiple repeat": "invalid nested repetition operator",
-    "min repeat greater": "invalid repeat count",
-    "bad character range": "invalid character class range",
-    "bad escape (end": "trailing backslash at end of expression",
-    "bad escape": "invalid escape sequence",
-    "invalid group reference": "invalid escape sequence",
-    "redefinition of group name": "duplicate capture group name",
-    "unknown extension": "invalid or unsupported Perl syntax",
-}
 
 
 def check_regex(regex: str) -> None:
@@ -51,18 +35,12 @@ def check_regex(regex: str) -> None:
 
     """
     try:
-        re.compile(regex)
-    except (re.error, RecursionError, OverflowError) as error:
+        compiled(regex)
+    except PatternError as error:
         raise RefusedRequestError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_reason(error)}.",
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
         ) from error
-
-
-def _reason(error: Exception) -> str:
-    """Return what RE2 would say of a flaw that Python has found, if it is one of the usual ones."""
-    found = str(error)
-    return next((told for begin, told in _AS_TOLD_BY_RE2.items() if found.startswith(begin)), found)
 
 
 def regexes_of(members: Iterable[ConsumerMember]) -> frozenset[str]:
@@ -103,7 +81,7 @@ def resolved(
 
 def _matching(regex: str, names: Iterable[str]) -> frozenset[str]:
     try:
-        pattern = re.compile(regex)
-    except (re.error, RecursionError, OverflowError):
-        return frozenset()  # a real broker has let it in, whose rules know more here
+        pattern = compiled(regex)
+    except PatternError:
+        return frozenset()  # a real broker has let it in, which knows more here
     return frozenset(name for name in names if pattern.fullmatch(name))

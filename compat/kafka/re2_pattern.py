@@ -1,0 +1,312 @@
+"""
+Patterns as RE2 reads them, by which clients choose topics and transactions; Python matches them.
+
+A pattern is read as RE2/J does, with its errors in its order, and written again in Python's words
+without what those two mean differently: ``\\d``, ``\\s`` and ``\\w`` are ASCII, ``$`` is the very
+end, groups keep nothing. What RE2 does not know (looking around, references back, possessive
+repetition) is refused. Scripts (``\\p{Greek}``) are not known here; categories (``\\p{Lu}``) are. With ``(?i)``
+classes are of either case in ASCII, single letters in all alphabets.
+
+Source: ``com.google.re2j.Parser``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import attrs
+
+from logstore.compat.kafka.re2_classes import (
+    PERL_CLASSES,
+    POSIX_CLASSES,
+    Ranges,
+    category,
+    complement,
+)
+
+_REPEAT_MAX = 1000
+_REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}", re.ASCII)
+_NAMED = re.compile(r"\(\?P?<")
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+_OCTAL = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}")
+_HEX = re.compile(r"x([0-9A-Fa-f]{2})|x\{([0-9A-Fa-f]+)\}")
+_FLAGS = re.compile(r"\(\?([imsU]*)(-[imsU]+)?([:)])")
+_CONTROLS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
+_POSITIONS = {"A": r"\A", "b": r"(?a:\b)", "B": r"(?a:\B)", "z": r"\Z"}
+
+
+class PatternError(Exception):
+    """It is no pattern; the text is what RE2/J says of it."""
+
+
+@attrs.define
+class _Open:
+    """What stands between a parenthesis, or the begin, and where the reader is."""
+
+    #: the flags in front of it
+    flags: frozenset[str]
+    finished: list[str] = attrs.field(factory=list)
+    #: of the alternative that is being read
+    items: list[str] = attrs.field(factory=list)
+
+    def written(self) -> str:
+        return "(?:" + "|".join([*self.finished, "".join(self.items)]) + ")"
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """
+    Return what matches as RE2 would.
+
+    Raises:
+        PatternError: it is no pattern, or too deep for Python.
+
+    """
+    try:
+        return re.compile(_Parser(pattern).parsed())
+    except (re.error, RecursionError, OverflowError) as error:
+        raise PatternError(str(error)) from error
+
+
+class _Parser:
+    def __init__(self, pattern: str) -> None:
+        self._text = pattern
+        self._at = 0
+        self._flags: frozenset[str] = frozenset()
+        self._open = [_Open(self._flags)]
+        self._names: set[str] = set()
+
+    def parsed(self) -> str:
+        """Return the same for Python; raises PatternError."""
+        was_repeat = False
+        while self._at < len(self._text):
+            was_repeat = self._step(was_repeat)
+        if len(self._open) > 1:
+            raise PatternError("missing closing )")
+        return self._open[0].written()
+
+    def _step(self, was_repeat: bool) -> bool:
+        """Read one thing; return whether it repeats what stands before it."""
+        char = self._text[self._at]
+        if char in "*+?":
+            self._at += 1
+            self._repeat(char, was_repeat)
+            return True
+        if char == "{" and (found := _REPEAT.match(self._text, self._at)):
+            self._at = found.end()
+            self._repeat(_counted(found), was_repeat)
+            return True
+        if char == "(":
+            self._parenthesis()
+        elif char == "|":
+            self._at += 1
+            self._open[-1].finished.append("".join(self._open[-1].items))
+            self._open[-1].items.clear()
+        elif char == ")":
+            self._close()
+        elif char == "[":
+            self._put_class(self._class())
+        elif char == "\\":
+            self._backslash()
+        else:
+            self._at += 1
+            self._plain(char)
+        return False
+
+    def _plain(self, char: str) -> None:
+        is_multi = "m" in self._flags
+        if char == "^":
+            self._put("(?m:^)" if is_multi else r"\A")
+        elif char == "$":
+            self._put("(?m:$)" if is_multi else r"\Z")
+        elif char == ".":
+            self._put("(?s:.)" if "s" in self._flags else r"[^\n]")
+        else:
+            self._literal(ord(char))
+
+    def _put(self, item: str) -> None:
+        self._open[-1].items.append(item)
+
+    def _literal(self, rune: int) -> None:
+        text = re.escape(chr(rune))
+        self._put(f"(?i:{text})" if "i" in self._flags else text)
+
+    def _put_class(self, ranges: Ranges) -> None:
+        if not ranges:
+            self._put("(?!)")
+            return
+        text = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
+        self._put(f"[{text}]")
+
+    def _folded(self, ranges: Ranges, *, is_negative: bool = False) -> Ranges:
+        """Return a class with letters of the other case, or what is not in that one."""
+        if "i" in self._flags:
+            ranges = (*ranges, *_other_cases(ranges))
+        return complement(ranges) if is_negative else ranges
+
+    def _repeat(self, how: str, was_repeat: bool) -> None:
+        is_lazy = self._text.startswith("?", self._at)
+        self._at += is_lazy
+        if was_repeat:
+            raise PatternError("invalid nested repetition operator")
+        items = self._open[-1].items
+        if not items:
+            raise PatternError("missing argument to repetition operator")
+        items[-1] = f"(?:{items[-1]}){how}"  # lazy or not: the whole must match
+
+    # groups
+
+    def _parenthesis(self) -> None:
+        if not self._text.startswith("(?", self._at):
+            self._at += 1
+            self._open.append(_Open(self._flags))
+            return
+        if named := _NAMED.match(self._text, self._at):
+            self._named(named.end())
+            return
+        found = _FLAGS.match(self._text, self._at)
+        if found is None:
+            raise PatternError("invalid or unsupported Perl syntax")
+        self._at = found.end()
+        if found[3] == ":":
+            self._open.append(_Open(self._flags))
+        self._flags = (self._flags | set(found[1])) - set(found[2] or "")
+
+    def _named(self, start: int) -> None:
+        end = self._text.find(">", start)
+        name = self._text[start : max(end, start)]
+        if end < 0 or not _NAME.fullmatch(name):
+            raise PatternError("invalid named capture")
+        if name in self._names:
+            raise PatternError("duplicate capture group name")
+        self._names.add(name)
+        self._at = end + 1
+        self._open.append(_Open(self._flags))
+
+    def _close(self) -> None:
+        if len(self._open) == 1:
+            raise PatternError("regexp/syntax: internal error")
+        self._at += 1
+        closed = self._open.pop()
+        self._flags = closed.flags
+        self._put(closed.written())
+
+    # what stands for a character or several
+
+    def _backslash(self) -> None:
+        kind = self._text[self._at + 1 : self._at + 2]
+        if kind in _POSITIONS:
+            self._at += 2
+            self._put(_POSITIONS[kind])
+        elif kind == "Q":
+            end = self._text.find("\\E", self._at)
+            quoted = self._text[self._at + 2 : end if end >= 0 else None]
+            self._at += 4 + len(quoted)
+            for char in quoted:
+                self._literal(ord(char))
+        elif (ranges := self._escaped_class()) is not None:
+            self._put_class(ranges)
+        else:
+            self._literal(self._escaped())
+
+    def _escaped_class(self) -> Ranges | None:
+        """Read a class that begins with a backslash; None, and nothing is read, if there is none."""
+        kind = self._text[self._at + 1 : self._at + 2]
+        if self._text[self._at : self._at + 1] != "\\":
+            return None
+        if kind and kind.lower() in PERL_CLASSES:
+            self._at += 2
+            return self._folded(PERL_CLASSES[kind.lower()], is_negative=kind.isupper())
+        if kind not in {"p", "P"}:
+            return None
+        name = self._text[self._at + 2 : self._at + 3]
+        end = self._at + 3
+        if name == "{":
+            end = self._text.find("}", end) + 1
+            name = self._text[self._at + 3 : end - 1] if end else ""
+        ranges = category(name.removeprefix("^")) if name else None
+        if ranges is None:
+            raise PatternError("invalid character class range")
+        self._at = end
+        return self._folded(ranges, is_negative=(kind == "P") != name.startswith("^"))
+
+    def _escaped(self) -> int:
+        """Read one character behind a backslash."""
+        start = self._at + 1
+        if start >= len(self._text):
+            raise PatternError("trailing backslash at end of expression")
+        char = self._text[start]
+        self._at = start + 1
+        if char in _CONTROLS:
+            return _CONTROLS[char]
+        if not (char.isascii() and char.isalnum()):
+            return ord(char)
+        if octal := _OCTAL.match(self._text, start):
+            self._at = octal.end()
+            return int(octal[0], 8)
+        found = _HEX.match(self._text, start)
+        if found is not None and (rune := int(found[1] or found[2], 16)) <= 0x10FFFF:
+            self._at = found.end()
+            return rune
+        raise PatternError("invalid escape sequence")
+
+    def _class(self) -> Ranges:
+        """Read a class in brackets."""
+        self._at += 1
+        is_negative = self._text.startswith("^", self._at)
+        self._at += is_negative
+        ranges: list[tuple[int, int]] = []
+        is_first = True
+        while is_first or not self._text.startswith("]", self._at):
+            is_first = False
+            ranges += self._part_of_class()
+        self._at += 1
+        return complement(tuple(ranges)) if is_negative else tuple(ranges)
+
+    def _part_of_class(self) -> Ranges:
+        end = self._text.find(":]", self._at) if self._text.startswith("[:", self._at) else -1
+        if end >= 0:
+            name = self._text[self._at + 2 : end]
+            named = POSIX_CLASSES.get(name.removeprefix("^"))
+            if named is None:
+                raise PatternError("invalid character class range")
+            self._at = end + 2
+            return self._folded(named, is_negative=name.startswith("^"))
+        escaped = self._escaped_class()
+        if escaped is not None:
+            return escaped
+        first = last = self._class_character()
+        if self._text.startswith("-", self._at) and not self._text.startswith("-]", self._at):
+            self._at += 1
+            last = self._class_character()
+            if last < first:
+                raise PatternError("invalid character class range")
+        return self._folded(((first, last),))
+
+    def _class_character(self) -> int:
+        if self._at >= len(self._text):
+            raise PatternError("missing closing ]")
+        if self._text[self._at] == "\\":
+            return self._escaped()
+        self._at += 1
+        return ord(self._text[self._at - 1])
+
+
+def _counted(found: re.Match[str]) -> str:
+    first, comma, last = found.groups()
+    numbers = [int(one) for one in (first, last) if one is not None]
+    if max(numbers) > _REPEAT_MAX or numbers != sorted(numbers):
+        raise PatternError("invalid repeat count")
+    return f"{{{first}{comma or ''}{last or ''}}}"
+
+
+def _other_cases(ranges: Ranges) -> Ranges:
+    """Return the ASCII letters of the other case."""
+    found = []
+    for begin, other in ((0x41, 0x61), (0x61, 0x41)):
+        for first, last in ranges:
+            low, high = max(first, begin), min(last, begin + 25)
+            if low <= high:
+                found.append((low - begin + other, high - begin + other))
+    return tuple(found)

@@ -1,0 +1,86 @@
+"""Patterns mean what they mean to RE2/J 1.8, and nothing that it refuses is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from logstore.compat.kafka.re2_pattern import PatternError, compiled
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "does_not"),
+    [
+        ("a.*", "a-b", "b"),
+        ("", "", "a"),
+        ("(?i)A-[a-c]", "a-B", "a-d"),
+        ("(?i)[^a]", "b", "A"),
+        ("(?i)[^k]", "\u212a", "K"),
+        ("a(?i)b|c", "C", "A"),
+        ("((?i)a)b", "Ab", "AB"),
+        (r"\Qa.b\E+", "a.bb", "axb"),
+        ("[[:alpha:]]+", "aZ", "a1"),
+        ("[[:^upper:]]", "a", "A"),
+        ("(?i)[[:^upper:]]", "1", "a"),
+        (r"\pL", "é", "1"),
+        (r"\p{^L}", "1", "a"),
+        (r"\P{Lu}", "a", "A"),
+        (r"\d", "1", "\u0661"),
+        (r"\s", " ", "\v"),
+        (r"\w", "_", "é"),
+        (r"[^\d]", "é", "1"),
+        (r"\x61\x{62}\141", "aba", "ab"),
+        ("(?P<n>a)(?<m>b)", "ab", "a"),
+        ("a{,2}", "a{,2}", "a"),
+        ("a{", "a{", "a"),
+        ("a{01}", "a{01}", "a"),
+        ("a{1,}", "aa", ""),
+        ("[]a]", "]", "b"),
+        ("[a-]", "-", "b"),
+        (r"a\z", "a", "a\n"),
+        ("a$", "a", "a\n"),
+        (".", "a", "\n"),
+        ("(?s).", "\n", ""),
+        ("(?m)^a$\n^b$", "a\nb", "a"),
+        (r"^*\b*a", "a", "b"),
+        ("a(?i)*", "aa", "A"),
+        (r"\_\-", "_-", "-"),
+        ("]}", "]}", "]"),
+    ],
+)
+def test_what_fits(pattern: str, fits: str, does_not: str) -> None:
+    """As a whole."""
+    assert compiled(pattern).fullmatch(fits)
+    assert not compiled(pattern).fullmatch(does_not)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("(?=a)", "invalid or unsupported Perl syntax"),
+        ("(?>a)", "invalid or unsupported Perl syntax"),
+        ("(?x)a", "invalid or unsupported Perl syntax"),
+        ("(?i-)a", "invalid or unsupported Perl syntax"),
+        ("(?P=n)", "invalid or unsupported Perl syntax"),
+        ("(?P<a-b>x)", "invalid named capture"),
+        ("(?P<n", "invalid named capture"),
+        ("a++", "invalid nested repetition operator"),
+        ("a{1}{2}", "invalid nested repetition operator"),
+        ("a{1001}", "invalid repeat count"),
+        ("|*", "missing argument to repetition operator"),
+        ("(*a)", "missing argument to repetition operator"),
+        ("[[:foo:]]", "invalid character class range"),
+        (r"\p", "invalid character class range"),
+        (r"\p{L", "invalid character class range"),
+        (r"\p{No such}", "invalid character class range"),
+        (r"\Z", "invalid escape sequence"),
+        (r"\C", "invalid escape sequence"),
+        (r"\x{110000}", "invalid escape sequence"),
+        (r"\8", "invalid escape sequence"),
+        ("[^]", "missing closing ]"),
+        ("[\\", "trailing backslash at end of expression"),
+    ],
+)
+def test_what_is_no_pattern(pattern: str, reason: str) -> None:
+    """Told in RE2's words, also what Python would read."""
+    with pytest.raises(PatternError, match=f"^{reason}$".replace("]", "\\]")):
+        compiled(pattern)
