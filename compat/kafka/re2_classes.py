@@ -1,4 +1,4 @@
-"""Classes of characters that patterns of RE2 name: those of Perl and POSIX, Unicode's categories."""
+"""Classes of characters that RE2 has names for: those of Perl and POSIX, Unicode's categories."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def complement(ranges: Ranges) -> Ranges:
     if begin <= sys.maxunicode:
         found.append((begin, sys.maxunicode))
     return tuple(found)
-
 
 
 @cache

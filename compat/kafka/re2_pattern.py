@@ -4,8 +4,8 @@ Patterns as RE2 reads them, by which clients choose topics and transactions; Pyt
 A pattern is read as RE2/J does, with its errors in its order, and written again in Python's words
 without what those two mean differently: ``\\d``, ``\\s`` and ``\\w`` are ASCII, ``$`` is the very
 end, groups keep nothing. What RE2 does not know (looking around, references back, possessive
-repetition) is refused. Scripts (``\\p{Greek}``) are not known here; categories (``\\p{Lu}``) are. With ``(?i)``
-classes are of either case in ASCII, single letters in all alphabets.
+repetition) is refused. Scripts (``\\p{Greek}``) are not known here; categories (``\\p{Lu}``) are.
+With ``(?i)`` classes are of either case in ASCII, single letters in all alphabets.
 
 Source: ``com.google.re2j.Parser``.
 """
@@ -211,7 +211,7 @@ class _Parser:
             self._literal(self._escaped())
 
     def _escaped_class(self) -> Ranges | None:
-        """Read a class that begins with a backslash; None, and nothing is read, if there is none."""
+        """Read a class that begins with a backslash; return None, having read nothing, else."""
         kind = self._text[self._at + 1 : self._at + 2]
         if self._text[self._at : self._at + 1] != "\\":
             return None

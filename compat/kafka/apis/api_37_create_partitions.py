@@ -38,7 +38,9 @@ def handle(
     counts = Counter(wanted.name for wanted in request.topics)
     results: dict[str, CreatePartitionsResponse.CreatePartitionsTopicResult] = {}
     by_name = {wanted.name: wanted for wanted in request.topics}
-    names = members_in_order(by_name)  # as Kafka's controller goes through them, after what is twice
+    names = members_in_order(
+        by_name
+    )  # as Kafka's controller goes through them, after what is twice
     for name in sorted(names, key=lambda one: counts[one] == 1):
         wanted = by_name[name]
         code, message = ErrorCode.NONE, None

@@ -87,10 +87,10 @@ class _Drawn:
             return None
         if not field.is_array:
             return self._one(field, topic)
-        found = []
-        for _ in range(world.pick(0, 1, 1, 1, 1, 2)):
-            found.append(self._one(field, world.topic() if field.is_struct else topic))
-        return found
+        return [
+            self._one(field, world.topic() if field.is_struct else topic)
+            for _ in range(world.pick(0, 1, 1, 1, 1, 2))
+        ]
 
     def _one(self, field: Field, topic: Topic) -> Any:
         world, name = self._world, field.name

@@ -33,7 +33,7 @@ LEFT_ALONE = frozenset(
 ONCE = frozenset(("Resources", "Transactions", "Protocols"))
 
 
-#: of ten questions so many are put in an odd way, and so many of a struct's texts and lists are null
+#: so many questions are put in an odd way, and so many texts and lists that are changed are null
 #: where they must not be
 ODD_SHARE = 0.05
 NULL_SHARE = 0.04

@@ -11,10 +11,13 @@ from tests.interop.drawn.world import World
 _SECONDS_MAX = 5.0
 #: what comes behind the session's own prefix
 TAILS = (
-    ".*", "[ab]", "(a|b|c)", "[[:alpha:]]", r"\pL", r"\p{Ll}", r"\P{Lu}", r"\x61", r"\x{62}", r"a\z",
-    "(?P<n>a)", "(?<n>b)", "(?:a|b)", "[^a-c]", "a{1,2}", "a??", r"\d*[a-g]", r"\w", r"\D", r"\Qa\E",
+    ".*", "[ab]", "(a|b|c)", "[[:alpha:]]", r"\pL", r"\p{Ll}", r"\P{Lu}", r"\x61", r"\x{62}",
+    r"a\z",
+    "(?P<n>a)", "(?<n>b)", "(?:a|b)", "[^a-c]", "a{1,2}", "a??", r"\d*[a-g]", r"\w", r"\D",
+    r"\Qa\E",
     "(?i)[A-C]", "(?i:A)|B", "(?i)[^A]", "(?U)a+", "(?s).", "(?m)^a$", "[a]|[b]|c", "a|", r"\141",
-    "[[:^upper:]]", "[]a]", "[a-]", r"[\w-]", r"[^\d]", "(?i)a|B", "((a))?", r"\Ba", r".\b", "a{,2}",
+    "[[:^upper:]]", "[]a]", "[a-]", r"[\w-]", r"[^\d]", "(?i)a|B", "((a))?", r"\Ba", r".\b",
+    "a{,2}",
     "{", "a{0}.", "(?-i)a", "(?i-s:A)", r"(?i)\p{Lu}", "$a", "^",
 )  # fmt: skip
 #: what RE2 refuses, or not
@@ -24,7 +27,8 @@ WHOLE = (
     "(?>a)", "(?x)a", "[b-a]", r"\p{Foo}", r"\p", r"\p{L", "(?i-)a", "(?#c)", "|*", "(*a)", "[^]",
     "a{1}{2}", "(?", "(?i", "(?P", r"\x{}", r"\x{110000}", r"\xg", r"\_", r"\-", "]", "}", "a{01}",
     "x{1,1001}", "(?i)*", "(|a)*", "[a-\\d]", "[[:alpha:]", "[a-[:digit:]]", r"[\Q]", r"\07", r"\E",
-    "(((", "())", "a|*", "^*", "a$b", "(?:", r"\pX", r"\p{^L}", r"\P{^L}", "(?iU)a", "(?ii)a", "(?--i)a",
+    "(((", "())", "a|*", "^*", "a$b", "(?:", r"\pX", r"\p{^L}", r"\P{^L}", "(?iU)a", "(?ii)a",
+    "(?--i)a",
 )  # fmt: skip
 
 

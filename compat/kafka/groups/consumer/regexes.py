@@ -25,7 +25,6 @@ from logstore.compat.kafka.refused_request import RefusedRequestError
 _REFRESH_INTERVAL = "group.consumer.regex.refresh.interval.ms"
 
 
-
 def check_regex(regex: str) -> None:
     """
     Refuse what is no pattern.

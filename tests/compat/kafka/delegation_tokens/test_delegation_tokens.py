@@ -266,7 +266,8 @@ def test_an_owner_has_a_kind() -> None:
     )
     refused = alice.ask(38, request, CreateDelegationTokenResponse, 3)
     assert (refused.error_code, refused.principal_name, refused.hmac) == (-1, "ANONYMOUS", b"")
-    assert refused.token_requester_principal_name == "ANONYMOUS"
+    requester = refused.token_requester_principal_type, refused.token_requester_principal_name
+    assert requester == ("User", "ANONYMOUS")
     assert alice.sees() == []
 
 
