@@ -43,7 +43,7 @@ _CATEGORIES = frozenset(
 
 def complement(ranges: Ranges) -> Ranges:
     """Return all other characters."""
-    found = []
+    found: list[tuple[int, int]] = []
     begin = 0
     for first, last in sorted(ranges):
         if first > begin:

@@ -46,9 +46,9 @@ class _Open:
 
     #: the flags in front of it
     flags: frozenset[str]
-    finished: list[str] = attrs.field(factory=list)
+    finished: list[str] = attrs.field(factory=list[str])
     #: of the alternative that is being read
-    items: list[str] = attrs.field(factory=list)
+    items: list[str] = attrs.field(factory=list[str])
 
     def written(self) -> str:
         return "(?:" + "|".join([*self.finished, "".join(self.items)]) + ")"
@@ -303,7 +303,7 @@ def _counted(found: re.Match[str]) -> str:
 
 def _other_cases(ranges: Ranges) -> Ranges:
     """Return the ASCII letters of the other case."""
-    found = []
+    found: list[tuple[int, int]] = []
     for begin, other in ((0x41, 0x61), (0x61, 0x41)):
         for first, last in ranges:
             low, high = max(first, begin), min(last, begin + 25)

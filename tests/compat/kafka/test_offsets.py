@@ -236,7 +236,10 @@ def test_what_fails_as_a_whole_is_told_as_often_as_it_was_asked() -> None:
     conversation = Conversation()
     filled(conversation, 1)
     partition = {"partition_index": 0, "timestamp": LATEST}
-    topics = [{"name": "a", "partitions": [partition] * 2}, {"name": "a", "partitions": []}]
+    topics: list[dict[str, Any]] = [
+        {"name": "a", "partitions": [partition] * 2},
+        {"name": "a", "partitions": []},
+    ]
     answer = conversation.ask("ListOffsets", 3, replica_id=-1, isolation_level=5, topics=topics)
     told = [[one["error_code"] for one in topic["partitions"]] for topic in answer["topics"]]
     assert told == [[-1, -1], []]
