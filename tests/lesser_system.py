@@ -23,7 +23,6 @@ _LINUX_ALONE = {
         "O_DIRECT",
         "O_NOATIME",
         "O_PATH",
-        "O_TMPFILE",
         "POSIX_FADV_DONTNEED",
         "POSIX_FADV_RANDOM",
         "POSIX_FADV_WILLNEED",
@@ -41,7 +40,7 @@ _LINUX_ALONE = {
         "sched_setaffinity",
         "splice",
     ),
-    select: ("epoll", "EPOLLIN", "EPOLLOUT", "EPOLLERR", "EPOLLHUP"),
+    select: ("epoll",),  # the constants stay, for libraries that have chosen it by now
     socket: (
         "SOCK_CLOEXEC",
         "SOCK_NONBLOCK",

@@ -23,7 +23,7 @@ def stage(
     if request.param == "asyncio":
         monkeypatch.setattr(uvloop, "new_event_loop", asyncio.new_event_loop)
     elif request.param == "uvloop without epoll":
-        monkeypatch.delattr(select, "epoll")
+        monkeypatch.delattr(select, "epoll", raising=False)
     stage = Stage()
     yield stage
     stage.close()

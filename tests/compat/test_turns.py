@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,10 @@ import pytest
 
 from logstore.compat.connection import Chunk
 from logstore.compat.turns import Turns
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(select, "epoll"), reason="epoll is missing, by which these turns are taken"
+)
 
 _SOON_US, _JUST_LATE_US, _LATE_US = 100, 121, 200
 

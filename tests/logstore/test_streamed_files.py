@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logstore import streamed_files
+from logstore import os_host, streamed_files
 from logstore.os_host import SystemFile
 from logstore.streamed_files import StreamedFileSystem
 
@@ -149,6 +149,7 @@ def test_a_refusal_is_told_again_and_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "pwrite", refuse)
+        patched.setattr(os_host, "_pwrite", refuse)
         file.write(0, bytes(_BLOCK))
         with pytest.raises(OSError, match="No space left") as caught:
             file.sync()

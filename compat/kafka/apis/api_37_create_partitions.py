@@ -38,10 +38,8 @@ def handle(
     counts = Counter(wanted.name for wanted in request.topics)
     results: dict[str, CreatePartitionsResponse.CreatePartitionsTopicResult] = {}
     by_name = {wanted.name: wanted for wanted in request.topics}
-    names = members_in_order(
-        by_name
-    )  # as Kafka's controller goes through them, after what is twice
-    for name in sorted(names, key=lambda one: counts[one] == 1):
+    # as Kafka's controller goes through them; those that are named twice come before it
+    for name in sorted(members_in_order(by_name), key=lambda one: counts[one] == 1):
         wanted = by_name[name]
         code, message = ErrorCode.NONE, None
         try:
