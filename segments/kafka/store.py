@@ -321,8 +321,16 @@ class KafkaStore:
         checkpoints.write_offset_checkpoint(self.host.fs, f"{self.directory}/{name}", offsets)
 
     def retain(self) -> int:
-        """Apply every topic's retention; return how many segments went."""
-        return sum(partition.retain() for partition in self.partitions())
+        """
+        Apply the retention of every topic that is not compacted; return how many segments went.
+
+        Of those that are, the cleaner takes care.
+        """
+        return sum(
+            partition.retain()
+            for partition in self.partitions()
+            if not partition.config.is_compacted
+        )
 
     def purge(self) -> None:
         """Remove files and directories whose deletion was put off and is due."""

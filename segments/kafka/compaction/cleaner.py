@@ -6,7 +6,11 @@ its own (:mod:`~logstore.segments.kafka.compaction.compaction_place`); the log i
 only where it is used. On a simulated host everything
 happens at once and in order.
 
-Source: ``LogCleaner``, ``LogCleanerManager.grabFilthiestCompactedLog``.
+A compacted log is retained by it as well, whether or not its policy is also delete: what lies
+below its start goes, or is too old or too much, before the pause is over and not at the next check
+of retention, which is for the others.
+
+Source: ``LogCleaner``, ``LogCleanerManager.grabFilthiestCompactedLog``, ``deletableLogs``.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]],
 
 class Cleaner:
     """
-    Compacts the logs of `directory` that are due, whenever :meth:`clean` is called.
+    Compacts the logs of `directory` that are due, and retains them, when :meth:`clean` is called.
 
     A log that cannot be cleaned is left alone until the next start, and said so.
     """
@@ -73,7 +77,7 @@ class Cleaner:
         return self._compaction is not None
 
     def clean(self) -> None:
-        """Clean all logs that are due, unless that is under way."""
+        """Clean all logs that are due and retain all, unless that is under way."""
         if not self.is_busy and not self._is_closed:
             self._begin()
 
@@ -82,11 +86,8 @@ class Cleaner:
         now_ms = self.host.clock.wall_ms()
         due = [
             cleanable
-            for partition in self._partitions()
-            if partition.config.is_compacted
-            and partition not in self.uncleanable
-            and partition.log.refusal is None
-            and (
+            for partition in self._cleaned_here()
+            if (
                 cleanable := find_cleanable(partition, self.checkpoint.get(partition), now_ms)
             ).is_due
         ]
@@ -101,11 +102,30 @@ class Cleaner:
             self._compaction = None
         self._place.rest()
 
+    def _cleaned_here(self) -> Iterator[KafkaPartition]:
+        """Yield the compacted logs, but for those that are left alone."""
+        for partition in self._partitions():
+            if (
+                partition.config.is_compacted
+                and partition not in self.uncleanable
+                and partition.log.refusal is None
+            ):
+                yield partition
+
+    def _retain(self) -> None:
+        """Give up what is below the start of a compacted log, and what its retention gives up."""
+        for partition in list(self._cleaned_here()):
+            try:
+                partition.retain()
+            except (LogStoreError, OSError) as error:
+                self._leave_alone(partition, error)
+
     # one log
 
     def _begin(self) -> None:
         cleanable = self.dirtiest()
         if cleanable is None:
+            self._retain()
             self._place.rest()
             return
         now_ms = self.host.clock.wall_ms()
@@ -160,6 +180,7 @@ class Cleaner:
             self._fail(compaction, error)
         if self._is_over or self._compaction is None:
             self._compaction = None
+            self._retain()
             self._begin()
         else:
             self._drive()
@@ -177,15 +198,17 @@ class Cleaner:
         )
 
     def _fail(self, compaction: PlacedCompaction, error: BaseException) -> None:
-        partition = compaction.partition
-        if partition in set(self._partitions()):
-            _log.error(
-                "%s: cannot be compacted, and is not tried again before the next start: %s",
-                partition.files.directory,
-                error,
-            )
-            self.uncleanable.add(partition)
+        if compaction.partition in set(self._partitions()):
+            self._leave_alone(compaction.partition, error)
         self._give_up(compaction)
+
+    def _leave_alone(self, partition: KafkaPartition, error: BaseException) -> None:
+        _log.error(
+            "%s: cannot be compacted, and is not tried again before the next start: %s",
+            partition.files.directory,
+            error,
+        )
+        self.uncleanable.add(partition)
 
     def _give_up(self, compaction: PlacedCompaction) -> None:
         self._replacement = None

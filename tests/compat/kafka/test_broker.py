@@ -194,6 +194,26 @@ class TestHousekeeping:
         directories = [e.name for e in host.fs.list_directory(DIRECTORY) if e.is_directory]
         assert directories == ["__cluster_metadata-0", "t-0"]
 
+    @pytest.mark.parametrize(("cleaner", "policy", "start"), [
+        (True, "compact,delete", 2), (True, "delete", 0), (False, "compact,delete", 0),
+    ])  # fmt: skip
+    def test_compacted_logs_are_retained_by_the_cleaner(
+        self, cleaner: bool, policy: str, start: int
+    ) -> None:
+        """After each of its pauses of 15 s; without a cleaner they stay, as in Kafka."""
+        host = SimulatedHost()
+        broker = a_broker(host, log_cleaner_enable=cleaner, log_initial_task_delay_ms=60_000)
+        broker.create_topic(
+            "t", 1, {"internal.segment.bytes": "200", "retention.bytes": "200",
+                     "cleanup.policy": policy},
+        )  # fmt: skip
+        broker.start_housekeeping()
+        append(broker, count=4)
+        let_pass(host, broker, 16_000)
+        assert broker.topics["t"].partitions[0].start_offset == start
+        let_pass(host, broker, 60_000)
+        assert broker.topics["t"].partitions[0].start_offset == (2 if cleaner else 0)
+
     @pytest.mark.parametrize("first_ms", [30_000, 700])
     def test_the_first_look_for_old_records_is_early(self, first_ms: int) -> None:
         """After ``log.initial.task.delay.ms``; the next ones every five minutes."""

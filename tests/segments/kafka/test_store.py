@@ -387,19 +387,22 @@ def test_settings_are_checked_kept_and_used(host: SimulatedHost) -> None:
 
 
 def test_retention_passes_over_every_topic(host: SimulatedHost) -> None:
-    """One call gives up what each topic's settings say."""
+    """One call gives up what each topic's settings say, but for those that the cleaner retains."""
     store = open_store(host)
-    for name, retention in (("short", "1000"), ("long", "-1")):
+    for name, retention, policy in (
+        ("short", "1000", "delete"), ("long", "-1", "delete"), ("both", "1000", "compact,delete"),
+    ):  # fmt: skip
         store.create_topic(
             name, 1,
             {"internal.segment.bytes": "300", "retention.ms": retention,
-             "file.delete.delay.ms": "0"},
+             "cleanup.policy": policy, "file.delete.delay.ms": "0"},
         )  # fmt: skip
         fill(store, name, 0, 8)
     host.clock.advance(2000)
     assert store.retain() == len(store.partition("long", 0).log.segments)
     store.purge()
-    assert [store.partition(name, 0).start_offset for name in ("short", "long")] == [8, 0]
+    starts = {name: store.partition(name, 0).start_offset for name in ("short", "long", "both")}
+    assert starts == {"short": 8, "long": 0, "both": 0}
     assert len([name for name in names(host, f"{DATA}/short-0") if name.endswith(".log")]) == 1
 
 

@@ -250,3 +250,38 @@ def test_a_stop_in_the_middle_leaves_nothing_half_done(bench: Bench) -> None:
     bench.at_once = True
     bench.cleaner().clean()
     assert len(stored_bytes(bench.partition)) < len(before)
+
+
+def test_what_is_below_the_start_of_a_compacted_log_goes(bench: Bench) -> None:
+    """Nobody has to wait for the check of retention, which is for other logs (KIP-71)."""
+    cleaner = bench.cleaner()
+    cleaner.clean()
+    bench.filler.write(60, has_transactions=False)
+    bench.partition.log.roll()
+    reconfigured(bench, min_cleanable_dirty_ratio=1.0)
+    start = bench.partition.log.segments.keys()[2]
+    bench.partition.delete_records(start)
+    cleaner.clean()
+    assert bench.partition.log.start_offset == start
+
+
+def test_what_a_compacted_log_no_longer_keeps_goes(bench: Bench) -> None:
+    """With the policy compact,delete, after it was cleaned or where nothing is to be cleaned."""
+    reconfigured(bench, cleanup_policy=("compact", "delete"), retention_ms=10_000)
+    bench.host.clock.advance(20_000)
+    cleaner = bench.cleaner()
+    cleaner.clean()
+    assert committed(bench.partition) == []
+    assert cleaner.checkpoint.get(bench.partition), "it was compacted first"
+
+
+def test_a_log_that_cannot_be_cleaned_is_not_retained(bench: Bench) -> None:
+    """Nothing of it is touched, as in Kafka, until the next start."""
+    reconfigured(bench, cleanup_policy=("compact", "delete"), retention_ms=10_000)
+    bench.host.clock.advance(20_000)
+    bench.host.fs.damage(bench.partition.log.segments.values()[0].path, 70, b"\xff\xff")
+    cleaner = bench.cleaner()
+    cleaner.clean()
+    cleaner.clean()
+    assert cleaner.uncleanable == {bench.partition}
+    assert bench.partition.start_offset == 0
