@@ -2,8 +2,8 @@
 Routes as JSON, in the shapes that clients of different times can read.
 
 Java's old writer put broker ids into maps as bare numbers, which is no JSON; old clients expect
-that, new ones (4.9.4 and later, or who says so) get it in quotes. Fields of 5.x are for clients
-of 5.x: there are older ones that choke on them.
+that, new ones (4.9.4 and later, or who says so) get it in quotes. Fields of 5.x are told to
+everybody, as 5.5.0 does: also those who have never heard of them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: the first release that reads standard JSON only
 STANDARD_JSON_VERSION = 401
-#: the first release of the 5.x line
-VERSION_5 = 413
 #: with which Java makes its table of topics
 _TABLE_CAPACITY = 1024
 _QUEUES = "currIdMap"
@@ -46,7 +44,7 @@ def route_body(
     is_standard = is_standard or client_version >= STANDARD_JSON_VERSION
     body = object_body(
         brokerDatas=_joined(
-            broker_body(broker, client_version, is_standard=is_standard) for broker in route.brokers
+            broker_body(broker, is_standard=is_standard) for broker in route.brokers
         ),
         filterServerTable=dict(route.filter_servers),
         orderTopicConf=order_config,
@@ -74,27 +72,24 @@ def _with_queue_ids(info: object, is_standard: bool) -> object:
     return {name: ordered if name == _QUEUES else fields[name] for name in sorted(fields)}
 
 
-def broker_body(broker: BrokerData, client_version: int, *, is_standard: bool) -> bytes:
+def broker_body(broker: BrokerData, *, is_standard: bool) -> bytes:
     """Return one broker name with its addresses."""
     addresses = dict(sorted(broker.addresses.items()))
-    is_new = client_version >= VERSION_5
     return object_body(
         brokerAddrs=json_body({str(number): text for number, text in addresses.items()})
         if is_standard
         else number_table(addresses),
         brokerName=broker.broker_name,
         cluster=broker.cluster,
-        enableActingMaster=broker.is_acting_master_enabled if is_new else None,
-        zoneName=broker.zone_name if is_new else None,
+        enableActingMaster=broker.is_acting_master_enabled,
+        zoneName=broker.zone_name,
     )
 
 
-def cluster_body(
-    brokers: Mapping[str, BrokerData], clusters: Mapping[str, set[str]], client_version: int
-) -> bytes:
+def cluster_body(brokers: Mapping[str, BrokerData], clusters: Mapping[str, set[str]]) -> bytes:
     """Return all brokers and clusters; broker ids are bare numbers, whoever asks."""
     entries = [
-        json_body(name) + b":" + broker_body(broker, client_version, is_standard=False)
+        json_body(name) + b":" + broker_body(broker, is_standard=False)
         for name, broker in brokers.items()
     ]
     return object_body(

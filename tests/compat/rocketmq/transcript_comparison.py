@@ -10,7 +10,6 @@ from tests.compat.rocketmq.broker_peer import decoded
 from tests.compat.rocketmq.frames import Answer
 from tests.compat.rocketmq.transcript import Exchange
 
-VERSION_5 = 413
 PULL, QUERY, RUNTIME, CONFIG, ROUTE, CLUSTER, TOPICS = 11, 12, 28, 26, 105, 106, 206
 TOPIC_STATS, CONSUME_STATS, SEARCH_BY_TIME = 202, 208, 29
 #: places in files, times, counters of changes
@@ -71,7 +70,7 @@ def _body(exchange: Exchange, answer: Answer, *, is_4: bool) -> Any:
         return [_message(message, hidden) for message in decoded(answer.body)]
     if code in (ROUTE, CLUSTER):
         body = re.sub(rb"127\.0\.0\.1:\d+", b"ADDRESS", answer.body)
-        if exchange.version < VERSION_5:
+        if is_4:
             body = body.replace(b',"enableActingMaster":false', b"")
         return body
     if code in (RUNTIME, CONFIG, TOPICS):

@@ -13,7 +13,6 @@ from tests.interop.drawn_rocketmq.stumbles import SYSTEM_ERROR, is_forgotten, is
 
 NOTHING = {"remark": "", "fields": {}}
 NO_REMARK = {"remark": ""}
-ROUTES = frozenset((Code.GET_ROUTEINFO_BY_TOPIC, Code.GET_BROKER_CLUSTER_INFO))
 #: members that are left out
 MEMBERS: dict[int, tuple[str, ...]] = {
     # A group that has committed nothing waits since the year 1970 in Java; and Java writes the
@@ -34,8 +33,6 @@ _ORDERED = " 999 "
 NO_ADDRESS = "cannot find addr for broker "
 #: both mean that nothing was ever put there
 EMPTY = {"NO_MATCHED_LOGIC_QUEUE", "NO_MESSAGE_IN_QUEUE"}
-#: From this version on clients are told of acting masters and zones.
-VERSION_5 = 413
 #: Lists that Java makes of tables of hashes: their order says nothing.
 SHUFFLED = frozenset(
     ("topicList", "groupList", "lockOKMQSet", "connectionSet", "consumerIdList", "queueTimeSpanSet",
@@ -63,8 +60,6 @@ def excused(request: Request, ours: Any, real: Any) -> list[str]:
     if is_stumbled_over(request, ours, real) or _is_told_otherwise(request, ours, real):
         return []
     names = MEMBERS.get(request.code, ())
-    if request.code in ROUTES and request.version < VERSION_5:
-        names = ("enableActingMaster", "zoneName")
     if request.code == Code.CHANGE_MESSAGE_INVISIBLETIME and _ORDERED in str(request.fields):
         # What is popped in order is put off from now on: it is told how long that is after the pop.
         names = ("invisibleTime",)

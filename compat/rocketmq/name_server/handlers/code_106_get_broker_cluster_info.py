@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 def handle(server: NameServer, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     routes = server.routes
-    body = cluster_body(routes.brokers, routes.clusters, request.version)
+    body = cluster_body(routes.brokers, routes.clusters)
     return Response(ResponseCode.SUCCESS, body=body)
