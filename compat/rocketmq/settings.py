@@ -34,6 +34,7 @@ class Settings(JavaSettings):
     has_trace_topic: bool = switch("traceTopicEnable", default=False)
     trace_topic: str = text("msgTraceTopicName", "RMQ_SYS_TRACE_TOPIC")
     has_timer_wheel: bool = switch("timerWheelEnable", default=True)
+    has_light_queues: bool = switch("enableLmq", default=False)
     timer_delay_seconds_max: int = whole("timerMaxDelaySec", 259200)
     timer_slot_count_max: int = whole("timerCongestNumEachSlot", 2147483647)
     revive_queue_count: int = whole("reviveQueueNum", 8)

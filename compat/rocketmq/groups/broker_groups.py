@@ -41,6 +41,8 @@ class BrokerGroups:
 
     def find(self, group: str) -> SubscriptionGroupConfig | None:
         """Return a group, made just now if that is allowed; None if it is not."""
+        if self._is_light(group):
+            return SubscriptionGroupConfig(group)
         found = self.table.get(group)
         if found is not None:
             return found
@@ -52,6 +54,10 @@ class BrokerGroups:
         config = SubscriptionGroupConfig(group)
         self.put(config)
         return config
+
+    def _is_light(self, group: str) -> bool:
+        """Tell whether a group is one of light queues, of which nothing is kept."""
+        return self._settings.has_light_queues and group.startswith(names.LMQ_PREFIX)
 
     def require(self, group: str) -> SubscriptionGroupConfig:
         """
@@ -71,7 +77,7 @@ class BrokerGroups:
 
     def contains(self, group: str) -> bool:
         """Tell whether a group is there, without making it."""
-        return self.table.get(group) is not None
+        return self._is_light(group) or self.table.get(group) is not None
 
     def is_forbidden(self, group: str, topic: str) -> bool:
         """Tell whether a group may not read a topic (``updateForbidden``)."""
@@ -87,6 +93,8 @@ class BrokerGroups:
 
     def put(self, config: SubscriptionGroupConfig) -> None:
         """Add or change a group, on the disk too. Raises OSError; nothing has changed then."""
+        if self._is_light(config.group_name):
+            return
         known = self.table.get(config.group_name)
         self.table.put(config)
         self._persist(config.group_name, known)

@@ -78,8 +78,12 @@ class BrokerTopics:
         self.routes: dict[str, SendRoute] = {}
 
     def get(self, topic: str) -> TopicConfig | None:
-        """Return a topic; None if there is none of that name."""
-        return self.table.get(topic)
+        """Return a topic; None if there is none of that name. Every light queue is one by itself."""
+        return _topic(topic, 1) if self._is_light(topic) else self.table.get(topic)
+
+    def _is_light(self, topic: str) -> bool:
+        """Tell whether a topic is a light queue, of which nothing is kept (LmqTopicConfigManager)."""
+        return self._settings.has_light_queues and topic.startswith(names.LMQ_PREFIX)
 
     def is_system(self, topic: str) -> bool:
         """Tell whether a topic is the broker's own."""
@@ -227,6 +231,8 @@ class BrokerTopics:
                 crash takes would be lost with it.
 
         """
+        if self._is_light(config.topic_name):
+            return
         known = self.table.get(config.topic_name)
         if known is None and self.before_new is not None:
             self.before_new(config)

@@ -1,0 +1,67 @@
+"""Light queues (``%LMQ%...``) that clients read by name, of messages that say where else they go."""
+
+from __future__ import annotations
+
+import orjson
+
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from tests.compat.rocketmq.broker_peer import TOPIC, decoded
+from tests.compat.rocketmq.pop.pop_stage import PopStage
+
+LIGHT = "%LMQ%a"
+LIGHT_GROUP = "%LMQ%g"
+NEVER = "%LMQ%never"
+
+
+def stage(**settings: str) -> PopStage:
+    """Return a broker that puts messages into light queues, with one in two of them."""
+    made = PopStage(enableMultiDispatch="true", **settings)
+    properties = f"INNER_MULTI_DISPATCH\x01{LIGHT},%LMQ%b\x02"
+    assert made.peer.produce(b"light", TOPIC, properties=properties).code == 0
+    return made
+
+
+def test_a_light_queue_is_pulled_from_by_its_name() -> None:
+    """No topic of that name was ever made; it has one queue, with messages or without."""
+    peer = stage(enableLmq="true").peer
+    for name in (LIGHT, "%LMQ%b"):
+        assert [message.body for message in decoded(peer.pull(name).body)] == [b"light"]
+    assert peer.pull(NEVER).code == ResponseCode.PULL_NOT_FOUND
+    refused = peer.pull(LIGHT, queue_id=1)
+    assert refused.code == ResponseCode.INVALID_PARAMETER
+    told = peer.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": NEVER})
+    assert orjson.loads(told.body)["readQueueNums"] == 1
+
+
+def test_groups_commit_light_queues() -> None:
+    """Those of light queues need not be there, and have one offset a topic."""
+    peer = stage(enableLmq="true", autoCreateSubscriptionGroup="false").peer
+    assert peer.pull(LIGHT, group=LIGHT_GROUP).code == ResponseCode.SUCCESS
+    place = {"consumerGroup": LIGHT_GROUP, "topic": LIGHT, "queueId": 0}
+    fields = {**place, "commitOffset": 1}
+    assert peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields).code == ResponseCode.SUCCESS
+    answer = peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, place)
+    assert (answer.fields or {})["offset"] == "1"
+
+
+def test_nothing_is_kept_of_them() -> None:
+    """Who makes or changes one is told that it is done, and it stays what it is."""
+    peer = stage(enableLmq="true").peer
+    fields = {
+        "topic": LIGHT, "defaultTopic": "TBW102", "readQueueNums": 4, "writeQueueNums": 4,
+        "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": "false",
+    }  # fmt: skip
+    assert peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields).code == 0
+    told = orjson.loads(peer.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": LIGHT}).body)
+    assert told["readQueueNums"] == 1
+    group = orjson.dumps({"groupName": LIGHT_GROUP})
+    assert peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, group).code == 0
+    topics = orjson.loads(peer.ask(RequestCode.GET_ALL_TOPIC_CONFIG).body)["topicConfigTable"]
+    groups = orjson.loads(peer.ask(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG).body)
+    assert LIGHT not in topics
+    assert LIGHT_GROUP not in groups["subscriptionGroupTable"]
+
+
+def test_without_the_setting_it_is_a_topic_like_any_other() -> None:
+    """Which is not there."""
+    assert stage().peer.pull(LIGHT).code == ResponseCode.TOPIC_NOT_EXIST
