@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.wire.bodies import object_body
@@ -41,10 +42,20 @@ def _span(broker: Broker, group: str, topic: str, queue_id: int) -> dict[str, ob
     if committed < high:
         next_ms = store.store_timestamp_at(topic, queue_id, max(committed, 0))
         delay_ms = broker.host.clock.wall_ms() - next_ms
+    last_ms = store.store_timestamp_at(topic, queue_id, high - 1)
     return {
         "consumeTimeStamp": consumed_ms,
+        "consumeTimeStampStr": _time_text(consumed_ms),
         "delayTime": delay_ms,
-        "maxTimeStamp": store.store_timestamp_at(topic, queue_id, high - 1),
+        "maxTimeStamp": last_ms,
+        "maxTimeStampStr": _time_text(last_ms),
         "messageQueue": MessageQueue(topic, broker.settings.broker_name, queue_id).to_json(),
         "minTimeStamp": first_ms,
+        "minTimeStampStr": _time_text(first_ms),
     }
+
+
+def _time_text(time_ms: int) -> str:
+    """Return a time as the broker's clock on the wall shows it (``YYYY_MM_DD_HH_MM_SS_SSS``)."""
+    seconds, millis = divmod(time_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d#%H:%M:%S}:{millis:03}"

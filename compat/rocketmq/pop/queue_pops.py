@@ -25,6 +25,8 @@ from logstore.segments.rocketmq.messages.properties import (
     POP_CHECK,
     encode_properties,
 )
+from logstore.segments.rocketmq.putting.multi_dispatch import queue_offset_in
+from logstore.segments.rocketmq.queues.queue_offsets import is_lmq
 from logstore.segments.rocketmq.reading.get_message import GetMessageStatus
 
 if TYPE_CHECKING:
@@ -146,6 +148,11 @@ class QueuePops:
         broker, pop = self.broker, self.pop
         records = result.read()
         found = queue_offsets_of(records)
+        if is_lmq(topic):  # records tell those in the queue of their own topic
+            found = [
+                (position, queue_offset_in(topic, decode_message(records, position)))
+                for position, _ in found
+            ]
         queue_offsets = [queue_offset for _, queue_offset in found]
         offsets = broker.store.consumer_offsets
         if pop.is_ordered:

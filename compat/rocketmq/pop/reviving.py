@@ -35,6 +35,7 @@ from logstore.segments.rocketmq.messages.own_properties import (
     capacity_for,
 )
 from logstore.segments.rocketmq.messages.properties import CRC32, FIRST_POP_TIME, ORIGIN_GROUP, TAGS
+from logstore.segments.rocketmq.putting.multi_dispatch import queue_offset_in
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 from logstore.segments.rocketmq.reading.get_message import GetMessageStatus
 
@@ -267,7 +268,8 @@ class _ReviveQueue:
         if result is None or result.status is not GetMessageStatus.FOUND:
             return None
         message = decode_message(result.read())
-        return message if message.queue_offset == queue_offset else None
+        found = queue_offset_in(checkpoint.topic, message)
+        return message if found == queue_offset else None
 
     def _put_again(self, checkpoint: Checkpoint, message: Message) -> bool:
         broker, group, topic = self._broker, checkpoint.group, checkpoint.topic

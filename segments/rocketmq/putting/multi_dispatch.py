@@ -12,6 +12,7 @@ Source: ``LmqDispatch`` and ``MultiDispatchUtils`` (5.x), ``MultiDispatch`` (4.9
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -24,6 +25,9 @@ from logstore.segments.rocketmq.messages.properties import (
     parse_properties,
 )
 from logstore.segments.rocketmq.queues.queue_offsets import QueueOffsets, is_lmq
+
+if TYPE_CHECKING:
+    from logstore.segments.rocketmq.messages.message import Message
 
 _SEPARATOR = ","
 #: topics whose messages are never handed on to other queues (``MixAll.topicAllowsLMQ``)
@@ -106,6 +110,17 @@ class MultiDispatch:
         for name, text in zip(names, offsets, strict=True):
             if "/" not in name and text.isascii() and text.isdigit():
                 yield name, self.queue_id_of(name, queue_id), int(text)
+
+
+def queue_offset_in(queue_name: str, message: Message) -> int:
+    """Return where a message stands in a queue, which need not be that of its own topic."""
+    if message.topic != queue_name:
+        names = message.properties.get(INNER_MULTI_DISPATCH, "").split(_SEPARATOR)
+        offsets = message.properties.get(INNER_MULTI_QUEUE_OFFSET, "").split(_SEPARATOR)
+        for name, text in zip(names, offsets, strict=False):
+            if name == queue_name and text.isascii() and text.isdigit():
+                return int(text)
+    return message.queue_offset
 
 
 def _split(text: str) -> list[str]:

@@ -6,7 +6,7 @@ import orjson
 
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from tests.compat.rocketmq.broker_peer import TOPIC, decoded
-from tests.compat.rocketmq.pop.pop_stage import PopStage
+from tests.compat.rocketmq.pop.pop_stage import GROUP, REVIVED_WITHIN_MS, PopStage
 
 LIGHT = "%LMQ%a"
 LIGHT_GROUP = "%LMQ%g"
@@ -65,3 +65,23 @@ def test_nothing_is_kept_of_them() -> None:
 def test_without_the_setting_it_is_a_topic_like_any_other() -> None:
     """Which is not there."""
     assert stage().peer.pull(LIGHT).code == ResponseCode.TOPIC_NOT_EXIST
+
+
+def test_light_queues_are_popped_from() -> None:
+    """By their own queue offsets; what is acknowledged there is gone, and all else comes again."""
+    made = PopStage(enableMultiDispatch="true", enableLmq="true")
+    made.produce(b"of the topic alone")
+    for body in (b"a", b"b"):
+        assert made.peer.produce(body, properties=f"INNER_MULTI_DISPATCH\x01{LIGHT}\x02").code == 0
+    answer = made.pop(topic=LIGHT)
+    assert (answer.fields or {})["msgOffsetInfo"] == "0 0 0,1"
+    handle = " ".join(
+        ["0", (answer.fields or {})["popTime"], "10000", (answer.fields or {})["reviveQid"],
+         "0", "broker-a", "0", "1"]
+    )  # fmt: skip
+    fields = {
+        "consumerGroup": GROUP, "topic": LIGHT, "queueId": 0, "extraInfo": handle, "offset": 1,
+    }  # fmt: skip
+    assert made.peer.ask(RequestCode.ACK_MESSAGE, fields).code == 0
+    made.pass_ms(10_000 + REVIVED_WITHIN_MS)
+    assert [message.body for message in decoded(made.pop(topic=LIGHT).body)] == [b"a"]

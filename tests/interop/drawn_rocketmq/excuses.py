@@ -15,8 +15,8 @@ NOTHING = {"remark": "", "fields": {}}
 NO_REMARK = {"remark": ""}
 #: members that are left out
 MEMBERS: dict[int, tuple[str, ...]] = {
-    # A group that has committed nothing waits since the year 1970 in Java; and Java writes the
-    # times once more, for people.
+    # A group that has committed nothing waits since the year 1970 in Java. The texts are those of
+    # times, and each broker has its own.
     Code.QUERY_CONSUME_TIME_SPAN: (
         "delayTime", "minTimeStampStr", "maxTimeStampStr", "consumeTimeStampStr"
     ),
