@@ -78,11 +78,11 @@ class BrokerTopics:
         self.routes: dict[str, SendRoute] = {}
 
     def get(self, topic: str) -> TopicConfig | None:
-        """Return a topic; None if there is none of that name. Every light queue is one by itself."""
+        """Return a topic, which every light queue is by itself; None if there is none."""
         return _topic(topic, 1) if self._is_light(topic) else self.table.get(topic)
 
     def _is_light(self, topic: str) -> bool:
-        """Tell whether a topic is a light queue, of which nothing is kept (LmqTopicConfigManager)."""
+        """Tell whether it is a light queue, of which nothing is kept (LmqTopicConfigManager)."""
         return self._settings.has_light_queues and topic.startswith(names.LMQ_PREFIX)
 
     def is_system(self, topic: str) -> bool:

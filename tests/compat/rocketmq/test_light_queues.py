@@ -1,4 +1,4 @@
-"""Light queues (``%LMQ%...``) that clients read by name, of messages that say where else they go."""
+"""Light queues (``%LMQ%...``), read by their names; messages say to which they go beside."""
 
 from __future__ import annotations
 
