@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.connection import HeldBackError, TurnedAwayError
-from logstore.compat.kafka.quotas.rate import Window, WindowedRate
 from logstore.segments.kafka.config_keys import INT_MAX
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.quotas.rate import WindowedRate
     from logstore.compat.kafka.security.listener import Listener
 
 _CONNECTIONS, _RATE = "max.connections", "max.connection.creation.rate"
@@ -110,10 +110,14 @@ class ConnectionQuotas:
 
     def _note_coming(self, node_id: int, listener: Listener) -> float:
         """Count somebody who comes; return for how many ms he has to wait."""
-        places = [listener.name] if self._is_of_brokers(listener) else ["", listener.name]
         return max(
-            self._record((node_id, "listener", name), self._limit(_RATE, name)) for name in places
+            self._record(key, self._limit(_RATE, key[2])) for key in self._places(node_id, listener)
         )
+
+    def _places(self, node_id: int, listener: Listener) -> list[tuple[int, str, str]]:
+        """Return where somebody counts who comes by a listener: there, and in the broker."""
+        names = [listener.name] if self._is_of_brokers(listener) else ["", listener.name]
+        return [(node_id, "listener", name) for name in names]
 
     def _limit_rate_of_address(self, node_id: int, listener: Listener, host: str) -> None:
         quotas = self._broker.store.metadata.image.client_quotas
@@ -127,7 +131,7 @@ class ConnectionQuotas:
         delay_ms = self._record(key, int(rate))
         if delay_ms > 0:  # it does not come, for anybody
             now_ms = int(self._broker.timers.clock.monotonic_ms())
-            for one in (key, (node_id, "listener", ""), (node_id, "listener", listener.name)):
+            for one in (key, *self._places(node_id, listener)):
                 if one in self._rates:
                     self._rates[one].record(-1, now_ms)
             raise TurnedAwayError(delay_ms, f"{host} connects more than {int(rate)} times a second")
@@ -136,6 +140,8 @@ class ConnectionQuotas:
         """Count somebody who comes against a limit; return by how many ms that was too soon."""
         if limit == INT_MAX:
             return 0.0
+        from logstore.compat.kafka.quotas.rate import Window, WindowedRate
+
         config = self._broker.dynamic_config
         window_ms = config.integer("quota.window.size.seconds") * _SECOND_MS
         if key not in self._rates:
