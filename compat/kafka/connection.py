@@ -271,9 +271,7 @@ class KafkaConnection:
     def _read_client_id(self, frame: memoryview) -> int:
         """Note the client id, which rarely changes; return the position after it."""
         size_bytes: int = I16.unpack_from(frame, 8)[0]
-        if size_bytes <= 0:
-            return 10
-        end = 10 + size_bytes
+        end = 10 + max(size_bytes, 0)  # negative: null, which is as good as empty
         client = self.client
         raw_client_id = bytes(frame[10:end])
         if raw_client_id != client.raw_client_id:

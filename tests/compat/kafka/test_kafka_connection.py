@@ -213,6 +213,18 @@ def test_any_client_id_is_taken(client_id: bytes | None, version: int) -> None:
     assert correlation_ids(output) == [5]
 
 
+@pytest.mark.parametrize("nameless", [None, b""])
+def test_a_client_has_the_id_of_its_last_request(nameless: bytes | None) -> None:
+    """Every request says its own; one without a name is not that of the one before."""
+    connection = a_broker().connect("127.0.0.1")
+    body = message_class("MetadataRequest")(version=0, topics=[]).encode(version=0)
+    found: list[str] = []
+    for client_id in (b"me", nameless, b"me", b"you", nameless):
+        connection.feed(framed(header(METADATA, 0, 5, client_id) + body))
+        found.append(connection.client.client_id)
+    assert found == ["me", "", "me", "you", ""]
+
+
 def test_tags_in_the_header_are_skipped() -> None:
     """Tagged fields that are not known yet do not matter."""
     connection = a_broker().connect("127.0.0.1")
