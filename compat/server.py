@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from logstore.compat.idle_peers import IdleSweep
 from logstore.compat.listener import Address, Listener
+from logstore.compat.offload import Offload
 from logstore.compat.turns import Turns
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ _STEP_SECONDS = 0.001
 #: turns of the loop that a stop takes, so that nobody who is hung up on stays untold
 _GOODBYES_MAX = 5
 
-
-#: does (work, done): blocking work somewhere, then `done` with what it raised
-Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
 
 #: returns the sans-IO side of a new connection, of a peer with that host and port
 Connect = Callable[[str, int], "Connection"]

@@ -14,7 +14,7 @@ from logstore.compat.kafka.configs.settings import BrokerSettings
 from logstore.compat.kafka.connection import KafkaConnection
 from logstore.compat.kafka.connection_quotas import ConnectionQuotas
 from logstore.compat.kafka.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SHARE_VERSION
-from logstore.compat.kafka.flushing import Flusher, Offload, run_at_once
+from logstore.compat.kafka.flushing import Flusher
 from logstore.compat.kafka.housekeeping import Housekeeping
 from logstore.compat.kafka.nodes.nodes import Nodes
 from logstore.compat.kafka.nodes.placements import Placements
@@ -26,6 +26,7 @@ from logstore.compat.kafka.topics.names import (
     SHARE_GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,
 )
+from logstore.compat.offload import Offload, run_at_once
 from logstore.compat.waiting import Timers
 from logstore.host import Host
 from logstore.segments.kafka.broker_config import BrokerConfig

@@ -10,25 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from logstore.compat.offload import Offload
 from logstore.errors import WriteFailedError
 from logstore.segmented_log import FlushTask
 from logstore.segments.kafka.partition import KafkaPartition
 
 _log = logging.getLogger(__name__)
 
-#: runs (work, done) so that `done` gets what `work` raised, or None
-Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
 Flushed = Callable[[BaseException | None], None]
-
-
-def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-    """Do blocking work right here: the offload of a broker that no server drives."""
-    error: BaseException | None = None
-    try:
-        work()
-    except Exception as failure:  # noqa: BLE001 - handed to `done`, whatever it is
-        error = failure
-    done(error)
 
 
 class _Queue:

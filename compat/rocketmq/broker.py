@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.offload import Offload, run_at_once
 from logstore.compat.rocketmq.broker_handlers import handlers_for
 from logstore.compat.rocketmq.broker_stats import SAMPLE_INTERVAL_MS, BrokerStats
 from logstore.compat.rocketmq.clients.clients import CLIENT_SCAN_INTERVAL_MS
@@ -30,7 +31,7 @@ from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
 from logstore.compat.rocketmq.replication.master_service import MasterService
 from logstore.compat.rocketmq.roles import checked_role
 from logstore.compat.rocketmq.secure_ports import RemotingTls
-from logstore.compat.rocketmq.sending.group_commit import GroupCommit, Offload, run_at_once
+from logstore.compat.rocketmq.sending.group_commit import GroupCommit
 from logstore.compat.rocketmq.sending.send_answers import SendAnswers
 from logstore.compat.rocketmq.sending.send_run import SendRun
 from logstore.compat.rocketmq.sending.sent_properties import PropertyRewriter

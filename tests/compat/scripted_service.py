@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from logstore.compat.connection import Chunk, FrameBuffer
-from logstore.compat.server import Offload
+from logstore.compat.offload import Offload
 from logstore.compat.waiting import Timers
 from logstore.host import Clock
 from logstore.os_host import system_host

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from logstore.compat.offload import Offload, run_at_once
 from logstore.compat.rocketmq.connection import Channel, MakeConnection, RemotingConnection
 from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.name_server.kv_config import KvConfig
@@ -18,7 +19,6 @@ from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
 
 if TYPE_CHECKING:
-    from logstore.compat.rocketmq.sending.group_commit import Offload
     from logstore.host import Host
 
 _log = logging.getLogger(__name__)
@@ -55,12 +55,6 @@ HANDLERS = handlers_of(
 )
 
 
-def _run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-    """Stand where a server offers its threads: a name server has no blocking work."""
-    work()
-    done(None)
-
-
 class NameServer:
     """
     Tells clients where topics are served (``NamesrvController``).
@@ -80,7 +74,7 @@ class NameServer:
         self.timers = Timers(host.clock)
         self.outbox = Outbox()
         self.send_run = None
-        self.offload: Offload = _run_at_once
+        self.offload: Offload = run_at_once
         self.idle_ms_max = _IDLE_MS_MAX
         self.config = NameServerConfig(settings or {})
         self.kv_config = KvConfig(host, kv_config_path)

@@ -11,13 +11,13 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from logstore.compat.offload import Offload, run_at_once
 from logstore.compat.waiting import Timers
 from logstore.segments.rocketmq.ha.master import ReplicationMaster
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
-    from logstore.compat.rocketmq.sending.group_commit import Offload
     from logstore.compat.rocketmq.wire.outbox import Outbox
     from logstore.segments.rocketmq.ha.master import (
         MasterConnection,
@@ -38,12 +38,6 @@ _READ_BUFFER_BYTES = 4096
 
 #: told what became of a put that waited for slaves
 Settled = Callable[[PutMessageStatus], None]
-
-
-def _run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-    """Do work right here: nothing of this service blocks."""
-    work()
-    done(None)
 
 
 class SlavePeer:
@@ -113,7 +107,7 @@ class MasterService:
         self.master = ReplicationMaster(commit_log, settings)
         #: what the server of this service drives: nothing, since the broker's timers do it all
         self.timers = Timers(timers.clock)
-        self.offload: Offload = _run_at_once
+        self.offload: Offload = run_at_once
         self._broker_timers = timers
         self._outbox = outbox
         self._peers: list[SlavePeer] = []

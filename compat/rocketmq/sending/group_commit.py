@@ -13,24 +13,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
+from logstore.compat.offload import Offload
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
 
 _log = logging.getLogger(__name__)
 
-Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
 #: told whether the data is durable
 Flushed = Callable[[bool], None]
-
-
-def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-    """Do blocking work right here: the offload of a broker that no server drives."""
-    error: BaseException | None = None
-    try:
-        work()
-    except Exception as failure:  # noqa: BLE001 - handed to `done`, whatever it is
-        error = failure
-    done(error)
 
 
 class SyncTask(Protocol):

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from logstore.compat.kafka.broker import Broker
-from logstore.compat.kafka.flushing import run_at_once
+from logstore.compat.offload import run_at_once
 from logstore.errors import ForeignDirectoryError, LockedError, StorageError, WriteFailedError
 from logstore.segments.kafka.config_keys import ConfigError
 from logstore.segments.kafka.record import Record, encode_batch

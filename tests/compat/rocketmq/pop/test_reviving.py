@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from logstore.compat.rocketmq.sending.group_commit import run_at_once
+from logstore.compat.offload import run_at_once
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from tests.compat.rocketmq.broker_peer import TOPIC, decoded
 from tests.compat.rocketmq.pop.pop_stage import GROUP, REVIVED_WITHIN_MS, PopStage
