@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.connection import HeldBackError, TurnedAwayError
+from logstore.compat.kafka.configs.address_limits import ADDRESS_LIMITS, address_limits
 from logstore.segments.kafka.config_keys import INT_MAX
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.security.listener import Listener
 
 _CONNECTIONS, _RATE = "max.connections", "max.connection.creation.rate"
-_OF_ADDRESS, _OF_ADDRESSES = "max.connections.per.ip", "max.connections.per.ip.overrides"
+_OF_ADDRESS = "max.connections.per.ip"
 _IP, _IP_RATE = "ip", "connection_creation_rate"
 _SECOND_MS = 1000
 #: how soon somebody who waits for a place looks again
@@ -174,10 +175,9 @@ class ConnectionQuotas:
 
     def _address_max(self, host: str) -> int:
         config = self._broker.dynamic_config
-        for pair in filter(None, (config.value_of(_OF_ADDRESSES) or "").split(",")):
-            address, _, count = pair.strip().rpartition(":")
-            if _is_same(address.strip(), host):
-                return int(count)
+        for address, count in address_limits(config.value_of(ADDRESS_LIMITS) or "").items():
+            if _is_same(address, host):
+                return count
         return config.integer(_OF_ADDRESS)
 
 

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.configs.address_limits import ADDRESS_LIMITS, address_limits
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.broker_config import ACCEPTED_FAMILIES, BROKER_CONFIG_KEYS
@@ -237,6 +238,8 @@ class DynamicConfig:
             return
         try:
             value = key.parse(text)
+            if name == ADDRESS_LIMITS:
+                address_limits(text)
         except ConfigError as error:
             raise _refused(str(error)) from error
         if name == "cordoned.log.dirs" and isinstance(value, tuple) and value != ("*",):

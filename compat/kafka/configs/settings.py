@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from logstore.compat.kafka.configs.address_limits import ADDRESS_LIMITS, address_limits
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.config_keys import ConfigError
 
@@ -62,10 +63,11 @@ class BrokerSettings(NamedTuple):
         Return the typed view of `config`.
 
         Raises:
-            ConfigError: two settings contradict each other.
+            ConfigError: two settings contradict each other, or one cannot be read.
 
         """
         _check_idle(config)
+        address_limits(str(config[ADDRESS_LIMITS] or ""))
         values: dict[str, Any] = {"given": config, "node_id": _given_node_id(config)}
         for field in cls._fields:
             if field not in values:

@@ -9,8 +9,10 @@ import pytest
 from logstore.compat.connection import HeldBackError, TurnedAwayError
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.connection import KafkaConnection
+from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.security.listener import Listener
 from logstore.segments.kafka.cluster_metadata.access_records import ClientQuotaRecord
+from logstore.segments.kafka.config_keys import ConfigError
 from logstore.testing.simulated_host import SimulatedHost
 
 HOST, OTHER = "127.0.0.1", "127.0.0.2"
@@ -152,3 +154,15 @@ def test_an_address_that_comes_too_fast_is_hung_up_on_later() -> None:
     door.come(HOST)
     door.clock.advance(3_000)
     door.come(OTHER)
+
+
+@pytest.mark.parametrize("text", ["oops", "127.0.0.1:x", ":3", "127.0.0.1:2,127.0.0.2"])
+def test_overrides_that_cannot_be_read_are_refused(text: str) -> None:
+    """As by Kafka, and while the broker runs, too."""
+    with pytest.raises(
+        ConfigError, match=r"max\.connections\.per\.ip\.overrides.* is no ADDRESS:COUNT"
+    ):
+        Door({"max.connections.per.ip.overrides": text})
+    config = Door({}).broker.dynamic_config
+    with pytest.raises(RefusedRequestError, match="ADDRESS:COUNT"):
+        config.replace({"max.connections.per.ip.overrides": text}, is_cluster_wide=False)
