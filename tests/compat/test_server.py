@@ -16,6 +16,7 @@ from logstore.os_host import SystemFileSystem
 from logstore.segment import Extent
 from tests.compat.scripted_service import (
     SECONDS_MAX,
+    Answer,
     ScriptedConnection,
     always,
     echo,
@@ -237,16 +238,21 @@ def test_a_fault_in_one_connection_ends_that_one_only(
     caplog.clear()
 
 
-def test_who_vanishes_while_it_waits_is_lost_at_once(stage: Stage) -> None:
-    """A reset is noticed although nothing is read: what was kept for the peer is let go of."""
+def lets_wait(asked: threading.Event) -> Answer:
+    """Return a script that says when it is asked, and leaves the answer for later."""
 
     def answer(connection: ScriptedConnection, frame: bytes) -> list[Chunk]:
         connection.is_waiting = True
         asked.set()
         return []
 
+    return answer
+
+
+def test_who_vanishes_while_it_waits_is_lost_at_once(stage: Stage) -> None:
+    """A reset is noticed although nothing is read: what was kept for the peer is let go of."""
     asked = threading.Event()
-    service = stage.serve(answer)
+    service = stage.serve(lets_wait(asked))
     client = stage.client()
     client.send(b"wait", b"and more", b"and more")
     assert asked.wait(SECONDS_MAX)
@@ -256,15 +262,9 @@ def test_who_vanishes_while_it_waits_is_lost_at_once(stage: Stage) -> None:
 
 
 def test_who_vanishes_after_sending_more_is_lost_too(stage: Stage) -> None:
-    """Of somebody who has sent more than is read for now it is still noticed that he goes."""
-
-    def answer(connection: ScriptedConnection, frame: bytes) -> list[Chunk]:
-        connection.is_waiting = True
-        asked.set()
-        return []
-
+    """Nothing more is read of somebody who waits, and that he goes is noticed all the same."""
     asked = threading.Event()
-    service = stage.serve(answer)
+    service = stage.serve(lets_wait(asked))
     client, other = stage.client(), stage.client()
     client.send(b"wait")
     assert asked.wait(SECONDS_MAX)
