@@ -65,6 +65,7 @@ _log = logging.getLogger(__name__)
 
 #: how often the store's services are looked at; each of them knows when it is due
 _TICK_INTERVAL_MS = 100
+_METRICS_INTERVAL_MS = 180_000
 _IDLE_MS_MAX = 120_000
 #: a check of half messages that was cut short goes on so soon
 _CHECK_PAUSE_MS = 5
@@ -397,6 +398,7 @@ class Broker(RarelyUsed):
         if not self.settings.is_slave:
             self.delay_delivery.start()
             self.timed_delivery.start()
+            self._every(_METRICS_INTERVAL_MS, self.timed_delivery.forget_topics)
             self._every(CLEAN_INTERVAL_MS, self.static_topics.clean)
             self._every(self.settings.lite_expiry_check_interval_ms, self.expire_lite_topics)
             if self.store.consume_queues.of_topic(self.revive_topic):
@@ -421,6 +423,7 @@ class Broker(RarelyUsed):
         now_ms = int(self.host.clock.monotonic_ms())
         for channel in self.producers.expire(now_ms) + self.consumers.expire(now_ms):
             channel.hang_up()
+        self.queue_locks.forget_expired()
 
     def check_transactions(self) -> None:
         """Ask producers about transactions that they never ended; go on until all are seen."""

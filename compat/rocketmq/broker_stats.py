@@ -2,7 +2,9 @@
 What the broker counts by topic and group, by the names of Java's statistics (BrokerStatsManager).
 
 Totals are counted up where things happen. Once in ten seconds they are noted down; sums and rates
-over a minute, an hour and a day are differences of such notes.
+over a minute, an hour and a day are differences of such notes: of the newest and of one that is as
+old as that. As in Java few are kept (every ten seconds for a minute, every ten minutes for an hour,
+every hour for a day), for there are some of each topic and each group.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 SAMPLE_INTERVAL_MS = 10_000
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
+#: how far apart notes are, and how many are kept: those of a minute, an hour and a day
+_NOTES = ((SAMPLE_INTERVAL_MS, 7), (600_000, 7), (_HOUR, 25))
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
 TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"
@@ -27,6 +31,7 @@ GROUP_GET_SIZE = "GROUP_GET_SIZE"
 BROKER_PUT_NUMS = "BROKER_PUT_NUMS"
 BROKER_GET_NUMS = "BROKER_GET_NUMS"
 SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
+_OF_THE_CLUSTER = (BROKER_PUT_NUMS, BROKER_GET_NUMS)
 
 
 @attrs.frozen
@@ -45,29 +50,28 @@ class Snapshot:
 class _Item:
     """One counter: value and times now, and what they were at earlier moments."""
 
+    __slots__ = ("notes", "times", "value")
+
     def __init__(self) -> None:
         self.value = 0
         self.times = 0
-        #: (when, value, times): every ten seconds for an hour
-        self.samples: deque[tuple[int, int, int]] = deque(maxlen=_HOUR // SAMPLE_INTERVAL_MS + 1)
-        #: the same, every hour for a day
-        self.hours: deque[tuple[int, int, int]] = deque(maxlen=25)
+        #: (when, value, times), for each entry of :data:`_NOTES`, the oldest first
+        self.notes = tuple(deque[tuple[int, int, int]](maxlen=count) for _, count in _NOTES)
 
     def sample(self, now_ms: int) -> None:
-        if not self.samples:  # it has all been counted since the last note, when there was nothing
-            nothing = now_ms - SAMPLE_INTERVAL_MS, 0, 0
-            self.samples.append(nothing)
-            self.hours.append(nothing)
         entry = now_ms, self.value, self.times
-        self.samples.append(entry)
-        if now_ms - self.hours[-1][0] >= _HOUR:
-            self.hours.append(entry)
+        for notes, (interval_ms, _) in zip(self.notes, _NOTES, strict=True):
+            if not notes:  # it has all been counted since the last note, when there was nothing
+                notes.append((now_ms - SAMPLE_INTERVAL_MS, 0, 0))
+            if interval_ms == SAMPLE_INTERVAL_MS or now_ms - notes[-1][0] >= interval_ms:
+                notes.append(entry)
 
     def over(self, span_ms: int) -> Snapshot:
-        entries = self.hours if span_ms > _HOUR else self.samples
-        if not entries:
+        newest = self.notes[0]
+        if not newest:
             return Snapshot(0, 0.0, 0.0)
-        last = self.samples[-1]
+        last = newest[-1]
+        entries = self.notes[(span_ms > _MINUTE) + (span_ms > _HOUR)]
         first = next((entry for entry in entries if last[0] - entry[0] <= span_ms), last)
         total, times = last[1] - first[1], last[2] - first[2]
         elapsed_ms = last[0] - first[0]
@@ -95,6 +99,8 @@ class BrokerStats:
         self.pulled_total = 0
         #: [messages, bytes] by topic: what the store has counted, and Java's broker does not
         self._left_out: dict[str, list[int]] = {}
+        #: messages put and pulled by clients of which nothing else is known any more
+        self._forgotten_put = self._forgotten_put_by_clients = self._forgotten_pulled = 0
         self._day = -1
         #: put and pulled in all, at the last three midnights, the latest last
         self._midnights: deque[tuple[int, int]] = deque([(0, 0), (0, 0)], maxlen=2)
@@ -121,6 +127,35 @@ class BrokerStats:
         item.value += 1
         item.times += 1
 
+    def forget_topic(self, topic: str) -> None:
+        """Begin anew with a topic, which is deleted, and with what groups did with it."""
+        left_out, _ = self._left_out.pop(topic, (0, 0))
+        counted = self._store_stats.put_times_by_topic.get(topic, 0) - left_out
+        self._forgotten_put += counted
+        if not self._is_system_topic(topic):
+            self._forgotten_put_by_clients += counted
+        self._store_stats.forget_topic(topic)
+        self._forget_pulled([key for key in self._pulled if key[0] == topic])
+        self._drop(lambda key: key == topic or key.startswith(f"{topic}@"))
+
+    def forget_group(self, group: str) -> None:
+        """Begin anew with a group, which is deleted."""
+        self._forget_pulled([key for key in self._pulled if key[1] == group])
+        self._drop(lambda key: key.endswith(f"@{group}"))
+
+    def _forget_pulled(self, keys: list[tuple[str, str]]) -> None:
+        for key in keys:
+            count, *_ = self._pulled.pop(key)
+            if not self._is_system_topic(key[0]):
+                self._forgotten_pulled += count
+
+    def _drop(self, is_gone: Callable[[str], bool]) -> None:
+        self._items = {
+            (name, key): item
+            for (name, key), item in self._items.items()
+            if name in _OF_THE_CLUSTER or not is_gone(key)
+        }
+
     def sample(self) -> None:
         """Note down all totals."""
         self._gather()
@@ -134,7 +169,7 @@ class BrokerStats:
 
     def _gather(self) -> None:
         """Take over what was counted elsewhere."""
-        put = 0
+        put = self._forgotten_put
         for topic, count, size_bytes in self._put_by_topic():
             put += count
             self._set(TOPIC_PUT_NUMS, topic, count, count)
@@ -194,7 +229,7 @@ class BrokerStats:
             for (topic, _), counts in self._pulled.items()
             if not self._is_system_topic(topic)
         )
-        return put, pulled
+        return put + self._forgotten_put_by_clients, pulled + self._forgotten_pulled
 
     def _item(self, name: str, key: str) -> _Item:
         item = self._items.get((name, key))

@@ -29,6 +29,7 @@ class Settings(JavaSettings):
     default_topic_queue_count: int = whole("defaultTopicQueueNums", 8)
     auto_creates_topics: bool = switch("autoCreateTopicEnable", default=True)
     auto_creates_groups: bool = switch("autoCreateSubscriptionGroup", default=True)
+    forgets_unused_stats: bool = switch("autoDeleteUnusedStats", default=True)
     has_cluster_topic: bool = switch("clusterTopicEnable", default=True)
     has_broker_topic: bool = switch("brokerTopicEnable", default=True)
     has_trace_topic: bool = switch("traceTopicEnable", default=False)

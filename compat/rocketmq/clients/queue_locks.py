@@ -46,6 +46,13 @@ class QueueLocks:
             lock = locks.get(queue)
             if lock is not None and lock.client_id == client_id:
                 del locks[queue]
+        if not locks:
+            self._groups.pop(group, None)
+
+    def forget_expired(self) -> None:
+        """Drop the groups none of whose locks is held any more."""
+        for group in [group for group in self._groups if not self.is_any_held(group)]:
+            del self._groups[group]
 
     def is_any_held(self, group: str) -> bool:
         """Tell whether some client of the group holds a queue: the group consumes in order."""

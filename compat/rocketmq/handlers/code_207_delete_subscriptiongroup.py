@@ -19,6 +19,9 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     fields = request.ext_fields
     group = read_text(fields, "groupName")
     broker.groups.remove(group)
+    broker.fingerprints.pop(group, None)
     if read_flag(fields, "cleanOffset", default=False):
         broker.store.consumer_offsets.remove_group(group)
+    if broker.settings.forgets_unused_stats:
+        broker.stats.forget_group(group)
     return Response(ResponseCode.SUCCESS)

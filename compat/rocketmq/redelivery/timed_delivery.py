@@ -109,6 +109,11 @@ class TimedDelivery:
         if self._is_running and self._timer is None:
             self._sleep(0)
 
+    def forget_topics(self) -> None:
+        """Count no more what waited for topics that are gone."""
+        if self._wheel is not None:
+            self._wheel.metrics.keep_only(self._broker.topics.table.topics)
+
     def stop(self) -> None:
         """Deliver no more, and make durable how far it came: what was delivered goes first."""
         self._halt()

@@ -9,7 +9,7 @@ import attrs
 
 from logstore.compat.rocketmq.lite.lite_rules import is_parent
 from logstore.compat.rocketmq.topics.attributes import Number, OneOf, Rules, changed_attributes
-from logstore.compat.rocketmq.topics.names import check_topic
+from logstore.compat.rocketmq.topics.names import LMQ_PREFIX, check_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_flag, read_int, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
@@ -150,6 +150,8 @@ def delete_topic(broker: Broker, topic: str) -> None:
     broker.store.consumer_offsets.remove_topic(topic)
     queues = [(topic, queue_id) for queue_id in broker.store.topics().get(topic, {})]
     broker.store.delete_topics({topic})
+    if queues and broker.settings.forgets_unused_stats and not topic.startswith(LMQ_PREFIX):
+        broker.stats.forget_topic(topic)
     broker.held_pulls.wake_all(queues)
     broker.store.commit_log.commit()
     broker.store.commit_log.flush()

@@ -45,7 +45,7 @@ class TimerMetrics(JsonTable):
         self.data_version = self.data_version.next(now_ms)
         self.is_dirty = True
 
-    def keep_only(self, topics: set[str]) -> None:
+    def keep_only(self, topics: Collection[str]) -> None:
         """Forget topics that are gone; system and light topics stay (``cleanMetrics``)."""
         gone = [
             topic

@@ -83,6 +83,9 @@ class StoreStats:
         self.put_failed_times = 0
         self.put_times_by_topic: dict[str, int] = {}
         self.put_size_bytes_by_topic: dict[str, int] = {}
+        #: the same of topics that were deleted, together
+        self._put_times_forgotten = 0
+        self._put_size_bytes_forgotten = 0
         self.get_found_times = 0
         self.get_missed_times = 0
         self.get_transferred_count = 0
@@ -103,12 +106,17 @@ class StoreStats:
     @property
     def put_times_total(self) -> int:
         """Messages that were put."""
-        return sum(self.put_times_by_topic.values())
+        return self._put_times_forgotten + sum(self.put_times_by_topic.values())
 
     @property
     def put_size_bytes_total(self) -> int:
         """Bytes of commit log that they took."""
-        return sum(self.put_size_bytes_by_topic.values())
+        return self._put_size_bytes_forgotten + sum(self.put_size_bytes_by_topic.values())
+
+    def forget_topic(self, topic: str) -> None:
+        """Begin anew with a topic; what was put stays counted in all."""
+        self._put_times_forgotten += self.put_times_by_topic.pop(topic, 0)
+        self._put_size_bytes_forgotten += self.put_size_bytes_by_topic.pop(topic, 0)
 
     def count_put(self, topic: str, count: int, size_bytes: int) -> None:
         """Take note of `count` messages of `topic` that stand in the commit log now."""
