@@ -1,4 +1,4 @@
-"""Clients, topics, groups and messages that come and go leave nothing behind in a broker's memory."""
+"""Clients, topics, groups and messages that come and go leave nothing behind in a broker."""
 
 from __future__ import annotations
 

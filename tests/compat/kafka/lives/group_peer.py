@@ -25,6 +25,10 @@ class GroupPeer(ShareQuestions):
     def __init__(self, broker: Broker) -> None:
         self._connection = broker.connect("127.0.0.1")
 
+    def hang_up(self) -> None:
+        """Close the connection."""
+        self._connection.lost()
+
     def ask_ours(self, key: int, version: int, request: Message, kind: type[MessageT]) -> MessageT:
         """Send a request of an API and return its answer."""
         payload = struct.pack(">hhih", key, version, 7, 4) + b"test\0"
