@@ -101,6 +101,25 @@ class Bridge:
         for broker in (self.kafka, self.standalone.broker):
             if isinstance(broker, QueueBroker | PartitionBroker):
                 broker.follow_topics()
+        self._unlist_topics()
+
+    def _unlist_topics(self) -> None:
+        """
+        Have the name server forget what is deleted on either side.
+
+        A RocketMQ administrator tells broker and name server, one of Kafka knows of no second.
+        """
+        topics, name_server = self.standalone.broker.topics, self.standalone.name_server
+        follow = topics.on_remove
+        if name_server is None or follow is None:
+            return
+        routes = name_server.routes
+
+        def removed(name: str) -> None:
+            follow(name)
+            routes.delete_topic(name, None)
+
+        topics.on_remove = removed
 
     def stop(self) -> None:
         """Say goodbye to the name servers; to be called while the servers still run."""

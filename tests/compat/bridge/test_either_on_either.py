@@ -184,6 +184,19 @@ def test_topics_are_those_of_both(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_name_server_lists_no_topic_that_kafka_deleted(layout: str) -> None:
+    """Kafka's clients know of no second place where a topic is to be deleted."""
+    bridge = bridge_with_topic(layout)
+    name_server = bridge.standalone.name_server
+    assert name_server is not None
+    assert name_server.routes.route("orders") is not None
+    bridge.kafka.delete_topic(bridge.kafka.topics["orders"])
+    assert name_server.routes.route("orders") is None
+    assert "orders" not in name_server.routes.topics
+    bridge.abandon()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_delayed_message_is_nowhere_before_its_time(layout: str) -> None:
     """Kafka sees a message with a delay level when it is delivered, and not before."""
     bridge = bridge_with_topic(layout)
