@@ -84,7 +84,7 @@ class BrokerLink:
         finally:
             self._is_moving = False
         if self._far.is_closing and not self._near.is_closing:
-            self._near.lost()
+            self.close()
             if self.on_lost is not None:
                 self.on_lost()
 

@@ -77,6 +77,8 @@ class ProxyClient:
         self.own_name = proxy.broker.settings.broker_name
         handlers = proxy.handlers_for(self, self.own_name)
         self.link = BrokerLink(proxy.broker, handlers, host, port)
+        #: another way to the same broker, once that has hung up
+        self._spare: BrokerLink | None = None
         #: ways to other brokers, by their names
         self.far_links: dict[str, FarLink] = {}
         #: as the client sent them; None before
@@ -91,7 +93,9 @@ class ProxyClient:
         """Return a way to the broker also where it has hung up on a client that is silent."""
         if self.link.is_open:
             return self.link
-        return BrokerLink(self.proxy.broker, {}, *self._origin)
+        if self._spare is None or not self._spare.is_open:
+            self._spare = BrokerLink(self.proxy.broker, {}, *self._origin)
+        return self._spare
 
     async def link_of(self, broker_name: str) -> Link:
         """
@@ -221,6 +225,12 @@ class ProxyClient:
         """Hang up everywhere."""
         for link in self.links():
             link.close()
+        self.close_spare()
+
+    def close_spare(self) -> None:
+        """Hang up where only a client was spoken for that was silent."""
+        if self._spare is not None:
+            self._spare.close()
 
 
 def _ignore(answer: object) -> None:

@@ -24,6 +24,7 @@ from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
 from logstore.compat.rocketmq.proxy.renewals import Renewals
 from logstore.compat.rocketmq.proxy.routes import ProxyRoutes
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
+from logstore.compat.rocketmq.proxy.turns import Turns
 from logstore.compat.rocketmq.registry import Handler, Handlers
 from logstore.compat.rocketmq.steps import begin
 from logstore.compat.rocketmq.wire.codes import RequestCode
@@ -89,10 +90,10 @@ class Proxy:
         self.transactions: dict[str, Transaction] = {}
         self.routes = ProxyRoutes(self)
         self.renewals = Renewals(self)
-        #: which queue the next message without a group goes to, by topic
-        self.next_queues: dict[str, int] = {}
-        #: which broker whoever does not care receives from next, by topic
-        self.next_brokers: dict[str, int] = {}
+        #: which queue the next message without a group goes to
+        self.queue_turns = Turns()
+        #: which broker whoever does not care receives from next
+        self.broker_turns = Turns()
         self._is_open = True
         self._sweep()
 
@@ -125,6 +126,7 @@ class Proxy:
             before = client
             client = ProxyClient(self, caller.client_id, caller.host, caller.port)
             if before is not None:
+                before.close_spare()
                 client.asked_settings, client.tell = before.asked_settings, before.tell
                 client.renewed, client.far_links = before.renewed, before.far_links
             self.clients[caller.client_id] = client

@@ -68,6 +68,9 @@ class Renewals:
         if clients:
             self._sleep()
         for client in clients:
+            if not client.link.is_open:  # the broker has hung up, for it was silent for so long
+                self.clear(client)
+                continue
             for text, renewed in list(client.renewed.items()):
                 if renewed.handle.visible_ms - now_ms > self._settings.renew_ahead_ms:
                     continue

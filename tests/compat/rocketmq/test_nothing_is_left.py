@@ -13,7 +13,7 @@ from tests.leftovers import left_behind
 _HOUR_MS = 3_600_000
 _HALF_FLAG, _COMMIT, _ROLLBACK = 4, 8, 12
 #: what stays, and why
-_KEPT = {
+KEPT = {
     # caches, with a most that they hold
     "compat.rocketmq.sending.sent_properties._Shape",
     "compat.rocketmq.sending.sent_properties.PropertyRewriter._shapes",
@@ -135,4 +135,4 @@ def test_who_is_gone_is_forgotten(*, is_polite: bool) -> None:
         one.leave(is_polite=is_polite)
 
     left = left_behind(visit, lambda: stage.pass_ms(_HOUR_MS))
-    assert {name: count for name, count in left.items() if name not in _KEPT} == {}
+    assert {name: count for name, count in left.items() if name not in KEPT} == {}

@@ -103,9 +103,7 @@ def _broker(proxy: Proxy, route: TopicRoute, wanted: str) -> str:
         raise ProxyError(Code.FORBIDDEN, "no readable queue")
     if wanted in names:
         return wanted
-    chosen = proxy.next_brokers.get(route.topic, 0) % len(names)
-    proxy.next_brokers[route.topic] = chosen + 1
-    return names[chosen]
+    return names[proxy.broker_turns.take(route.topic, len(names))]
 
 
 def give_back(client: ProxyClient, request: Any, answers: list[Any]) -> None:

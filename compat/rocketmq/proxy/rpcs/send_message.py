@@ -90,9 +90,7 @@ def _queue(proxy: Proxy, route: TopicRoute, messages: Sequence[Any]) -> tuple[st
     one_of_many = about.message_group if about.message_group.strip() else about.lite_topic
     if one_of_many and len(messages) == 1:
         return queues[bucket_of(one_of_many, len(queues))]
-    chosen = proxy.next_queues.get(route.topic, 0) % len(queues)
-    proxy.next_queues[route.topic] = chosen + 1
-    return queues[chosen]
+    return queues[proxy.queue_turns.take(route.topic, len(queues))]
 
 
 def _send(

@@ -10,6 +10,7 @@ from google.protobuf import json_format
 from logstore.compat.rocketmq.proxy.codes import ClientType, MessageType
 from logstore.compat.rocketmq.proxy.proxy import Caller, Proxy
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
+from logstore.compat.rocketmq.topics.topic_changes import delete_topic
 from logstore.compat.waiting import Later
 from logstore.segments.rocketmq.tables.topics import TopicConfig
 from tests.compat.rocketmq.broker_peer import a_broker
@@ -32,6 +33,10 @@ class Stage:
         for kind in ("normal", "fifo", "delay", "transaction", "priority", "mixed"):
             attributes = {"message.type": kind.upper()}
             self.broker.topics.put(TopicConfig(kind, 4, 4, attributes=attributes))
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic, if it is there, as an administrator of the broker does."""
+        delete_topic(self.broker, topic)
 
     def let_pass(self, delay_ms: float) -> None:
         """Let time pass, timer by timer."""

@@ -1,0 +1,53 @@
+"""Clients of the proxy that come and go leave nothing behind in it, or in its broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from logstore.compat.rocketmq.proxy.codes import ClientType
+from logstore.segments.rocketmq.tables.topics import TopicConfig
+from tests.compat.rocketmq.proxy.proxy_stage import GROUP, Peer, Stage, handle_of
+from tests.compat.rocketmq.test_nothing_is_left import KEPT
+from tests.leftovers import left_behind
+
+_HOUR_MS = 3_600_000
+#: what stays: a cache with a most that it holds, beside those of the broker
+_KEPT = KEPT | {"compat.rocketmq.proxy.turns.Turns._next"}
+
+
+def _visit(stage: Stage, number: int, *, is_polite: bool) -> None:
+    """Two clients send and receive what is acknowledged, put off or forgotten."""
+    topic = f"t{number}"
+    stage.broker.topics.put(TopicConfig(topic, 4, 4, attributes={"message.type": "NORMAL"}))
+    producer, consumer = Peer(stage), Peer(stage)
+    producer.produce_to(topic, "transaction")
+    consumer.consume(topic, ClientType.PUSH_CONSUMER if number % 3 == 0 else
+                     ClientType.SIMPLE_CONSUMER)  # fmt: skip
+    for peer in (producer, consumer):
+        peer.ask("QueryRoute", topic={"name": topic})
+    consumer.ask("Heartbeat", group={"name": GROUP}, client_type=int(ClientType.SIMPLE_CONSUMER))
+    producer.send(*(producer.message(topic, b"%d" % index) for index in range(4)))
+    one, two, *_ = consumer.receive(topic, auto_renew=number % 2 == 0)
+    consumer.acknowledge(topic, handle_of(one))
+    changed = {"receipt_handle": handle_of(two), "invisible_duration": {"seconds": 20}}
+    consumer.ask("ChangeInvisibleDuration", group={"name": GROUP}, topic={"name": topic}, **changed)
+    consumer.begin("ReceiveMessage", **consumer.receive_fields(topic))
+    for peer in (producer, consumer):
+        if is_polite:
+            peer.ask("NotifyClientTermination", group={"name": GROUP})
+        peer.stop_listening()
+    stage.let_pass(60_000)
+    assert stage.broker.store.topics().get(topic)
+    for name in (topic, f"%RETRY%{GROUP}_{topic}"):
+        stage.delete_topic(name)
+
+
+@pytest.mark.parametrize("is_polite", [True, False])
+def test_who_is_gone_is_forgotten(*, is_polite: bool) -> None:
+    """Who says goodbye, and who only hangs up."""
+    stage = Stage(has_wheel=True)
+    left = left_behind(
+        lambda number: _visit(stage, number, is_polite=is_polite),
+        lambda: stage.let_pass(_HOUR_MS),
+    )
+    assert {name: count for name, count in left.items() if name not in _KEPT} == {}
