@@ -4,15 +4,18 @@ The limits in force, and who has used how much of them.
 A limit is that of a user, of a client id, or of a client id of a user; each may also be the default
 of those that have none. Of all that fit the closest counts, by the order of `_PRECEDENCE`.
 
-Source: ``ClientQuotaManager``, ``ControllerMutationQuotaManager``, ``ClientQuotaMetadataManager``.
+Source: ``ClientQuotaManager``, ``ClientRequestQuotaManager``, ``ControllerMutationQuotaManager``,
+``ClientQuotaMetadataManager``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.quotas.rate import TokenBucket, Window, WindowedRate
+from logstore.compat.kafka.quotas.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.connection import Client
@@ -22,10 +25,11 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.cluster_metadata.image import MetadataImage
 
 PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE = "producer_byte_rate", "consumer_byte_rate"
-CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE = "request_percentage", "controller_mutation_rate"
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 ENTITY_TYPES = (USER, CLIENT_ID, IP)
 _SECOND_MS = 1000
+_PERCENT = 100
 #: in an entity: it is not about users, or not about client ids; None is the default of them
 _ABSENT = ""
 #: how many clients are remembered
@@ -102,6 +106,21 @@ class ClientQuotas:
         rate, now_ms = self._rate(key, limit), self.now_ms
         rate.record(amount, now_ms)
         return rate.throttle_ms(limit.rate, now_ms)
+
+    @property
+    def limits_time(self) -> bool:
+        """Tell whether there is anybody whose share of the time is limited."""
+        return REQUEST_PERCENTAGE in self._limits
+
+    def stopwatch(self, client: Client) -> Stopwatch | None:
+        """Start to measure how long a request takes; None if the client may take any time."""
+        limit = self.limit(REQUEST_PERCENTAGE, client)
+        return None if limit is None else Stopwatch(self._clock, partial(self._record_time, limit))
+
+    def _record_time(self, limit: Limit, elapsed_ms: float) -> int:
+        """Count the time of a request; the pause for it is no longer than one sample."""
+        percent_seconds = elapsed_ms * _PERCENT / _SECOND_MS
+        return min(self.record(REQUEST_PERCENTAGE, limit, percent_seconds), self._window.sample_ms)
 
     def take_back(self, key: str, limit: Limit, amount: float) -> None:
         """Count so many bytes no more: they were not sent."""
