@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,63 @@ def test_limits_change_hands(tmp_path: Path) -> None:
     try:
         eventually(lambda: kept(real.bootstrap) == after)
     finally:
+        real.stop(kill=True)
+
+
+def paused(bootstrap: str) -> list[Any]:
+    """
+    Limit the time of client id `test`, and ask until it is told to keep still.
+
+    Returns what was told by each API then, and before there was a limit.
+    """
+    new_topic(bootstrap, "slow")
+    fetched = {
+        "replica_id": -1, "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20,
+        "isolation_level": 0, "session_id": 0, "session_epoch": -1, "forgotten_topics_data": [],
+        "rack_id": "", "topics": [{"topic": "slow", "partitions": [{
+            "partition": 0, "current_leader_epoch": -1, "fetch_offset": 0,
+            "last_fetched_epoch": -1, "log_start_offset": -1, "partition_max_bytes": 1 << 20,
+        }]}],
+    }  # fmt: skip
+    asked: list[tuple[str, int, dict[str, Any]]] = [
+        ("Produce", 9, produce_fields([("slow", [(0, batch(b"v"))])], 9, 1)),
+        ("Fetch", 12, fetched),
+        ("ListGroups", 3, {"states_filter": []}),
+        ("ApiVersions", 3, {"client_software_name": "a", "client_software_version": "1"}),
+        ("DescribeCluster", 0, {"include_cluster_authorized_operations": False}),
+        ("OffsetDelete", 0, {"group_id": "nobodys", "topics": []}),
+        ("CreatePartitions", 3, {"topics": [], "timeout_ms": 1000, "validate_only": False}),
+    ]
+
+    def told() -> list[int]:
+        """Return the time that each is told to keep still; none waits for the one before it."""
+        return [asker(bootstrap).ask(*one)["throttle_time_ms"] for one in asked]
+
+    before = told()
+    tiny = {"request_percentage": 0.0001}
+    change(bootstrap, entry({"client-id": "test"}, **tiny))
+    eventually(lambda: all(told()), what="the limit of time")
+    begin = time.monotonic()
+    who = asker(bootstrap)
+    pauses = [who.ask("ListGroups", 3, {"states_filter": []})["throttle_time_ms"] for _ in range(2)]
+    seconds = time.monotonic() - begin
+    empty = asker(bootstrap).ask("Fetch", 12, fetched)["responses"]
+    change(bootstrap, entry({"client-id": "test"}, request_percentage=None))
+    eventually(lambda: not any(told()), what="no limit of time")
+    return [before, told(), pauses, seconds > 0.9, empty]
+
+
+def test_time_is_limited_at_both(tmp_path: Path) -> None:
+    """With a tiny share every request is told to keep still for a sample's length, else none."""
+    settings = SETTINGS | {"group.initial.rebalance.delay.ms": 0}
+    real = start_real(tmp_path / "real", settings=settings)
+    ours = OurBroker(tmp_path / "ours", settings).start()
+    try:
+        expected = paused(real.bootstrap)
+        assert expected == [[0] * 7, [0] * 7, [1000] * 2, True, []]
+        assert paused(ours.bootstrap) == expected
+    finally:
+        ours.stop()
         real.stop(kill=True)
 
 

@@ -116,7 +116,7 @@ def beating(world: World, known: dict[str, Any]) -> dict[str, Any]:
     """Draw what a member says later."""
     body: dict[str, Any] = {"MemberId": known["id"], "MemberEpoch": known["generation"]}
     if world.likely(0.6):
-        active, standby = known["tasks"]
+        active, standby = known.get("tasks", ([], []))
         body |= {"ActiveTasks": active, "StandbyTasks": standby, "WarmupTasks": []}
     if world.likely(0.04):
         body |= {

@@ -21,9 +21,12 @@ from tests.compat.kafka.batches import batch
 from tests.compat.kafka.conversation import Conversation, joined, plain
 from tests.compat.kafka.faults.test_error_answers import filled_of_ours
 from tests.compat.kafka.own_messages import own_messages
+from tests.compat.kafka.nodes.cluster import Cluster
 from tests.compat.kafka.peer import Peer, a_broker
 from tests.compat.kafka.quotas.test_client_quotas import CLIENT, alter, altered, fetch
 from tests.compat.kafka.security.test_every_version import request
+from tests.compat.kafka.share_reads.member import ShareStage, got, partition_of
+from tests.compat.kafka.share_reads.share_requests import ACCEPT, RELEASE
 
 #: how long a look at the clock takes while it is busy
 BUSY_MS = 300.0
@@ -51,13 +54,16 @@ def slow(percentage: float, **limits: float) -> tuple[BusyClock, Broker]:
     clock = BusyClock()
     broker = a_broker(SimulatedHost(clock=clock))
     broker.create_topic("t", 1)
-    answer = Peer(broker).ask("AlterClientQuotas", 1, {
-        "entries": [altered(CLIENT, request_percentage=percentage, **limits)],
-        "validate_only": False,
-    })  # fmt: skip
-    assert answer.message["entries"][0]["error_code"] == 0
+    limit(broker, request_percentage=percentage, **limits)
     clock.busy_ms = BUSY_MS
     return clock, broker
+
+
+def limit(broker: Broker, **limits: float | None) -> None:
+    """Limit what the client id `test` may use."""
+    fields = {"entries": [altered(CLIENT, **limits)], "validate_only": False}
+    answer = Peer(broker).ask("AlterClientQuotas", 1, fields)
+    assert answer.message["entries"][0]["error_code"] == 0
 
 
 def let_pass(clock: BusyClock, broker: Broker, delay_ms: float) -> None:
@@ -195,3 +201,58 @@ def test_without_such_a_limit_only_what_counts_bytes_is_metered() -> None:
     assert talk.broker.find_api(3, 9) is APIS[3]
     alter(talk, CLIENT, request_percentage=1.0)
     assert talk.broker.find_api(3, 9) is not APIS[3]
+
+
+def test_a_member_of_a_share_group_hears_what_became_of_records() -> None:
+    """Who must keep still gets no records; those acquired for him come when the lock is over."""
+    stage = ShareStage()
+    stage.produce(3)
+    member = stage.member()
+    assert got(member.fetch(0, stage.wanted)) == "0-2"
+    limit(stage.broker, request_percentage=0.0001)
+    clock = stage.host.clock
+    clock.__class__ = BusyClock
+    assert isinstance(clock, BusyClock)
+    clock.busy_ms = BUSY_MS
+    said = {(stage.topic_id, 0): [(0, 0, (ACCEPT,)), (1, 2, (RELEASE,))]}
+    answer = member.fetch(1, stage.wanted, said=said)
+    assert answer.throttle_time_ms == 1000
+    told = partition_of(answer)
+    assert (told.acknowledge_error_code, told.records, told.acquired_records) == (0, b"", ())
+    let_pass(clock, stage.broker, 30_001)
+    clock.busy_ms = 0.0
+    limit(stage.broker, request_percentage=None)
+    assert got(stage.member("B").fetch(0, stage.wanted)) == "1-2*3"
+
+
+def test_bytes_of_share_groups_count_as_those_of_other_consumers() -> None:
+    """No more is acquired than may be sent in a window, and too much is not sent."""
+    stage = ShareStage()
+    for _ in range(9):
+        stage.produce(10)
+    limit(stage.broker, consumer_byte_rate=30.0)
+    first = stage.member().fetch(0, stage.wanted)
+    assert (first.throttle_time_ms, got(first)) == (0, "0-9")
+    second = stage.member("B").fetch(0, stage.wanted)
+    assert second.throttle_time_ms > 0
+    assert second.responses == ()
+
+
+def test_where_leaders_are_stands_behind_the_pause() -> None:
+    """What a node of a cluster adds to a Produce does not hide it."""
+    cluster = Cluster()
+    cluster.lead("t", {0: 1, 1: 2})
+    limit(cluster.broker, producer_byte_rate=1.0)
+    for version in range(7, 13):
+        answer = cluster.ask_at(
+            1, "Produce", version, acks=1, timeout_ms=1000, transactional_id=None,
+            topic_data=[{"name": "t", "partition_data": [
+                {"index": index, "records": batch(b"v" * 999)} for index in (0, 1)
+            ]}],
+        )  # fmt: skip
+        codes = [one["error_code"] for one in answer["responses"][0]["partition_responses"]]
+        assert codes == [0, 6]
+        assert answer["throttle_time_ms"] > 1000
+        assert bool(answer.get("node_endpoints")) is (version >= 10)
+        cluster.host.clock.advance(10_000_000)
+        cluster.broker.timers.run()
