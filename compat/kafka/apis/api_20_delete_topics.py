@@ -4,7 +4,8 @@ DeleteTopics (20): versions 1-6.
 * the topic is gone at once: its directories are renamed, and removed after a delay
 * the groups' offsets for it go too
 * ``delete.topic.enable`` off: 73 for every topic (42 before v3)
-* a topic that is named twice, once by name and once by id, or by both at once: 42, not deleted
+* a topic that is named twice, once by name and once by id, or by both at once: 42, not deleted;
+  one by both at once, or by neither, is told as often as it comes
 * 3 unknown name, 100 unknown id
 * v4: flexible; v5: error messages; v6: topics by id
 """
@@ -96,7 +97,7 @@ def _delete_all(broker: Broker, named: list[_Named]) -> list[_Result]:
     results: list[_Result] = []
     found: dict[bytes, Topic] = {}
     # Ids come first, so that of one that comes by its name as well it is the name that is refused.
-    for entry in sorted(counts, key=_is_by_name):
+    for entry in _each_once(named):
         try:
             topic = _find(broker, entry, counts[entry])
         except RefusedRequestError as refusal:
@@ -111,14 +112,24 @@ def _delete_all(broker: Broker, named: list[_Named]) -> list[_Result]:
     return [_delete(broker, topic) for topic in found.values()] + results
 
 
+def _each_once(named: list[_Named]) -> list[_Named]:
+    """Return what is named with ids in front; what is named by both or by neither stays there."""
+    wrong = [entry for entry in named if _is_by_id(entry) == _is_by_name(entry)]
+    return wrong + sorted(dict.fromkeys(one for one in named if one not in wrong), key=_is_by_name)
+
+
 def _is_by_name(entry: _Named) -> bool:
     return entry.name is not None
 
 
+def _is_by_id(entry: _Named) -> bool:
+    return entry.topic_id != _NO_ID
+
+
 def _find(broker: Broker, entry: _Named, count: int) -> Topic:
     """Return the topic that is meant; raises RefusedRequestError."""
-    by_id = entry.topic_id != _NO_ID
-    if by_id == (entry.name is not None):
+    by_id = _is_by_id(entry)
+    if by_id == _is_by_name(entry):
         message = _BOTH if by_id else _NEITHER
         raise RefusedRequestError(ErrorCode.INVALID_REQUEST, message)
     if count > 1:

@@ -6,7 +6,8 @@ ElectLeaders (43): versions 0-2.
 * 3 where there is no such partition
 * topics null: every topic, in the order of the controller's table, without the partitions that
   need no election
-* v1: election type, preferred (0) or unclean (1), anything else is 42; an error of the whole
+* v1: election type, preferred (0) or unclean (1), anything else is 42, unless no topic is named;
+  an error of the whole
 * v2: flexible
 """
 
@@ -35,10 +36,10 @@ def handle(broker: Broker, client: Client, request: ElectLeadersRequest) -> Elec
     del client
     version = request.API_VERSION
     error = ErrorCode.NONE
-    if request.election_type not in (_PREFERRED, _UNCLEAN):
+    asked = request.topic_partitions
+    if request.election_type not in (_PREFERRED, _UNCLEAN) and (asked is None or asked):
         error = ErrorCode.INVALID_REQUEST
     topic_class = ElectLeadersResponse.ReplicaElectionResult
-    asked = request.topic_partitions
     if asked is None:
         elected = [] if error else _elect_all(broker, request)
     else:

@@ -40,6 +40,8 @@ _RESULTS_UNTIL = 1
 _METADATA_CHANGED_AT = (8, 11, 13, 14, 15, 17, 23, 30)
 #: the level of metadata.version that a level of another feature needs
 _METADATA_VERSION_FOR = {(ELIGIBLE_LEADER_REPLICAS_VERSION, 1): 23}
+#: the level that every other feature needs, and its name
+_LOWEST_METADATA_LEVEL, _LOWEST_METADATA_NAME = 7, "3.3-IV3"
 
 
 class _Change(IntEnum):
@@ -133,6 +135,10 @@ def _check_by_itself(feature: Feature, level: int, change: int, metadata_level: 
         raise _invalid(feature, level, "The quorum is this one node, and stays so.")
     elif feature.level_max == 0:
         raise _invalid(feature, level, f"Feature {feature.name} not found.")
+    elif feature.name != KRAFT_VERSION and level and metadata_level < _LOWEST_METADATA_LEVEL:
+        needs = f"{METADATA_VERSION}={_LOWEST_METADATA_LEVEL} ({_LOWEST_METADATA_NAME})"
+        reason = f"{feature.name} could not be set to {level} because it depends on {needs}"
+        raise _invalid(feature, level, reason)
     needed = _METADATA_VERSION_FOR.get((feature.name, level), 0)
     if metadata_level < needed:
         reason = f"it depends on {METADATA_VERSION} level {needed}"

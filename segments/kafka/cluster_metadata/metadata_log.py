@@ -101,6 +101,8 @@ class MetadataLog:
         #: open from the first append on
         self._partition: KafkaPartition | None = None
         self._snapshot: SnapshotId | None = None
+        #: up to where it was read
+        self._read_end = 0
         #: that of our own appends; None before the first
         self._epoch: int | None = None
         #: what the log has to start with, where it says nothing yet
@@ -146,6 +148,11 @@ class MetadataLog:
     def _snapshot_end(self) -> int:
         return 0 if self._snapshot is None else self._snapshot.end_offset
 
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last record that there is."""
+        return self._read_end if self._partition is None else self._partition.end_offset
+
     def _read(self) -> None:
         """Fold the newest snapshot and the log behind it; nothing on disk changes by that."""
         end = self._snapshot_end
@@ -163,6 +170,7 @@ class MetadataLog:
                 )
             if partition.end_offset > end:
                 self._fold(partition, max(start, end))
+            self._read_end = max(end, partition.end_offset)
         finally:
             partition.log.close()
 

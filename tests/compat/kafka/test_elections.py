@@ -70,6 +70,13 @@ def test_why_nobody_is_elected_is_told_in_kafkas_words() -> None:
     ]
 
 
+@pytest.mark.parametrize(("topics", "code"), [([], 0), (None, 42)])
+def test_a_kind_of_election_that_there_is_not(topics: list[Any] | None, code: int) -> None:
+    """It is refused, unless there is nothing to elect."""
+    fields = {"election_type": 2, "topic_partitions": topics, "timeout_ms": 9}
+    assert Conversation().ask("ElectLeaders", 2, **fields)["error_code"] == code
+
+
 def test_where_nothing_is_to_move_nothing_is_said() -> None:
     """An empty text, and none where something was asked, as by a real broker."""
     conversation = Conversation()

@@ -62,6 +62,15 @@ def test_what_is_wrong_first_in_a_table_of_features_is_told() -> None:
     assert "feature group.version." in update_features(2, *wrong)["error_message"]
 
 
+def test_every_feature_depends_on_the_lowest_metadata_version() -> None:
+    """A level below it is told of the first feature that would not work with it."""
+    wrong = ("metadata.version", 1, SAFE_DOWNGRADE), ("group.version", 1, UPGRADE)
+    assert update_features(2, *wrong)["error_message"].endswith(
+        "Invalid update version 1 for feature group.version. group.version could not be set to 1 "
+        "because it depends on metadata.version=7 (3.3-IV3)"
+    )
+
+
 class OldConversation(Conversation):
     """One with a broker whose directory was made by release 3.8."""
 

@@ -105,14 +105,15 @@ def test_what_is_not_there_cannot_be_deleted() -> None:
 
 
 def test_a_topic_must_be_named_in_one_way() -> None:
-    """Neither name nor id, or both at once, is 42."""
+    """Neither name nor id, or both at once, is 42, and told as often as it comes."""
     conversation = Conversation()
     topic_id = uuid.UUID(bytes=conversation.create("a"))
-    results = delete(conversation, ("a", topic_id), (None, NO_ID))
-    assert [(result["error_code"], result["error_message"]) for result in results] == [
-        (42, "Neither topic name nor id were specified."),
+    results = delete(conversation, *[("a", topic_id), (None, NO_ID)] * 2)
+    told = [(result["error_code"], result["error_message"]) for result in results]
+    assert told == [
         (42, "You may not specify both topic name and topic id."),
-    ]
+        (42, "Neither topic name nor id were specified."),
+    ] * 2
     assert list(conversation.broker.topics) == ["a"]
 
 

@@ -183,7 +183,10 @@ class HeartbeatStep:
         wanted = regexes_of(self._members.values())
         found = {regex: one for regex, one in group.regexes.items() if regex in wanted}
         if not updated.is_classic and (is_due or found.keys() != wanted):
-            found = resolved(wanted, group.regexes, topic_names, world.now_ms, world.may_see)
+            offset = self._cluster.metadata_offset()
+            found = resolved(
+                wanted, group.regexes, topic_names, world.now_ms, offset, world.may_see
+            )
         self._records += [
             records.no_regex(group.group_id, regex) for regex in group.regexes if regex not in found
         ]

@@ -58,6 +58,7 @@ def resolved(
     before: Mapping[str, ResolvedRegex],
     topic_names: frozenset[str],
     now_ms: int,
+    metadata_offset: int,
     may_see: Callable[[str], bool] | None,
 ) -> dict[str, ResolvedRegex]:
     """
@@ -72,8 +73,7 @@ def resolved(
             topics = frozenset(filter(may_see, topics))
         known = before.get(regex)
         if known is None or known.topics != topics or may_see is not None:
-            # Kafka puts the version of its metadata there, to see whether topics have come since.
-            known = ResolvedRegex(topics, 0, now_ms)
+            known = ResolvedRegex(topics, metadata_offset, now_ms)
         found[regex] = known
     return found
 

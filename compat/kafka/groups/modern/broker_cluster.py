@@ -39,6 +39,10 @@ class BrokerCluster:
         """Return the names of all topics."""
         return self._store.topics_by_name.keys()
 
+    def metadata_offset(self) -> int:
+        """Return the offset of the last record of the metadata log; -1 before there is one."""
+        return self._store.metadata.log.end_offset - 1
+
     def settings_of_group(self, group_id: str) -> Mapping[str, str]:
         """Return the settings that a group has of its own."""
         return self._store.metadata.image.configs.get((ResourceType.GROUP, group_id), {})

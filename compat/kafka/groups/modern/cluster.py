@@ -41,6 +41,10 @@ class Cluster(Protocol):
         """Return the names of all topics."""
         ...
 
+    def metadata_offset(self) -> int:
+        """Return the offset of the metadata log up to which this is what it says."""
+        ...
+
     def settings_of_group(self, group_id: str) -> Mapping[str, str]:
         """Return the settings that a group has of its own, by Kafka's names."""
         ...
@@ -55,6 +59,7 @@ class MemoryCluster:
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicShape] = {}
+        self.offset = 0
         self.group_settings: dict[str, dict[str, str]] = {}
         #: those that are not the default
         self.broker_settings: dict[str, int] = {}
@@ -70,6 +75,10 @@ class MemoryCluster:
     def topic_names(self) -> Collection[str]:
         """Return the names of all topics."""
         return self.topics.keys()
+
+    def metadata_offset(self) -> int:
+        """Return the offset of the metadata log."""
+        return self.offset
 
     def settings_of_group(self, group_id: str) -> Mapping[str, str]:
         """Return the settings that a group has of its own."""

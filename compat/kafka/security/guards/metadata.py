@@ -14,6 +14,8 @@ from logstore.compat.kafka.security.guarded_request import PASS, REFUSALS, Guard
 _TOPIC = ResourceType.TOPIC
 _REFUSED = REFUSALS[_TOPIC][0]
 _NO_ID = UUID(int=0)
+#: no topic by itself is refused so
+_OF_THE_WHOLE = (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST)
 _IDS_SINCE = 12
 _CREATES_SINCE = 4
 _OPERATIONS_SINCE = 8
@@ -82,7 +84,9 @@ def _may(request: GuardedRequest, name: str) -> bool:
 
 
 def _tell_operations(request: GuardedRequest, served: Any) -> None:
-    """Say what the client may do, where it asks."""
+    """Say what the client may do, where it asks; a request refused as a whole asks nothing."""
+    if any(topic.error_code in _OF_THE_WHOLE for topic in served.topics):
+        return
     if request.message.include_topic_authorized_operations:
         for topic in served.topics:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:

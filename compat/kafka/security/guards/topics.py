@@ -116,7 +116,7 @@ def describe_topic_partitions(request: GuardedRequest) -> Any:
     cursor = message.cursor
     start = "" if cursor is None else cursor.topic_name
     is_sound = cursor is None or (cursor.partition_index >= 0 and (is_all or start in names))
-    if not is_sound:
+    if not is_sound or (cursor is None and "" in names):
         return PASS  # the handler's to refuse
     shown = {name for name in names if name >= start}
     refused = sorted(name for name in shown if not request.sees(_TOPIC, name))

@@ -43,6 +43,20 @@ def test_a_pattern_means_whole_names() -> None:
     assert not stage.consumer_group.is_subscribed_to("orders-old")
 
 
+def test_what_a_pattern_means_is_kept_with_the_offset_of_the_metadata() -> None:
+    """It stays that at which it was looked up, while it means the same."""
+    stage = ConsumerRehearsal({"a1": 1})
+    stage.cluster.offset = 7
+    first = by_pattern(stage, "A", "a.")
+    assert stage.consumer_group.regexes["a."].version == 7
+    stage.cluster.offset = 9
+    first.beat()
+    assert stage.consumer_group.regexes["a."].version == 7
+    stage.make_topic("a2", 1)
+    first.beat()
+    assert stage.consumer_group.regexes["a."].version == 9
+
+
 def test_topics_that_come_and_go() -> None:
     """New topics that match are given out, deleted ones taken back."""
     stage = ConsumerRehearsal({"a1": 1})
