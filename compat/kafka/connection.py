@@ -25,6 +25,7 @@ from logstore.compat.kafka.null_fields import find_null
 from logstore.compat.kafka.produce.alone import answer_alone
 from logstore.compat.kafka.registry import APIS, Api, RawRequest
 from logstore.compat.kafka.security.principal import ANONYMOUS
+from logstore.compat.kafka.whole_requests import decode_whole
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
 
@@ -272,6 +273,8 @@ class KafkaConnection:
         """Note the client id, which rarely changes; return the position after it."""
         size_bytes: int = I16.unpack_from(frame, 8)[0]
         end = 10 + max(size_bytes, 0)  # negative: null, which is as good as empty
+        if end > len(frame):
+            raise MalformedRequestError(f"a client id of {size_bytes} bytes does not fit")
         client = self.client
         raw_client_id = bytes(frame[10:end])
         if raw_client_id != client.raw_client_id:
@@ -283,7 +286,7 @@ class KafkaConnection:
         """Decode the message, which the library does in bytes, and hand it to its handler."""
         request_class = message_class(api, "Request")
         try:
-            request = request_class.decode(bytes(body), version=version)
+            request = decode_whole(request_class, bytes(body), version)
         except Exception as error:
             raise MalformedRequestError(
                 f"{api.name} v{version} cannot be decoded: {error!r}"

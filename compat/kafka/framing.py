@@ -44,6 +44,8 @@ def skip_tags(data: memoryview, position: int) -> int:
         _, position = read_uvarint(data, position)
         size_bytes, position = read_uvarint(data, position)
         position += size_bytes
+    if position > len(data):
+        raise MalformedRequestError(f"a tagged field ends {position - len(data)} bytes too late")
     return position
 
 

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.connection import message_class
+from logstore.compat.kafka.whole_requests import decode_whole
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.registry import Api, RawRequest
@@ -37,4 +38,4 @@ def decoded(api: Api, request: RawRequest) -> Any:
     """Return a request; None if the library does not know its API."""
     kind = library_class(api, "Request")
     body = bytes(request.data[request.position :])
-    return None if kind is None else kind.decode(body, version=request.version)
+    return None if kind is None else decode_whole(kind, body, request.version)

@@ -54,6 +54,7 @@ _FIRST_VERSION = {
 _NO_VERSION = 1 << 15
 _CONSUMER, _DEBUGGING = -1, -2
 _ISOLATION_SINCE = _THROTTLE_SINCE = 2
+_TIMEOUT_SINCE = 10
 _EPOCHS_SINCE = 4
 _READ_COMMITTED = 1
 
@@ -87,6 +88,9 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     isolation = reader.i8() if version >= _ISOLATION_SINCE else 0
     is_stable_only = is_consumer and isolation == _READ_COMMITTED
     topics = [_read_topic(reader, version) for _ in range(reader.count())]
+    if version >= _TIMEOUT_SINCE:
+        reader.i32()
+    reader.tags()
     if isolation not in (0, _READ_COMMITTED):  # Kafka stumbles over it
         return [_failure(request, topics)]
     by_topic: dict[str, list[_Asked]] = {}

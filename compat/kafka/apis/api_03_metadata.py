@@ -136,12 +136,14 @@ def _read(request: RawRequest) -> _Question:
             raise MalformedRequestError("a topic's name is null")
         reader.tags()
         topics.append(_Wanted(topic_id, name))
-    return _Question(
+    question = _Question(
         None if is_all else topics,
         may_create=reader.i8() != 0 if version >= 4 else True,
         wants_cluster_operations=8 <= version <= 10 and reader.i8() != 0,
         wants_topic_operations=version >= 8 and reader.i8() != 0,
     )
+    reader.tags()
+    return question
 
 
 def _flaw_of(question: _Question, version: int) -> ErrorCode:

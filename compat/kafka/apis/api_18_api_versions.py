@@ -48,6 +48,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     if request.version >= _FLEXIBLE_FROM:
         reader = Reader(request.data, request.position, is_flexible=True)
         name, version = reader.string(), reader.string()
+        reader.tags()
         if name is None or version is None:
             raise MalformedRequestError("the client's software name or version is null")
         if _SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version):

@@ -62,6 +62,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     plans = [_read_plan(reader) for _ in range(reader.count())]
     reader.i32()  # timeout
     is_rehearsal = reader.i8() != 0
+    reader.tags()
     counts = Counter(plan.name for plan in plans)
     excess = _excess(broker, [one for one in plans if counts[one.name] == 1])
     results: dict[str, _Result] = {}

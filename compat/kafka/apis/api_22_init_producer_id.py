@@ -46,6 +46,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     old_id = old_epoch = _NONE
     if request.version >= _FIRST_WITH_OLD_ID:
         old_id, old_epoch = reader.i64(), reader.i16()
+    reader.tags()
     if (old_id == _NONE) != (old_epoch == _NONE):
         given = (ErrorCode.INVALID_REQUEST, _NONE, _NONE)
     elif transactional_id is None:

@@ -155,6 +155,7 @@ def parse(request: RawRequest, listener: Listener, rows: list[Rows] | None = Non
             reader.tags()
     rack_position = reader.position
     rack = (reader.string() or b"") if version >= FROM_FOLLOWERS_SINCE else b""
+    reader.tags()
     return Query(
         version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, isolation,
         session_id, session_epoch, wanted, forgotten, rack_position, rack, listener,
