@@ -20,6 +20,7 @@ SHUFFLED: dict[tuple[str, str], tuple[str, ...]] = {
     ("ConsumerGroupDescribeResponse", "Groups"): ("GroupId",),
     ("ConsumerGroupDescribeResponse", "Members"): ("MemberId",),
     ("ConsumerGroupDescribeResponse", "SubscribedTopicNames"): (),
+    ("ConsumerGroupDescribeResponse", "TopicPartitions"): ("TopicId",),
     ("ShareGroupDescribeResponse", "Groups"): ("GroupId",),
     ("ShareGroupDescribeResponse", "Members"): ("MemberId",),
     ("StreamsGroupDescribeResponse", "Groups"): ("GroupId",),
