@@ -218,7 +218,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
 
     def assignor_of(self, group: ConsumerGroup) -> str:
         """Return the assignor that most members of a group ask for, or else the first there is."""
-        return group.assignor_of(group.members.values()) or self._default_assignor
+        return group.assignor or self._default_assignor
 
     @property
     def _default_assignor(self) -> str:

@@ -22,7 +22,7 @@ from logstore.compat.kafka.groups.modern.group import (
     TopicIdPartition,
     partitions_in,
 )
-from logstore.compat.kafka.groups.modern.hash_order import members_in_order
+from logstore.compat.kafka.groups.modern.hash_order import members_in_timeline_order
 from logstore.compat.kafka.groups.modern.member import LEAVING, MemberState
 from logstore.compat.kafka.groups.modern.records import GroupChange
 
@@ -93,11 +93,35 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
         members[changed.member_id] = changed
         return members
 
-    def assignor_of(self, members: Iterable[ConsumerMember]) -> str | None:
-        """Return the assignor that most of these members ask for, None if nobody does."""
-        votes = Counter(name for one in members if (name := one.server_assignor) is not None)
-        names = members_in_order(votes)
-        return max(names, key=lambda name: votes[name], default=None)
+    @property
+    def assignor(self) -> str | None:
+        """The assignor that most members ask for, None if nobody does."""
+        votes = self._assignor_votes
+        return max(votes, key=lambda name: votes[name], default=None)
+
+    def assignor_after(self, before: ConsumerMember, after: ConsumerMember) -> str | None:
+        """
+        Return the assignor that most members ask for once one of them says something else.
+
+        Of several that of this member counts if nobody else asks for it: Java counts in a table in
+        which both names have the same place, and one that comes in stands in front.
+        """
+        votes = self._assignor_votes
+        if before.server_assignor in votes:
+            votes[before.server_assignor] -= 1
+        votes = {name: count for name, count in votes.items() if count}
+        if after.server_assignor is not None:
+            is_new = after.server_assignor not in votes
+            mine = {after.server_assignor: votes.get(after.server_assignor, 0) + 1}
+            votes = mine | votes if is_new else votes | mine
+        return max(votes, key=lambda name: votes[name], default=None)
+
+    @property
+    def _assignor_votes(self) -> dict[str, int]:
+        """How many members ask for which assignor, in the order of a table of them."""
+        asked = (one.server_assignor for one in self.members.values())
+        votes = Counter(name for name in asked if name is not None)
+        return {name: votes[name] for name in members_in_timeline_order(votes)}
 
     @property
     def subscribed_topic_names(self) -> frozenset[str]:

@@ -227,9 +227,10 @@ class HeartbeatStep:
     def _new_target(self, epoch: int, regexes: Mapping[str, ResolvedRegex]) -> Target:
         """Return the member's target of a new epoch, with the records of everybody's."""
         group, world = self._group, self._world
+        asked_for = group.assignor_after(self._newcomer.member, self._updated)
         made = new_target(
             group, epoch, self._members, regexes, self._cluster,
-            world.default_assignor, world.now_ms,
+            asked_for or world.default_assignor, world.now_ms,
         )  # fmt: skip
         # A target that was handed down stands in the log already, under the new id.
         self._records += made.records

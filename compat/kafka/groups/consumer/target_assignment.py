@@ -39,13 +39,12 @@ def new_target(
     members: Mapping[str, ConsumerMember],
     regexes: Mapping[str, ResolvedRegex],
     cluster: Cluster,
-    default_assignor: str,
+    assignor_name: str,
     now_ms: int,
 ) -> NewTarget:
     """Return what the group's `members` shall have from `epoch` on."""
     spec = _spec(group, members, regexes, cluster)
-    assignor = ASSIGNORS[group.assignor_of(members.values()) or default_assignor]
-    found = assignor(spec)
+    found = ASSIGNORS[assignor_name](spec)
     targets = {member_id: found.get(member_id, NO_TARGET) for member_id in members}
     changes = [
         records.target(group.group_id, member_id, targets[member_id])

@@ -130,6 +130,25 @@ def test_members_who_come_and_go_share_the_work() -> None:
     assert {len(consumer.owned) for consumer in consumers} == {2, 3}
 
 
+@pytest.mark.parametrize(("first", "second", "owner"), [
+    ("uniform", "range", "B"), ("range", "uniform", "A"),
+])  # fmt: skip
+def test_of_two_assignors_that_of_the_newcomer_is_asked(
+    first: str, second: str, owner: str
+) -> None:
+    """Range begins with static members, uniform leaves to everybody what they have."""
+    stage = ConsumerRehearsal({"t": 1})
+    consumers = [
+        stage.consumer("A", "t", server_assignor=first),
+        stage.consumer("B", "t", server_assignor=second, instance_id="i"),
+    ]
+    group = stage.consumer_group
+    assert [name for name, target in group.targets.items() if target] == [owner]
+    assert group.assignor == "uniform"
+    stage.settle(*consumers)
+    assert [len(one.owned) for one in consumers] == [owner == "A", owner == "B"]
+
+
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
 def test_the_assignor_is_what_most_ask_for(assignor: str) -> None:
     """Range gives runs of each topic, uniform as many to each."""
