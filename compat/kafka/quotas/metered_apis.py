@@ -3,8 +3,9 @@ The APIs whose use is limited, as a broker has them while there are limits.
 
 Produce counts the bytes of requests, Fetch and ShareFetch those of answers, and topics' creation,
 growth and deletion the partitions that change; all of them count the time of their handlers where
-that is limited (KIP-124), but who wants no answer to a Produce. Who uses too much is answered at once and told for how long to
-keep still, and is not read from until then (KIP-219); a fetch gets nothing then.
+that is limited (KIP-124), but who wants no answer to a Produce. Who uses too much is answered at
+once and told for how long to keep still, and is not read from until then (KIP-219); a fetch gets
+nothing then.
 """
 
 from __future__ import annotations

@@ -50,9 +50,7 @@ def fetch_shared(
     asked = read_request(ShareFetchRequest, raw)
     if limit is not None:
         bytes_max = min(asked.max_bytes, quotas.bytes_max(limit))
-        asked = attrs.evolve(
-            asked, max_bytes=bytes_max, min_bytes=min(asked.min_bytes, bytes_max)
-        )
+        asked = attrs.evolve(asked, max_bytes=bytes_max, min_bytes=min(asked.min_bytes, bytes_max))
         data = memoryview(bytearray(encode_message(asked, raw.version)))
         raw = raw._replace(data=data, position=0)
     acknowledged = _acknowledged(asked)

@@ -110,10 +110,14 @@ def test_a_topic_must_be_named_in_one_way() -> None:
     topic_id = uuid.UUID(bytes=conversation.create("a"))
     results = delete(conversation, *[("a", topic_id), (None, NO_ID)] * 2)
     told = [(result["error_code"], result["error_message"]) for result in results]
-    assert told == [
-        (42, "You may not specify both topic name and topic id."),
-        (42, "Neither topic name nor id were specified."),
-    ] * 2
+    assert (
+        told
+        == [
+            (42, "You may not specify both topic name and topic id."),
+            (42, "Neither topic name nor id were specified."),
+        ]
+        * 2
+    )
     assert list(conversation.broker.topics) == ["a"]
 
 

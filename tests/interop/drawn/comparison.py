@@ -88,8 +88,10 @@ class Comparison:
         known = self._theirs if side == 0 else {}
 
         def order(item: Any) -> str:
-            parts = [item.get(name) for name in key] if key else [item]
-            return repr([known.get(part, part) if _is_name(part) else part for part in parts])
+            parts = [(name, item.get(name)) for name in key] if key else [("", item)]
+            return repr(
+                [known.get(one, one) if _is_name(name, one) else one for name, one in parts]
+            )
 
         return sorted(items, key=order)
 
@@ -151,8 +153,9 @@ class Comparison:
         return found
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, (str, bytes, int))
+def _is_name(field: str, value: Any) -> bool:
+    """Tell whether a value may stand for another; of numbers only those that are made up."""
+    return isinstance(value, (str, bytes)) or (field in MADE and isinstance(value, int))
 
 
 def _is_made(value: Any) -> bool:

@@ -20,8 +20,8 @@ from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import batch
 from tests.compat.kafka.conversation import Conversation, joined, plain
 from tests.compat.kafka.faults.test_error_answers import filled_of_ours
-from tests.compat.kafka.own_messages import own_messages
 from tests.compat.kafka.nodes.cluster import Cluster
+from tests.compat.kafka.own_messages import own_messages
 from tests.compat.kafka.peer import Peer, a_broker
 from tests.compat.kafka.quotas.test_client_quotas import CLIENT, alter, altered, fetch
 from tests.compat.kafka.security.test_every_version import request
