@@ -56,8 +56,8 @@ def _after_ranges(frame: memoryview, *, is_flexible: bool) -> int:
     if is_flexible:
         count, start = read_uvarint(frame, start)
         return start + (count - 1) * 7
-    count = I32.unpack_from(frame, start)[0]
-    return start + 4 + count * 6
+    ranges: int = I32.unpack_from(frame, start)[0]
+    return start + 4 + ranges * 6
 
 
 def _after_topics(frame: memoryview, version: int) -> int:
