@@ -15,7 +15,8 @@ def census() -> Counter[str]:
     """Return how many objects of each class of ours there are, and what is in their containers."""
     gc.collect()
     found: Counter[str] = Counter()
-    for one in gc.get_objects():
+    everything: list[object] = gc.get_objects()
+    for one in everything:
         kind = type(one)
         if not str(kind.__module__).startswith(_OURS):
             continue

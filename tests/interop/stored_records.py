@@ -62,6 +62,8 @@ _TEXT_UUID = re.compile(r"'[A-Za-z0-9_-]{22}'")
 _TIME = re.compile(r"\b1(?:7[5-9]|[89]\d)\d{10}\b")
 #: hashes of what a group reads, which each broker takes of its own topic ids
 _HASH = re.compile(r"(metadata_hash=)-?[1-9]\d*")
+#: offsets of metadata logs, in which each broker counts records of its own
+_OFFSET = re.compile(r"(ConsumerGroupRegularExpressionValue\(.*?\bversion=)\d+")
 _MARKER = "marker "
 #: What each broker says of itself and of the moment.
 OF_THE_BROKER = frozenset(
@@ -208,7 +210,7 @@ class Held:
             return self._topics.get(topic_id.bytes, "*" if topic_id.int > 1 else found[0])
 
         text = _TEXT_UUID.sub("'*'", _TIME.sub("*", _UUID.sub(name, text)))
-        return _HASH.sub(r"\1*", text)
+        return _OFFSET.sub(r"\1*", _HASH.sub(r"\1*", text))
 
 
 def _in_order(value: TransactionLogValue) -> TransactionLogValue:
