@@ -150,6 +150,8 @@ def delete_topic(broker: Broker, topic: str) -> None:
     broker.store.consumer_offsets.remove_topic(topic)
     queues = [(topic, queue_id) for queue_id in broker.store.topics().get(topic, {})]
     broker.store.delete_topics({topic})
+    if (wheel := broker.timed_delivery.timer_store) is not None:
+        wheel.metrics.forget(topic)
     if queues and broker.settings.forgets_unused_stats and not topic.startswith(LMQ_PREFIX):
         broker.stats.forget_topic(topic)
     broker.held_pulls.wake_all(queues)

@@ -46,6 +46,11 @@ class TimerMetrics(JsonTable):
         self.data_version = self.data_version.next(now_ms)
         self.is_dirty = True
 
+    def forget(self, topic: str) -> None:
+        """Forget a topic that is deleted (``removeTimingCount``)."""
+        if self.by_topic.pop(topic, None) is not None:
+            self.is_dirty = True
+
     def keep_only(self, topics: Collection[str]) -> None:
         """Forget topics that are gone; system and light topics stay (``cleanMetrics``)."""
         gone = [

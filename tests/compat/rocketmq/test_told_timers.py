@@ -47,6 +47,18 @@ def test_messages_that_wait_are_counted() -> None:
     assert checkpoint(stage).last_read_time_ms == stage.clock.wall_ms() // 1000 * 1000
 
 
+def test_what_waits_for_a_topic_that_is_deleted_is_not_counted() -> None:
+    """Though it comes all the same, and is subtracted then, as by a real broker."""
+    stage = PopStage()
+    stage.peer.produce(b"later", properties="TIMER_DELAY_SEC\x013\x02")
+    stage.pass_ms(1500)
+    assert waiting(stage) == {TOPIC: 1}
+    assert stage.peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": TOPIC}).code == 0
+    assert waiting(stage) == {}
+    stage.pass_ms(4000)
+    assert waiting(stage) == {TOPIC: -1}
+
+
 def test_without_a_wheel_there_is_nothing_to_tell() -> None:
     """In Java's words."""
     peer = Peer(a_broker())
