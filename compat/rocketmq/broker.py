@@ -373,6 +373,8 @@ class Broker(RarelyUsed):
         self.replication.master.settings = self._ha_settings()
         self._apply_durability()
         self._advertise(*self._advertised)
+        if "brokerPermission" in given:
+            self.topics.rights_changed()
 
     def _apply_to_store(self) -> None:
         """Have the store follow its settings as far as they can change while it is open."""

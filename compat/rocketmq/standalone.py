@@ -190,6 +190,7 @@ class Standalone:
         ]
         self.registrar.links = links
         self.broker.topics.on_change = self.registrar.topic_changed
+        self.broker.topics.on_rights = self.registrar.register_all
         self.broker.topics.find_queues = self.registrar.find_queues
         self.broker.static_topics.calls.begin(reach, self.registrar.find_brokers)
         self.broker.topics.cluster = Cluster(self.registrar.find_route, reach)

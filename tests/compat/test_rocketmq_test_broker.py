@@ -66,6 +66,17 @@ def test_it_listens_and_is_listed() -> None:
             socket.create_connection(("127.0.0.1", port), SECONDS_MAX)
 
 
+def test_what_the_broker_may_do_is_changed_while_it_runs() -> None:
+    """Name servers are told at once: clients do not write to it any more, and do again."""
+    with TestBroker(layout="rocketmq") as broker:
+        assert send(broker, b"hello") == 0
+        for rights in (4, 6):
+            changed = ask(broker_of(broker), 25, {}, f"brokerPermission={rights}".encode())
+            assert changed.code == 0
+            (queue,) = json.loads(ask(broker.bootstrap, 105, {"topic": "t"}).body)["queueDatas"]
+            assert queue["perm"] == rights
+
+
 def test_the_data_of_a_test_goes_away() -> None:
     """Without a directory nothing is left behind."""
     with TestBroker(layout="rocketmq") as broker:

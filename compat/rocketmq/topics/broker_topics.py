@@ -64,6 +64,8 @@ class BrokerTopics:
         self._settings = settings
         self.on_change: Callable[[TopicConfig], None] | None = None
         self.on_remove: Callable[[str], None] | None = None
+        #: told that the broker's own permission is another one
+        self.on_rights: Callable[[], None] | None = None
         #: told of a topic that is not there yet, before it is
         self.before_new: Callable[[TopicConfig], None] | None = None
         #: asks a name server for a topic's queues, those of other brokers among them
@@ -241,6 +243,12 @@ class BrokerTopics:
         _log.info("topic %s: %s", config.topic_name, config)
         if self.on_change is not None:
             self.on_change(config)
+
+    def rights_changed(self) -> None:
+        """Tell that all topics are to be used otherwise, as the broker's own permission says."""
+        self.table.advance_version()  # or name servers would take it for what they know
+        if self.on_rights is not None:
+            self.on_rights()
 
     def remove(self, topic: str) -> bool:
         """Forget a topic; tell whether it was there. Raises OSError; it is still there then."""

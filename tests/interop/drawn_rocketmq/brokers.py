@@ -57,12 +57,15 @@ def register(world: World) -> None:
 
 def forget(world: World) -> None:
     """Have the name server forget topics that are not registered any more, or keep them."""
-    line = f"{FORGETS}={world.pick('true', 'true', 'false')}".encode()
+    value = world.pick("true", "true", "false")
+    world.forgets = value == "true"
+    line = f"{FORGETS}={value}".encode()
     world.ask(Code.UPDATE_NAMESRV_CONFIG, {}, line, line=LINE, is_plain=True)
 
 
 def keep(world: World) -> None:
     """Leave the name server as it is by itself."""
+    world.forgets = False
     line = f"{FORGETS}=false".encode()
     world.ask(Code.UPDATE_NAMESRV_CONFIG, {}, line, line=LINE, is_plain=True)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from tests.interop.drawn_rocketmq.mutation import mutated
 from tests.interop.drawn_rocketmq.request import Request
 from tests.interop.drawn_rocketmq.twin import ONLY_ASK, Told, Twin
@@ -18,6 +19,10 @@ MUTATED_SHARE = 0.15
 VERSIONS = (513, 513, 513, 513, 413, 401, 115, 0)
 SYSTEM_TOPICS = ("TBW102", "SELF_TEST_TOPIC", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC",
                  "OFFSET_MOVED_EVENT", "broker-a", "DefaultCluster")  # fmt: skip
+
+#: what a name server tells of topics
+TOLD_OF_TOPICS = (Code.GET_ROUTEINFO_BY_TOPIC, Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
+                  Code.GET_TOPICS_BY_CLUSTER)  # fmt: skip
 
 
 @attrs.frozen
@@ -51,6 +56,8 @@ class World:
     #: topics of timed messages, and the handles by which these are taken back
     handles: list[tuple[str, Any]] = attrs.field(factory=list)
     number: int = 0
+    #: the name server forgets what brokers do not name
+    forgets: bool = False
 
     def likely(self, share: float) -> bool:
         """Toss a coin."""
@@ -88,7 +95,18 @@ class World:
         **more: Any,
     ) -> Told:
         """Put a request to both."""
+        if self.forgets and code in TOLD_OF_TOPICS:
+            self._register_all()
         return self.twin.ask(self.request(code, fields, body, **more), line)
+
+    def _register_all(self) -> None:
+        """
+        Have both brokers name all of their topics.
+
+        Where one was named alone the others are forgotten, until the broker's time comes round.
+        """
+        change = Request(int(Code.UPDATE_BROKER_CONFIG), {}, b"brokerPermission=6", version=513)
+        self.twin.ask(change, "main")
 
     def group(self) -> str:
         """Draw a group's name."""
