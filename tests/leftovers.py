@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+
+WorldT = TypeVar("WorldT")
 
 _OURS = ("logstore.compat.", "logstore.segments.")
 _CONTAINERS = (dict, list, set, deque, bytearray)
@@ -37,22 +39,32 @@ def _attributes(one: object) -> Iterator[tuple[str, object]]:
 
 
 def left_behind(
-    one_round: Callable[[int], None], settle: Callable[[], None], *, rounds: int = 12
+    make: Callable[[], WorldT],
+    one_round: Callable[[WorldT, int], None],
+    settle: Callable[[WorldT], None],
+    *,
+    rounds: int = 12,
 ) -> dict[str, int]:
     """
     Return what there is more of after `rounds` more of something, of which each is by itself.
 
     What grows by less than one for two rounds is none of theirs. `settle` lets pass what time they
-    may be remembered for.
+    may be remembered for. Only what comes into being meanwhile is looked at, `make`'s world first.
     """
-    for number in range(3):
-        one_round(number)
-    settle()
-    before = census()
-    for number in range(3, 3 + rounds):
-        one_round(number)
-    settle()
-    after = census()
+    gc.collect()
+    gc.freeze()
+    try:
+        world = make()
+        for number in range(3):
+            one_round(world, number)
+        settle(world)
+        before = census()
+        for number in range(3, 3 + rounds):
+            one_round(world, number)
+        settle(world)
+        after = census()
+    finally:
+        gc.unfreeze()
     return {
         name: count - before[name]
         for name, count in sorted(after.items())

@@ -219,12 +219,11 @@ def transact(world: World, number: int) -> None:
 )
 def test_who_is_gone_is_forgotten(deed: Callable[[World, int], None]) -> None:
     """What may be remembered for a week (ids of transactions, offsets) is gone after nine days."""
-    world = World()
 
-    def wait() -> None:
+    def wait(world: World) -> None:
         for _ in range(9):
             world.clock.advance(_DAY_MS)
             world.pass_ms(_ROUND_MS)
 
-    left = left_behind(lambda number: deed(world, number), wait)
+    left = left_behind(World, deed, wait)
     assert {name: count for name, count in left.items() if name not in _KEPT} == {}

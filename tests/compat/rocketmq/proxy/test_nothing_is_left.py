@@ -10,7 +10,7 @@ from tests.compat.rocketmq.proxy.proxy_stage import GROUP, Peer, Stage, handle_o
 from tests.compat.rocketmq.test_nothing_is_left import KEPT
 from tests.leftovers import left_behind
 
-_HOUR_MS = 3_600_000
+_SETTLED_MS = 600_000
 #: what stays: a cache with a most that it holds, beside those of the broker
 _KEPT = KEPT | {"compat.rocketmq.proxy.turns.Turns._next"}
 
@@ -45,9 +45,9 @@ def _visit(stage: Stage, number: int, *, is_polite: bool) -> None:
 @pytest.mark.parametrize("is_polite", [True, False])
 def test_who_is_gone_is_forgotten(*, is_polite: bool) -> None:
     """Who says goodbye, and who only hangs up."""
-    stage = Stage(has_wheel=True)
     left = left_behind(
-        lambda number: _visit(stage, number, is_polite=is_polite),
-        lambda: stage.let_pass(_HOUR_MS),
+        lambda: Stage(has_wheel=True),
+        lambda stage, number: _visit(stage, number, is_polite=is_polite),
+        lambda stage: stage.let_pass(_SETTLED_MS),
     )
     assert {name: count for name, count in left.items() if name not in _KEPT} == {}
