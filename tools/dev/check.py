@@ -46,7 +46,7 @@ def module(*arguments: str) -> tuple[str, ...]:
 # The slow ones first, so that two cores end at the same time.
 CHECKS = (
     Check("mypy", module("mypy")),
-    Check("pyright", module("pyright")),
+    Check("pyright", module("pyright", "--threads", "2")),
     Check(
         "import contracts",
         (sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"),
