@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.topics.topic_changes import delete_topic
+from logstore.compat.rocketmq.topics.topic_changes import check_not_system, delete_topic
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
@@ -21,13 +21,11 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     topic = read_text(request.ext_fields, "topic")
     if not topic.strip():
         raise RefusedError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
-    if broker.topics.is_system(topic):
-        raise RefusedError(
-            ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic."
-        )
-    for group in broker.store.consumer_offsets.groups_of(topic):
-        for pop_retry in (f"%RETRY%{group}_{topic}", f"%RETRY%{group}+{topic}"):
-            if broker.topics.get(pop_retry) is not None:
-                delete_topic(broker, pop_retry)
+    check_not_system(broker, topic)
+    if broker.settings.clears_retry_topics:
+        for group in broker.store.consumer_offsets.groups_of(topic):
+            for pop_retry in (f"%RETRY%{group}_{topic}", f"%RETRY%{group}+{topic}"):
+                if broker.topics.get(pop_retry) is not None:
+                    delete_topic(broker, pop_retry)
     delete_topic(broker, topic)
     return Response(ResponseCode.SUCCESS)

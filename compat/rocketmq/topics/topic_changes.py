@@ -89,13 +89,13 @@ def read_topic(broker: Broker, fields: Mapping[str, str]) -> TopicConfig:
 
 def check_not_system(broker: Broker, topic: str) -> None:
     """
-    Refuse a topic of the broker's own.
+    Refuse a topic of the broker's own, unless ``validateSystemTopicWhenUpdateTopic`` is off.
 
     Raises:
         RefusedError: INVALID_PARAMETER.
 
     """
-    if broker.topics.is_system(topic):
+    if broker.settings.protects_system_topics and broker.topics.is_system(topic):
         raise RefusedError(
             ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic."
         )
@@ -110,7 +110,8 @@ def check_change(broker: Broker, wanted: TopicConfig) -> None:
 
     """
     check_not_system(broker, wanted.topic_name)
-    if wanted.attributes.get("+message.type") == "MIXED":
+    is_mixed = wanted.attributes.get("+message.type") == "MIXED"
+    if is_mixed and not broker.settings.allows_mixed_messages:
         raise RefusedError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
 
 

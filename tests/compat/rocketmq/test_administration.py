@@ -11,6 +11,7 @@ import pytest
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker, decoded
@@ -78,6 +79,34 @@ def test_a_topic_that_cannot_be(
     assert answer.code == code
     assert remark in (answer.remark or "")
     assert dict(peer.broker.topics.table.topics) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "changes"),
+    [
+        ("validateSystemTopicWhenUpdateTopic=false", {"topic": "TBW102"}),
+        ("enableMixedMessageType=true", {"attributes": "+message.type=MIXED"}),
+    ],
+)
+def test_a_topic_that_a_setting_allows(setting: str, changes: dict[str, object]) -> None:
+    """What is refused at default settings."""
+    name, _, value = setting.partition("=")
+    assert create(Peer(a_broker()), **changes).code == 29
+    assert create(Peer(a_broker(settings={name: value})), **changes).code == 0
+
+
+@pytest.mark.parametrize("is_cleared", [True, False])
+def test_retry_topics_of_pops_go_with_their_topic(*, is_cleared: bool) -> None:
+    """Unless ``clearRetryTopicWhenDeleteTopic`` is off; those of other groups stay."""
+    peer = Peer(a_broker(settings={"clearRetryTopicWhenDeleteTopic": str(is_cleared).lower()}))
+    for topic in (TOPIC, f"%RETRY%g_{TOPIC}", f"%RETRY%g+{TOPIC}", f"%RETRY%other+{TOPIC}"):
+        peer.broker.topics.put(TopicConfig(topic, 1, 1))
+    peer.broker.store.consumer_offsets.commit("g", TOPIC, 0, 1)
+    assert peer.ask(Code.DELETE_TOPIC_IN_BROKER, {"topic": TOPIC}).code == 0
+    left = [topic for topic in peer.broker.topics.table.topics if TOPIC in topic]
+    gone = {f"%RETRY%g_{TOPIC}", f"%RETRY%g+{TOPIC}"} if is_cleared else set[str]()
+    expected = {f"%RETRY%g_{TOPIC}", f"%RETRY%g+{TOPIC}", f"%RETRY%other+{TOPIC}"} - gone
+    assert set(left) == expected
 
 
 def test_the_kind_of_a_topics_queues_is_settled_once(peer: Peer) -> None:
