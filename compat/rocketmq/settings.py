@@ -29,6 +29,7 @@ class Settings(JavaSettings):
     default_topic_queue_count: int = whole("defaultTopicQueueNums", 8)
     auto_creates_topics: bool = switch("autoCreateTopicEnable", default=True)
     auto_creates_groups: bool = switch("autoCreateSubscriptionGroup", default=True)
+    creates_own_groups: bool = switch("enableCreateSysGroup", default=True)
     protects_system_topics: bool = switch("validateSystemTopicWhenUpdateTopic", default=True)
     allows_mixed_messages: bool = switch("enableMixedMessageType", default=False)
     clears_retry_topics: bool = switch("clearRetryTopicWhenDeleteTopic", default=True)

@@ -16,14 +16,8 @@ from logstore.segments.rocketmq.tables.subscription_groups import (
 _log = logging.getLogger(__name__)
 
 _READ_BIT = 2
-_PREDEFINED = frozenset(
-    {
-        "DEFAULT_CONSUMER",
-        "SCHEDULE_CONSUMER",
-        "__MONITOR_CONSUMER",
-        *names.SYSTEM_GROUPS,
-    }
-)
+#: groups of the broker itself, which are made where others are not (``isSysConsumerGroup``)
+_OWN_PREFIX = "CID_RMQ_SYS_"
 
 
 class BrokerGroups:
@@ -46,8 +40,9 @@ class BrokerGroups:
         found = self.table.get(group)
         if found is not None:
             return found
-        is_system = group in _PREDEFINED or group.startswith("CID_RMQ_SYS_")
-        if not (self._settings.auto_creates_groups or is_system):
+        settings = self._settings
+        is_own = settings.creates_own_groups and group.startswith(_OWN_PREFIX)
+        if not (settings.auto_creates_groups or is_own):
             return None
         if names.flaw_of_group(group) is not None:
             return None

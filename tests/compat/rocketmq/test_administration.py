@@ -166,6 +166,29 @@ def test_groups_are_made_changed_and_deleted(peer: Peer) -> None:
     assert not peer.broker.groups.contains("g")
 
 
+@pytest.mark.parametrize(
+    ("group", "creates", "is_made"),
+    [
+        ("CID_RMQ_SYS_mine", "true", True),
+        ("CID_RMQ_SYS_mine", "false", False),
+        ("DEFAULT_CONSUMER", "true", False),
+        ("TOOLS_CONSUMER", "true", False),
+    ],
+)
+def test_groups_of_the_broker_are_made_where_others_are_not(
+    group: str, creates: str, *, is_made: bool
+) -> None:
+    """Those that are called so, as long as that is allowed; none that have other names."""
+    broker = a_broker(settings={"autoCreateSubscriptionGroup": "false"})
+    peer = Peer(broker)
+    peer.produce()
+    broker.update_settings({"enableCreateSysGroup": creates})
+    broker.groups.remove(group)
+    code = ResponseCode.SUCCESS if is_made else ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert peer.pull(group=group).code == code
+    assert broker.groups.contains(group) is is_made
+
+
 def test_what_is_closed_to_a_group_that_is_not_there(peer: Peer) -> None:
     """Is told with all groups, and of a page with those that stand on it."""
     asked = {"group": "nobody", "topic": TOPIC, "readable": "false"}
