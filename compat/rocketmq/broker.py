@@ -12,6 +12,7 @@ from logstore.compat.rocketmq.broker_handlers import handlers_for
 from logstore.compat.rocketmq.broker_stats import SAMPLE_INTERVAL_MS, BrokerStats
 from logstore.compat.rocketmq.clients.clients import CLIENT_SCAN_INTERVAL_MS
 from logstore.compat.rocketmq.clients.consumers import ConsumerGroup, Consumers
+from logstore.compat.rocketmq.clients.member_news import FIRST_ROUND_MS, ROUND_MS, MemberNews
 from logstore.compat.rocketmq.clients.producers import Producers
 from logstore.compat.rocketmq.clients.queue_locks import QueueLocks
 from logstore.compat.rocketmq.clients.subscriptions import Subscription, subscription_to
@@ -42,7 +43,6 @@ from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.topics.broker_topics import BrokerTopics
 from logstore.compat.rocketmq.transactions.op_messages import OpMessages
 from logstore.compat.rocketmq.transactions.transaction_checks import TransactionChecks
-from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
 from logstore.errors import LogStoreError
@@ -149,7 +149,8 @@ class Broker(RarelyUsed):
     def _open_clients(self) -> None:
         self.producers = Producers()
         self.consumers = Consumers()
-        self.consumers.on_change = self._tell_consumer_ids
+        self.member_news = MemberNews(self)
+        self.consumers.on_change = self.member_news.changed
         self.consumers.on_register = self._register_filters
         self.consumers.on_end = self.store.consumer_filters.unregister
         self.queue_locks = QueueLocks(self.host.clock.monotonic_ms)
@@ -328,12 +329,6 @@ class Broker(RarelyUsed):
 
     # groups
 
-    def _tell_consumer_ids(self, group: ConsumerGroup) -> None:
-        """Tell all members that members have come or gone: they share the queues out anew."""
-        if self.settings.notifies_consumer_ids:
-            for channel in group.members:
-                channel.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": group.name})
-
     def _register_filters(
         self, group: ConsumerGroup, subscriptions: tuple[Subscription, ...]
     ) -> None:
@@ -396,6 +391,7 @@ class Broker(RarelyUsed):
         self._every(_TICK_INTERVAL_MS, self.tick)
         self._every(CLIENT_SCAN_INTERVAL_MS, self.expire_clients)
         self._every(SCAN_INTERVAL_MS, self.held_pulls.scan)
+        self._every(ROUND_MS, self.member_news.tell_rest, FIRST_ROUND_MS)
         self._every(SAMPLE_INTERVAL_MS, self.stats.sample)
         if not self.settings.is_slave:
             self.delay_delivery.start()
@@ -436,12 +432,14 @@ class Broker(RarelyUsed):
     def _check_later(self, delay_ms: float) -> None:
         self.timers.after(delay_ms, lambda: self._guarded(self.check_transactions))
 
-    def _every(self, interval_ms: int, call: Callable[[], Any]) -> None:
+    def _every(
+        self, interval_ms: int, call: Callable[[], Any], first_ms: int | None = None
+    ) -> None:
         def run() -> None:
             self.timers.after(interval_ms, run)
             self._guarded(call)
 
-        self.timers.after(interval_ms, run)
+        self.timers.after(interval_ms if first_ms is None else first_ms, run)
 
     def _guarded(self, call: Callable[[], Any]) -> None:
         try:

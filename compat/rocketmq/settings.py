@@ -72,6 +72,7 @@ class Settings(JavaSettings):
     short_polling_ms: int = whole("shortPollingTimeMills", 1000)
     has_lite_pull: bool = switch("litePullMessageEnable", default=True)
     notifies_consumer_ids: bool = switch("notifyConsumerIdsChangedEnable", default=True)
+    notifies_at_once: bool = switch("realTimeNotifyConsumerChange", default=True)
     has_property_filter: bool = switch("enablePropertyFilter", default=False)
     filters_retries: bool = switch("filterSupportRetry", default=False)
     computes_filter_bit_maps: bool = switch("enableCalcFilterBitMap", default=False)

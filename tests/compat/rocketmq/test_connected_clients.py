@@ -40,6 +40,33 @@ def test_members_of_a_group_share_the_news(peer: Peer) -> None:
     assert (answer.code, answer.remark) == (1, "no consumer for this group, g")
 
 
+def test_the_news_may_come_in_rounds() -> None:
+    """Half a minute after the start and every quarter of one after it, once for all changes."""
+    clock = ManualClock()
+    broker = a_broker(SimulatedHost(clock=clock), {"realTimeNotifyConsumerChange": "false"})
+    broker.start_housekeeping()
+    first, second = Peer(broker), Peer(broker, 40002)
+
+    def told_after(seconds: int) -> list[int]:
+        for _ in range(seconds * 10):
+            clock.advance(100)
+            broker.timers.run()
+        return [len(peer.told(Code.NOTIFY_CONSUMER_IDS_CHANGED)) for peer in (first, second)]
+
+    first.produce()
+    first.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC))
+    second.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC, client_id="c2"))
+    assert told_after(29) == [0, 0]
+    assert told_after(1) == [1, 1]
+    assert told_after(15) == [0, 0]
+    second.hang_up()
+    assert told_after(15) == [1, 0]
+    broker.update_settings({"realTimeNotifyConsumerChange": "true"})
+    third = Peer(broker, 40003)
+    third.ask(Code.HEART_BEAT, {}, heartbeat(TOPIC, client_id="c3"))
+    assert len(first.told(Code.NOTIFY_CONSUMER_IDS_CHANGED)) == 1
+
+
 @pytest.mark.parametrize("client_id", [rb"c\ud800", b"c\xff"])
 def test_a_member_without_a_name_does_not_hide_the_others(peer: Peer, client_id: bytes) -> None:
     """Half a character and bytes that are no UTF-8 are replaced: the list can be told to all."""
