@@ -80,6 +80,7 @@ class Settings(JavaSettings):
     stores_replies: bool = switch("storeReplyMessageEnable", default=True)
     rejects_pull_consumers: bool = switch("rejectPullConsumerEnable", default=False)
     recalls_messages: bool = switch("recallMessageEnable", default=False)
+    recalls_without_writing: bool = switch("allowRecallWhenBrokerNotWriteable", default=True)
     reads_from_slave: bool = switch("slaveReadEnable", default=False)
     start_accepting_ms: int = whole("startAcceptSendRequestTimeStamp", 0)
     register_interval_ms: int = whole("registerNameServerPeriod", 30000)

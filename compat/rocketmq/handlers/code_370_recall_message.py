@@ -26,6 +26,7 @@ from logstore.segments.rocketmq.messages.properties import (
     TRACE_CONTEXT,
     UNIQUE_KEY,
 )
+from logstore.segments.rocketmq.tables.topics import PERM_WRITE
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -52,6 +53,9 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     if broker.settings.is_slave:
         code, remark = ResponseCode.SLAVE_NOT_AVAILABLE, "broker service not available"
         return _refused(broker, code, f"recall failed, {remark}")
+    if not _is_open(broker):
+        code, remark = ResponseCode.SERVICE_NOT_AVAILABLE, "broker service not available"
+        return _refused(broker, code, f"recall failed, {remark}")
     if broker.topics.get(topic) is None:
         remark = f"recall failed, the topic[{topic}] not exist"
         return _refused(broker, ResponseCode.TOPIC_NOT_EXIST, remark)
@@ -67,6 +71,14 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         return _refused(broker, ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
     region = {"MSG_REGION": broker.settings.region}
     return Response(ResponseCode.SUCCESS, _DONE, {"msgId": unique_key}, extra_fields=region)
+
+
+def _is_open(broker: Broker) -> bool:
+    """Tell whether anything is recalled at this time, and by a broker that takes no messages."""
+    settings = broker.settings
+    if broker.host.clock.wall_ms() < settings.start_accepting_ms:
+        return False
+    return bool(settings.permission & PERM_WRITE) or settings.recalls_without_writing
 
 
 def _draft(

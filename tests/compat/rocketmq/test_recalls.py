@@ -160,3 +160,21 @@ def test_only_where_it_is_allowed() -> None:
     forbidden = (ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
     assert stage.recall(stage.send_timed(1)) == forbidden
     assert Peer(a_broker()).broker.settings.recalls_messages is False
+
+
+def test_a_broker_that_takes_no_messages_recalls_them_if_it_may() -> None:
+    """By itself it may; before the time from which on it takes any it does not."""
+    stage = Stage()
+    handles = [stage.send_timed(number) for number in range(3)]
+    closed = (ResponseCode.SERVICE_NOT_AVAILABLE, "recall failed, broker service not available")
+    stage.broker.update_settings({"brokerPermission": "4"})
+    assert stage.recall(handles[0]) == DONE
+    stage.broker.update_settings({"allowRecallWhenBrokerNotWriteable": "false"})
+    assert stage.recall(handles[1]) == closed
+    stage.broker.update_settings({"brokerPermission": "6"})
+    assert stage.recall(handles[1]) == DONE
+    later_ms = stage.broker.host.clock.wall_ms() + 1
+    stage.broker.update_settings({"startAcceptSendRequestTimeStamp": str(later_ms)})
+    assert stage.recall(handles[2]) == closed
+    stage.pass_ms(100)
+    assert stage.recall(handles[2]) == DONE
