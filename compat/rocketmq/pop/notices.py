@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.wire.remoting import Command
     from logstore.segments.rocketmq.reading.message_filter import MessageFilter
 
-#: where more wait, some will be for whoever asks (``maxMessageFilterNumForNotification``)
-_FILTERED_MAX = 64
-
 
 @attrs.frozen
 class Question:
@@ -105,7 +102,8 @@ def _answer(
     check_readable(broker, "peeking message")
     check_target(broker, channel, question.topic, question.group, question.queue_id)
     message_filter: MessageFilter | None = None
-    if question.filter_kind and question.expression:
+    is_filtered = broker.settings.filters_notices
+    if is_filtered and question.filter_kind and question.expression:
         message_filter = asked_filter(
             broker, question.group, question.topic, question.filter_kind, question.expression
         )
@@ -178,8 +176,8 @@ def _has_messages_in(
     if begin < 0:
         begin = store.min_queue_offset(topic, queue_id)
     count = int(store.max_queue_offset(topic, queue_id) - begin)
-    if message_filter is None or not 0 < count < _FILTERED_MAX:
-        return count > 0
+    if message_filter is None or not 0 < count < broker.settings.notice_filtered_max:
+        return count > 0  # where more wait, some will be for whoever asks
     found = store.get_message(
         question.group, topic, queue_id, begin, 1, message_filter=message_filter
     )

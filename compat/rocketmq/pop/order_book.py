@@ -173,6 +173,8 @@ class OrderBook(ABC):
 
     def _tell_when_free(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
         """Wake whoever waits for a queue once its lock is over (ConsumerOrderInfoLockManager)."""
+        if not self._broker.settings.wakes_after_locks:
+            return
         if not info.differences or not info.invisible_ms:
             return
         key = topic, group, queue_id
@@ -186,7 +188,8 @@ class OrderBook(ABC):
 
     def _time_up(self, topic: str, group: str, queue_id: int) -> None:
         self._timers.pop((topic, group, queue_id), None)
-        self._freed(topic, group, queue_id)
+        if self._broker.settings.wakes_after_locks:
+            self._freed(topic, group, queue_id)
 
     @abstractmethod
     def _freed(self, topic: str, group: str, queue_id: int) -> None:

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 #: so long before its time a wait is given up (``PopRequest.isTimeout``)
 EARLY_MS = 50
-#: how many may wait in one line (``popPollingSize``), and in all (``maxPopPollingSize``)
-_LINE_SIZE_MAX = 1024
-_SIZE_MAX = 100_000
 _SENTRY_MS = 60_000
 
 
@@ -101,13 +98,13 @@ class PopWaits:
         left_ms = wait.expires_ms - EARLY_MS - broker.host.clock.wall_ms()
         if poll_ms <= 0:
             return Polling.NOT_WANTED
-        if self._size >= _SIZE_MAX:
+        if self._size >= broker.settings.pop_waits_max:
             return Polling.FULL
         if left_ms < 0:
             return Polling.TIMEOUT
-        line = self._lines.setdefault(wait.line, [])
-        if len(line) > _LINE_SIZE_MAX:
+        if self.count(*wait.line) > broker.settings.pop_waits_of_queue_max:
             return Polling.FULL
+        line = self._lines.setdefault(wait.line, [])
         bisect.insort(line, (wait.expires_ms, next(self._order), wait))
         self._size += 1
         groups = self._groups.setdefault(wait.topic, {})

@@ -218,7 +218,8 @@ def first_offset(broker: Broker, topic: str, queue_id: int, init_mode: int) -> i
     low: int = store.min_queue_offset(topic, queue_id)
     if init_mode == FROM_FIRST or topic.startswith(RETRY_PREFIX):
         return low
-    if low <= 0 and store.is_first_recent(topic, queue_id):
+    checks_first = broker.settings.checks_first_message
+    if checks_first and low <= 0 and store.is_first_recent(topic, queue_id):
         return 0
     return max(store.max_queue_offset(topic, queue_id) - 1, 0)
 

@@ -160,6 +160,25 @@ def test_a_wait_ends_with_the_lock() -> None:
     assert bodies(peer, opaque) == [b"c", b"d", b"e"]
 
 
+def test_a_wait_does_not_end_with_the_lock_where_it_is_not_to() -> None:
+    """Then only acknowledgements end one before its own time; settings hold from now on."""
+    stage = a_stage()
+    stage.broker.update_settings({"enableNotifyAfterPopOrderLockRelease": "false"})
+    assert len(stage.popped(order="true", invisibleTime=5000)) == 5
+    peer = stage.client()
+    opaque = wait(stage, peer, 30_000, order="true", invisibleTime=5000)
+    stage.pass_ms(20_000)
+    assert bodies(peer, opaque) is None
+    stage.pass_ms(10_000)
+    assert bodies(peer, opaque) == [b"a", b"b", b"c", b"d", b"e"]
+    stage.broker.update_settings({"enableNotifyAfterPopOrderLockRelease": "true"})
+    stage.pass_ms(6000)
+    popped = stage.popped(order="true", invisibleTime=5000)
+    opaque = wait(stage, peer, 30_000, order="true", invisibleTime=5000)
+    stage.pass_ms(5100)
+    assert len(popped) == len(bodies(peer, opaque) or ()) == 5
+
+
 def test_a_notice_passes_by_what_is_locked() -> None:
     """Messages that cannot be popped now are none."""
     stage = a_stage()

@@ -80,6 +80,15 @@ def test_new_groups_begin_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stage.bodies(initMode=1) == [b"c"]
 
 
+def test_new_groups_begin_at_the_end_where_it_is_said() -> None:
+    """Without a look at whether the first message is near, mode 1 begins with the last one."""
+    stage = PopStage(initPopOffsetByCheckMsgInMem="false")
+    stage.produce(b"a", b"b", b"c")
+    assert stage.bodies(initMode=1) == [b"c"]
+    stage.broker.update_settings({"initPopOffsetByCheckMsgInMem": "true"})
+    assert stage.bodies(initMode=1, consumerGroup="other") == [b"a", b"b", b"c"]
+
+
 def test_by_tag() -> None:
     """Only messages with the tag are handed out; the group goes on behind all of them."""
     stage = PopStage()

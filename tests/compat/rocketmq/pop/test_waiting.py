@@ -156,6 +156,23 @@ def test_too_many() -> None:
     assert answer.code == ResponseCode.POLLING_FULL
 
 
+@pytest.mark.parametrize(("setting", "count"), [("popPollingSize", 3), ("maxPopPollingSize", 2)])
+def test_as_many_as_settings_say(setting: str, count: int) -> None:
+    """Of one queue there may be one more than is said; of all there are no more."""
+    stage = a_stage()
+    peer = stage.client()
+    stage.broker.update_settings({setting: "2"})
+    waiting = [wait(stage, peer) for _ in range(count)]
+    answer = peer.answer_to(wait(stage, peer))
+    assert answer is not None
+    assert answer.code == ResponseCode.POLLING_FULL
+    other = peer.answer_to(wait(stage, peer, queueId=1))
+    assert (other is None) is (setting == "popPollingSize")
+    stage.broker.update_settings({setting: "3"})
+    assert bodies(peer, wait(stage, peer)) is None
+    assert all(bodies(peer, opaque) is None for opaque in waiting)
+
+
 def test_a_topic_that_goes() -> None:
     """Who waits for messages of a topic that is deleted is told so."""
     stage = a_stage()
@@ -234,6 +251,27 @@ def test_a_notice_of_tags(expression: str, expected: str) -> None:
     assert told(peer, ask(stage, peer, expType="TAG", exp=expression)) == expected
     stage.produce(b"b", tags="B")
     assert told(peer, ask(stage, peer, expType="TAG", exp=expression)) == "true"
+
+
+def test_a_notice_of_tags_as_settings_say() -> None:
+    """They are looked at among as few messages as is said, or never; not even whether there are any."""
+    stage = a_stage()
+    peer = stage.client()
+    stage.produce(b"b", tags="B")
+    stage.broker.update_settings({"maxMessageFilterNumForNotification": "2"})
+    assert told(peer, ask(stage, peer, expType="TAG", exp="A")) == "false"
+    stage.produce(b"b", tags="B")
+    assert told(peer, ask(stage, peer, expType="TAG", exp="A")) == "true"
+    stage.broker.update_settings({"maxMessageFilterNumForNotification": "64"})
+    assert told(peer, ask(stage, peer, expType="TAG", exp="A")) == "false"
+    stage.broker.update_settings({"useMessageFilterForNotification": "false"})
+    assert told(peer, ask(stage, peer, expType="TAG", exp="A")) == "true"
+    assert told(peer, ask(stage, peer, expType="SQL92", exp="a >")) == "true"
+    stage.pop()
+    opaque = ask(stage, peer, 10_000, expType="TAG", exp="A")
+    assert told(peer, opaque) is None
+    stage.produce(b"b", tags="B")
+    assert told(peer, opaque) == "true"
 
 
 @pytest.mark.parametrize(("kind", "expression"), [("TAG", "A"), ("SQL92", "TAGS = 'A'")])
