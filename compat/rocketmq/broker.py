@@ -24,6 +24,7 @@ from logstore.compat.rocketmq.connection import (
 from logstore.compat.rocketmq.follow_up import FollowUp
 from logstore.compat.rocketmq.groups.broker_groups import BrokerGroups
 from logstore.compat.rocketmq.groups.consumer_filters import register_filters
+from logstore.compat.rocketmq.groups.slow_readers import LOOK_INTERVAL_MS, disable_slow_readers
 from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.pulling.held_pulls import SCAN_INTERVAL_MS, HeldPulls
 from logstore.compat.rocketmq.rarely_used import RarelyUsed
@@ -393,6 +394,7 @@ class Broker(RarelyUsed):
         self._every(SCAN_INTERVAL_MS, self.held_pulls.scan)
         self._every(ROUND_MS, self.member_news.tell_rest, FIRST_ROUND_MS)
         self._every(SAMPLE_INTERVAL_MS, self.stats.sample)
+        self._every(LOOK_INTERVAL_MS, lambda: disable_slow_readers(self))
         if not self.settings.is_slave:
             self.delay_delivery.start()
             self.timed_delivery.start()

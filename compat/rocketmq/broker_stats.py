@@ -97,6 +97,8 @@ class BrokerStats:
         #: [messages, bytes, pulls] by (topic, group)
         self._pulled: dict[tuple[str, str], list[int]] = {}
         self.pulled_total = 0
+        #: how far from the end of the log (topic, group, queue) had last read, where that is noted
+        self.behind_bytes: dict[tuple[str, str, int], int] = {}
         #: [messages, bytes] by topic: what the store has counted, and Java's broker does not
         self._left_out: dict[str, list[int]] = {}
         #: messages put and pulled by clients of which nothing else is known any more
@@ -137,11 +139,15 @@ class BrokerStats:
         self._store_stats.forget_topic(topic)
         self._forget_pulled([key for key in self._pulled if key[0] == topic])
         self._drop(lambda key: key == topic or key.startswith(f"{topic}@"))
+        for place in [place for place in self.behind_bytes if place[0] == topic]:
+            del self.behind_bytes[place]
 
     def forget_group(self, group: str) -> None:
         """Begin anew with a group, which is deleted."""
         self._forget_pulled([key for key in self._pulled if key[1] == group])
         self._drop(lambda key: key.endswith(f"@{group}"))
+        for place in [place for place in self.behind_bytes if place[1] == group]:
+            del self.behind_bytes[place]
 
     def _forget_pulled(self, keys: list[tuple[str, str]]) -> None:
         for key in keys:

@@ -76,6 +76,9 @@ class Settings(JavaSettings):
     rejects_transactions: bool = switch("rejectTransactionMessage", default=False)
     has_long_polling: bool = switch("longPollingEnable", default=True)
     short_polling_ms: int = whole("shortPollingTimeMills", 1000)
+    disables_slow_readers: bool = switch("disableConsumeIfConsumerReadSlowly", default=False)
+    behind_bytes_max: int = whole("consumerFallbehindThreshold", 17_179_869_184)
+    records_disk_fall: bool = switch("diskFallRecorded", default=True)
     has_lite_pull: bool = switch("litePullMessageEnable", default=True)
     notifies_consumer_ids: bool = switch("notifyConsumerIdsChangedEnable", default=True)
     notifies_at_once: bool = switch("realTimeNotifyConsumerChange", default=True)
@@ -113,6 +116,11 @@ class Settings(JavaSettings):
     def flushes_at_once(self) -> bool:
         """Tell whether an answer waits until its message is on the disk."""
         return self.flush_disk_type == "SYNC_FLUSH"
+
+    @property
+    def notes_slow_readers(self) -> bool:
+        """Tell whether it is noted how far behind groups are that read."""
+        return self.disables_slow_readers and self.records_disk_fall
 
     @property
     def hides_moved_offsets(self) -> bool:

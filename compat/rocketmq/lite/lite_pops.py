@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.rocketmq.groups.slow_readers import note_read
 from logstore.compat.rocketmq.lite.lite_rules import bind_topic, is_parent
 from logstore.compat.rocketmq.pop.handles import ORDER_REVIVE_QUEUE, PoppedQueues
 from logstore.compat.rocketmq.pop.pop_requests import COUNT_MAX, LATE_MS_MAX, born_time
@@ -198,6 +199,7 @@ def _get(broker: Broker, pop: LitePop, queue: str, count_max: int) -> GetMessage
         offset = result.next_begin_offset
         store.consumer_offsets.commit(pop.group, queue, 0, offset)
         result = store.get_message(pop.group, queue, 0, offset, count_max)
+    note_read(broker, pop.group, queue, 0, result)
     return result
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.rocketmq.groups.slow_readers import note_read
 from logstore.compat.rocketmq.pop.notices import check_readable
 from logstore.compat.rocketmq.pop.pop_requests import NO_POP, check_count, check_target
 from logstore.compat.rocketmq.pop.retry_topics import pop_retry_topic
@@ -59,6 +60,7 @@ class _Peek:
             GetMessageStatus.OFFSET_OVERFLOW_BADLY,
         ):
             result = store.get_message(self.group, topic, queue_id, result.next_begin_offset, left)
+        note_read(self.broker, self.group, topic, queue_id, result)
         if result is not None and result.count:
             self.bodies.append(result.read())
             self.count += result.count

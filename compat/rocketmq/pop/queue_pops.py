@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.rocketmq.groups.slow_readers import note_read
 from logstore.compat.rocketmq.pop.checkpoints import Checkpoint
 from logstore.compat.rocketmq.pop.handles import ORDER_REVIVE_QUEUE, PoppedQueues, handle_text
 from logstore.compat.rocketmq.topics.names import RETRY_PREFIX
@@ -125,6 +126,7 @@ class QueuePops:
             self.pop.count_max - self.count,
             message_filter=self.message_filter,
         )
+        note_read(self.broker, self.pop.group, topic, queue_id, found)
         return found
 
     def _begin(self, topic: str, queue_id: int) -> int:

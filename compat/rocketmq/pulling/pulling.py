@@ -14,6 +14,7 @@ import attrs
 
 from logstore.compat.rocketmq.clients.subscriptions import SubscriptionError
 from logstore.compat.rocketmq.groups.consumer_filters import filter_of, wanted_filter
+from logstore.compat.rocketmq.groups.slow_readers import note_read
 from logstore.compat.rocketmq.lite.lite_names import queue_name
 from logstore.compat.rocketmq.pulling.held_pulls import HeldPull
 from logstore.compat.rocketmq.topics import names
@@ -349,6 +350,7 @@ def _read(broker: Broker, pull: Pull, message_filter: MessageFilter | None) -> G
         pull.count_max,
         message_filter=message_filter,
     )
+    note_read(broker, pull.group, pull.read_topic, pull.queue_id, result)
     if result is None:
         raise PullRefusedError(ResponseCode.SYSTEM_ERROR, "store getMessage return null")
     found: GetMessageResult = result

@@ -364,3 +364,56 @@ def test_a_reset_is_told_to_the_next_pull() -> None:
     assert (answer.fields or {})["nextBeginOffset"] == "1"
     assert peer.pull(queue_offset=1).code == 0
     assert peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit).remark is None
+
+
+def test_a_group_that_reads_slowly_may_read_no_more() -> None:
+    """Where that is set, every three minutes it is looked who is too far behind, and who says so."""
+    clock = ManualClock()
+    broker = a_broker(SimulatedHost(clock=clock), {"disableConsumeIfConsumerReadSlowly": "true"})
+    broker.start_housekeeping()
+    peer = Peer(broker)
+
+    def codes_after(minutes: int) -> list[int]:
+        for _ in range(minutes * 60):
+            clock.advance(1000)
+            broker.timers.run()
+        return [read_one(group, place) for place, group in enumerate(("slow", "quick", "gone"))]
+
+    def read_one(group: str, queue_offset: int = 0) -> int:
+        return peer.pull(queue_offset=queue_offset, group=group, maxMsgNums=1).code
+
+    for _ in range(3):
+        peer.produce(bytes(1000))
+    assert codes_after(3) == [0, 0, 0]
+    assert codes_after(3) == [0, 0, 0]
+    broker.update_settings({"consumerFallbehindThreshold": "2500"})
+    assert read_one("gone") == 0
+    peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "gone"})
+    refused: int = ResponseCode.NO_PERMISSION
+    assert codes_after(3) == [refused, 0, 0]
+    answer = peer.pull(group="slow")
+    assert (answer.remark, answer.fields) == (
+        "subscription group no permission, slow",
+        {"forbiddenType": "2"},
+    )
+    broker.update_settings({"disableConsumeIfConsumerReadSlowly": "false"})
+    assert read_one("quick") == 0
+    assert codes_after(3) == [refused, 0, 0]
+
+
+def test_only_what_is_noted_makes_a_group_slow() -> None:
+    """Without notes of how far groups are behind nobody is switched off; pops are noted as pulls."""
+    settings = {"disableConsumeIfConsumerReadSlowly": "true", "consumerFallbehindThreshold": "0"}
+    broker = a_broker(settings={**settings, "diskFallRecorded": "false", "timerWheelEnable": "true"})
+    peer = Peer(broker)
+    peer.produce()
+    fields = {
+        "consumerGroup": "g", "topic": TOPIC, "queueId": -1, "maxMsgNums": 1, "pollTime": 0,
+        "invisibleTime": 10_000, "bornTime": broker.host.clock.wall_ms(), "initMode": 0,
+    }  # fmt: skip
+    assert peer.ask(RequestCode.POP_MESSAGE, fields).code == 0
+    assert broker.stats.behind_bytes == {}
+    broker.update_settings({"diskFallRecorded": "true"})
+    peer.produce()
+    assert peer.ask(RequestCode.POP_MESSAGE, fields).code == 0
+    assert broker.stats.behind_bytes[TOPIC, "g", 0] > 0
