@@ -378,6 +378,7 @@ class Broker(RarelyUsed):
         is_batch_topic, release = store.tables.is_batch_topic, store.options.release
         store.putting.rules = store_rules.put_rules(config, release, is_batch_topic)
         store.cleaning.rule = store_rules.cleaning_rule(config)
+        store.follow_index_settings()
 
     def disk_use_text(self) -> str:
         """Return how full the disk is, as Java's refusals say it."""

@@ -30,6 +30,7 @@ from logstore.segments.rocketmq.reading.get_message_limits import (
     MEMORY_BYTES_UNKNOWN,
     GetMessageLimits,
 )
+from logstore.segments.rocketmq.reading.message_query import QueryMessageResult
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.store_rules import FlushRule
@@ -144,7 +145,7 @@ class RocketMQStore(ReadableStore):
     def _recover(self) -> None:
         config, is_writable = self.config, self.options.is_writable
         self.delay_levels = store_rules.delay_levels(config)
-        has_index = config.boolean("messageIndexEnable") and is_writable
+        has_index = is_writable and store_rules.builds_index(config)
         self.dispatching = Dispatch(
             self.commit_log,
             self.consume_queues,
@@ -309,6 +310,20 @@ class RocketMQStore(ReadableStore):
     def add_arrival_listener(self, listener: ArrivalListener) -> None:
         """Have `listener` called for every message that has become readable."""
         self.dispatching.arrival_listeners.append(listener)
+
+    def follow_index_settings(self) -> None:
+        """Begin or end to put keys into the index; what was put until now is in it, or is not."""
+        self.dispatch()
+        is_built = self.options.is_writable and store_rules.builds_index(self.config)
+        self.dispatching.index = self.index if is_built else None
+
+    def query_message(
+        self, topic: str, key: str, count_max: int, begin_ms: int, end_ms: int
+    ) -> QueryMessageResult:
+        """Find messages by key, if the index may be read (``indexFileReadEnable``)."""
+        if not self.config.boolean("indexFileReadEnable"):
+            return QueryMessageResult()
+        return super().query_message(topic, key, count_max, begin_ms, end_ms)
 
     def dispatch(self, *, defers_index: bool = False) -> int:
         """

@@ -141,3 +141,8 @@ def delay_levels(config: StoreConfig) -> DelayLevels:
 
 def _whole_batch_units(size_bytes: int) -> int:
     return -(-size_bytes // BATCH_UNIT_BYTES) * BATCH_UNIT_BYTES
+
+
+def builds_index(config: StoreConfig) -> bool:
+    """Tell whether keys of messages are put into the index files."""
+    return config.boolean("messageIndexEnable") and config.boolean("indexFileWriteEnable")
