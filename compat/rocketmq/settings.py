@@ -48,6 +48,8 @@ class Settings(JavaSettings):
     has_separate_retry_queues: bool = switch("useSeparateRetryQueue", default=False)
     pop_retry_percent: int = whole("popFromRetryProbability", 20)
     pop_priority_retry_percent: int = whole("popFromRetryProbabilityForPriority", 0)
+    limits_in_flight: bool = switch("enablePopMessageThreshold", default=False)
+    in_flight_max: int = whole("popInflightMessageThreshold", 10_000)
     wakes_after_locks: bool = switch("enableNotifyAfterPopOrderLockRelease", default=True)
     checks_first_message: bool = switch("initPopOffsetByCheckMsgInMem", default=True)
     pop_waits_of_queue_max: int = whole("popPollingSize", 1024)

@@ -64,6 +64,8 @@ def reset_on_server(broker: Broker, reset: Reset) -> bytes:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
     for queue_id, queue_offset in targets.items():
         broker.store.consumer_offsets.assign_reset(topic, group, queue_id, queue_offset)
+        if broker.has_popped:
+            broker.popping.in_flight.clear(topic, group, queue_id)
     return _body(broker, topic, targets)
 
 

@@ -22,6 +22,8 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     broker.fingerprints.pop(group, None)
     if read_flag(fields, "cleanOffset", default=False):
         broker.store.consumer_offsets.remove_group(group)
+        if broker.has_popped:
+            broker.popping.in_flight.forget_group(group)
     if broker.settings.forgets_unused_stats:
         broker.stats.forget_group(group)
     return Response(ResponseCode.SUCCESS)

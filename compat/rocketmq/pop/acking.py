@@ -62,6 +62,7 @@ def ack(broker: Broker, channel: Channel, request: Command) -> Response | Later[
         _ack_in_order(broker, channel, (topic, group, queue_id), queue_offset, handle.pop_time_ms)
         return Response(ResponseCode.SUCCESS)
     end = put_ack(broker, _ack_of(handle, topic, group, queue_id, [queue_offset]), handle)
+    broker.popping.in_flight.finished(topic, group, queue_id, handle.pop_time_ms)
     return answered_when_stored(broker, end, Response(ResponseCode.SUCCESS))
 
 
@@ -110,7 +111,10 @@ def _ack_entry(
     if not found:
         return -1
     done = _ack_of(handle, batch.topic, batch.group, batch.queue_id, found, is_batch=True)
-    return put_ack(broker, done, handle)
+    end = put_ack(broker, done, handle)
+    queue = batch.topic, batch.group, batch.queue_id
+    broker.popping.in_flight.finished(*queue, handle.pop_time_ms, len(found))
+    return end
 
 
 class _BatchAck:
@@ -234,6 +238,7 @@ def _ack_in_order(
             f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{committed}, "
             f"commit:{queue_offset}, next:{following}, /{channel.address}",
         )
+    popping.in_flight.finished(topic, group, queue_id, pop_time_ms)
     if following < 0:
         return
     if not (broker.settings.resets_on_server and offsets.has_reset(topic, group, queue_id)):

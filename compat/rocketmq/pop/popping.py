@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from logstore.compat.rocketmq.pop.in_flight import InFlight
 from logstore.compat.rocketmq.pop.order_locks import OrderLocks
 from logstore.compat.rocketmq.pop.pop_waits import PopWaits
 from logstore.compat.rocketmq.pop.revive_log import ReviveLog
@@ -22,7 +23,7 @@ class Popping:
 
     `waits` are pops that wait, `notices` those who only want to know; `revive_log` takes
     checkpoints, `reviving` has unacknowledged messages come again, `orders` knows what was popped
-    in order.
+    in order, `in_flight` how much was popped and is not finished.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -31,6 +32,7 @@ class Popping:
         self.notices = PopWaits(broker, takes_last=True)
         self.revive_log = ReviveLog(broker)
         self.orders = OrderLocks(broker)
+        self.in_flight = InFlight(broker)
         self.reviving = Reviving(broker)
         self.reviving.start()
 

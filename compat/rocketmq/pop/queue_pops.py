@@ -93,12 +93,16 @@ class QueuePops:
     def pop_queue(self, topic: str, queue_id: int) -> None:
         """Take what there is in one queue, as much as still fits."""
         pop, store = self.pop, self.broker.store
-        orders = self.broker.popping.orders
+        orders, in_flight = self.broker.popping.orders, self.broker.popping.in_flight
+        if in_flight.is_full(topic, pop.group, queue_id):
+            place = self._place(topic, queue_id)
+            self.rest_count += store.max_queue_offset(topic, queue_id) - place
+            return
         offset = self._begin(topic, queue_id)
-        if pop.is_ordered and orders.is_blocked(
-            pop.attempt_id, topic, pop.group, queue_id, pop.invisible_ms
-        ):
-            return  # what waits behind it does not count: it could not be had
+        if pop.is_ordered:
+            if orders.is_blocked(pop.attempt_id, topic, pop.group, queue_id, pop.invisible_ms):
+                return  # what waits behind it does not count: it could not be had
+            in_flight.clear(topic, pop.group, queue_id)
         if self.count >= pop.count_max:
             self.rest_count += store.max_queue_offset(topic, queue_id) - offset
             return
@@ -128,6 +132,13 @@ class QueuePops:
         )
         note_read(self.broker, self.pop.group, topic, queue_id, found)
         return found
+
+    def _place(self, topic: str, queue_id: int) -> int:
+        """Return where the group stands, or would begin."""
+        offset: int = self.broker.store.consumer_offsets.query(self.pop.group, topic, queue_id)
+        if offset < 0:
+            offset = first_offset(self.broker, topic, queue_id, self.pop.init_mode)
+        return offset
 
     def _begin(self, topic: str, queue_id: int) -> int:
         """Return where the group goes on; a reset is taken now, and counts for all it popped."""
@@ -178,6 +189,7 @@ class QueuePops:
                 return False
             offsets.commit(pop.group, topic, queue_id, result.next_begin_offset)
         broker.stats.count_pulled(pop.group, topic, result.count, result.size_bytes)
+        broker.popping.in_flight.popped(topic, pop.group, queue_id, result.count)
         self.queues.add(topic, queue_id, offset, queue_offsets)
         self.count += len(found)
         if topic != pop.topic and not broker.settings.shows_retry_topics:

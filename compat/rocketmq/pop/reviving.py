@@ -254,8 +254,12 @@ class _ReviveQueue:
             return True  # nobody can want it any more
         for queue_offset in queue_offsets:
             message = self._message(checkpoint, queue_offset)
-            if message is not None and not self._put_again(checkpoint, message):
-                return False
+            if message is not None:
+                if not self._put_again(checkpoint, message):
+                    return False
+                broker.popping.in_flight.finished(
+                    checkpoint.topic, group, checkpoint.queue_id, checkpoint.pop_time_ms
+                )
             checkpoint.ack(queue_offset)
         broker.popping.arrived(topic, 0)
         return True

@@ -149,6 +149,8 @@ def delete_topic(broker: Broker, topic: str) -> None:
     broker.topics.remove(topic)
     broker.static_topics.delete(topic)
     broker.store.consumer_offsets.remove_topic(topic)
+    if broker.has_popped:
+        broker.popping.in_flight.forget_topic(topic)
     queues = [(topic, queue_id) for queue_id in broker.store.topics().get(topic, {})]
     broker.store.delete_topics({topic})
     if (wheel := broker.timed_delivery.timer_store) is not None:
