@@ -67,7 +67,6 @@ _log = logging.getLogger(__name__)
 #: how often the store's services are looked at; each of them knows when it is due
 _TICK_INTERVAL_MS = 100
 _METRICS_INTERVAL_MS = 180_000
-_IDLE_MS_MAX = 120_000
 #: a check of half messages that was cut short goes on so soon
 _CHECK_PAUSE_MS = 5
 #: where one of these is set, a broker has users to know from its start on
@@ -100,7 +99,7 @@ class Broker(RarelyUsed):
         #: None where each request is looked at before it is served
         self.send_run: SendRun | None = SendRun(self)
         self.offload: Offload = run_at_once
-        self.idle_ms_max = _IDLE_MS_MAX
+        self.idle_ms_max = self.settings.idle_ms_max
         #: set by whoever runs the timers as soon as they are due: what need not be done before an
         #: answer is done after it, and once for the requests of many connections
         self.defers_work = False
@@ -149,7 +148,10 @@ class Broker(RarelyUsed):
 
     def _open_clients(self) -> None:
         self.producers = Producers()
-        self.consumers = Consumers()
+        self.consumers = Consumers(
+            expiry_ms=self.settings.consumer_expiry_ms,
+            pulled_expiry_ms=self.settings.subscription_expiry_ms,
+        )
         self.member_news = MemberNews(self)
         self.consumers.on_change = self.member_news.changed
         self.consumers.on_register = self._register_filters

@@ -94,6 +94,9 @@ class Settings(JavaSettings):
     recalls_without_writing: bool = switch("allowRecallWhenBrokerNotWriteable", default=True)
     reads_from_slave: bool = switch("slaveReadEnable", default=False)
     start_accepting_ms: int = whole("startAcceptSendRequestTimeStamp", 0)
+    idle_seconds_max: int = whole("serverChannelMaxIdleTimeSeconds", 120)
+    consumer_expiry_ms: int = whole("channelExpiredTimeout", 120_000)
+    subscription_expiry_ms: int = whole("subscriptionExpiredTimeout", 600_000)
     register_interval_ms: int = whole("registerNameServerPeriod", 30000)
     transaction_timeout_ms: int = whole("transactionTimeOut", 6000)
     transaction_check_max: int = whole("transactionCheckMax", 15)
@@ -118,6 +121,11 @@ class Settings(JavaSettings):
     def flushes_at_once(self) -> bool:
         """Tell whether an answer waits until its message is on the disk."""
         return self.flush_disk_type == "SYNC_FLUSH"
+
+    @property
+    def idle_ms_max(self) -> int:
+        """How long a connection may be silent; -1 for always."""
+        return self.idle_seconds_max * 1000 if self.idle_seconds_max > 0 else -1
 
     @property
     def notes_slow_readers(self) -> bool:

@@ -14,7 +14,7 @@ from logstore.compat.rocketmq.clients.subscriptions import Subscription
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
 
-#: so long what a pull brought with it is remembered at least (``subscriptionExpiredTimeout``)
+#: so long what a pull brought with it is remembered at least
 PULLED_EXPIRY_MS = 600_000
 
 
@@ -78,10 +78,15 @@ class Consumers:
     Every connected group.
 
     `on_change` is called with a group whose members or topics have changed, so that they can be
-    told; `on_register` after each heart beat, `on_end` when the last member has left.
+    told; `on_register` after each heart beat, `on_end` when the last member has left. Who has been
+    silent for `expiry_ms` is gone; what pulls brought is remembered for `pulled_expiry_ms` at least.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, expiry_ms: int = CLIENT_EXPIRY_MS, pulled_expiry_ms: int = PULLED_EXPIRY_MS
+    ) -> None:
+        self._expiry_ms = expiry_ms
+        self._pulled_expiry_ms = pulled_expiry_ms
         self._groups: dict[str, ConsumerGroup] = {}
         #: what pulls brought with them and when, by group and topic: such consumers send no heart
         #: beats
@@ -142,13 +147,13 @@ class Consumers:
 
     def expire(self, now_ms: int) -> list[Channel]:
         """Forget who has been silent for too long; return their channels."""
-        if now_ms - self._forgot_ms >= PULLED_EXPIRY_MS:
+        if now_ms - self._forgot_ms >= self._pulled_expiry_ms:
             self._forgot_ms = now_ms
             self._pulled_before, self._pulled = self._pulled, {}
         silent: list[Channel] = []
         for group in list(self._groups.values()):
             for channel, client in list(group.members.items()):
-                if now_ms - client.last_seen_ms > CLIENT_EXPIRY_MS:
+                if now_ms - client.last_seen_ms > self._expiry_ms:
                     self.unregister(group.name, channel, notifies=True)
                     silent.append(channel)
         return silent

@@ -69,6 +69,12 @@ class NameServerConfig:
         """Take down where clients find the name server."""
         self._values["listenPort"] = str(port)
 
+    @property
+    def idle_ms_max(self) -> int:
+        """How long a connection may be silent; -1 for always."""
+        seconds = self.number("serverChannelMaxIdleTimeSeconds")
+        return seconds * 1000 if seconds > 0 else -1
+
     def is_on(self, name: str) -> bool:
         """Return a yes or no."""
         return self._values.get(name, "").lower() == "true"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from logstore.host import Host
 
 _log = logging.getLogger(__name__)
-_IDLE_MS_MAX = 120_000
 
 _C = RequestCode
 HANDLERS = handlers_of(
@@ -75,8 +74,8 @@ class NameServer:
         self.outbox = Outbox()
         self.send_run = None
         self.offload: Offload = run_at_once
-        self.idle_ms_max = _IDLE_MS_MAX
         self.config = NameServerConfig(settings or {})
+        self.idle_ms_max = self.config.idle_ms_max
         self.kv_config = KvConfig(host, kv_config_path)
         forgets_topics = partial(self.config.is_on, "deleteTopicWithBrokerRegistration")
         self.routes = RouteTable(forgets_topics)

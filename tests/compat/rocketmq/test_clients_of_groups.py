@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
+
 from logstore.compat.rocketmq.clients.clients import CLIENT_EXPIRY_MS, Client
 from logstore.compat.rocketmq.clients.consumers import PULLED_EXPIRY_MS, ConsumerGroup, Consumers
 from logstore.compat.rocketmq.clients.heartbeat import ConsumerData
@@ -11,8 +13,11 @@ from logstore.compat.rocketmq.clients.producers import Producers
 from logstore.compat.rocketmq.clients.queue_locks import LOCK_LIFE_MS, QueueLocks
 from logstore.compat.rocketmq.clients.subscriptions import subscription_to
 from logstore.compat.rocketmq.connection import Channel
+from logstore.compat.rocketmq.name_server.name_server import NameServer
 from logstore.compat.rocketmq.wire.message_queue import MessageQueue
 from logstore.testing.manual_clock import ManualClock
+from logstore.testing.simulated_host import SimulatedHost
+from tests.compat.rocketmq.broker_peer import a_broker
 
 Q0, Q1 = MessageQueue("t", "b", 0), MessageQueue("t", "b", 1)
 
@@ -135,6 +140,34 @@ def test_what_a_pull_brought_is_forgotten() -> None:
     assert consumers.subscription("g", "t") is not None
     consumers.expire(2 * PULLED_EXPIRY_MS)
     assert consumers.subscription("g", "t") is None
+
+
+def test_settings_say_how_long_is_waited_for_consumers() -> None:
+    """For consumers, and what their pulls brought; of producers Java has it fixed."""
+    settings = {"channelExpiredTimeout": "1000", "subscriptionExpiredTimeout": "2000"}
+    broker = a_broker(settings={**settings, "notifyConsumerIdsChangedEnable": "false"})
+    client = _client("1")
+    start_ms = 10_000_000
+    broker.consumers.expire(start_ms)
+    broker.consumers.register(client, _data("t"), start_ms, notifies=True)
+    broker.producers.register("p", client, start_ms)
+    broker.consumers.note_pulled("h", subscription_to("t", "*", None, 1), start_ms)
+    assert broker.consumers.expire(start_ms + 1000) == []
+    assert broker.consumers.expire(start_ms + 1001) == [client.channel]
+    assert broker.producers.expire(start_ms + CLIENT_EXPIRY_MS) == []
+    broker.consumers.expire(start_ms + 2000)
+    assert broker.consumers.subscription("h", "t") is not None
+    broker.consumers.expire(start_ms + 4000)
+    assert broker.consumers.subscription("h", "t") is None
+
+
+@pytest.mark.parametrize(("seconds", "expected_ms"), [("7", 7000), ("0", -1), ("-1", -1)])
+def test_settings_say_how_long_a_connection_may_be_silent(seconds: str, expected_ms: int) -> None:
+    """That of a broker, and of a name server."""
+    settings = {"serverChannelMaxIdleTimeSeconds": seconds}
+    assert a_broker(settings=settings).idle_ms_max == expected_ms
+    host = SimulatedHost(clock=ManualClock())
+    assert NameServer(host, "/kv.json", settings).idle_ms_max == expected_ms
 
 
 def test_a_locked_queue_is_one_clients() -> None:
