@@ -43,6 +43,7 @@ class Settings(JavaSettings):
     timer_delay_seconds_max: int = whole("timerMaxDelaySec", 259200)
     timer_slot_count_max: int = whole("timerCongestNumEachSlot", 2147483647)
     revive_queue_count: int = whole("reviveQueueNum", 8)
+    revive_interval_ms: int = whole("reviveInterval", 1000)
     has_retry_topic_v2: bool = switch("enableRetryTopicV2", default=False)
     reads_retry_topic_v1: bool = switch("retrieveMessageFromPopRetryTopicV1", default=True)
     has_separate_retry_queues: bool = switch("useSeparateRetryQueue", default=False)

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-LOOK_INTERVAL_MS = 1000
+#: somebody else has a turn between two looks, whatever ``reviveInterval`` says
+_LOOK_INTERVAL_MS_MIN = 10
 #: an acknowledgement counts that is so much too late
 LATE_MS_MAX = AHEAD_MS + 1000
 _READ_COUNT = 32
@@ -59,7 +60,7 @@ _RUN_COUNT_MAX = 32
 
 
 class Reviving:
-    """Looks at the queues of the revive topic, once a second."""
+    """Looks at the queues of the revive topic, once a second (``reviveInterval``)."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -73,12 +74,16 @@ class Reviving:
     def start(self) -> None:
         """Begin to look."""
         if self._timer is None and not self._broker.settings.is_slave:
-            self._sleep(LOOK_INTERVAL_MS)
+            self._sleep(self._interval_ms)
 
     def stop(self) -> None:
         """Look no more."""
         if self._timer is not None:
             self._timer.cancel()
+
+    @property
+    def _interval_ms(self) -> int:
+        return max(self._broker.settings.revive_interval_ms, _LOOK_INTERVAL_MS_MIN)
 
     def _sleep(self, delay_ms: float) -> None:
         self._timer = self._broker.timers.after(delay_ms, self._look)
@@ -87,7 +92,7 @@ class Reviving:
         broker = self._broker
         if not broker.store.is_open:
             return
-        self._sleep(LOOK_INTERVAL_MS)
+        self._sleep(self._interval_ms)
         if not broker.timed_delivery.is_enabled or broker.settings.is_slave:
             return
         try:

@@ -36,6 +36,22 @@ def test_comes_again(invisible_ms: int) -> None:
     assert stage.committed(RETRY) == 1
 
 
+def test_looked_for_as_often_as_is_said() -> None:
+    """Settings hold from the next look on."""
+    stage = PopStage(reviveInterval="20000")
+    stage.produce(b"a")
+    assert stage.bodies(invisibleTime=1000) == [b"a"]
+    stage.pass_ms(19_000)
+    assert stage.bodies() == []
+    stage.pass_ms(1500)
+    assert stage.bodies(invisibleTime=1000) == [b"a"]
+    stage.broker.update_settings({"reviveInterval": "100"})
+    stage.pass_ms(20_000)
+    assert stage.bodies(invisibleTime=1000) == [b"a"]
+    stage.pass_ms(3300)
+    assert stage.bodies() == [b"a"]
+
+
 def test_comes_again_and_again() -> None:
     """Each time it comes again it is counted once more, in the same retry topic."""
     stage = PopStage()
