@@ -79,7 +79,7 @@ class Consumers:
 
     `on_change` is called with a group whose members or topics have changed, so that they can be
     told; `on_register` after each heart beat, `on_end` when the last member has left. Who has been
-    silent for `expiry_ms` is gone; what pulls brought is remembered for `pulled_expiry_ms` at least.
+    silent for `expiry_ms` is gone; what pulls brought is known for `pulled_expiry_ms` at least.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """
 Members of a group are told that members have come or gone (DefaultConsumerIdsChangeListener).
 
-At once, or with ``realTimeNotifyConsumerChange=false`` once in a while of all changes since, so that
-a group of many members that start one after the other shares its queues out anew only once.
+At once, or with ``realTimeNotifyConsumerChange=false`` once in a while of all changes since: a
+group of many members that start one after the other shares its queues out anew only once then.
 """
 
 from __future__ import annotations

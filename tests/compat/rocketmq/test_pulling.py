@@ -367,7 +367,7 @@ def test_a_reset_is_told_to_the_next_pull() -> None:
 
 
 def test_a_group_that_reads_slowly_may_read_no_more() -> None:
-    """Where that is set, every three minutes it is looked who is too far behind, and who says so."""
+    """Where that is set, every three minutes it is looked who was too far behind at last."""
     clock = ManualClock()
     broker = a_broker(SimulatedHost(clock=clock), {"disableConsumeIfConsumerReadSlowly": "true"})
     broker.start_housekeeping()
@@ -402,9 +402,10 @@ def test_a_group_that_reads_slowly_may_read_no_more() -> None:
 
 
 def test_only_what_is_noted_makes_a_group_slow() -> None:
-    """Without notes of how far groups are behind nobody is switched off; pops are noted as pulls."""
+    """Without notes of how far groups are behind none is switched off; pops are noted, too."""
     settings = {"disableConsumeIfConsumerReadSlowly": "true", "consumerFallbehindThreshold": "0"}
-    broker = a_broker(settings={**settings, "diskFallRecorded": "false", "timerWheelEnable": "true"})
+    settings |= {"diskFallRecorded": "false", "timerWheelEnable": "true"}
+    broker = a_broker(settings=settings)
     peer = Peer(broker)
     peer.produce()
     fields = {

@@ -254,7 +254,7 @@ def test_a_notice_of_tags(expression: str, expected: str) -> None:
 
 
 def test_a_notice_of_tags_as_settings_say() -> None:
-    """They are looked at among as few messages as is said, or never; not even whether there are any."""
+    """They are looked at among as few messages as is said, or never."""
     stage = a_stage()
     peer = stage.client()
     stage.produce(b"b", tags="B")

@@ -1,0 +1,315 @@
+"""Settings of a broker that are changed while it runs do what a real one does by them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
+from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
+from tests.interop.our_rocketmq import OurRocketMQ
+from tests.interop.rocketmq_sessions import started
+from tests.interop.rocketmq_wire import (
+    PULL_MESSAGE,
+    SEND_MESSAGE_V2,
+    SUCCESS,
+    Answer,
+    Wire,
+    pull_fields,
+    pulled,
+    send_fields,
+)
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+
+SETTINGS: dict[str, object] = {
+    **CALM,
+    "timerWheelEnable": "true",
+    "recallMessageEnable": "true",
+    "disableConsumeIfConsumerReadSlowly": "true",
+    "consumerFallbehindThreshold": 5000,
+}
+
+_TELLING = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+
+Broker = OurRocketMQ | RocketMQPeer
+
+
+@pytest.fixture(scope="module", params=["real", "ours"])
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    """Start a real broker, and then ours."""
+    found = started(request.param, Path(tmp_path_factory.mktemp("settings")), SETTINGS)
+    try:
+        yield found
+    finally:
+        found.stop(kill=True)
+
+
+class Client:
+    """A connection to the broker, and what is asked on it, about a topic of its own."""
+
+    def __init__(self, broker: Broker, topic: str) -> None:
+        self.wire = Wire(broker.broker_address)
+        self.topic = topic
+        #: how often the broker has told that members of its group came or went
+        self.news = 0
+
+    def ask(self, code: int, fields: Mapping[str, object], body: bytes = b"") -> Answer:
+        """Ask, and return the answer; what the broker tells in between is counted."""
+        opaque = self.wire.send(code, fields, body)
+        while (answer := self.wire.receive()).code == _TELLING:
+            self.news += 1
+        assert answer.opaque == opaque, "an answer to something else"
+        return answer
+
+    def configure(self, **settings: object) -> None:
+        """Change settings."""
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
+        answer = self.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, text.encode())
+        assert answer.code == SUCCESS, answer
+
+    def send(self, *bodies: bytes, properties: str = "", queue_id: int = 0) -> Answer:
+        """Send messages; return the answer to the last one."""
+        for body in bodies:
+            fields = send_fields(self.topic, queue_id, properties)
+            answer = self.ask(SEND_MESSAGE_V2, fields, body)
+            assert answer.code == SUCCESS, answer
+        return answer
+
+    def pull(self, group: str, queue_offset: int = 0, **more: object) -> Answer:
+        """Pull without waiting."""
+        fields = pull_fields(self.topic, 0, queue_offset) | {"consumerGroup": group, **more}
+        return self.ask(PULL_MESSAGE, fields)
+
+    def bodies(self) -> list[bytes]:
+        """Return what stands in the first queue."""
+        return [body for _, body in pulled(self.pull("reader").body)]
+
+    def pop_fields(self, **more: object) -> dict[str, object]:
+        """Return the fields of a pop."""
+        return {
+            "consumerGroup": "popper", "topic": self.topic, "queueId": 0, "maxMsgNums": 32,
+            "invisibleTime": 60_000, "pollTime": 0, "bornTime": int(time.time() * 1000),
+            "initMode": 0, "expType": "TAG", "exp": "*", **more,
+        }  # fmt: skip
+
+    def pop(self, **more: object) -> Answer:
+        """Pop without waiting."""
+        return self.ask(RequestCode.POP_MESSAGE, self.pop_fields(**more))
+
+    def has_messages(self, expression: str) -> str:
+        """Ask whether there are messages with tags."""
+        fields = self.pop_fields(exp=expression)
+        answer = self.ask(RequestCode.NOTIFICATION, fields)
+        return str(answer.fields["hasMsg"])
+
+    def beat(self, name: str, *, consumes: bool = True) -> None:
+        """Tell the broker of a consumer, or of a producer."""
+        consumer = {
+            "groupName": f"g-{self.topic}", "consumeType": "CONSUME_PASSIVELY",
+            "messageModel": "CLUSTERING", "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
+            "unitMode": False, "subscriptionDataSet": [
+                {"topic": self.topic, "subString": "*", "subVersion": 1, "tagsSet": [],
+                 "codeSet": [], "classFilterMode": False, "expressionType": "TAG"},
+            ],
+        }  # fmt: skip
+        producer = {"groupName": f"p-{self.topic}"}
+        beat = {
+            "clientID": name,
+            "producerDataSet": [] if consumes else [producer],
+            "consumerDataSet": [consumer] if consumes else [],
+        }
+        assert self.ask(RequestCode.HEART_BEAT, {}, json.dumps(beat).encode()).code == SUCCESS
+
+    def news_within(self, seconds: float) -> int:
+        """Return how often the broker has told that members came or went, once it has."""
+        deadline = time.monotonic() + seconds
+        before = self.news
+        while self.news == before and time.monotonic() < deadline:
+            time.sleep(0.2)
+            self.ask(RequestCode.GET_MAX_OFFSET, {"topic": self.topic, "queueId": 0})
+        return self.news - before
+
+
+def test_groups_of_the_broker_are_made_where_others_are_not(broker: Broker) -> None:
+    """Those whose name says so, unless that is forbidden; none that is only named in Java."""
+    client = Client(broker, "groups")
+    client.send(b"a")
+    client.configure(autoCreateSubscriptionGroup="false")
+    codes = [client.pull(group).code for group in ("CID_RMQ_SYS_one", "DEFAULT_CONSUMER", "mine")]
+    client.configure(enableCreateSysGroup="false")
+    codes += [client.pull(group).code for group in ("CID_RMQ_SYS_one", "CID_RMQ_SYS_two")]
+    client.configure(autoCreateSubscriptionGroup="true", enableCreateSysGroup="true")
+    unknown = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert codes == [SUCCESS, unknown, unknown, SUCCESS, unknown]
+
+
+def test_members_are_told_of_each_other_at_once_or_in_rounds(broker: Broker) -> None:
+    """In rounds it takes up to fifteen seconds, or thirty after the start."""
+    first, second, third = (Client(broker, "news") for _ in range(3))
+    first.send(b"a")
+    first.beat("c1")
+    second.beat("c2")
+    first.news_within(1)
+    assert first.news == 2
+    second.configure(realTimeNotifyConsumerChange="false")
+    third.beat("c3")
+    third.wire.close()
+    time.sleep(0.5)
+    second.beat("c2")
+    assert first.news_within(35) == 1
+    second.configure(realTimeNotifyConsumerChange="true")
+    assert first.news_within(1) == 0
+
+
+@pytest.mark.parametrize("setting", ["enableRegisterProducer", "timerStopDequeue"])
+def test_what_no_broker_of_this_release_goes_by(broker: Broker, setting: str) -> None:
+    """Java has a name and a question for it, and no way from the one to the other."""
+    client, topic = Client(broker, setting), setting
+    client.send(b"first")
+    client.configure(
+        enableRegisterProducer="false", rejectTransactionMessage="true", timerStopDequeue="true"
+    )
+    if setting == "timerStopDequeue":
+        client.send(b"later", properties="TIMER_DELAY_MS\x013000\x02UNIQ_KEY\x01T\x02")
+        deadline = time.monotonic() + 20
+        while len(client.bodies()) == 1 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert client.bodies() == [b"first", b"later"]
+    else:
+        client.beat("c1", consumes=False)
+        asked = {"producerGroup": f"p-{topic}"}
+        assert client.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, asked).code == SUCCESS
+    client.configure(
+        enableRegisterProducer="true", rejectTransactionMessage="false", timerStopDequeue="false"
+    )
+
+
+def test_a_broker_that_takes_no_messages_recalls_them_if_it_may(broker: Broker) -> None:
+    """By itself it may; before its time nothing is recalled."""
+    client = Client(broker, "recalled")
+    sent = client.send(b"later", properties="UNIQ_KEY\x01K1\x02TIMER_DELAY_MS\x01600000\x02")
+    fields = {
+        "producerGroup": "p",
+        "topic": "recalled",
+        "recallHandle": sent.fields["recallHandle"],
+    }
+
+    def recall() -> tuple[int, str | None]:
+        answer = client.ask(RequestCode.RECALL_MESSAGE, fields)
+        return answer.code, answer.remark
+
+    client.configure(brokerPermission=4, allowRecallWhenBrokerNotWriteable="false")
+    found = [recall()]
+    client.configure(allowRecallWhenBrokerNotWriteable="true")
+    found += [recall()]
+    client.configure(brokerPermission=6, startAcceptSendRequestTimeStamp=1 << 60)
+    found += [recall()]
+    client.configure(startAcceptSendRequestTimeStamp=0)
+    closed = (ResponseCode.SERVICE_NOT_AVAILABLE, "recall failed, broker service not available")
+    assert found == [closed, (SUCCESS, "not set any response code"), closed]
+
+
+def test_so_many_wait_for_a_queue(broker: Broker) -> None:
+    """One more than is said."""
+    client = Client(broker, "waits")
+    client.send(b"a")
+    client.pop()
+    client.configure(popPollingSize=1)
+    for _ in range(2):
+        client.wire.send(RequestCode.POP_MESSAGE, client.pop_fields(pollTime=10_000))
+    time.sleep(1)
+    last = client.wire.send(RequestCode.POP_MESSAGE, client.pop_fields(pollTime=10_000))
+    answer = client.wire.receive()
+    Client(broker, "waits").configure(popPollingSize=1024)
+    assert (answer.opaque, answer.code) == (last, ResponseCode.POLLING_FULL)
+
+
+def test_notices_look_at_tags_as_settings_say(broker: Broker) -> None:
+    """Among so few messages, or never."""
+    client = Client(broker, "tags")
+    client.send(b"a", b"b", properties="TAGS\x01B\x02")
+    time.sleep(0.5)
+    found = [client.has_messages("A")]
+    client.configure(maxMessageFilterNumForNotification=2)
+    found += [client.has_messages("A")]
+    client.configure(maxMessageFilterNumForNotification=64)
+    client.configure(useMessageFilterForNotification="false")
+    found += [client.has_messages("A")]
+    client.configure(useMessageFilterForNotification="true")
+    assert found == ["false", "true", "true"]
+
+
+def test_no_more_is_popped_of_a_queue_with_too_much_under_way(broker: Broker) -> None:
+    """What was popped before that was said counts, too; a lower limit holds at once."""
+    client = Client(broker, "limited")
+    client.send(*[b"%d" % number for number in range(9)])
+    time.sleep(0.5)
+    counts = [len(list(pulled(client.pop(maxMsgNums=3).body)))]
+    client.configure(enablePopMessageThreshold="true", popInflightMessageThreshold=3)
+    counts += [len(list(pulled(client.pop(maxMsgNums=2).body)))]
+    answer = client.pop(maxMsgNums=2)
+    client.configure(enablePopMessageThreshold="false", popInflightMessageThreshold=10_000)
+    counts += [len(list(pulled(client.pop(maxMsgNums=32).body)))]
+    assert counts == [3, 2, 4]
+    assert (answer.code, answer.body) == (ResponseCode.POLLING_TIMEOUT, b"")
+
+
+def test_new_groups_begin_at_the_end_where_it_is_said(broker: Broker) -> None:
+    """At the first message while it is near, unless nobody is to look at that."""
+    client = Client(broker, "begun")
+    client.send(b"a", b"b", b"c")
+    time.sleep(0.5)
+    found = [len(list(pulled(client.pop(consumerGroup="one", initMode=1).body)))]
+    client.configure(initPopOffsetByCheckMsgInMem="false")
+    found += [len(list(pulled(client.pop(consumerGroup="two", initMode=1).body)))]
+    client.configure(initPopOffsetByCheckMsgInMem="true")
+    assert found == [3, 1]
+
+
+def test_keys_are_found_as_settings_say(broker: Broker) -> None:
+    """What is sent while the index is not written is not found; nothing is while it is not read."""
+    client = Client(broker, "keyed")
+
+    def found() -> list[bytes]:
+        fields = {"topic": "keyed", "key": "k", "maxNum": 32, "beginTimestamp": 0}
+        answer = client.ask(RequestCode.QUERY_MESSAGE, {**fields, "endTimestamp": 1 << 60})
+        return [body for _, body in pulled(answer.body)]
+
+    seen: list[list[bytes]] = []
+    for setting in ("messageIndexEnable", "indexFileWriteEnable"):
+        client.send(b"1", properties="KEYS\x01k\x02")
+        time.sleep(1)
+        client.configure(**{setting: "false"})
+        client.send(b"2", properties="KEYS\x01k\x02")
+        time.sleep(1)
+        client.configure(**{setting: "true"})
+    seen += [found()]
+    client.configure(indexFileReadEnable="false")
+    seen += [found()]
+    client.configure(indexFileReadEnable="true")
+    assert seen == [[b"1", b"1"], []]
+
+
+@pytest.mark.slow
+def test_groups_that_read_slowly_are_switched_off(broker: Broker) -> None:
+    """Every three minutes, those that were too far behind when they last read."""
+    client = Client(broker, "slow")
+    client.send(*[bytes(2000)] * 4)
+    time.sleep(0.5)
+    deadline = time.monotonic() + 200
+    while client.pull("slow", 0, maxMsgNums=1).code == SUCCESS and time.monotonic() < deadline:
+        assert client.pull("quick", 3, maxMsgNums=1).code == SUCCESS
+        time.sleep(1)
+    answer = client.pull("slow", 0, maxMsgNums=1)
+    assert (answer.code, answer.remark) == (
+        ResponseCode.NO_PERMISSION,
+        "subscription group no permission, slow",
+    )
+    assert client.pull("quick", 3, maxMsgNums=1).code == SUCCESS
