@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,8 @@ SETTINGS: dict[str, object] = {
     "recallMessageEnable": "true",
     "disableConsumeIfConsumerReadSlowly": "true",
     "consumerFallbehindThreshold": 5000,
+    "channelExpiredTimeout": 60_000,
+    "serverChannelMaxIdleTimeSeconds": 40,
 }
 
 _TELLING = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
@@ -313,3 +316,28 @@ def test_groups_that_read_slowly_are_switched_off(broker: Broker) -> None:
         "subscription group no permission, slow",
     )
     assert client.pull("quick", 3, maxMsgNums=1).code == SUCCESS
+
+
+@pytest.mark.slow
+def test_who_is_silent_is_gone(broker: Broker) -> None:
+    """A consumer without heart beats after a minute, a connection without anything before."""
+    client, watcher, idle = (Client(broker, "silent") for _ in range(3))
+    watcher.send(b"a")
+    client.beat("c1")
+    since = time.monotonic()
+
+    def is_member() -> bool:
+        client.pull("reader")
+        asked = {"consumerGroup": "g-silent"}
+        return watcher.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, asked).code == SUCCESS
+
+    while is_member() and time.monotonic() - since < 55:
+        time.sleep(1)
+    assert time.monotonic() - since >= 55
+    with pytest.raises(ConnectionError):
+        idle.wire.receive()
+    deadline = since + 85
+    with contextlib.suppress(ConnectionError):
+        while is_member() and time.monotonic() < deadline:
+            time.sleep(1)
+    assert time.monotonic() < deadline

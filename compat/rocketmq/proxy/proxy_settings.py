@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from logstore.compat.rocketmq.java_settings import JavaSettings, switch, text, whole
+from logstore.segments.rocketmq.settings.delay_levels import DEFAULT_DELAY_LEVELS
 
 
 @attrs.define
@@ -24,6 +25,9 @@ class ProxySettings(JavaSettings):
     refuses_empty_bodies: bool = switch("enableMessageBodyEmptyCheck", default=True)
     checks_message_types: bool = switch("enableTopicMessageTypeCheck", default=True)
     delay_ms_max: int = whole("maxDelayTimeMills", 86_400_000)
+    uses_delay_levels: bool = switch("useDelayLevel", default=False)
+    #: Java's proxy and broker have one each of that name; here it is the same
+    delay_levels: str = text("messageDelayLevel", DEFAULT_DELAY_LEVELS)
     transaction_recovery_seconds_max: int = whole("maxTransactionRecoverySecond", 3600)
 
     invisible_ms_min: int = whole("minInvisibleTimeMillsForRecv", 10_000)

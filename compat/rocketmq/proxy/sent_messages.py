@@ -19,6 +19,7 @@ from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.proxy.reserved_names import RESERVED
 from logstore.segments.rocketmq.messages import properties as names
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, TRANSACTION_PREPARED
+from logstore.segments.rocketmq.settings.delay_levels import DelayLevels
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.proxy_settings import ProxySettings
@@ -72,7 +73,7 @@ def properties_of(message: Any, peer: str, now_ms: int, limits: ProxySettings) -
         raise ProxyError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
     found[names.UNIQUE_KEY] = about.message_id
     _add_transaction(found, about, limits.transaction_recovery_seconds_max)
-    _add_delivery(found, about, now_ms, limits.delay_ms_max)
+    _add_delivery(found, about, now_ms, limits)
     found[_RECONSUME_TIME] = str(about.delivery_attempt)
     found[names.PRODUCER_GROUP] = message.topic.name
     _add_origin(found, about, peer, limits)
@@ -109,12 +110,16 @@ def _add_transaction(found: dict[str, str], about: Any, seconds_max: int) -> Non
         found[names.CHECK_IMMUNITY_TIME] = str(seconds)
 
 
-def _add_delivery(found: dict[str, str], about: Any, now_ms: int, delay_ms_max: int) -> None:
+def _add_delivery(found: dict[str, str], about: Any, now_ms: int, limits: ProxySettings) -> None:
+    delay_ms_max = limits.delay_ms_max
     if about.HasField("delivery_timestamp"):
         due_ms: int = about.delivery_timestamp.ToMilliseconds()
         if due_ms - now_ms > delay_ms_max > 0:
             text = f"the max delay time of message is too large, max is {delay_ms_max}"
             raise ProxyError(Code.ILLEGAL_DELIVERY_TIME, text)
+        if limits.uses_delay_levels:  # a broker goes by these where it is told both
+            levels = DelayLevels.parse(limits.delay_levels)
+            found[names.DELAY] = str(levels.level_of_delay(due_ms - now_ms))
         found[names.TIMER_DELIVER_MS] = str(due_ms)
     if about.HasField("priority"):
         found[names.PRIORITY] = str(about.priority)

@@ -68,6 +68,12 @@ class DelayLevels:
         """Return how long a message of `level` waits."""
         return self.delays_ms.get(level, UNKNOWN_LEVEL_DELAY_MS)
 
+    def level_of_delay(self, delay_ms: int) -> int:
+        """Return the level that waits a little longer; the longest where none does."""
+        levels = sorted(self.delays_ms, key=self.delay_ms)
+        longer = (level for level in levels if self.delay_ms(level) > delay_ms)
+        return next(longer, levels[-1])
+
     def deliver_time_ms(self, level: int, store_timestamp_ms: int) -> int:
         """Return when a message is due (``computeDeliverTimestamp``); high levels are clipped."""
         return store_timestamp_ms + self.delay_ms(min(level, self.level_max))

@@ -44,6 +44,7 @@ PROXY_KEYS = (
             "enableMessageBodyEmptyCheck": True,
             "enableTopicMessageTypeCheck": True,
             "enableProxyAutoRenew": True,
+            "useDelayLevel": False,
         },
     ),
 )

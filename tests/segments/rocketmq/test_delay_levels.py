@@ -82,3 +82,11 @@ def test_golden(case: GoldenCase) -> None:
             assert tags_code - request.store_timestamp_ms == levels.delay_ms(level)
             seen += 1
     assert seen > 5
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "level"), [(-1, 2), (999, 2), (1000, 1), (4999, 1), (5000, 3), (70_000, 3)]
+)
+def test_the_level_that_waits_a_little_longer(delay_ms: int, level: int) -> None:
+    """Or the longest of all, in whatever order they stand."""
+    assert DelayLevels.parse("5s 1s 10s").level_of_delay(delay_ms) == level

@@ -109,6 +109,21 @@ def test_a_message_for_later() -> None:
     assert message.unique_key == told["entries"][0]["message_id"]
 
 
+@pytest.mark.parametrize(("seconds", "after_ms"), [(3, 5000), (8, 10_000), (-5, 1000)])
+def test_a_message_for_later_by_levels(seconds: int, after_ms: int) -> None:
+    """With ``useDelayLevel`` it waits as long as the next longer level says, and at least 1 s."""
+    peer = Peer(Stage(useDelayLevel="true"))
+    due_s = peer.stage.proxy.now_ms() // 1000 + seconds
+    due = {"seconds": due_s, "nanos": 0}
+    sent = peer.send(peer.message("delay", kind=MessageType.DELAY, delivery_timestamp=due))
+    assert sent["status"]["code"] == Code.OK
+    peer.stage.let_pass(after_ms - 500)
+    assert stored(peer, "delay") == []
+    peer.stage.let_pass(1500)
+    (message,) = stored(peer, "delay")
+    assert message.unique_key == sent["entries"][0]["message_id"]
+
+
 @pytest.mark.parametrize(
     ("changes", "code", "text"),
     [
