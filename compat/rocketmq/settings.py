@@ -34,6 +34,8 @@ class Settings(JavaSettings):
     allows_mixed_messages: bool = switch("enableMixedMessageType", default=False)
     clears_retry_topics: bool = switch("clearRetryTopicWhenDeleteTopic", default=True)
     forgets_unused_stats: bool = switch("autoDeleteUnusedStats", default=True)
+    has_pages: bool = switch("enableSplitMetadata", default=True)
+    page_count_max: int = whole("splitMetadataSize", 2000)
     has_cluster_topic: bool = switch("clusterTopicEnable", default=True)
     has_broker_topic: bool = switch("brokerTopicEnable", default=True)
     has_trace_topic: bool = switch("traceTopicEnable", default=False)

@@ -79,11 +79,10 @@ class Client:
 
     def send(self, *bodies: bytes, properties: str = "", queue_id: int = 0) -> Answer:
         """Send messages; return the answer to the last one."""
-        for body in bodies:
-            fields = send_fields(self.topic, queue_id, properties)
-            answer = self.ask(SEND_MESSAGE_V2, fields, body)
-            assert answer.code == SUCCESS, answer
-        return answer
+        fields = send_fields(self.topic, queue_id, properties)
+        sent = [self.ask(SEND_MESSAGE_V2, fields, body) for body in bodies]
+        assert {answer.code for answer in sent} == {SUCCESS}, sent
+        return sent[-1]
 
     def pull(self, group: str, queue_offset: int = 0, **more: object) -> Answer:
         """Pull without waiting."""
@@ -169,6 +168,31 @@ def test_members_are_told_of_each_other_at_once_or_in_rounds(broker: Broker) -> 
     assert first.news_within(35) == 1
     second.configure(realTimeNotifyConsumerChange="true")
     assert first.news_within(1) == 0
+
+
+def test_topics_come_in_pages_as_long_as_settings_say(broker: Broker) -> None:
+    """From the beginning again where nobody says which version was read; or all at once."""
+    client = Client(broker, "pages")
+    client.send(b"a")
+
+    def names(**fields: object) -> list[str]:
+        answer = client.ask(RequestCode.GET_ALL_TOPIC_CONFIG, fields)
+        return sorted(json.loads(answer.body)["topicConfigTable"])
+
+    whole = json.loads(client.ask(RequestCode.GET_ALL_TOPIC_CONFIG, {}).body)
+    client.configure(splitMetadataSize=3)
+    version = json.dumps(whole["dataVersion"])
+    pages = [
+        names(topicSeq=0, maxTopicNum=5),
+        names(topicSeq=3, maxTopicNum=2, dataVersion=version),
+        names(topicSeq=3, maxTopicNum=2),
+        names(topicSeq=1000, maxTopicNum=2, dataVersion=version),
+    ]
+    client.configure(splitMetadataSize=2000, enableSplitMetadata="false")
+    pages += [names(topicSeq=0, maxTopicNum=2)]
+    client.configure(enableSplitMetadata="true")
+    topics = sorted(whole["topicConfigTable"])
+    assert pages == [topics[:3], topics[3:5], topics[:2], [], topics]
 
 
 @pytest.mark.parametrize("setting", ["enableRegisterProducer", "timerStopDequeue"])

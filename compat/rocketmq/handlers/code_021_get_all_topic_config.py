@@ -12,7 +12,7 @@ from logstore.compat.rocketmq.name_server.registration import version_fields
 from logstore.compat.rocketmq.wire.bodies import object_body
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
-from logstore.compat.rocketmq.wire.pages import page_of
+from logstore.compat.rocketmq.wire.pages import Paging
 from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.segments.rocketmq.tables.java_json import format_json
 from logstore.segments.rocketmq.tables.java_maps import in_concurrent_map_order
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
 
+_PAGING = Paging("topicSeq", "maxTopicNum")
+
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     table = broker.topics.table
-    names = page_of(request.ext_fields, sorted(table.topics), "topicSeq", "maxTopicNum")
+    names = _PAGING.page_of(
+        request.ext_fields, sorted(table.topics), table.data_version, broker.settings
+    )
     mappings = broker.static_topics.table
     shown = {name: mappings.details[name] for name in names if name in mappings.details}
     details = {name: one.to_json() for name, one in in_concurrent_map_order(shown).items()}

@@ -12,7 +12,7 @@ from logstore.compat.rocketmq.name_server.registration import version_fields
 from logstore.compat.rocketmq.wire.bodies import object_body
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
-from logstore.compat.rocketmq.wire.pages import page_of
+from logstore.compat.rocketmq.wire.pages import Paging
 from logstore.compat.rocketmq.wire.remoting import Response
 
 if TYPE_CHECKING:
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
 
+_PAGING = Paging("groupSeq", "maxGroupNum")
+
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     table = broker.groups.table
     groups = sorted(table.groups)
-    names = page_of(request.ext_fields, groups, "groupSeq", "maxGroupNum")
+    names = _PAGING.page_of(request.ext_fields, groups, table.data_version, broker.settings)
     is_whole = names is groups  # no page: what is closed to groups that are not there is told, too
     body = object_body(
         dataVersion=version_fields(table.data_version),

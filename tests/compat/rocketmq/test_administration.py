@@ -140,18 +140,6 @@ def test_a_broker_keeps_its_own_topics(peer: Peer) -> None:
     assert answer.code == ResponseCode.INVALID_PARAMETER
 
 
-def test_all_topics_page_by_page(peer: Peer) -> None:
-    """All topics come at once, or in pages that together are the same."""
-    whole = peer.ask(Code.GET_ALL_TOPIC_CONFIG)
-    table: dict[str, Any] = whole.content["topicConfigTable"]
-    assert (whole.fields or {})["totalTopicNum"] == str(len(table))
-    pages: dict[str, Any] = {}
-    for start in range(0, len(table), 5):
-        asked = {"topicSeq": start, "maxTopicNum": 5}
-        pages |= peer.ask(Code.GET_ALL_TOPIC_CONFIG, asked).content["topicConfigTable"]
-    assert pages == table
-
-
 def test_groups_are_made_changed_and_deleted(peer: Peer) -> None:
     """A group has the settings it was given, and none when it is deleted."""
     wanted = {"groupName": "g", "retryMaxTimes": 2, "consumeEnable": False}
