@@ -115,6 +115,7 @@ class Broker(RarelyUsed):
         self._open_tables()
         self._open_clients()
         self._open_services()
+        self._apply_to_tables()
         self._apply_durability()
         #: by whom each request is looked at, None where nobody does
         self.guarding: Access | None = None
@@ -366,6 +367,7 @@ class Broker(RarelyUsed):
         self.settings.update(given)
         self.store.config.update(given)
         self._apply_to_store()
+        self._apply_to_tables()
         self.timed_delivery.follow_settings()
         self.topics.routes.clear()
         self.replication.master.settings = self._ha_settings()
@@ -381,6 +383,13 @@ class Broker(RarelyUsed):
         store.putting.rules = store_rules.put_rules(config, release, is_batch_topic)
         store.cleaning.rule = store_rules.cleaning_rule(config)
         store.follow_index_settings()
+
+    def _apply_to_tables(self) -> None:
+        """Have tables count their versions and forget filters as settings say."""
+        store, settings = self.store, self.settings
+        store.consumer_offsets.version_step = max(settings.offset_version_step, 1)
+        store.delay_offsets.version_step = max(settings.delay_offset_version_step, 1)
+        store.consumer_filters.clean_span_ms = settings.dead_filter_ms_max
 
     def disk_use_text(self) -> str:
         """Return how full the disk is, as Java's refusals say it."""

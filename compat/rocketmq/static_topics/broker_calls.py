@@ -34,8 +34,6 @@ _log = logging.getLogger(__name__)
 
 #: how long a broker's address is believed
 _ADDRESSES_MS = 5_000
-#: ``forwardTimeout``
-_TIMEOUT_MS = 3_000
 
 
 class CallError(RefusedError):
@@ -84,7 +82,8 @@ class BrokerCalls:
         address = await self._address_of(broker_name)
         try:
             channel = await Step(self._channel_to(address))
-            answer = await Step(channel.ask(code, fields, timeout_ms=_TIMEOUT_MS))
+            timeout_ms = self._broker.settings.forward_timeout_ms
+            answer = await Step(channel.ask(code, fields, timeout_ms=timeout_ms))
         except (PeerGoneError, AnswerTimeoutError, OSError) as error:
             self._found_ms = float("-inf")
             raise CallError(f"error from remoting layer: {error}") from error

@@ -146,3 +146,31 @@ def test_units_of_a_queue_come_with_the_filter_of_the_group(expression: str) -> 
     found = json.loads(told)
     assert (found and found["expression"]) == (None if kind == "TAG" else expression)
     assert told.startswith("null" if kind == "TAG" else '{\n\t"')
+
+
+def test_versions_of_offsets_go_on_as_settings_say() -> None:
+    """Every so many commits; slaves ask for offsets again then."""
+    peer = Peer(a_broker(settings={"consumerOffsetUpdateVersionStep": "2"}))
+    peer.produce()
+    peer.pull()
+
+    def counted_after(commits: int) -> int:
+        for _ in range(commits):
+            fields = {"consumerGroup": "g", "topic": TOPIC, "queueId": 0, "commitOffset": 1}
+            assert peer.ask(Code.UPDATE_CONSUMER_OFFSET, fields).code == 0
+        body = bytes(peer.ask(Code.GET_ALL_CONSUMER_OFFSET).body)
+        return int(body.partition(b'"counter":')[2].partition(b",")[0])
+
+    first = counted_after(0)
+    assert counted_after(4) == first + 2
+    peer.broker.update_settings({"consumerOffsetUpdateVersionStep": "1"})
+    assert counted_after(3) == first + 5
+
+
+def test_filters_of_groups_that_are_gone_are_kept_as_long_as_settings_say() -> None:
+    """A day by itself."""
+    broker = a_broker(settings={"filterDataCleanTimeSpan": "1000"})
+    assert broker.store.consumer_filters.clean_span_ms == 1000
+    broker.update_settings({"filterDataCleanTimeSpan": "2000"})
+    assert broker.store.consumer_filters.clean_span_ms == 2000
+    assert a_broker().store.consumer_filters.clean_span_ms == 86_400_000

@@ -106,17 +106,19 @@ def test_nobody_knows_the_broker() -> None:
     assert caller.answers == [f"cannot find addr for broker {NAME}"] * 2
 
 
-def test_an_answer_does_not_come() -> None:
-    """After three seconds nobody waits any more."""
+@pytest.mark.parametrize(("setting", "seconds"), [({}, 3), ({"forwardTimeout": "1000"}, 1)])
+def test_an_answer_does_not_come(setting: dict[str, str], seconds: int) -> None:
+    """After three seconds, or as many as is said, nobody waits any more."""
     caller = Caller()
+    caller.asking.update_settings(setting)
     caller.ask()
     caller.network.settle()
     caller.network.lines[0].server.on_output = None
     caller.ask()
-    for _ in range(40):
+    for _ in range(seconds * 10 + 10):
         caller.network.clock.advance(100)
         caller.asking.timers.run()
-    assert caller.answers[1].endswith("did not answer request 30 within 3000 ms")
+    assert caller.answers[1].endswith(f"did not answer request 30 within {seconds}000 ms")
 
 
 @pytest.mark.parametrize("code", [RequestCode.GET_TOPIC_CONFIG, RequestCode.ADD_BROKER])
