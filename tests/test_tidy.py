@@ -26,8 +26,6 @@ WORLD_KEEPERS = (
 
 SOCKET_MODULES = {"asyncio", "socket", "uvloop"}
 SOCKET_KEEPERS = {
-    "compat/grpc_listener.py",
-    "compat/tls_or_plain.py",
     "compat/server.py",
     "compat/listener.py",
     "compat/peer.py",

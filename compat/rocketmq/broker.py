@@ -32,7 +32,7 @@ from logstore.compat.rocketmq.redelivery.delay_delivery import DelayDelivery
 from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
 from logstore.compat.rocketmq.replication.master_service import MasterService
 from logstore.compat.rocketmq.roles import checked_role
-from logstore.compat.rocketmq.secure_ports import RemotingTls
+from logstore.compat.rocketmq.secure_ports import OptionalTls
 from logstore.compat.rocketmq.sending.group_commit import GroupCommit
 from logstore.compat.rocketmq.sending.send_answers import SendAnswers
 from logstore.compat.rocketmq.sending.send_run import SendRun
@@ -163,7 +163,7 @@ class Broker(RarelyUsed):
         #: where each connection's messages are born
         self.born_hosts: dict[Channel, HostAddress] = {}
         self.make_connection: MakeConnection = RemotingConnection  # a test may want others
-        self.tls = RemotingTls.of(self.config.settings, self.connect_within)
+        self.tls = OptionalTls.of(self.config.settings, self.connect_within)
 
     def _open_services(self) -> None:
         store = self.store

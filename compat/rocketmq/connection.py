@@ -37,7 +37,7 @@ from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Connection
-    from logstore.compat.rocketmq.secure_ports import RemotingTls
+    from logstore.compat.rocketmq.secure_ports import OptionalTls
     from logstore.compat.rocketmq.sending.send_run import SendRun
 
 _log = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ class RemotingConnection:
         self.on_output: Callable[[], None] | None = None
         #: what a peer who speaks TLS goes on with, and who has been asked for it
         self.heir: Connection | None = None
-        self.tls: RemotingTls | None = None
+        self.tls: OptionalTls | None = None
         self._frames = FrameBuffer(FRAME_BYTES_MAX - _LENGTH_BYTES)
         self._is_lost = False
         self._is_serving = False
@@ -218,9 +218,9 @@ class RemotingConnection:
         """Take no frame that comes as it is: they are all too large."""
         self._frames.frame_bytes_max = -1
 
-    def _hand_over(self, tls: RemotingTls) -> None:
+    def _hand_over(self, tls: OptionalTls) -> None:
         """Leave a peer who speaks TLS to a connection that does."""
-        self.heir = tls.heir(self.channel, self._frames.pending())
+        self.heir = tls.heir(self.channel.host, self.channel.port, self._frames.pending())
         if self.heir is not None:
             self.lost()
 

@@ -16,7 +16,7 @@ from logstore.segments.rocketmq.settings.java_config import ConfigError
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Connection
-    from logstore.compat.rocketmq.connection import Channel, RemotingConnection
+    from logstore.compat.rocketmq.connection import RemotingConnection
     from logstore.compat.tls import TlsServer
 
 _log = logging.getLogger(__name__)
@@ -26,44 +26,56 @@ _MODE = "tls.server.mode"
 DISABLED, PERMISSIVE, ENFORCING = "disabled", "permissive", "enforcing"
 
 
-class RemotingTls:
+class OptionalTls:
     """What all connections of one service share that may speak TLS, or must."""
 
     def __init__(
         self,
         settings: Mapping[str, str],
-        connect: Callable[[str, int], RemotingConnection],
+        connect: Callable[[str, int], Connection],
         *,
         is_enforced: bool,
+        protocol: str | None = None,
     ) -> None:
         self._settings = settings
         self._connect = connect
-        self._is_enforced = is_enforced
+        self._protocol = protocol
+        #: nobody is served who speaks anything else
+        self.is_enforced = is_enforced
         self._server: TlsServer | None = None
         if is_enforced:
             self._server = self._made()
 
     @classmethod
     def of(
-        cls, settings: Mapping[str, str], connect: Callable[[str, int], RemotingConnection]
-    ) -> RemotingTls | None:
+        cls,
+        settings: Mapping[str, str],
+        connect: Callable[[str, int], Connection],
+        *,
+        protocol: str | None = None,
+    ) -> OptionalTls | None:
         """
         Return what the settings say, None where nobody may speak TLS; `connect` makes connections.
+
+        With a `protocol` peers may ask whether it is spoken within (ALPN), and nobody asks them for
+        a certificate, whatever the settings say: that is how Java's proxy does it.
 
         Raises:
             ConfigError: everybody must, and there is no certificate for it.
 
         """
         mode = mode_of(settings)
-        return None if mode == DISABLED else cls(settings, connect, is_enforced=mode == ENFORCING)
+        if mode == DISABLED:
+            return None
+        return cls(settings, connect, is_enforced=mode == ENFORCING, protocol=protocol)
 
     def meet(self, connection: RemotingConnection) -> None:
         """Let the peer of a new connection speak TLS."""
         connection.tls = self
-        if self._is_enforced:
+        if self.is_enforced:
             connection.refuse_plain()
 
-    def heir(self, channel: Channel, data: bytes) -> Connection | None:
+    def heir(self, host: str, port: int, data: bytes) -> Connection | None:
         """Return who goes on with a peer whose first bytes are `data`, if he begins with TLS."""
         if not data.startswith(_HANDSHAKE):
             return None
@@ -71,9 +83,9 @@ class RemotingTls:
             if self._server is None:
                 self._server = self._made()
         except ConfigError as error:
-            _log.error("no TLS with %s: %s", channel.address, error)
+            _log.error("no TLS with %s:%s: %s", host, port, error)
             return None
-        secure = self._server.wrap(self._connect(channel.host, channel.port))
+        secure = self._server.wrap(self._connect(host, port))
         while data:
             target = secure.writable()
             count = min(len(target), len(data))
@@ -83,10 +95,16 @@ class RemotingTls:
         return secure
 
     def _made(self) -> TlsServer:
+        import ssl
+
         from logstore.compat.rocketmq.tls_settings import tls_context
         from logstore.compat.tls import TlsServer
 
-        return TlsServer(tls_context(self._settings))
+        context = tls_context(self._settings)
+        if self._protocol is not None:
+            context.set_alpn_protocols([self._protocol])
+            context.verify_mode = ssl.CERT_NONE
+        return TlsServer(context)
 
 
 def mode_of(settings: Mapping[str, str]) -> str:

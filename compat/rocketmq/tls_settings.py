@@ -70,34 +70,6 @@ def key_and_certificate(settings: Mapping[str, str]) -> KeyAndCertificate:
     return KeyAndCertificate(_read(config, _KEY), _read(config, _CERTIFICATE))
 
 
-def plain_key_and_chain(settings: Mapping[str, str]) -> tuple[bytes, bytes]:
-    """
-    Return the same as bytes, the key without its password, for libraries that ask for none.
-
-    Raises:
-        ConfigError: there is no certificate, or what there is cannot be read.
-
-    """
-    config = _config(settings)
-    chain = key_and_certificate(settings)
-    password = config.text(_PASSWORD)
-    if not password:
-        return chain.key.encode(), chain.certificate.encode()
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-        load_pem_private_key,
-    )
-
-    try:
-        key = load_pem_private_key(chain.key.encode(), password.encode())
-    except (ValueError, TypeError) as error:
-        raise _refusal(config, _KEY, f"a key that its password opens: {error}") from None
-    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return plain, chain.certificate.encode()
-
-
 def _config(settings: Mapping[str, str]) -> JavaConfig:
     config = JavaConfig(_KEYS, {name: settings[name] for name in _KEYS if name in settings})
     try:

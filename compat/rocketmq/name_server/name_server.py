@@ -13,7 +13,7 @@ from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.name_server.kv_config import KvConfig
 from logstore.compat.rocketmq.name_server.routes import RouteTable
 from logstore.compat.rocketmq.registry import handlers_of
-from logstore.compat.rocketmq.secure_ports import RemotingTls
+from logstore.compat.rocketmq.secure_ports import OptionalTls
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.waiting import Timers
@@ -81,7 +81,7 @@ class NameServer:
         self.routes = RouteTable(forgets_topics)
         self.started_ms = host.clock.monotonic_ms()
         self.make_connection: MakeConnection = RemotingConnection  # a test may want others
-        self.tls = RemotingTls.of(settings or {}, self._connect_within)
+        self.tls = OptionalTls.of(settings or {}, self._connect_within)
 
     def connect(self, peer_host: str, peer_port: int) -> RemotingConnection:
         """Return the sans-IO side of a new connection."""

@@ -41,6 +41,8 @@ class ProxySettings(JavaSettings):
     #: for so long the messages of a consumer that is gone stay invisible
     cleared_ms: int = whole("invisibleTimeMillisWhenClear", 1_000)
 
+    #: of one message of gRPC, which holds those of a request
+    request_bytes_max: int = whole("grpcMaxInboundMessageSize", 130 * 1024 * 1024)
     polling_ms_min: int = whole("grpcClientConsumerMinLongPollingTimeoutMillis", 5_000)
     polling_ms_max: int = whole("grpcClientConsumerMaxLongPollingTimeoutMillis", 20_000)
     receive_count: int = whole("grpcClientConsumerLongPollingBatchSize", 32)

@@ -9,6 +9,7 @@ PROXY_KEYS = (
     *keys_of(
         ConfigType.INT,
         {
+            "grpcMaxInboundMessageSize": 130 * 1024 * 1024,
             "maxUserPropertySize": 16 * 1024,
             "userPropertyMaxNum": 128,
             "maxMessageGroupSize": 64,

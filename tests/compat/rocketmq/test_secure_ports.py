@@ -10,7 +10,7 @@ import pytest
 from logstore.compat.rocketmq.broker import Broker
 from logstore.compat.rocketmq.connection import RemotingConnection
 from logstore.compat.rocketmq.name_server.name_server import NameServer
-from logstore.compat.rocketmq.tls_settings import plain_key_and_chain, tls_context
+from logstore.compat.rocketmq.tls_settings import tls_context
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
@@ -203,12 +203,8 @@ def test_keys_with_passwords(tmp_path: Path) -> None:
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
     )
     (tmp_path / "key.pem").write_bytes(locked)
-    chain = (tmp_path / "server.pem").read_bytes()
     opened = {**settings, "tls.server.keyPassword": "secret"}
     tls_context(opened)
-    assert plain_key_and_chain(opened) == (plain, chain)
     for wrong in (settings, {**settings, "tls.server.keyPassword": "wrong"}):
         with pytest.raises(ConfigError, match=r"tls\.server\.keyPath"):
             tls_context(wrong)
-    with pytest.raises(ConfigError, match=r"tls\.server\.keyPath"):
-        plain_key_and_chain({**settings, "tls.server.keyPassword": "wrong"})

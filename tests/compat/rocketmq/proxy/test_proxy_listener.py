@@ -169,7 +169,7 @@ def test_a_port_that_is_taken(broker: TestBroker) -> None:
     """Is said so."""
     port = int(broker.endpoints.rpartition(":")[2])
     other = TestBroker(layout="rocketmq", proxy=True, proxy_port=port)
-    with pytest.raises(AddressError, match="cannot be listened on; name another port"):
+    with pytest.raises(AddressError, match="is taken by another program; name another port"):
         other.start()
 
 
