@@ -34,7 +34,8 @@ from logstore.compat.grpc.frames import (
     unpadded,
     window_frame,
 )
-from logstore.compat.grpc.headers import HEADER_BYTES_MAX, HeaderReader, http_status_block
+from logstore.compat.grpc.header_blocks import HEADER_BYTES_MAX, BlockReader
+from logstore.compat.grpc.headers import http_status_block, metadata_of
 from logstore.compat.grpc.messages import is_encoding
 from logstore.compat.grpc.status import CallError, GrpcCode
 
@@ -92,7 +93,7 @@ class GrpcConnection:
         self._find_heir = find_heir
         self._is_plain_refused = is_plain_refused
         self._inbox = FrameInbox()
-        self._headers = HeaderReader()
+        self._blocks = BlockReader()
         self._calls: dict[int, Call] = {}
         self._last_number = 0
         #: those who wait for a window, in their order
@@ -233,7 +234,7 @@ class GrpcConnection:
 
     def _heard(self, number: int, flags: int, block: bytes) -> None:
         """Begin a call, or end the client's part of one that has begun."""
-        headers = self._headers.read(block)
+        headers = metadata_of(self._blocks.read(block))
         call = self._calls.get(number)
         if call is None and number > self._last_number:
             self._last_number = number

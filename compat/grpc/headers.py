@@ -1,21 +1,16 @@
 """
-Headers of calls and of their answers (HPACK).
+Headers of calls, what they mean; those of answers, as they are written.
 
-What a client says is decoded by a library. What we answer is the same nearly always, and written
-without the table that a peer would have to keep of it: a literal costs some bytes, and no thought.
+What we answer is the same nearly always, and written without a table that the peer would have to
+keep of it: a literal costs some bytes, and no thought.
 
 Source: RFC 7541; "gRPC over HTTP2" for what they mean.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
-import hpack
-
-from logstore.compat.grpc.frames import ErrorCode, Http2Error
-
-HEADER_BYTES_MAX = 64 * 1024
 _CONTENT_TYPE = b"application/grpc"
 #: places in the table that everybody has
 _STATUS_200, _NAME_STATUS, _NAME_CONTENT_TYPE = b"\x88", 8, 31
@@ -23,32 +18,12 @@ _MS_BY_UNIT = {"H": 3_600_000.0, "M": 60_000.0, "S": 1000.0, "m": 1.0, "u": 0.00
 _TIMEOUT_DIGITS_MAX = 8
 
 
-class HeaderReader:
-    """Reads the header blocks of one connection, which depend on each other."""
-
-    def __init__(self) -> None:
-        self._decoder: Any = hpack.Decoder(max_header_list_size=HEADER_BYTES_MAX)
-
-    def read(self, block: bytes) -> dict[str, str]:
-        """
-        Return the headers of a block; of those that stand there twice, all, by commas.
-
-        Raises:
-            Http2Error: it is no block, or too long: the ones after it cannot be read either.
-
-        """
-        try:
-            found = self._decoder.decode(block, raw=True)
-        except hpack.OversizedHeaderListError as error:
-            text = f"headers above {HEADER_BYTES_MAX} bytes"
-            raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, text) from error
-        except hpack.HPACKError as error:
-            raise Http2Error(ErrorCode.COMPRESSION_ERROR, f"no headers: {error}") from error
-        headers: dict[str, str] = {}
-        for name_bytes, value_bytes in found:
-            name, value = name_bytes.decode("latin-1"), value_bytes.decode("utf-8", "replace")
-            headers[name] = f"{headers[name]},{value}" if name in headers else value
-        return headers
+def metadata_of(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return headers by their names; of one that stands there twice, both, with a comma."""
+    headers: dict[str, str] = {}
+    for name, value in fields:
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return headers
 
 
 def timeout_ms_of(text: str | None) -> float | None:

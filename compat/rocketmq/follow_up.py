@@ -37,6 +37,7 @@ class FollowUp:
         self._pending_before = 0
         broker.store.add_arrival_listener(self._arrived)
         broker.store.dispatching.is_awaited = self._is_awaited
+        broker.store.dispatching.is_watched = self._watched_topics.__contains__
 
     def requests_served(self) -> None:
         """
@@ -58,6 +59,7 @@ class FollowUp:
         came, self._pending_before = pending - self._pending_before, pending
         if (
             not broker.lingers
+            or dispatching.has_watched
             or pending >= (_BEHIND_FEW_MAX if came <= _FEW_MESSAGES else _BEHIND_MESSAGES_MAX)
             or dispatching.pending_bytes >= _BEHIND_BYTES_MAX
             or broker.held_pulls.has_woken
@@ -96,12 +98,10 @@ class FollowUp:
             broker.group_commit.begin()
 
     def _is_awaited(self, queue: tuple[str, int]) -> bool:
-        """Tell whether :meth:`_arrived` does anything about messages of a queue."""
+        """Tell whether somebody waits for messages of a queue, who gets them before all else."""
         broker = self._broker
-        return (
-            broker.held_pulls.is_awaited(queue)
-            or queue[0] in self._watched_topics
-            or (broker.has_lite and broker.lite.is_awaited(queue[0]))
+        return broker.held_pulls.is_awaited(queue) or (
+            broker.has_lite and broker.lite.is_awaited(queue[0])
         )
 
     def _arrived(self, request: DispatchRequest) -> None:

@@ -47,8 +47,9 @@ class Dispatch:
     dispatched: 5.x keeps back what is not durable under ``SYNC_FLUSH``. The index, where there is
     one, follows the consume queues, then come `dispatchers` in their order, then the listeners.
 
-    `is_awaited` tells of a queue whether listeners want to know of what arrives in it. Messages
-    that were put here are shown to them only then; dispatchers are shown every message.
+    `is_awaited` tells of a queue, and `is_watched` of a topic, whether listeners want to know of
+    what arrives in it: at once, or soon. Messages that were put here are shown to them only then;
+    dispatchers are shown every message.
     """
 
     def __init__(
@@ -64,8 +65,11 @@ class Dispatch:
         self.dispatchers: list[Dispatcher] = []
         self.arrival_listeners: list[ArrivalListener] = []
         self.is_awaited: Callable[[tuple[str, int]], bool] = _always
+        self.is_watched: Callable[[str], bool] = _never
         #: something was put into a queue that is awaited, and is not dispatched yet
         self.has_awaited = False
+        #: the same of a topic that is watched
+        self.has_watched = False
         #: messages that were put here and not dispatched yet, and their bytes
         self.pending_messages = 0
         self.pending_bytes = 0
@@ -107,8 +111,11 @@ class Dispatch:
                 self.has_awaited = any(map(self.is_awaited, draft.next_queue_offsets))
         else:
             self.pending_messages += draft.message_count
-            if not self.has_awaited and self.arrival_listeners:
-                self.has_awaited = self.is_awaited((draft.topic, draft.queue_id))
+            if self.arrival_listeners:
+                if not self.has_awaited:
+                    self.has_awaited = self.is_awaited((draft.topic, draft.queue_id))
+                if not self.has_watched:
+                    self.has_watched = self.is_watched(draft.topic)
 
     def run(self, *, defers_index: bool = False) -> int:
         """
@@ -141,7 +148,7 @@ class Dispatch:
         if self.reput_from < end and not pending:
             count += self._catch_up(end)
         if not pending:
-            self.has_awaited = False
+            self.has_awaited = self.has_watched = False
             self.pending_messages = self.pending_bytes = 0
         return count
 
@@ -285,7 +292,9 @@ class Dispatch:
         """Tell whether anybody is to see the messages of a queue."""
         if self.dispatchers:
             return True
-        return bool(self.arrival_listeners) and self.is_awaited(queue_key)
+        if not self.arrival_listeners:
+            return False
+        return self.is_awaited(queue_key) or self.is_watched(queue_key[0])
 
     def _catch_up(self, end: int) -> int:
         """Dispatch what stands in the log up to `end`, by reading it."""
@@ -335,6 +344,12 @@ def _always(queue_key: tuple[str, int]) -> bool:
     """Show every message to whoever listens."""
     del queue_key
     return True
+
+
+def _never(topic: str) -> bool:
+    """Show no message for its topic alone."""
+    del topic
+    return False
 
 
 def _complain(physical_offset: int, error: CorruptMessageError) -> None:
