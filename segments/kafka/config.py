@@ -36,6 +36,8 @@ _CODECS = {
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
+#: what a broker's negative number means to topics
+_NEGATIVE = {"retention.ms": "-1", "flush.ms": "0"}
 
 
 @attrs.frozen(slots=False)  # slots and cached_property do not go together
@@ -210,16 +212,23 @@ def topic_defaults(broker_settings: Mapping[str, str]) -> dict[str, str]:
     Return what broker settings mean for topics without settings of their own.
 
     Of a family such as ``log.retention.ms``, ``.minutes``, ``.hours`` the finest one given counts.
-    Values are not checked here, but for those that must be multiplied: ConfigError.
+    Values are not checked here, but for those that must be multiplied: ConfigError. A negative
+    number means no retention at all, or that all is flushed at once, where a topic's own cannot be.
     """
     found: dict[str, str] = {}
     for topic_name, synonyms in TOPIC_CONFIG_SYNONYMS.items():
         for synonym in synonyms:
             text = broker_settings.get(synonym.name)
             if text is not None:
-                found[topic_name] = _converted(synonym, text)
+                text = _converted(synonym, text)
+                found[topic_name] = _NEGATIVE[topic_name] if _is_negative(topic_name, text) else text
                 break
     return found
+
+
+def _is_negative(topic_name: str, text: str) -> bool:
+    """Tell whether a number is below zero that may be so for a broker, and not for a topic."""
+    return topic_name in _NEGATIVE and re.fullmatch(r"\s*-0*[1-9][0-9]{0,18}\s*", text) is not None
 
 
 def _converted(synonym: Synonym, text: str) -> str:

@@ -2,10 +2,10 @@
 Settings of a broker that have no effect here, and that a broker lists all the same (Kafka 4.3).
 
 They come after :data:`BROKER_CONFIG_KEYS`: one line each of name, type, default (``-`` for Kafka's
-null, ``""`` for an empty text) and, of one, the least value. With those of TLS and SASL, most of
-which do have an effect, they make up the 340 that DescribeConfigs tells of a node. Sources:
-``AbstractKafkaConfig``, ``RemoteLogManagerConfig``, ``QuorumConfig``, ``MetadataLogConfig``,
-``BrokerSecurityConfigs``.
+null, ``""`` for an empty text) and, where there are such, the least value and the largest. With
+those of TLS and SASL, most of which do have an effect, they make up the 340 that DescribeConfigs
+tells of a node. Sources: ``AbstractKafkaConfig``, ``RemoteLogManagerConfig``, ``QuorumConfig``,
+``MetadataLogConfig``, ``BrokerSecurityConfigs``.
 """
 
 from __future__ import annotations
@@ -22,59 +22,59 @@ _PACKAGES = {
     "REMOTE": "org.apache.kafka.server.log.remote.metadata.storage",
 }
 _TABLE = """
-add.partitions.to.txn.retry.backoff.max.ms int 100
-add.partitions.to.txn.retry.backoff.ms int 20
+add.partitions.to.txn.retry.backoff.max.ms int 100 0
+add.partitions.to.txn.retry.backoff.ms int 20 1
 client.quota.callback.class class -
 config.providers list ""
-controller.quorum.append.linger.ms int 25
+controller.quorum.append.linger.ms int 25 0
 controller.quorum.auto.join.enable boolean false
-controller.quorum.election.backoff.max.ms int 1000
-controller.quorum.election.timeout.ms int 1000
-controller.quorum.fetch.max.bytes int 1048576
-controller.quorum.fetch.snapshot.max.bytes int 1048576
-controller.quorum.fetch.timeout.ms int 2000
-controller.quorum.request.timeout.ms int 2000
-controller.quorum.retry.backoff.ms int 20
+controller.quorum.election.backoff.max.ms int 1000 0
+controller.quorum.election.timeout.ms int 1000 0
+controller.quorum.fetch.max.bytes int 1048576 1
+controller.quorum.fetch.snapshot.max.bytes int 1048576 1
+controller.quorum.fetch.timeout.ms int 2000 0
+controller.quorum.request.timeout.ms int 2000 0
+controller.quorum.retry.backoff.ms int 20 0
 controller.socket.timeout.ms int 30000
 cordoned.log.dirs list ""
 early.start.listeners list -
 follower.fetch.last.tiered.offset.enable boolean false
 initial.broker.registration.timeout.ms int 60000
-kafka.metrics.polling.interval.secs int 10
+kafka.metrics.polling.interval.secs int 10 1
 kafka.metrics.reporters list ""
-metadata.log.max.record.bytes.between.snapshots long 20971520
-metadata.log.max.snapshot.interval.ms long 3600000
-metadata.log.segment.bytes int 1073741824
+metadata.log.max.record.bytes.between.snapshots long 20971520 1
+metadata.log.max.snapshot.interval.ms long 3600000 0
+metadata.log.segment.bytes int 1073741824 8388608
 metadata.log.segment.ms long 604800000
-metadata.max.idle.interval.ms int 500
+metadata.max.idle.interval.ms int 500 0
 metadata.max.retention.bytes long 104857600
 metadata.max.retention.ms long 604800000
-metrics.num.samples int 2
+metrics.num.samples int 2 1
 metrics.recording.level string INFO
-metrics.sample.window.ms long 30000
+metrics.sample.window.ms long 30000 1
 num.replica.alter.log.dirs.threads int -
 principal.builder.class class COMMON.security.authenticator.DefaultKafkaPrincipalBuilder
-remote.fetch.max.wait.ms int 500
-remote.list.offsets.request.timeout.ms long 30000
-remote.log.index.file.cache.total.size.bytes long 1073741824
-remote.log.manager.copier.thread.pool.size int 10
-remote.log.manager.copy.max.bytes.per.second long 9223372036854775807
-remote.log.manager.copy.quota.window.num int 11
-remote.log.manager.copy.quota.window.size.seconds int 1
-remote.log.manager.expiration.thread.pool.size int 10
-remote.log.manager.fetch.max.bytes.per.second long 9223372036854775807
-remote.log.manager.fetch.quota.window.num int 11
-remote.log.manager.fetch.quota.window.size.seconds int 1
-remote.log.manager.follower.thread.pool.size int 2
-remote.log.manager.task.interval.ms long 30000
-remote.log.manager.thread.pool.size int 2
-remote.log.metadata.custom.metadata.max.bytes int 128
+remote.fetch.max.wait.ms int 500 1
+remote.list.offsets.request.timeout.ms long 30000 1
+remote.log.index.file.cache.total.size.bytes long 1073741824 1
+remote.log.manager.copier.thread.pool.size int 10 1
+remote.log.manager.copy.max.bytes.per.second long 9223372036854775807 1
+remote.log.manager.copy.quota.window.num int 11 1
+remote.log.manager.copy.quota.window.size.seconds int 1 1
+remote.log.manager.expiration.thread.pool.size int 10 1
+remote.log.manager.fetch.max.bytes.per.second long 9223372036854775807 1
+remote.log.manager.fetch.quota.window.num int 11 1
+remote.log.manager.fetch.quota.window.size.seconds int 1 1
+remote.log.manager.follower.thread.pool.size int 2 1
+remote.log.manager.task.interval.ms long 30000 1
+remote.log.manager.thread.pool.size int 2 1
+remote.log.metadata.custom.metadata.max.bytes int 128 0
 remote.log.metadata.manager.class.name string REMOTE.TopicBasedRemoteLogMetadataManager
 remote.log.metadata.manager.class.path string -
 remote.log.metadata.manager.impl.prefix string rlmm.config.
 remote.log.metadata.manager.listener.name string -
-remote.log.reader.max.pending.tasks int 100
-remote.log.reader.threads int 10
+remote.log.reader.max.pending.tasks int 100 1
+remote.log.reader.threads int 10 1
 remote.log.storage.manager.class.name string -
 remote.log.storage.manager.class.path string -
 remote.log.storage.manager.impl.prefix string rsm.config.
@@ -100,10 +100,10 @@ sasl.mechanism.controller.protocol string GSSAPI
 sasl.mechanism.inter.broker.protocol string GSSAPI
 sasl.oauthbearer.assertion.algorithm string RS256
 sasl.oauthbearer.assertion.claim.aud string -
-sasl.oauthbearer.assertion.claim.exp.seconds int 300
+sasl.oauthbearer.assertion.claim.exp.seconds int 300 0 86400
 sasl.oauthbearer.assertion.claim.iss string -
 sasl.oauthbearer.assertion.claim.jti.include boolean false
-sasl.oauthbearer.assertion.claim.nbf.seconds int 60
+sasl.oauthbearer.assertion.claim.nbf.seconds int 60 0 3600
 sasl.oauthbearer.assertion.claim.sub string -
 sasl.oauthbearer.assertion.file string -
 sasl.oauthbearer.assertion.private.key.file string -
@@ -125,9 +125,9 @@ sasl.oauthbearer.scope.claim.name string scope
 sasl.oauthbearer.sub.claim.name string sub
 sasl.oauthbearer.token.endpoint.url string -
 security.providers string -
-share.coordinator.append.linger.ms int -1
+share.coordinator.append.linger.ms int -1 -1
 share.coordinator.cached.buffer.max.bytes int 1048588 524288
-share.coordinator.load.buffer.size int 5242880
+share.coordinator.load.buffer.size int 5242880 1
 socket.connection.setup.timeout.max.ms long 30000
 socket.connection.setup.timeout.ms long 10000
 ssl.allow.dn.changes boolean false
@@ -152,7 +152,7 @@ def _with_package(text: str) -> str:
 def _keys() -> Iterator[ConfigKey]:
     """Yield what the table says; what a setting is about is told of its whole family."""
     for line in _TABLE.split("\n")[1:-1]:
-        name, kind, text, *minimum = line.split(" ")
+        name, kind, text, *limits = line.split(" ")
         family = next(start for start in ACCEPTED_FAMILIES if name.startswith(start))
         default = {"-": None, '""': ""}.get(text, _with_package(text))
         about = f"Without effect here: {ACCEPTED_FAMILIES[family]}."
@@ -161,7 +161,7 @@ def _keys() -> Iterator[ConfigKey]:
             ConfigType[kind.upper()],
             default,
             about,
-            *map(int, minimum),
+            *map(int, limits),
             effect=Effect.ACCEPTED,
         )
 

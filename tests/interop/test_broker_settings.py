@@ -51,6 +51,19 @@ CHANGES = (
     ("1", "no.such", "2"),
     ("", "no.such", "3"),
 )
+#: what a node cannot be changed to, and what only looks like that
+CONTRADICTIONS = (
+    ("log.cleanup.policy", "compact,compact"), ("log.cleanup.policy", "compact,,delete"),
+    *(("log.retention.ms", text) for text in ("0", "-1", "-5")),
+    ("log.roll.ms", "0"), ("log.roll.jitter.ms", "-1"), ("log.flush.interval.ms", "-5"),
+    ("log.cleaner.dedupe.buffer.size", "1048576"), ("log.cleaner.dedupe.buffer.size", "1048577"),
+    ("log.cleaner.threads", "0"), ("log.cleaner.threads", "2"), ("max.connections.per.ip", "0"),
+    *(("max.connections.per.ip.overrides", text) for text in ("127.0.0.1:5", "!!:5", "a:x", "abc")),
+    *((f"group.{kind}.assignment.interval.ms", text)
+      for kind in ("consumer", "share", "streams") for text in ("15000", "15001")),
+    *(("remote.log.reader.threads", text) for text in ("0", "14", "15")),
+    ("remote.log.index.file.cache.total.size.bytes", "0"), ("remote.fetch.max.wait.ms", "0"),
+)  # fmt: skip
 BROKER, SET = 4, 0
 #: the classes that these name are looked for by a real one
 LEFT_OUT = {"principal.builder.class", "ssl.engine.factory.class"}
@@ -128,3 +141,19 @@ def test_every_setting_is_told_alike(lines: list[Line]) -> None:
         eventually(partial(is_told_alike, lines, who), what=f"{CHANGES} told alike")
         real = told(lines[0], who)
         assert "no.such" in real
+
+
+@pytest.mark.parametrize("who", ["1", ""])
+def test_what_does_not_go_together(lines: list[Line], who: str) -> None:
+    """The same code and words for each, of one node and of all."""
+    for name, text in CONTRADICTIONS:
+        change = {"name": name, "config_operation": SET, "value": text}
+        resource = {"resource_type": BROKER, "resource_name": who, "configs": [change]}
+        said = [
+            (one["error_code"], one["error_message"])
+            for line in lines
+            for one in line.ask(
+                "IncrementalAlterConfigs", 1, resources=[resource], validate_only=True
+            )["responses"]
+        ]
+        assert said[0] == said[1], (name, text)

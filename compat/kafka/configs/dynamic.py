@@ -16,10 +16,14 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.configs.address_limits import ADDRESS_LIMITS, address_limits
+from logstore.compat.kafka.configs.conflicts import check_conflicts
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.segments.kafka.broker_config import ACCEPTED_FAMILIES, BROKER_CONFIG_KEYS
+from logstore.segments.kafka.broker_config import (
+    ACCEPTED_FAMILIES,
+    BROKER_CONFIG_KEYS,
+    BrokerConfig,
+)
 from logstore.segments.kafka.config import LogConfig, parse_topic_configs, topic_defaults
 from logstore.segments.kafka.config_keys import ConfigError, ConfigKey
 from logstore.segments.kafka.dynamic_config_names import DYNAMIC_CONFIG_NAMES
@@ -55,6 +59,13 @@ _THREADS = (
     "num.network.threads",
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
+)
+#: the same, of what tiered storage would have
+_TIERED_THREADS = (
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
 )
 
 
@@ -103,10 +114,14 @@ class DynamicConfig:
 
     def value_of(self, name: str) -> str | None:
         """Return the text of the strongest layer; Kafka's default if there is none."""
+        given = self._given(name)
+        return BROKER_CONFIG_KEYS[name].default if given is None else given
+
+    def _given(self, name: str) -> str | None:
         for layer in (self.of_broker, self.of_cluster, self.static):
             if name in layer:
                 return layer[name]
-        return BROKER_CONFIG_KEYS[name].default
+        return None
 
     def integer(self, name: str) -> int:
         """Return the value in force of a setting that is a whole number and not null."""
@@ -137,9 +152,11 @@ class DynamicConfig:
         self._check(settings, is_cluster_wide=is_cluster_wide)
         of_broker = self.of_broker if is_cluster_wide else dict(settings)
         of_cluster = dict(settings) if is_cluster_wide else self.of_cluster
-        self._check_threads({**self.static, **of_cluster, **of_broker})
-        defaults = topic_defaults({**self.static, **of_cluster, **of_broker})
+        together = {**self.static, **of_cluster, **of_broker}
+        defaults = topic_defaults(together)
         try:
+            check_conflicts(BrokerConfig(together))
+            self._check_threads(together)
             configs = self._configs(defaults)
         except ConfigError as error:
             raise RefusedRequestError(ErrorCode.INVALID_REQUEST, str(error)) from error
@@ -168,11 +185,12 @@ class DynamicConfig:
 
     def _check_threads(self, settings: Mapping[str, str]) -> None:
         """Refuse large steps (Kafka: ``DynamicThreadPool``, ``LogCleaner``, ``SocketServer``)."""
-        for name in _THREADS:
-            before = self.integer(name)
-            after = BROKER_CONFIG_KEYS[name].parse(
-                settings.get(name, BROKER_CONFIG_KEYS[name].default)
-            )
+        for name in (*_THREADS, *(one for one in _TIERED_THREADS if one in settings)):
+            key = BROKER_CONFIG_KEYS.get(name) or _listed(name)[0]
+            assert key is not None, f"{name} is known"
+            before = key.parse(self._given(name) or key.default)
+            after = key.parse(settings.get(name, key.default))
+            assert isinstance(before, int), f"{name} was checked"
             assert isinstance(after, int), f"{name} was checked"
             if not before // 2 <= after <= before * 2:
                 raise _refused(_too_large_a_step(name, before, after))
@@ -238,8 +256,6 @@ class DynamicConfig:
             return
         try:
             value = key.parse(text)
-            if name == ADDRESS_LIMITS:
-                address_limits(text)
         except ConfigError as error:
             raise _refused(str(error)) from error
         if name == "cordoned.log.dirs" and isinstance(value, tuple) and value != ("*",):

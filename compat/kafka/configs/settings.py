@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from logstore.compat.kafka.configs.address_limits import ADDRESS_LIMITS, address_limits
+from logstore.compat.kafka.configs.conflicts import check_conflicts
 from logstore.segments.kafka.broker_config import BrokerConfig
 from logstore.segments.kafka.config_keys import ConfigError
 
@@ -66,8 +66,7 @@ class BrokerSettings(NamedTuple):
             ConfigError: two settings contradict each other, or one cannot be read.
 
         """
-        _check_idle(config)
-        address_limits(str(config[ADDRESS_LIMITS] or ""))
+        check_conflicts(config)
         values: dict[str, Any] = {"given": config, "node_id": _given_node_id(config)}
         for field in cls._fields:
             if field not in values:
@@ -86,13 +85,3 @@ def _given_node_id(config: BrokerConfig) -> int | None:
             "broker.id", str(found["broker.id"]), f"must be the same as node.id, {found['node.id']}"
         )
     return next(iter(found.values()), None)
-
-
-def _check_idle(config: BrokerConfig) -> None:
-    """Insist on idle connections outliving the pause of failed logins, as ``KafkaConfig`` does."""
-    name, pause_name = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
-    idle_ms, pause_ms = config.integer(name), config.integer(pause_name)
-    if 0 <= idle_ms <= pause_ms:
-        raise ConfigError(
-            name, str(idle_ms), f"must be more than {pause_name}, {pause_ms}, or negative for never"
-        )

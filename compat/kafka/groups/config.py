@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.kafka.configs.conflicts import SERVED_ASSIGNORS
 from logstore.compat.kafka.groups.migration.policy import MigrationPolicy
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.configs.settings import BrokerSettings
     from logstore.segments.kafka.broker_config import BrokerConfig
 
-#: what is served; Kafka also takes names of classes there
+#: what is served by default, in this order
 ASSIGNORS = ("uniform", "range")
 
 
@@ -80,7 +81,7 @@ class GroupConfig:
 
 
 def _assignors(given: BrokerConfig) -> tuple[str, ...]:
-    """Return those of the assignors wanted that are served, all of them if that leaves none."""
+    """Return the assignors wanted, each once."""
     wanted = given["group.consumer.assignors"]
     assert isinstance(wanted, tuple), "a list setting"
-    return tuple(name for name in wanted if name in ASSIGNORS) or ASSIGNORS
+    return tuple(dict.fromkeys(SERVED_ASSIGNORS[name] for name in wanted))

@@ -230,7 +230,7 @@ def test_lists_grow_and_shrink() -> None:
         (BROKER, "1", [("group.consumer.max.size", SET, "9")], 42),
         (BROKER, "1", [("group.consumer.assignment.interval.ms", SET, "-1")], 42),
         (BROKER, "1", [("cordoned.log.dirs", SET, "/a")], 42),
-        (BROKER, "1", [("log.retention.ms", SET, "-5")], 42),
+        (BROKER, "1", [("log.retention.ms", SET, "0")], 42),
         (BROKER, "1", [("log.segment.bytes", SET, "1")], 42),
         (GROUP, "g", [("x", SET, "1")], 40),
         (GROUP, "", [], 42),

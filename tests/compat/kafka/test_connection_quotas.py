@@ -156,13 +156,18 @@ def test_an_address_that_comes_too_fast_is_hung_up_on_later() -> None:
     door.come(OTHER)
 
 
-@pytest.mark.parametrize("text", ["oops", "127.0.0.1:x", ":3", "127.0.0.1:2,127.0.0.2"])
-def test_overrides_that_cannot_be_read_are_refused(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("oops", "length 4"),
+        ("127.0.0.1:x", 'input string: "x"'),
+        ("127.0.0.1:2,127.0.0.2", "length 9"),
+    ],
+)
+def test_overrides_that_cannot_be_read_are_refused(text: str, words: str) -> None:
     """As by Kafka, and while the broker runs, too."""
-    with pytest.raises(
-        ConfigError, match=r"max\.connections\.per\.ip\.overrides.* is no ADDRESS:COUNT"
-    ):
+    with pytest.raises(ConfigError, match=words):
         Door({"max.connections.per.ip.overrides": text})
     config = Door({}).broker.dynamic_config
-    with pytest.raises(RefusedRequestError, match="ADDRESS:COUNT"):
+    with pytest.raises(RefusedRequestError, match=words):
         config.replace({"max.connections.per.ip.overrides": text}, is_cluster_wide=False)

@@ -42,7 +42,7 @@ SETTINGS: dict[str, object] = {
     "share_coordinator_state_topic_num_partitions": 2,
     "log_index_size_max_bytes": 4096,
     "log_index_interval_bytes": 256,
-    "log_cleaner_dedupe_buffer_size": 1 << 20,
+    "log_cleaner_dedupe_buffer_size": (1 << 20) + 1,  # more than 1 MiB, as Kafka insists
 }
 TOPICS: tuple[dict[str, str], ...] = (
     {"internal.segment.bytes": "2000"},
