@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from logstore.compat.kafka.groups.config import GroupConfig
-from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.cluster import Cluster, setting_of_group
 
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
@@ -28,9 +28,10 @@ class GroupSettings:
     def of(cls, config: GroupConfig, cluster: Cluster, group_id: str) -> GroupSettings:
         """Return what holds for a group now."""
         own = cluster.settings_of_group(group_id)
-        interval = own.get(ASSIGNMENT_INTERVAL)
         return cls(
-            int(own.get(HEARTBEAT_INTERVAL, config.consumer_heartbeat_interval_ms)),
-            int(own.get(SESSION_TIMEOUT, config.consumer_session_timeout_ms)),
-            cluster.integer(f"group.{ASSIGNMENT_INTERVAL}") if interval is None else int(interval),
+            setting_of_group(
+                cluster, own, HEARTBEAT_INTERVAL, config.consumer_heartbeat_interval_ms
+            ),
+            setting_of_group(cluster, own, SESSION_TIMEOUT, config.consumer_session_timeout_ms),
+            setting_of_group(cluster, own, ASSIGNMENT_INTERVAL),
         )

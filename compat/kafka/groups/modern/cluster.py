@@ -90,6 +90,26 @@ class MemoryCluster:
         return self.broker_settings.get(name, int(default or 0))
 
 
+def setting_of_group(
+    cluster: Cluster, own: Mapping[str, str], name: str, default: int | None = None
+) -> int:
+    """
+    Return a number among a group's settings: its `own`, or else `default` or the broker's.
+
+    The broker's bounds hold for what was set while it ran, also those that came after it (``GroupConfig.evaluate``,
+    ``GroupCoordinatorConfig.clampDynamicConfigs``).
+    """
+    text = own.get(name)
+    if text is None and default is not None:
+        return default
+    value = cluster.integer(f"group.{name}") if text is None else int(text)
+    kind, what = name.split(".", 1)
+    least, most = f"group.{kind}.min.{what}", f"group.{kind}.max.{what.removeprefix('num.')}"
+    if least in BROKER_CONFIG_KEYS:
+        value = max(value, cluster.integer(least))
+    return min(value, cluster.integer(most)) if most in BROKER_CONFIG_KEYS else value
+
+
 def shapes_of(cluster: Cluster, names: Iterable[str]) -> dict[str, TopicShape]:
     """Return those of the named topics that exist, by name."""
     found = ((name, cluster.topic_named(name)) for name in names)

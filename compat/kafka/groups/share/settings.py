@@ -71,13 +71,12 @@ class ShareGroupSettings(NamedTuple):
 
 
 def _number(what: str, of_broker: Mapping[str, str], own: Mapping[str, str]) -> int:
-    """Return the group's number within the broker's bounds, without one the broker's."""
+    """Return the group's number, without one the broker's, within the broker's bounds."""
     text = own.get(f"share.{what}")
-    if text is None:
-        return _of_broker(f"group.share.{what}", of_broker)
+    value = _of_broker(f"group.share.{what}", of_broker) if text is None else int(text)
     least = _of_broker(f"group.share.min.{what}", of_broker)
     most = _of_broker(f"group.share.max.{what}", of_broker)
-    return min(max(int(text), least), most)
+    return min(max(value, least), most)
 
 
 def _of_broker(name: str, of_broker: Mapping[str, str]) -> int:

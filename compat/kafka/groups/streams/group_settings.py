@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from logstore.compat.kafka.groups.modern.cluster import Cluster
+from logstore.compat.kafka.groups.modern.cluster import Cluster, setting_of_group
 
 
 @attrs.frozen
@@ -29,8 +29,7 @@ class StreamsSettings:
         own = cluster.settings_of_group(group_id)
 
         def value(name: str) -> int:
-            text = own.get(f"streams.{name}")
-            return cluster.integer(f"group.streams.{name}") if text is None else int(text)
+            return setting_of_group(cluster, own, f"streams.{name}")
 
         return cls(
             value("heartbeat.interval.ms"),

@@ -36,6 +36,19 @@ def test_the_first_member_gets_everything() -> None:
     assert stage.consumer_group.state is ConsumerGroupState.STABLE
 
 
+@pytest.mark.parametrize(
+    ("own", "bounds", "expected"),
+    [("70000", {}, 15_000), ("7000", {"min": 8000}, 8000), ("7000", {"max": 6000}, 6000)],
+)
+def test_the_brokers_bounds_win(own: str, bounds: dict[str, int], expected: int) -> None:
+    """Also those that came after a group had its setting."""
+    stage = ConsumerRehearsal({"t": 1})
+    stage.cluster.group_settings[GROUP] = {"consumer.heartbeat.interval.ms": own}
+    for limit, value in bounds.items():
+        stage.cluster.broker_settings[f"group.consumer.{limit}.heartbeat.interval.ms"] = value
+    assert stage.consumer("A", "t").answer.heartbeat_interval_ms == expected
+
+
 def test_what_has_not_changed_is_not_told() -> None:
     """Heartbeats of a group at rest write nothing and are answered without partitions."""
     stage = ConsumerRehearsal({"t": 3})

@@ -102,6 +102,19 @@ def test_between_two_assignments_passes_some_time() -> None:
     assert len(first.active) == len(second.active) == 1
 
 
+@pytest.mark.parametrize(
+    ("own", "bounds", "expected"),
+    [("70000", {}, 15_000), ("7000", {"min": 8000}, 8000), ("7000", {"max": 6000}, 6000)],
+)
+def test_the_brokers_bounds_win(own: str, bounds: dict[str, int], expected: int) -> None:
+    """Also those that came after a group had its setting."""
+    stage = StreamsRehearsal({"t": 1})
+    stage.cluster.group_settings[GROUP] = {"streams.heartbeat.interval.ms": own}
+    for limit, value in bounds.items():
+        stage.cluster.broker_settings[f"group.streams.{limit}.heartbeat.interval.ms"] = value
+    assert stage.member("A").answer.heartbeat_interval_ms == expected
+
+
 def test_settings_of_the_group_win() -> None:
     """A group may have a heartbeat interval, a session timeout and a delay of its own."""
     stage = StreamsRehearsal({"t": 1})
