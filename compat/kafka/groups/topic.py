@@ -19,6 +19,7 @@ from logstore.compat.kafka.topics.internal_partitions import (
 )
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from logstore.compat.kafka.transactions.marking import append_marker
+from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.control_record import decode_marker
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
 from logstore.segments.kafka.record_batch import RecordBatch
@@ -38,6 +39,7 @@ class GroupsTopic:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._codec = Codec(broker.config.given.integer("offsets.topic.compression.codec"))
 
     def _partitions(self) -> dict[int, KafkaPartition]:
         return internal_topic(self._broker, GROUPS_TOPIC).partitions
@@ -64,6 +66,7 @@ class GroupsTopic:
             # What a coordinator writes is not numbered: with Kafka each batch begins at 0.
             base_sequence=-1 if producer is None else 0,
             is_transactional=producer is not None,
+            codec=self._codec,
         )
         partition = internal_partition(self._broker, GROUPS_TOPIC, group_id)
         if producer is None:

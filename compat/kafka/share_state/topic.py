@@ -15,6 +15,7 @@ from logstore.compat.kafka.share_state.share_coordinator import (
 from logstore.compat.kafka.share_state.state_log import ReplayedState, StatePosition
 from logstore.compat.kafka.topics.internal_partitions import internal_partition
 from logstore.compat.kafka.topics.names import SHARE_GROUPS_TOPIC
+from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
 
@@ -36,13 +37,16 @@ class ShareStateTopic:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        codec = broker.config.given.integer("share.coordinator.state.topic.compression.codec")
+        self._codec = Codec(codec)
 
     def append(self, key: SharePartitionKey, record: StateRecord) -> StatePosition:
         """Write one record as a batch of its own."""
         broker = self._broker
         now_ms = broker.host.clock.wall_ms()
         partition = internal_partition(broker, SHARE_GROUPS_TOPIC, coordinator_key(key))
-        data = encode_batch([Record(offset=0, timestamp_ms=now_ms, key=record[0], value=record[1])])
+        stored = Record(offset=0, timestamp_ms=now_ms, key=record[0], value=record[1])
+        data = encode_batch([stored], codec=self._codec)
         offset = partition.append_coordinated(memoryview(data), now_ms)
         return StatePosition(partition.index, offset)
 
