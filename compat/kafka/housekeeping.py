@@ -15,11 +15,12 @@ from logstore.errors import LogStoreError
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.segments.kafka.compaction.cleaner import Cleaner
+    from logstore.segments.kafka.compaction.compaction_plan import CompactionLimits
 
 _log = logging.getLogger(__name__)
 
 _PURGE_INTERVAL_MS = 1000
-_FLUSH_LOOK_INTERVAL_MS_MAX = 1000
+_LOOK_INTERVAL_MS_MAX = 1000
 
 
 class Housekeeping:
@@ -49,7 +50,7 @@ class Housekeeping:
         self._every(config.producer_id_expiration_check_interval_ms, self._expire_producers)
         self._every(_PURGE_INTERVAL_MS, self._aside(store.purging))
         if config.log_cleaner_enable:
-            self._every(config.log_cleaner_backoff_ms, self._clean)
+            self._clean_later(self._broker.host.clock.monotonic_ms())
         if config.given["delegation.token.secret.key"]:
             self._every(
                 config.given.integer("delegation.token.expiry.check.interval.ms"),
@@ -60,25 +61,51 @@ class Housekeeping:
 
             seconds = config.given.integer("leader.imbalance.check.interval.seconds")
             self._every(seconds * 1000, lambda: rebalance(self._broker))
-        look_interval_ms = min(config.log_flush_scheduler_interval_ms, _FLUSH_LOOK_INTERVAL_MS_MAX)
+        look_interval_ms = min(config.log_flush_scheduler_interval_ms, _LOOK_INTERVAL_MS_MAX)
         self._every(look_interval_ms, self._flush_by_time)
+
+    def _clean_later(self, last_ms: float) -> None:
+        """Clean once the pause since `last_ms` is over, and again; it may become another one."""
+        broker, clock = self._broker, self._broker.host.clock
+
+        def left_ms() -> float:
+            pause_ms = broker.dynamic_config.integer("log.cleaner.backoff.ms")
+            return last_ms + max(pause_ms, 1) - clock.monotonic_ms()
+
+        def look() -> None:
+            if left_ms() > 0:
+                self._clean_later(last_ms)
+                return
+            self._clean_later(clock.monotonic_ms())
+            try:
+                self._clean()
+            except (LogStoreError, OSError) as error:  # a disk may be full now and not later
+                _log.error("%s: %s", self._store.directory, error)
+
+        broker.timers.after(max(min(left_ms(), _LOOK_INTERVAL_MS_MAX), 1), look)
 
     def _clean(self) -> None:
         """Compact what is due."""
         if self._cleaner is None:
             from logstore.compat.kafka.cleaner_process import place_for
             from logstore.segments.kafka.compaction.cleaner import Cleaner
-            from logstore.segments.kafka.compaction.compaction_plan import CompactionLimits
 
-            broker, config = self._broker, self._broker.config
-            limits = CompactionLimits(
-                config.log_cleaner_dedupe_buffer_size, config.log_cleaner_io_buffer_load_factor
-            )
+            broker = self._broker
             self._cleaner = Cleaner(
                 broker.host, self._store.directory, self._store.partitions,
-                lambda: broker.offload, limits, place_for(broker.host),
+                lambda: broker.offload, self._cleaner_limits(), place_for(broker.host),
             )  # fmt: skip
+        self._cleaner.limits = self._cleaner_limits()
         self._cleaner.clean()
+
+    def _cleaner_limits(self) -> CompactionLimits:
+        from logstore.segments.kafka.compaction.compaction_plan import CompactionLimits
+
+        dynamic = self._broker.dynamic_config
+        return CompactionLimits(
+            dynamic.integer("log.cleaner.dedupe.buffer.size"),
+            dynamic.real("log.cleaner.io.buffer.load.factor"),
+        )
 
     def _every(
         self, interval_ms: int, call: Callable[[], object], first_ms: int | None = None

@@ -221,7 +221,9 @@ def topic_defaults(broker_settings: Mapping[str, str]) -> dict[str, str]:
             text = broker_settings.get(synonym.name)
             if text is not None:
                 text = _converted(synonym, text)
-                found[topic_name] = _NEGATIVE[topic_name] if _is_negative(topic_name, text) else text
+                found[topic_name] = (
+                    _NEGATIVE[topic_name] if _is_negative(topic_name, text) else text
+                )
                 break
     return found
 

@@ -23,7 +23,9 @@ def address_limits(text: str) -> dict[str, int]:
         address, colon, count = pair.rpartition(":")
         if not colon:
             reason = f"begin 0, end -1, length {len(pair)}"
-            raise _refused(text, f"Error parsing configuration property '{ADDRESS_LIMITS}': {reason}")
+            raise _refused(
+                text, f"Error parsing configuration property '{ADDRESS_LIMITS}': {reason}"
+            )
         if not _COUNT.fullmatch(count.strip()):
             raise _refused(text, f'For input string: "{count.strip()}"')
         found[address.strip()] = int(count)

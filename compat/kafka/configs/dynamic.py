@@ -129,6 +129,12 @@ class DynamicConfig:
         assert isinstance(value, int), f"{name} is {value!r}, no whole number"
         return value
 
+    def real(self, name: str) -> float:
+        """Return the value in force of a setting that is a number and not null."""
+        value = BROKER_CONFIG_KEYS[name].parse(self.value_of(name))
+        assert isinstance(value, float), f"{name} is {value!r}, no number"
+        return value
+
     def replace(
         self,
         settings: Mapping[str, str],

@@ -35,10 +35,7 @@ class BrokerSettings(NamedTuple):
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int
-    log_cleaner_backoff_ms: int
-    log_cleaner_dedupe_buffer_size: int
     log_cleaner_enable: bool
-    log_cleaner_io_buffer_load_factor: float
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_scheduler_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int

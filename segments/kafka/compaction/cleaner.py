@@ -62,7 +62,8 @@ class Cleaner:
         self.uncleanable: set[KafkaPartition] = set()
         self._partitions = partitions
         self._offload = offload
-        self._limits = limits
+        #: may be others for the next pass
+        self.limits = limits
         self._place: CompactionPlace = InThisProcess() if place is None else place
         self._compaction: PlacedCompaction | None = None
         self._steps: Iterator[Replacement | None] = iter(())
@@ -129,7 +130,7 @@ class Cleaner:
             self._place.rest()
             return
         now_ms = self.host.clock.wall_ms()
-        self._compaction = self._place.begin(cleanable, now_ms, self._limits)
+        self._compaction = self._place.begin(cleanable, now_ms, self.limits)
         self._steps = self._compaction.steps()
         self._is_over = False
         self._drive()

@@ -257,6 +257,25 @@ class TestHousekeeping:
                 assert read(host, "cleaner-offset-checkpoint") == "0\n1\nt 0 5\n"
             broker.close()
 
+    @pytest.mark.parametrize(("factor", "left"), [("0.0", 3), ("0.9", 2)])
+    def test_the_cleaner_may_be_changed_while_it_runs(self, factor: str, left: int) -> None:
+        """A shorter pause holds from the next second on; so does the memory it may take."""
+        host = SimulatedHost()
+        broker = a_broker(host)
+        settings = {"cleanup.policy": "compact", "internal.segment.bytes": "200"}
+        log = broker.create_topic("t", 1, settings).partitions[0]
+        for number in range(6):
+            record = Record(0, NOW_MS, b"key", b"%d" % number * 60)
+            log.append_produced(memoryview(encode_batch([record])), NOW_MS)
+        broker.start_housekeeping()
+        changed = {"log.cleaner.backoff.ms": "500", "log.cleaner.io.buffer.load.factor": factor}
+        dynamic = broker.dynamic_config
+        dynamic.replace({**dynamic.of_cluster, **changed}, is_cluster_wide=True)
+        let_pass(host, broker, 999)
+        assert len(log.read_records(0, 10)) == 6
+        let_pass(host, broker, 1)
+        assert len(log.read_records(0, 10)) == left
+
     def test_what_fails_once_is_tried_again(self, caplog: pytest.LogCaptureFixture) -> None:
         """A full disk ends no periodic work: it is logged, and all goes on when there is room."""
         host = SimulatedHost()

@@ -13,24 +13,24 @@ from tests.compat.kafka.conversation import Conversation
 #: what is given, and Kafka's words
 CONFLICTS = (
     ("group.consumer.session.timeout.ms=6000",
-     "group.consumer.session.timeout.ms must be greater than or equal to "
-     "group.consumer.min.session.timeout.ms"),
+     ("group.consumer.session.timeout.ms must be greater than or equal to "
+     "group.consumer.min.session.timeout.ms")),
     ("group.consumer.max.heartbeat.interval.ms=1",
-     "group.consumer.max.heartbeat.interval.ms must be greater than or equal to "
-     "group.consumer.min.heartbeat.interval.ms"),
+     ("group.consumer.max.heartbeat.interval.ms must be greater than or equal to "
+     "group.consumer.min.heartbeat.interval.ms")),
     ("group.consumer.heartbeat.interval.ms=15001",
-     "group.consumer.heartbeat.interval.ms must be less than or equal to "
-     "group.consumer.max.heartbeat.interval.ms"),
+     ("group.consumer.heartbeat.interval.ms must be less than or equal to "
+     "group.consumer.max.heartbeat.interval.ms")),
     ("group.streams.heartbeat.interval.ms=45000 group.streams.max.heartbeat.interval.ms=45000",
      "group.streams.heartbeat.interval.ms must be less than group.streams.session.timeout.ms"),
     ("group.streams.num.standby.replicas=3",
-     "group.streams.num.standby.replicas must be less than or equal to "
-     "group.streams.max.standby.replicas"),
+     ("group.streams.num.standby.replicas must be less than or equal to "
+     "group.streams.max.standby.replicas")),
     ("group.share.max.share.sessions=100",
      "group.share.max.share.sessions must be greater than or equal to group.share.max.size"),
     ("group.share.record.lock.duration.ms=14999",
-     "group.share.record.lock.duration.ms must be greater than or equal to "
-     "group.share.min.record.lock.duration.ms"),
+     ("group.share.record.lock.duration.ms must be greater than or equal to "
+     "group.share.min.record.lock.duration.ms")),
     ("group.share.assignors=simple,simple",
      "group.share.assignors must contain exactly one assignor, but found 2"),
     ("group.consumer.assignors=uniform,sticky", "Class sticky cannot be found"),
@@ -40,27 +40,27 @@ CONFLICTS = (
     ("log.roll.ms=0", "requirement failed: log.roll.ms must be greater than or equal to 1"),
     ("log.roll.jitter.ms=-1",
      "requirement failed: log.roll.jitter.ms must be greater than or equal to 0"),
-    ("log.retention.hours=0", "requirement failed: log.retention.ms must be unlimited (-1) or, "
-     "greater than or equal to 1"),
+    ("log.retention.hours=0", ("requirement failed: log.retention.ms must be unlimited (-1) or, "
+     "greater than or equal to 1")),
     ("log.cleaner.threads=0", "/ by zero"),
-    ("log.cleaner.threads=128", "requirement failed: log.cleaner.dedupe.buffer.size must be at "
-     "least 1MB per cleaner thread."),
-    ("replica.socket.timeout.ms=499", "requirement failed: replica.socket.timeout.ms should always "
-     "be at least replica.fetch.wait.max.ms to prevent unnecessary socket timeouts"),
-    ("replica.lag.time.max.ms=499", "requirement failed: replica.fetch.wait.max.ms should always "
-     "be less than or equal to replica.lag.time.max.ms to prevent frequent changes in ISR"),
-    ("queued.max.request.bytes=1", "requirement failed: queued.max.request.bytes must be larger or "
-     "equal to socket.request.max.bytes"),
-    ("max.connections.per.ip=0", "requirement failed: max.connections.per.ip can be set to zero "
-     "only if max.connections.per.ip.overrides property is set."),
+    ("log.cleaner.threads=128", ("requirement failed: log.cleaner.dedupe.buffer.size must be at "
+     "least 1MB per cleaner thread.")),
+    ("replica.socket.timeout.ms=499", ("requirement failed: replica.socket.timeout.ms should always "
+     "be at least replica.fetch.wait.max.ms to prevent unnecessary socket timeouts")),
+    ("replica.lag.time.max.ms=499", ("requirement failed: replica.fetch.wait.max.ms should always "
+     "be less than or equal to replica.lag.time.max.ms to prevent frequent changes in ISR")),
+    ("queued.max.request.bytes=1", ("requirement failed: queued.max.request.bytes must be larger or "
+     "equal to socket.request.max.bytes")),
+    ("max.connections.per.ip=0", ("requirement failed: max.connections.per.ip can be set to zero "
+     "only if max.connections.per.ip.overrides property is set.")),
     ("max.connections.per.ip.overrides=!!:5",
      "max.connections.per.ip.overrides contains invalid addresses : !!"),
     ("max.connections.per.ip.overrides=a:x", 'For input string: "x"'),
-    ("max.connections.per.ip.overrides=abc", "Error parsing configuration property "
-     "'max.connections.per.ip.overrides': begin 0, end -1, length 3"),
-    ("connections.max.idle.ms=100", "requirement failed: connection.failed.authentication.delay.ms="
+    ("max.connections.per.ip.overrides=abc", ("Error parsing configuration property "
+     "'max.connections.per.ip.overrides': begin 0, end -1, length 3")),
+    ("connections.max.idle.ms=100", ("requirement failed: connection.failed.authentication.delay.ms="
      "100 should always be less than connections.max.idle.ms=100 to prevent failed authentication "
-     "responses from timing out"),
+     "responses from timing out")),
 )  # fmt: skip
 NO_RETENTION = (
     "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
@@ -112,12 +112,12 @@ def test_what_goes_together(given: str) -> None:
         ("log.cleaner.threads", "0", "/ by zero"),
         ("group.consumer.assignment.interval.ms", "15001", FEW_ASSIGNMENTS),
         ("max.connections.per.ip.overrides", "a:x", 'For input string: "x"'),
-        ("remote.log.reader.threads", "0", "Invalid value 0 for configuration "
-         "remote.log.reader.threads: Value must be at least 1"),
-        ("remote.log.reader.threads", "21", "Invalid value org.apache.kafka.common.config."
+        ("remote.log.reader.threads", "0", ("Invalid value 0 for configuration "
+         "remote.log.reader.threads: Value must be at least 1")),
+        ("remote.log.reader.threads", "21", ("Invalid value org.apache.kafka.common.config."
          "ConfigException: Dynamic thread count update validation failed for "
          "remote.log.reader.threads=21, value should not be greater than double the current value "
-         "10 for configuration Invalid dynamic configuration"),
+         "10 for configuration Invalid dynamic configuration")),
     ],
 )  # fmt: skip
 def test_a_change_is_held_to_the_same(who: str, name: str, value: str, words: str) -> None:

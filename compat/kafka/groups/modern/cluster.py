@@ -96,8 +96,8 @@ def setting_of_group(
     """
     Return a number among a group's settings: its `own`, or else `default` or the broker's.
 
-    The broker's bounds hold for what was set while it ran, also those that came after it (``GroupConfig.evaluate``,
-    ``GroupCoordinatorConfig.clampDynamicConfigs``).
+    The broker's bounds hold for what was set while it ran, also those that came after it
+    (``GroupConfig.evaluate``, ``GroupCoordinatorConfig.clampDynamicConfigs``).
     """
     text = own.get(name)
     if text is None and default is not None:
