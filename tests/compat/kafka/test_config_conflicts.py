@@ -45,12 +45,12 @@ CONFLICTS = (
     ("log.cleaner.threads=0", "/ by zero"),
     ("log.cleaner.threads=128", ("requirement failed: log.cleaner.dedupe.buffer.size must be at "
      "least 1MB per cleaner thread.")),
-    ("replica.socket.timeout.ms=499", ("requirement failed: replica.socket.timeout.ms should always "
-     "be at least replica.fetch.wait.max.ms to prevent unnecessary socket timeouts")),
+    ("replica.socket.timeout.ms=499", ("requirement failed: replica.socket.timeout.ms should "
+     "always be at least replica.fetch.wait.max.ms to prevent unnecessary socket timeouts")),
     ("replica.lag.time.max.ms=499", ("requirement failed: replica.fetch.wait.max.ms should always "
      "be less than or equal to replica.lag.time.max.ms to prevent frequent changes in ISR")),
-    ("queued.max.request.bytes=1", ("requirement failed: queued.max.request.bytes must be larger or "
-     "equal to socket.request.max.bytes")),
+    ("queued.max.request.bytes=1", ("requirement failed: queued.max.request.bytes must be larger "
+     "or equal to socket.request.max.bytes")),
     ("max.connections.per.ip=0", ("requirement failed: max.connections.per.ip can be set to zero "
      "only if max.connections.per.ip.overrides property is set.")),
     ("max.connections.per.ip.overrides=!!:5",
@@ -58,8 +58,8 @@ CONFLICTS = (
     ("max.connections.per.ip.overrides=a:x", 'For input string: "x"'),
     ("max.connections.per.ip.overrides=abc", ("Error parsing configuration property "
      "'max.connections.per.ip.overrides': begin 0, end -1, length 3")),
-    ("connections.max.idle.ms=100", ("requirement failed: connection.failed.authentication.delay.ms="
-     "100 should always be less than connections.max.idle.ms=100 to prevent failed authentication "
+    ("connections.max.idle.ms=100", ("requirement failed: connection.failed.authentication.delay.ms"
+     "=100 should always be less than connections.max.idle.ms=100 to prevent failed authentication "
      "responses from timing out")),
 )  # fmt: skip
 NO_RETENTION = (

@@ -38,7 +38,7 @@ def committed(conversation: Conversation) -> int:
 
 @pytest.mark.parametrize("codec", range(5))
 def test_offsets(codec: int) -> None:
-    """By ``offsets.topic.compression.codec``, from the next start on; all of them are read again."""
+    """By ``offsets.topic.compression.codec``, from a start on; all of them are read again."""
     conversation = Conversation()
     conversation.create("t")
     commit(conversation)
