@@ -8,6 +8,7 @@ been under way. Whoever breaks the rules gets a GOAWAY that says which one, and 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,8 +17,9 @@ from logstore.compat.grpc.frames import (
     ACK,
     END_HEADERS,
     END_STREAM,
-    PAYLOAD_BYTES_MAX,
+    PADDED,
     PREFACE,
+    PRIORITY,
     WINDOW_BYTES_INITIAL,
     WINDOW_BYTES_MAX,
     ErrorCode,
@@ -25,6 +27,8 @@ from logstore.compat.grpc.frames import (
     FrameType,
     Http2Error,
     Setting,
+    check_priority,
+    check_setting,
     frame,
     goaway_frame,
     number_of,
@@ -35,7 +39,12 @@ from logstore.compat.grpc.frames import (
     window_frame,
 )
 from logstore.compat.grpc.header_blocks import HEADER_BYTES_MAX, BlockReader
-from logstore.compat.grpc.headers import http_status_block, metadata_of
+from logstore.compat.grpc.headers import (
+    MalformedHeadersError,
+    check_trailers,
+    http_status_block,
+    metadata_of,
+)
 from logstore.compat.grpc.messages import is_encoding
 from logstore.compat.grpc.status import CallError, GrpcCode
 
@@ -50,6 +59,8 @@ _WINDOW_BYTES = 16 * 1024 * 1024
 _BLOCK_BYTES_MAX = 2 * HEADER_BYTES_MAX
 _HTTP_METHOD_NOT_ALLOWED, _HTTP_UNSUPPORTED_MEDIA_TYPE = 405, 415
 _PING_BYTES = 8
+#: so many streams that have ended may have something under way
+_LET_GO_MAX = 256
 
 
 class GrpcService(Protocol):
@@ -98,6 +109,8 @@ class GrpcConnection:
         self._last_number = 0
         #: those who wait for a window, in their order
         self._blocked: dict[int, Call] = {}
+        #: streams that we ended before their clients did: what comes there was under way
+        self._let_go: deque[int] = deque(maxlen=_LET_GO_MAX)
         #: headers whose rest is to come: stream, flags of the first frame, what there is of it
         self._open_block: tuple[int, int, bytearray] | None = None
         self._consumed_bytes = 0
@@ -106,10 +119,12 @@ class GrpcConnection:
         self._take: dict[int, Callable[[int, int, memoryview], None]] = {
             FrameType.DATA: self._data,
             FrameType.HEADERS: self._headers_frame,
+            FrameType.PRIORITY: self._priority,
             FrameType.RST_STREAM: self._reset,
             FrameType.SETTINGS: self._settings,
             FrameType.PUSH_PROMISE: self._unexpected,
             FrameType.PING: self._ping,
+            FrameType.GOAWAY: self._goaway,
             FrameType.WINDOW_UPDATE: self._window,
             FrameType.CONTINUATION: self._continuation,
         }
@@ -177,6 +192,7 @@ class GrpcConnection:
         """Forget a call whose answer is out; its client need not say the rest of it."""
         self._blocked.pop(call.number, None)
         if self._calls.pop(call.number, None) is not None and not call.is_half_closed:
+            self._let_go.append(call.number)
             self.say(reset_frame(call.number, ErrorCode.NO_ERROR))
 
     # frames
@@ -216,6 +232,9 @@ class GrpcConnection:
         if not number & 1:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"headers of stream {number}")
         block = unpadded(payload, flags, has_priority=True)
+        if flags & PRIORITY:
+            start = 1 if flags & PADDED else 0
+            check_priority(number, payload[start : start + 5])
         if flags & END_HEADERS:
             self._heard(number, flags, bytes(block))
         else:
@@ -234,13 +253,22 @@ class GrpcConnection:
 
     def _heard(self, number: int, flags: int, block: bytes) -> None:
         """Begin a call, or end the client's part of one that has begun."""
-        headers = metadata_of(self._blocks.read(block))
+        fields = self._blocks.read(block)
         call = self._calls.get(number)
-        if call is None and number > self._last_number:
-            self._last_number = number
-            call = self._begin(number, headers)
-        elif not flags & END_STREAM and call is not None:
-            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"headers within stream {number}")
+        try:
+            if call is None and number > self._last_number:
+                self._last_number = number
+                call = self._begin(number, metadata_of(fields))
+            elif call is None:
+                self._check_is_let_go(number)
+            elif not flags & END_STREAM:
+                raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"headers within stream {number}")
+            else:
+                check_trailers(fields)
+        except MalformedHeadersError as error:
+            _log.info("a request of %s:%s is none: %s", self.host, self.port, error)
+            self._reset_peer(number, ErrorCode.PROTOCOL_ERROR)
+            return
         if call is not None and flags & END_STREAM:
             self._half_close(call)
 
@@ -290,13 +318,14 @@ class GrpcConnection:
         if self._consumed_bytes > _WINDOW_BYTES // 2:
             self.say(window_frame(0, self._consumed_bytes))
             self._consumed_bytes = 0
+        data = unpadded(payload, flags)
         call = self._calls.get(number)
         if call is None:
+            self._check_is_let_go(number)
             return
         if call.is_half_closed:
-            self._drop(call, ErrorCode.STREAM_CLOSED)
+            self._reset_peer(number, ErrorCode.STREAM_CLOSED)
             return
-        data = unpadded(payload, flags)
         if len(data):
             self._guarded(call, lambda: self._read(call, data))
         if call.is_ended:
@@ -314,12 +343,20 @@ class GrpcConnection:
         for message in call.reader.read(data):
             call.handling.message(message)
 
-    def _drop(self, call: Call, code: ErrorCode) -> None:
-        """End a call at once, since its client broke the rules."""
-        self._calls.pop(call.number, None)
-        self._blocked.pop(call.number, None)
-        self.say(reset_frame(call.number, code))
-        call.cancel()
+    def _check_is_let_go(self, number: int) -> None:
+        """Insist that what comes on a stream that has ended may have been under way."""
+        if number not in self._let_go:
+            text = f"something follows the end of stream {number}"
+            raise Http2Error(ErrorCode.STREAM_CLOSED, text)
+
+    def _reset_peer(self, number: int, code: ErrorCode) -> None:
+        """End a stream at once, since its client broke the rules."""
+        call = self._calls.pop(number, None)
+        self._blocked.pop(number, None)
+        self._let_go.append(number)
+        self.say(reset_frame(number, code))
+        if call is not None:
+            call.cancel()
 
     def _reset(self, flags: int, number: int, payload: memoryview) -> None:
         del flags
@@ -335,18 +372,26 @@ class GrpcConnection:
         if number:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"settings of stream {number}")
         if flags & ACK:
+            if payload:
+                raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, "an acknowledgement that says more")
             return
         for key, value in settings_of(payload):
+            check_setting(key, value)
             if key == Setting.INITIAL_WINDOW_SIZE:
-                if value > WINDOW_BYTES_MAX:
-                    raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {value} bytes")
                 increment, self.call_window = value - self.call_window, value
                 for call in self._calls.values():
                     call.widen(increment)
-            elif key == Setting.MAX_FRAME_SIZE and value < PAYLOAD_BYTES_MAX:
-                raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frames of {value} bytes")
         self.say(frame(FrameType.SETTINGS, ACK, 0))
         self._go_on()
+
+    def _priority(self, flags: int, number: int, payload: memoryview) -> None:
+        del flags
+        check_priority(number, payload)  # and that is all about it: nobody has precedence
+
+    def _goaway(self, flags: int, number: int, payload: memoryview) -> None:
+        del flags, payload
+        if number:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"the end of stream {number} alone")
 
     def _ping(self, flags: int, number: int, payload: memoryview) -> None:
         if number:
@@ -371,12 +416,12 @@ class GrpcConnection:
                 )
         elif call is not None:
             if not increment:
-                self._drop(call, ErrorCode.PROTOCOL_ERROR)
+                self._reset_peer(number, ErrorCode.PROTOCOL_ERROR)
                 return
             try:
                 call.widen(increment)
             except Http2Error as error:
-                self._drop(call, error.code)
+                self._reset_peer(number, error.code)
                 return
         self._go_on()
 

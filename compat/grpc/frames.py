@@ -29,6 +29,8 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEAD_BYTES = 9
 #: what every peer takes, and nobody has to take more of (SETTINGS_MAX_FRAME_SIZE)
 PAYLOAD_BYTES_MAX = 16 * 1024
+#: what nobody may take more of
+FRAME_SIZE_MAX = 2**24 - 1
 WINDOW_BYTES_INITIAL = 65_535
 WINDOW_BYTES_MAX = 2**31 - 1
 
@@ -43,6 +45,7 @@ _ROOM_BYTES_MIN = HEAD_BYTES + PAYLOAD_BYTES_MAX
 _HEAD = struct.Struct(">HBBBL")
 _NUMBER = struct.Struct(">L")
 _STREAM_MASK = 2**31 - 1
+_PRIORITY_BYTES = 5
 
 
 class FrameType(enum.IntEnum):
@@ -64,6 +67,7 @@ class Setting(enum.IntEnum):
     """What peers tell each other of themselves."""
 
     HEADER_TABLE_SIZE = 1
+    ENABLE_PUSH = 2
     INITIAL_WINDOW_SIZE = 4
     MAX_FRAME_SIZE = 5
     MAX_HEADER_LIST_SIZE = 6
@@ -193,6 +197,26 @@ def number_of(payload: memoryview) -> int:
     return number & _STREAM_MASK
 
 
+def check_setting(key: int, value: int) -> None:
+    """Raise Http2Error for a setting that nobody may have."""
+    if key == Setting.INITIAL_WINDOW_SIZE and value > WINDOW_BYTES_MAX:
+        raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {value} bytes")
+    if key == Setting.MAX_FRAME_SIZE and not PAYLOAD_BYTES_MAX <= value <= FRAME_SIZE_MAX:
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frames of {value} bytes")
+    if key == Setting.ENABLE_PUSH and value > 1:
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a push of {value}")
+
+
+def check_priority(number: int, payload: memoryview) -> None:
+    """Raise Http2Error for a stream that depends on itself, or says no such thing."""
+    if not number:
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a priority of no stream")
+    if len(payload) != _PRIORITY_BYTES:
+        raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"a priority of {len(payload)} bytes")
+    if number_of(payload[: _NUMBER.size]) == number:
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"stream {number} depends on itself")
+
+
 def settings_of(payload: memoryview) -> list[tuple[int, int]]:
     """Return what a peer tells of itself. Raises Http2Error: it ends within a setting."""
     if len(payload) % 6:
@@ -213,7 +237,7 @@ def unpadded(payload: memoryview, flags: int, *, has_priority: bool = False) -> 
         start = 1
         end -= payload[0] if payload else 1
     if has_priority and flags & PRIORITY:
-        start += 5
+        start += _PRIORITY_BYTES
     if start > end:
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"padding longer than its frame ({end})")
     return payload[start:end]

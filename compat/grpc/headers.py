@@ -11,19 +11,53 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from logstore.errors import LogStoreError
+
 _CONTENT_TYPE = b"application/grpc"
 #: places in the table that everybody has
 _STATUS_200, _NAME_STATUS, _NAME_CONTENT_TYPE = b"\x88", 8, 31
 _MS_BY_UNIT = {"H": 3_600_000.0, "M": 60_000.0, "S": 1000.0, "m": 1.0, "u": 0.001, "n": 0.000_001}
 _TIMEOUT_DIGITS_MAX = 8
+_PSEUDO = frozenset((":method", ":scheme", ":path", ":authority"))
+_NEEDED = (":method", ":scheme", ":path")
+_OF_CONNECTIONS = frozenset(
+    ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
+)
+
+
+class MalformedHeadersError(LogStoreError):
+    """A request has headers that no request may have; it is its stream's fault alone."""
 
 
 def metadata_of(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return headers by their names; of one that stands there twice, both, with a comma."""
+    """
+    Return the headers of a request by their names; of one that is there twice, both, with a comma.
+
+    Raises:
+        MalformedHeadersError: they are not those of a request.
+
+    """
     headers: dict[str, str] = {}
+    is_behind = False
     for name, value in fields:
+        if name.startswith(":"):
+            if is_behind or name in headers or name not in _PSEUDO:
+                raise MalformedHeadersError(f"{name} where it has no place")
+            headers[name] = value
+            continue
+        is_behind = True
+        if name in _OF_CONNECTIONS or not name.islower() or (name == "te" and value != "trailers"):
+            raise MalformedHeadersError(f"{name}: {value}")
         headers[name] = f"{headers[name]},{value}" if name in headers else value
+    if not all(map(headers.get, _NEEDED)):
+        raise MalformedHeadersError(f"no {', '.join(_NEEDED)}")
     return headers
+
+
+def check_trailers(fields: Iterable[tuple[str, str]]) -> None:
+    """Raise MalformedHeadersError for headers that may stand only before what they are of."""
+    if any(name.startswith(":") for name, _ in fields):
+        raise MalformedHeadersError("a pseudo-header behind a request")
 
 
 def timeout_ms_of(text: str | None) -> float | None:

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from logstore.compat.grpc.status import CallError, GrpcCode
 from logstore.compat.rocketmq.proxy.codes import Code
-from logstore.compat.rocketmq.proxy.failures import ProxyError
+from logstore.compat.rocketmq.proxy.failures import ProxyError, StreamEndedError
 from logstore.compat.rocketmq.proxy.proxy import STREAMING, UNARY, Caller, Proxy
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 
@@ -142,6 +142,8 @@ class _Telemetry:
         except CallError:
             self.cancelled()
             raise
+        except StreamEndedError:  # and the client has been told why
+            self.half_closed()
 
     def half_closed(self) -> None:
         """End the stream."""

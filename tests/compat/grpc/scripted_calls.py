@@ -20,7 +20,7 @@ from h2.events import (
 
 from logstore.compat.connection import Chunk
 from logstore.compat.grpc.call import Call, Handling
-from logstore.compat.grpc.connection import GrpcConnection
+from logstore.compat.grpc.connection import GrpcConnection, GrpcService
 from logstore.compat.grpc.status import CallError, GrpcCode
 
 BYTES_MAX = 8 * 1024 * 1024
@@ -118,9 +118,10 @@ def framed(message: bytes, *, is_compressed: bool = False) -> bytes:
 class ClientPeer:
     """A client of a connection; its bytes arrive `cut_bytes` at a time."""
 
-    def __init__(self, service: ScriptedService | None = None, cut_bytes: int = 10_000) -> None:
-        self.service = ScriptedService() if service is None else service
-        self.connection = GrpcConnection(self.service, "192.0.2.1", 4711)
+    def __init__(self, service: GrpcService | None = None, cut_bytes: int = 10_000) -> None:
+        #: what serves it, unless somebody else does
+        self.service = ScriptedService()
+        self.connection = GrpcConnection(service or self.service, "192.0.2.1", 4711)
         self.connection.on_output = self._exchange_soon
         self.heard: dict[int, Heard] = {}
         self.goaway: int | None = None

@@ -58,6 +58,19 @@ BROKEN = {
     "half a window": (a_frame(WINDOW, 0, 0, bytes(3)), 6),
     "a window before headers": (a_frame(WINDOW, 0, 7, struct.pack(">L", 1)), 1),
     "a reset before headers": (a_frame(RST, 0, 7, bytes(4)), 1),
+    "data after a reset": (beginning(1) + a_frame(RST, 0, 1, bytes(4)) + a_frame(DATA, 0, 1), 5),
+    "headers after a reset": (beginning(1) + a_frame(RST, 0, 1, bytes(4)) + beginning(1), 5),
+    "a stream that comes too late": (beginning(5) + beginning(3), 5),
+    "a stream that depends on itself": (a_frame(PRIORITY, 0, 3, b"\0\0\0\3\0"), 1),
+    "headers that depend on themselves": (
+        a_frame(HEADERS, 4 | 32, 3, b"\0\0\0\3\0" + hpack.Encoder().encode(BEGIN)), 1,
+    ),
+    "half a priority": (a_frame(PRIORITY, 0, 3, bytes(4)), 6),
+    "a priority of nothing": (a_frame(PRIORITY, 0, 0, bytes(5)), 1),
+    "settings in an acknowledgement": (a_frame(SETTINGS, 1, 0, bytes(6)), 6),
+    "a push of two": (a_frame(SETTINGS, 0, 0, struct.pack(">HL", 2, 2)), 1),
+    "frames of 16 MiB": (a_frame(SETTINGS, 0, 0, struct.pack(">HL", 5, 2**24)), 1),
+    "the end of one stream": (a_frame(GOAWAY, 0, 1, bytes(8)), 1),
     "half a reset": (beginning(1) + a_frame(RST, 0, 1, bytes(3)), 6),
 }  # fmt: skip
 
@@ -81,6 +94,33 @@ STREAM_ONLY = {
         beginning(1) + a_frame(WINDOW, 0, 1, struct.pack(">L", 2**31 - 1)), 3,
     ),
 }  # fmt: skip
+
+
+MALFORMED = {
+    "an unknown one of HTTP's": [*BEGIN, (":thing", "x")],
+    "one of answers": [(":status", "200"), *BEGIN],
+    "one too late": [*BEGIN, (":authority", "b")],
+    "one twice": [BEGIN[0], *BEGIN],
+    "no method": BEGIN[1:],
+    "no path": [one for one in BEGIN if one[0] != ":path"],
+    "an empty path": [(":path", ""), *(one for one in BEGIN if one[0] != ":path")],
+    "large letters": [*BEGIN, ("X-Thing", "x")],
+    "of a connection": [*BEGIN, ("connection", "close")],
+    "te": [*BEGIN, ("te", "gzip")],
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_headers(name: str) -> None:
+    """The stream is reset, and the next one is served."""
+    client, encoder = ClientPeer(), hpack.Encoder()
+    client.feed(a_frame(HEADERS, 5, 1, encoder.encode(MALFORMED[name])))
+    assert client.connection.output[-1] == a_frame(RST, 0, 1, struct.pack(">L", 1))
+    assert not client.service.begun
+    client.feed(a_frame(HEADERS, 4, 3, encoder.encode(BEGIN)))
+    assert len(client.service.begun) == 1
+    client.feed(a_frame(HEADERS, 5, 3, encoder.encode(BEGIN[:1])))
+    assert client.service.begun[0].is_cancelled
 
 
 @pytest.mark.parametrize("name", STREAM_ONLY)
@@ -108,7 +148,6 @@ def test_what_breaks_no_rule() -> None:
         + a_frame(CONTINUATION, 4, 1, block[9:])
         + a_frame(DATA, 8, 1, b"\2" + framed(b"abc") + bytes(2))
         + a_frame(RST, 0, 1, bytes(4)) * 2
-        + a_frame(DATA, 1, 1, b"late")
         + a_frame(WINDOW, 0, 1, struct.pack(">L", 5))
         + a_frame(GOAWAY, 0, 0, bytes(8))
     )
