@@ -48,8 +48,9 @@ def ack(broker: Broker, channel: Channel, request: Command) -> Response | Later[
     fields = request.ext_fields
     topic, queue_id = read_text(fields, "topic"), read_int(fields, "queueId")
     queue_offset = read_long(fields, "offset")
-    low, high = queue_bounds(broker, channel, topic, queue_id)
+    low, high = queue_bounds(broker, channel, topic, queue_id, queue_offset)
     if fields.get("liteTopic", "").strip():
+        broker.catch_up()
         return ack_lite(broker, fields)
     if not low <= queue_offset <= high:
         raise RefusedError(
@@ -145,9 +146,13 @@ class _BatchAck:
                 yield self.handle.start_offset + place
 
 
-def queue_bounds(broker: Broker, channel: Channel, topic: str, queue_id: int) -> tuple[int, int]:
+def queue_bounds(
+    broker: Broker, channel: Channel, topic: str, queue_id: int, queue_offset: int
+) -> tuple[int, int]:
     """
-    Return the first queue offset and the one behind the last.
+    Return the first queue offset and the one behind the last, for whoever names `queue_offset`.
+
+    For one that is in the queue already, as nearly all are, what waits for its queue may wait on.
 
     Raises:
         RefusedError: there is no such topic or queue.
@@ -162,8 +167,9 @@ def queue_bounds(broker: Broker, channel: Channel, topic: str, queue_id: int) ->
     if not 0 <= queue_id < config.read_queue_count:
         remark = illegal_queue(channel, config, queue_id)
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, remark)
-    broker.catch_up()
     store = broker.store
+    if queue_offset >= store.max_queue_offset(topic, queue_id):
+        broker.catch_up()
     return store.min_queue_offset(topic, queue_id), store.max_queue_offset(topic, queue_id)
 
 

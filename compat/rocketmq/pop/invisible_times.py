@@ -49,10 +49,11 @@ def change_invisible_time(
     queue_offset = read_long(fields, "offset")
     invisible_ms = read_long(fields, "invisibleTime")
     try:
-        low, high = queue_bounds(broker, channel, topic, queue_id)
+        low, high = queue_bounds(broker, channel, topic, queue_id, queue_offset)
     except RefusedError as refusal:
         raise RefusedError(refusal.code, refusal.remark, _NO_CHANGE) from None
     if fields.get("liteTopic", "").strip():
+        broker.catch_up()
         return change_lite(broker, fields)
     if not low <= queue_offset < high:
         return Response(ResponseCode.NO_MESSAGE, NO_REMARK, _NO_CHANGE)
