@@ -1,33 +1,37 @@
-"""The official Java client as the load: one process that is asked for one measurement at a time."""
+"""The official Java clients as the load: a process each, asked for one measurement at a time."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from logstore.tools.bench.frames import BenchError
-from logstore.tools.dev.rocketmq_jars import VERSION_5, compiled, java
+from logstore.tools.dev import java_classes
+from logstore.tools.dev.rocketmq_jars import VERSION_5, compiled, java, peers_directory
+from logstore.tools.dev.rocketmq_proxy_peer import client_jars
 
 #: The JVM's own choice of everything but the heap: this is a client as people run it.
 LOAD_JVM = "-Xms256m -Xmx1g"
 _SOURCE = Path(__file__).with_name("RocketMQLoad.java")
+_PROXY_SOURCE = Path(__file__).with_name("ProxyLoad.java")
 
 
 class Load:
     """
-    A JVM with the client of 5.5.0, kept for the whole run so that it is compiled for all alike.
+    A JVM with a client, kept for the whole run so that it is compiled for all alike.
 
-    Use :func:`shared_load`; it ends with this process, whose pipe it reads.
+    Use :func:`shared_load` or :func:`shared_proxy_load`; it ends with this process, whose pipe it
+    reads.
     """
 
-    def __init__(self) -> None:
-        classes = compiled(VERSION_5, [_SOURCE])
+    def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(
-            java(VERSION_5, "RocketMQLoad", jvm=LOAD_JVM, classes=classes),
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -35,16 +39,16 @@ class Load:
             start_new_session=True,  # Ctrl-C ends the benchmark, and its pipe ends this
         )
 
-    def measure(self, kind: str, name_server: str, topic: str, *words: object) -> dict[str, float]:
+    def measure(self, kind: str, where: str, topic: str, *words: object) -> dict[str, float]:
         """
-        Have one measurement taken; return its figures by name, as RocketMQLoad.java tells them.
+        Have one measurement taken; return its figures by name, as the Java file tells them.
 
         Raises :class:`BenchError` with the client's own words where it fails.
         """
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        line = " ".join(str(word) for word in (kind, name_server, topic, *words))
+        line = " ".join(str(word) for word in (kind, where, topic, *words))
         with contextlib.suppress(BrokenPipeError):
             stdin.write(line + "\n")
             stdin.flush()
@@ -59,5 +63,15 @@ class Load:
 
 @cache
 def shared_load() -> Load:
-    """Return the one load of this process, started when it is first asked for."""
-    return Load()
+    """Return the one load of this process by remoting, started when it is first asked for."""
+    classes = compiled(VERSION_5, [_SOURCE])
+    return Load(java(VERSION_5, "RocketMQLoad", jvm=LOAD_JVM, classes=classes))
+
+
+@cache
+def shared_proxy_load() -> Load:
+    """Return the one load of this process by gRPC, started when it is first asked for."""
+    jars, cache_directory = client_jars(), peers_directory("grpc-client")
+    what = "RocketMQ's gRPC client"
+    classes = java_classes.compiled(what, [_PROXY_SOURCE], jars, cache_directory)
+    return Load(["java", *LOAD_JVM.split(), "-cp", f"{jars}:{classes}", "ProxyLoad"])

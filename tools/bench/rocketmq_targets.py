@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 
 from logstore.tools.bench.frames import BenchError
@@ -156,7 +157,7 @@ class ForeignInstance(RocketMQInstance):
 class RocketMQTarget(Target):
     """One contestant: "ours", a release of the real one, or the address of a name server."""
 
-    kinds = (OURS, VERSION_5, VERSION_4)
+    kinds: Sequence[str] = (OURS, VERSION_5, VERSION_4)
 
     def made(self, directory: Path) -> RocketMQInstance:
         """Return an instance of this kind on an empty directory, not started yet."""

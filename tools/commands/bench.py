@@ -9,6 +9,7 @@ from logstore.tools.bench.targets import KAFKA, OURS
 from logstore.tools.commands.bench_bridge import bridge
 from logstore.tools.commands.bench_layout import layout
 from logstore.tools.commands.bench_options import TurnOptions, turn_options
+from logstore.tools.commands.bench_proxy import proxy
 from logstore.tools.commands.bench_rocketmq import rocketmq
 from logstore.tools.commands.bench_spark import make, spark
 
@@ -22,6 +23,7 @@ def bench() -> None:
     Examples:
       logstore bench kafka --quick
       logstore bench rocketmq --quick
+      logstore bench proxy --quick
       logstore bench bridge --quick
       logstore bench layout --quick
       logstore bench spark --gigabytes 1 --rounds 1
@@ -31,6 +33,7 @@ def bench() -> None:
 
 bench.add_command(bridge)
 bench.add_command(layout)
+bench.add_command(proxy)
 bench.add_command(rocketmq)
 bench.add_command(spark)
 bench.add_command(make)

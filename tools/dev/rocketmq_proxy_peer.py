@@ -44,7 +44,9 @@ class RocketMQProxyPeer:
         name_server: str,
         directory: str | os.PathLike[str],
         settings: Mapping[str, object] | None = None,
+        jvm: str = _JVM,
     ) -> None:
+        self._jvm = jvm
         self.directory = Path(directory).resolve()
         self._name_server = name_server
         self._settings = dict(settings or {})
@@ -71,7 +73,7 @@ class RocketMQProxyPeer:
         home, log_path = self.directory / "home", self.directory / "proxy.log"
         command = java(
             "5", _MAIN, "-pm", "cluster", "-n", self._name_server,
-            jvm=f"{_JVM} {self._archive.flags(may_write=True)}", level="WARN", classes=_jars(),
+            jvm=f"{self._jvm} {self._archive.flags(may_write=True)}", level="WARN", classes=_jars(),
             home=home,
         )  # fmt: skip
         settings = {
