@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ import pytest
 
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
+from tests.interop.eventually import eventually
 from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_sessions import started
 from tests.interop.rocketmq_wire import (
@@ -85,6 +85,15 @@ class Client:
         assert {answer.code for answer in sent} == {SUCCESS}, sent
         return sent[-1]
 
+    def put(self, *bodies: bytes, properties: str = "") -> None:
+        """Send messages to the first queue; return when they are in it."""
+        end = int(self.send(*bodies, properties=properties).fields["queueOffset"]) + 1
+        asked = {"topic": self.topic, "queueId": 0}
+        eventually(
+            lambda: int(self.ask(RequestCode.GET_MAX_OFFSET, asked).fields["offset"]) >= end,
+            what=f"{end} messages in the queue of {self.topic}",
+        )
+
     def pull(self, group: str, queue_offset: int = 0, **more: object) -> Answer:
         """Pull without waiting."""
         fields = pull_fields(self.topic, 0, queue_offset) | {"consumerGroup": group, **more}
@@ -130,14 +139,22 @@ class Client:
         }
         assert self.ask(RequestCode.HEART_BEAT, {}, json.dumps(beat).encode()).code == SUCCESS
 
-    def news_within(self, seconds: float) -> int:
-        """Return how often the broker has told that members came or went, once it has."""
-        deadline = time.monotonic() + seconds
-        before = self.news
-        while self.news == before and time.monotonic() < deadline:
-            time.sleep(0.2)
-            self.ask(RequestCode.GET_MAX_OFFSET, {"topic": self.topic, "queueId": 0})
-        return self.news - before
+    def hears(self, count: int, seconds: float) -> bool:
+        """Wait until the broker has told so often that members came or went."""
+        asked = {"topic": self.topic, "queueId": 0}
+
+        def has_heard() -> bool:
+            self.ask(RequestCode.GET_MAX_OFFSET, asked)  # what was told before comes before
+            return self.news >= count
+
+        eventually(has_heard, seconds, what=f"{count} times news")
+        return self.news == count
+
+    def knows(self, name: str) -> bool:
+        """Tell whether the group of this topic has such a member."""
+        asked = {"consumerGroup": f"g-{self.topic}"}
+        answer = self.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, asked)
+        return answer.code == SUCCESS and name in json.loads(answer.body)["consumerIdList"]
 
 
 def test_groups_of_the_broker_are_made_where_others_are_not(broker: Broker) -> None:
@@ -159,16 +176,16 @@ def test_members_are_told_of_each_other_at_once_or_in_rounds(broker: Broker) -> 
     first.send(b"a")
     first.beat("c1")
     second.beat("c2")
-    first.news_within(1)
-    assert first.news == 2
+    assert first.hears(2, 30)
     second.configure(realTimeNotifyConsumerChange="false")
     third.beat("c3")
     third.wire.close()
-    time.sleep(0.5)
+    eventually(lambda: not second.knows("c3"), what="a member that is gone")
     second.beat("c2")
-    assert first.news_within(35) == 1
+    assert first.hears(3, 35)
     second.configure(realTimeNotifyConsumerChange="true")
-    assert first.news_within(1) == 0
+    Client(broker, "news").beat("c4")
+    assert first.hears(4, 30)
 
 
 def test_topics_come_in_pages_as_long_as_settings_say(broker: Broker) -> None:
@@ -206,9 +223,7 @@ def test_what_no_broker_of_this_release_goes_by(broker: Broker, setting: str) ->
     )
     if setting == "timerStopDequeue":
         client.send(b"later", properties="TIMER_DELAY_MS\x013000\x02UNIQ_KEY\x01T\x02")
-        deadline = time.monotonic() + 20
-        while len(client.bodies()) == 1 and time.monotonic() < deadline:
-            time.sleep(0.2)
+        eventually(lambda: len(client.bodies()) > 1, what="the later one")
         assert client.bodies() == [b"first", b"later"]
     else:
         client.beat("c1", consumes=False)
@@ -245,25 +260,24 @@ def test_a_broker_that_takes_no_messages_recalls_them_if_it_may(broker: Broker) 
 
 
 def test_so_many_wait_for_a_queue(broker: Broker) -> None:
-    """One more than is said."""
+    """One more than is said; of three that come together one finds no place."""
     client = Client(broker, "waits")
-    client.send(b"a")
+    client.put(b"a")
     client.pop()
     client.configure(popPollingSize=1)
-    for _ in range(2):
-        client.wire.send(RequestCode.POP_MESSAGE, client.pop_fields(pollTime=10_000))
-    time.sleep(1)
-    last = client.wire.send(RequestCode.POP_MESSAGE, client.pop_fields(pollTime=10_000))
-    answer = client.wire.receive()
+    fields = client.pop_fields(pollTime=10_000)
+    sent = [client.wire.send(RequestCode.POP_MESSAGE, fields) for _ in range(3)]
+    answers = [client.wire.receive() for _ in sent]
     Client(broker, "waits").configure(popPollingSize=1024)
-    assert (answer.opaque, answer.code) == (last, ResponseCode.POLLING_FULL)
+    assert {answer.opaque for answer in answers} == set(sent)
+    waited = ResponseCode.POLLING_TIMEOUT
+    assert [answer.code for answer in answers] == [ResponseCode.POLLING_FULL, waited, waited]
 
 
 def test_notices_look_at_tags_as_settings_say(broker: Broker) -> None:
     """Among so few messages, or never."""
     client = Client(broker, "tags")
-    client.send(b"a", b"b", properties="TAGS\x01B\x02")
-    time.sleep(0.5)
+    client.put(b"a", b"b", properties="TAGS\x01B\x02")
     found = [client.has_messages("A")]
     client.configure(maxMessageFilterNumForNotification=2)
     found += [client.has_messages("A")]
@@ -277,8 +291,7 @@ def test_notices_look_at_tags_as_settings_say(broker: Broker) -> None:
 def test_no_more_is_popped_of_a_queue_with_too_much_under_way(broker: Broker) -> None:
     """What was popped before that was said counts, too; a lower limit holds at once."""
     client = Client(broker, "limited")
-    client.send(*[b"%d" % number for number in range(9)])
-    time.sleep(0.5)
+    client.put(*[b"%d" % number for number in range(9)])
     counts = [len(list(pulled(client.pop(maxMsgNums=3).body)))]
     client.configure(enablePopMessageThreshold="true", popInflightMessageThreshold=3)
     counts += [len(list(pulled(client.pop(maxMsgNums=2).body)))]
@@ -292,8 +305,7 @@ def test_no_more_is_popped_of_a_queue_with_too_much_under_way(broker: Broker) ->
 def test_new_groups_begin_at_the_end_where_it_is_said(broker: Broker) -> None:
     """At the first message while it is near, unless nobody is to look at that."""
     client = Client(broker, "begun")
-    client.send(b"a", b"b", b"c")
-    time.sleep(0.5)
+    client.put(b"a", b"b", b"c")
     found = [len(list(pulled(client.pop(consumerGroup="one", initMode=1).body)))]
     client.configure(initPopOffsetByCheckMsgInMem="false")
     found += [len(list(pulled(client.pop(consumerGroup="two", initMode=1).body)))]
@@ -312,12 +324,10 @@ def test_keys_are_found_as_settings_say(broker: Broker) -> None:
 
     seen: list[list[bytes]] = []
     for setting in ("messageIndexEnable", "indexFileWriteEnable"):
-        client.send(b"1", properties="KEYS\x01k\x02")
-        time.sleep(1)
-        client.configure(**{setting: "false"})
-        client.send(b"2", properties="KEYS\x01k\x02")
-        time.sleep(1)
-        client.configure(**{setting: "true"})
+        for body, value in ((b"1", "false"), (b"2", "true")):
+            client.put(body, properties="KEYS\x01k\x02")
+            client.put(b"and the one before it is through with the index")
+            client.configure(**{setting: value})
     seen += [found()]
     client.configure(indexFileReadEnable="false")
     seen += [found()]
@@ -329,12 +339,13 @@ def test_keys_are_found_as_settings_say(broker: Broker) -> None:
 def test_groups_that_read_slowly_are_switched_off(broker: Broker) -> None:
     """Every three minutes, those that were too far behind when they last read."""
     client = Client(broker, "slow")
-    client.send(*[bytes(2000)] * 4)
-    time.sleep(0.5)
-    deadline = time.monotonic() + 200
-    while client.pull("slow", 0, maxMsgNums=1).code == SUCCESS and time.monotonic() < deadline:
+    client.put(*[bytes(2000)] * 4)
+
+    def is_off() -> bool:
         assert client.pull("quick", 4).code == PULL_NOT_FOUND
-        time.sleep(1)
+        return client.pull("slow", 0, maxMsgNums=1).code != SUCCESS
+
+    eventually(is_off, 200, what="a group that is switched off")
     answer = client.pull("slow", 0, maxMsgNums=1)
     assert (answer.code, answer.remark) == (
         ResponseCode.NO_PERMISSION,
@@ -351,18 +362,14 @@ def test_who_is_silent_is_gone(broker: Broker) -> None:
     client.beat("c1")
     since = time.monotonic()
 
-    def is_member() -> bool:
-        client.pull("reader")
-        asked = {"consumerGroup": "g-silent"}
-        return watcher.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, asked).code == SUCCESS
+    def is_gone() -> bool:
+        try:
+            client.pull("reader")
+        except ConnectionError:  # with its last group its connection goes
+            return True
+        return not watcher.knows("c1")
 
-    while is_member() and time.monotonic() - since < 55:
-        time.sleep(1)
+    eventually(is_gone, 85, what="a member that is silent")
     assert time.monotonic() - since >= 55
     with pytest.raises(ConnectionError):
         idle.wire.receive()
-    deadline = since + 85
-    with contextlib.suppress(ConnectionError):
-        while is_member() and time.monotonic() < deadline:
-            time.sleep(1)
-    assert time.monotonic() < deadline

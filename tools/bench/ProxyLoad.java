@@ -1,6 +1,3 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -30,18 +27,7 @@ public class ProxyLoad {
     static int groups = 0;
 
     public static void main(String[] args) throws Exception {
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line; (line = lines.readLine()) != null; ) {
-            String answer;
-            try {
-                answer = measure(line.split(" "));
-            } catch (Throwable error) {
-                answer = "{\"error\": \"" + error.toString().replaceAll("[^ -~]|[\"\\\\]", " ") + "\"}";
-            }
-            System.out.println(answer);
-            System.out.flush();
-        }
-        Runtime.getRuntime().halt(0);
+        LoadLines.answer(ProxyLoad::measure);
     }
 
     static String measure(String[] words) throws Exception {
@@ -125,10 +111,6 @@ public class ProxyLoad {
     static String report(long messages, long nanos, long[] sorted) {
         return String.format(java.util.Locale.ROOT,
             "{\"messages\": %d, \"seconds\": %.6f, \"p50_us\": %.1f, \"p99_us\": %.1f}",
-            messages, nanos / 1e9, rank(sorted, 0.5), rank(sorted, 0.99));
-    }
-
-    static double rank(long[] sorted, double share) {
-        return sorted[Math.max((int) Math.ceil(share * sorted.length), 1) - 1] / 1e3;
+            messages, nanos / 1e9, LoadLines.rank(sorted, 0.5), LoadLines.rank(sorted, 0.99));
     }
 }

@@ -17,8 +17,10 @@ from logstore.tools.dev.rocketmq_proxy_peer import client_jars
 
 #: The JVM's own choice of everything but the heap: this is a client as people run it.
 LOAD_JVM = "-Xms256m -Xmx1g"
-_SOURCE = Path(__file__).with_name("RocketMQLoad.java")
-_PROXY_SOURCE = Path(__file__).with_name("ProxyLoad.java")
+_SOURCES, _PROXY_SOURCES = (
+    [Path(__file__).with_name(f"{name}.java") for name in (main, "LoadLines")]
+    for main in ("RocketMQLoad", "ProxyLoad")
+)
 
 
 class Load:
@@ -64,7 +66,7 @@ class Load:
 @cache
 def shared_load() -> Load:
     """Return the one load of this process by remoting, started when it is first asked for."""
-    classes = compiled(VERSION_5, [_SOURCE])
+    classes = compiled(VERSION_5, _SOURCES)
     return Load(java(VERSION_5, "RocketMQLoad", jvm=LOAD_JVM, classes=classes))
 
 
@@ -73,5 +75,5 @@ def shared_proxy_load() -> Load:
     """Return the one load of this process by gRPC, started when it is first asked for."""
     jars, cache_directory = client_jars(), peers_directory("grpc-client")
     what = "RocketMQ's gRPC client"
-    classes = java_classes.compiled(what, [_PROXY_SOURCE], jars, cache_directory)
+    classes = java_classes.compiled(what, _PROXY_SOURCES, jars, cache_directory)
     return Load(["java", *LOAD_JVM.split(), "-cp", f"{jars}:{classes}", "ProxyLoad"])

@@ -168,7 +168,7 @@ class OrderBook(ABC):
     # free again
 
     def _free_at(self, info: OrderInfo) -> int | None:
-        """Return when whoever waits is to be told, None for now."""
+        """Return when whoever waits is to be told; None: at once."""
         return self._locked_until(info)
 
     def _tell_when_free(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from logstore.compat.grpc.connection import GrpcConnection
 from logstore.compat.rocketmq.proxy.calls import ProxyCalls
@@ -41,6 +42,7 @@ class ProxyListener:
         self._calls = ProxyCalls(proxy)
         self._tls = OptionalTls.of(broker.config.settings, self._connect_within, protocol=_HTTP_2)
         self._server = Server(self)
+        self._connections: WeakSet[GrpcConnection] = WeakSet()
 
     async def start(self, host: str, port: int) -> int:
         """
@@ -53,8 +55,10 @@ class ProxyListener:
         return await listen(self._server, host, port)
 
     async def stop(self) -> None:
-        """Hang up on everybody."""
+        """Hang up on everybody, and say so: who is told calls elsewhere, or again."""
         self._calls.end_all()
+        for connection in tuple(self._connections):
+            connection.hang_up()
         await self._server.stop()
         self.proxy.close()
 
@@ -63,16 +67,20 @@ class ProxyListener:
         tls = self._tls
         if tls is None:
             return self._connect_within(peer_host, peer_port)
-        return GrpcConnection(
+        connection = GrpcConnection(
             self,
             peer_host,
             peer_port,
             lambda data: tls.heir(peer_host, peer_port, data),
             is_plain_refused=tls.is_enforced,
         )
+        self._connections.add(connection)
+        return connection
 
     def _connect_within(self, peer_host: str, peer_port: int) -> GrpcConnection:
-        return GrpcConnection(self, peer_host, peer_port)
+        connection = GrpcConnection(self, peer_host, peer_port)
+        self._connections.add(connection)
+        return connection
 
     def begin(self, call: Call) -> Handling | None:
         """Return what serves a call, None if the proxy has no such method."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 import time
@@ -10,6 +11,8 @@ from typing import Any
 
 import grpc
 import pytest
+from h2.connection import H2Connection
+from h2.events import ConnectionTerminated
 
 from logstore.compat import TestBroker
 from logstore.compat.rocketmq import proxy_door
@@ -208,3 +211,23 @@ def test_libraries_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy_door, "_NEEDED", needed)
     with pytest.raises(MissingProxyError, match=r"needs nosuch and nosuch-too: pip .*\[grpc\]"):
         TestBroker(layout="rocketmq", proxy=True).start()
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_who_is_connected_is_told_that_it_stops(*, is_tls: bool) -> None:
+    """So a client calls elsewhere, and knows which calls were never looked at."""
+    client = H2Connection()
+    client.initiate_connection()
+    with TestBroker(layout="rocketmq", proxy=True) as broker:
+        peer = socket.create_connection(split_address(broker.endpoints), timeout=10)
+        if is_tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            context.set_alpn_protocols(["h2"])
+            peer = context.wrap_socket(peer)
+            assert peer.selected_alpn_protocol() == "h2"
+        peer.sendall(client.data_to_send())
+        client.receive_data(peer.recv(1000))
+    with peer:
+        events = client.receive_data(b"".join(iter(lambda: peer.recv(1000), b"")))
+    assert [event.error_code for event in events if isinstance(event, ConnectionTerminated)] == [0]
