@@ -172,7 +172,7 @@ def test_groups_of_the_broker_are_made_where_others_are_not(broker: Broker) -> N
 
 def test_members_are_told_of_each_other_at_once_or_in_rounds(broker: Broker) -> None:
     """In rounds it takes up to fifteen seconds, or thirty after the start."""
-    first, second, third = (Client(broker, "news") for _ in range(3))
+    first, second, third, fourth = (Client(broker, "news") for _ in range(4))
     first.send(b"a")
     first.beat("c1")
     second.beat("c2")
@@ -184,7 +184,7 @@ def test_members_are_told_of_each_other_at_once_or_in_rounds(broker: Broker) -> 
     second.beat("c2")
     assert first.hears(3, 35)
     second.configure(realTimeNotifyConsumerChange="true")
-    Client(broker, "news").beat("c4")
+    fourth.beat("c4")
     assert first.hears(4, 30)
 
 
