@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from logstore.compat.connection import Chunk, FrameBuffer, FrameError
@@ -45,6 +45,8 @@ _NOTHING = memoryview(b"")
 _LENGTH_BYTES = 4
 
 
+#: what a handler returns: a raw one whole frames
+Answer = Response | list[Chunk]
 #: returns the fields of a request (and its body) with a signature
 Sign = Callable[[Mapping[str, str], bytes], Mapping[str, str]]
 
@@ -119,9 +121,7 @@ class Channel:
     def tell(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"") -> None:
         """Send a one-way request; a peer that is gone is no error."""
         fields = self._signed(fields, body)
-        self._connection.say(
-            [encode_request(code, self._next_opaque(), fields, body, is_oneway=True)]
-        )
+        self._connection.request(code, self._next_opaque(), fields, body, is_oneway=True)
 
     def _signed(self, fields: Mapping[str, str] | None, body: bytes) -> Mapping[str, str] | None:
         return fields if self.sign is None else self.sign(fields or {}, body)
@@ -155,7 +155,7 @@ class Channel:
 
         self._asked[opaque] = later, self._connection.service.timers.after(timeout_ms, give_up)
         fields = self._signed(fields, body)
-        self._connection.say([encode_request(code, opaque, fields, body)])
+        self._connection.request(code, opaque, fields, body)
         return later
 
     def _next_opaque(self) -> int:
@@ -194,6 +194,8 @@ class RemotingConnection:
         self.is_closing = False
         self.is_waiting = False  # never: requests do not wait for each other
         self.on_output: Callable[[], None] | None = None
+        #: takes answers as they are, by the number of the request, from a peer within
+        self.on_answer: Callable[[int, Response], None] | None = None
         #: what a peer who speaks TLS goes on with, and who has been asked for it
         self.heir: Connection | None = None
         self.tls: OptionalTls | None = None
@@ -255,6 +257,28 @@ class RemotingConnection:
         self.is_closing = True
         self.channel.lost()
         self.service.disconnected(self.channel)
+
+    def serve(self, requests: Iterable[Command]) -> None:
+        """Serve what a peer within asks, as if it had been one read."""
+
+        def serve() -> None:
+            for request in requests:
+                if not self.is_closing:
+                    self._handle(request)
+
+        self._attend(serve)
+
+    def request(
+        self,
+        code: int,
+        opaque: int,
+        fields: Mapping[str, str] | None,
+        body: bytes,
+        *,
+        is_oneway: bool = False,
+    ) -> None:
+        """Ask the peer."""
+        self.say([encode_request(code, opaque, fields, body, is_oneway=is_oneway)])
 
     def say(self, chunks: list[Chunk]) -> None:
         """Send, with what else there is to say; nothing reaches a peer that is gone."""
@@ -320,37 +344,39 @@ class RemotingConnection:
         try:
             if handler.handle_raw is not None:
                 answer: Any = handler.handle_raw(self.service, self.channel, request)
-                is_raw = True
             else:
                 if handler.handle is None:
                     handler.load()
                     self._handle(request)
                     return
                 answer = handler.handle(self.service, self.channel, request)
-                is_raw = False
         except Exception as error:  # noqa: BLE001 - the others of this connection must go on
             self._failed(request, error)
             return
         if answer is None:
             return
         if isinstance(answer, Later):
-            self._wait(request, answer, is_raw=is_raw)  # pyright: ignore[reportUnknownArgumentType]
+            self._wait(request, answer)  # pyright: ignore[reportUnknownArgumentType]
         elif not request.flag & ONEWAY_FLAG:
-            self._answer(request, answer if is_raw else encode_response(request, answer))
+            self._answer(request, answer)
 
-    def _answer(self, request: Command, answer: list[Chunk]) -> None:
+    def _answer(self, request: Command, answer: Answer) -> None:
         """Send what answers `request`, in whatever way it was found."""
-        del request
+        if isinstance(answer, Response):
+            if self.on_answer is not None and isinstance(answer.body, bytes):
+                self.on_answer(request.opaque, answer)
+                return
+            answer = encode_response(request, answer)
         self.say(answer)
 
-    def _wait(self, request: Command, later: Later[Any], *, is_raw: bool) -> None:
+    def _wait(self, request: Command, later: Later[Answer]) -> None:
         request.body = _NOTHING  # its memory is for the next frames
 
-        def answered(answer: Any) -> None:
+        def answered(answer: Answer) -> None:
             if self._is_lost or request.flag & ONEWAY_FLAG:
                 return
             try:
-                self._answer(request, answer if is_raw else encode_response(request, answer))
+                self._answer(request, answer)
             except Exception as error:  # noqa: BLE001 - whoever answers is not to blame
                 self._failed(request, error)
 
@@ -372,7 +398,7 @@ class RemotingConnection:
         ext_fields: Mapping[str, str] | None = None,
     ) -> None:
         if not request.flag & ONEWAY_FLAG:
-            self._answer(request, encode_response(request, Response(code, remark, ext_fields)))
+            self._answer(request, Response(code, remark, ext_fields))
 
     def _break_off(self, error: Exception) -> None:
         """Close: a fault of ours must not take the broker down with it."""

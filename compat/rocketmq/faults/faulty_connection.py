@@ -7,15 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from logstore.compat.connection import Chunk
-from logstore.compat.rocketmq.connection import RemotingConnection, RemotingService
+from logstore.compat.rocketmq.connection import Answer, RemotingConnection, RemotingService
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.remoting import (
     ONEWAY_FLAG,
     Command,
     Response,
     decode_command,
-    encode_response,
 )
 
 if TYPE_CHECKING:
@@ -84,22 +82,22 @@ class FaultyRemotingConnection(RemotingConnection):
             lambda: (_field(request, _TOPIC_FIELDS),),
         )
 
-    def _answer(self, request: Command, answer: list[Chunk]) -> None:
+    def _answer(self, request: Command, answer: Answer) -> None:
         fault = self._answers_struck.pop(request.opaque, None)
         if fault is None:
             super()._answer(request, answer)
         else:
             self._outcome(fault, request, answer)
 
-    def _outcome(self, fault: RequestFault, request: Command, answer: list[Chunk]) -> None:
+    def _outcome(self, fault: RequestFault, request: Command, answer: Answer) -> None:
         """Do to the answer what is planned; it is empty if the request is not served."""
         self._answers_struck.pop(request.opaque, None)
         if fault.action == "drop":
             self.hang_up()
         elif fault.action != "fail":
-            self._after_wait(fault, partial(self.say, answer))
+            self._after_wait(fault, partial(super()._answer, request, answer))
         elif not request.flag & ONEWAY_FLAG:
-            self.say(encode_response(request, Response(ResponseCode[fault.error], fault.message)))
+            super()._answer(request, Response(ResponseCode[fault.error], fault.message))
 
     def _after_wait(self, fault: RequestFault, go_on: Callable[[], None]) -> None:
         def waited() -> None:

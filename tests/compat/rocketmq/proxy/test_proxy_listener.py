@@ -36,7 +36,8 @@ MESSAGE = {
 @pytest.fixture
 def broker() -> Iterator[TestBroker]:
     """Return a broker with a proxy and a topic."""
-    with TestBroker(layout="rocketmq", proxy=True) as broker:
+    settings = {"grpcClientConsumerMinLongPollingTimeoutMillis": "100"}  # who waits for nothing
+    with TestBroker(layout="rocketmq", proxy=True, settings=settings) as broker:
         broker.create_topic("orders", 1)
         yield broker
 
@@ -49,7 +50,7 @@ def wire(broker: TestBroker) -> Iterator[GrpcWire]:
     wire.close()
 
 
-def receive_fields(seconds: int) -> dict[str, object]:
+def receive_fields(seconds: float) -> dict[str, object]:
     """Return a ReceiveMessage that waits so long."""
     return {
         "group": {"name": "g"},
@@ -57,7 +58,7 @@ def receive_fields(seconds: int) -> dict[str, object]:
         "filter_expression": {"type": 1, "expression": "*"},
         "batch_size": 1,
         "invisible_duration": {"seconds": 15},
-        "long_polling_timeout": {"seconds": seconds},
+        "long_polling_timeout": {"seconds": int(seconds), "nanos": int(seconds % 1 * 1e9)},
     }
 
 
@@ -155,7 +156,7 @@ def test_who_hangs_up_while_it_waits(
 ) -> None:
     """What comes for it is others' a second later, however long it wanted to have it."""
     wire.listen(CONSUMER)
-    wire.receive(receive_fields(5))
+    wire.receive(receive_fields(0.1))
     hour = {"invisible_duration": {"seconds": 3600}, "auto_renew": is_renewed}
     call = wire.begin_receive({**receive_fields(20), **hour})
     wait_for_a_pop(broker)
