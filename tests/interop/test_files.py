@@ -75,7 +75,10 @@ def joined(paths: Sequence[Path]) -> str:
     return ",".join(str(path) for path in paths)
 
 
-@pytest.fixture(scope="module", params=["clean stop", "kill -9 and recovery"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("clean stop", marks=pytest.mark.slow), "kill -9 and recovery"],
+)
 def written(
     request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, list[Sample]]:

@@ -199,7 +199,14 @@ def test_a_client_of_today_finds_the_versions_of_an_older_broker(
 
 
 @pytest.mark.parametrize("release", ["0.8.2", "0.9.0"])
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy"])
+@pytest.mark.parametrize(
+    "codec",
+    [
+        pytest.param("none", marks=pytest.mark.slow),
+        "gzip",
+        pytest.param("snappy", marks=pytest.mark.slow),
+    ],
+)
 def test_librdkafka_as_it_spoke_to_brokers_of_before_api_versions(
     tmp_path: Path, release: str, codec: str
 ) -> None:

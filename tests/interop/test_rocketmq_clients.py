@@ -54,7 +54,7 @@ def complaints(lines: list[str]) -> list[str]:
     "section",
     [pytest.param(JAVA[0], marks=pytest.mark.slow), *JAVA[1:]],  # it takes longest
 )
-@pytest.mark.parametrize("version", ["5", "4"])
+@pytest.mark.parametrize("version", ["5", pytest.param("4", marks=pytest.mark.slow)])
 def test_java(session: Session, broker: str, version: str, section: str, tmp_path: Path) -> None:
     """
     A scenario of the official Java client, 5.5.0 and 4.9.8.

@@ -106,6 +106,7 @@ def of_both(session: Callable[[str], AnswerT], real: str, ours: str) -> tuple[An
     return expected, found
 
 
+@pytest.mark.slow
 def test_the_proxy_answers_the_same(real: str, ours: str) -> None:
     """Of producers, of consumers that say what they read, and of those who are put out."""
     expected, found = of_both(lambda endpoints: LiteSession(endpoints).run(), real, ours)

@@ -247,6 +247,7 @@ def sessions(address: str) -> Iterator[Any]:
         yield anew.handshake("PLAIN"), anew.token(RIGHT), anew.metadata()
 
 
+@pytest.mark.slow
 def test_both_end_sessions(secured: list[Secured]) -> None:
     """Only the next request finds out that a session is over."""
     real, ours = ([*sessions(one.listeners["SHORT"])] for one in secured)

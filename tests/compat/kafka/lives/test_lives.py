@@ -9,7 +9,7 @@ import pytest
 from tests.compat.kafka.lives.life import Life
 
 #: how many; ``./dev lives 5000`` asks for more
-COUNT = int(os.environ.get("LOGSTORE_LIVES", "12"))
+COUNT = int(os.environ.get("LOGSTORE_LIVES", "8"))
 FIRST = int(os.environ.get("LOGSTORE_FIRST_LIFE", "0"))
 
 

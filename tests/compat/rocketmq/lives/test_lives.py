@@ -9,7 +9,7 @@ import pytest
 from tests.compat.rocketmq.lives.life import Life
 
 #: how many; ``./dev lives 5000`` asks for more
-COUNT = int(os.environ.get("LOGSTORE_LIVES", "6"))
+COUNT = int(os.environ.get("LOGSTORE_LIVES", "4"))
 FIRST = int(os.environ.get("LOGSTORE_FIRST_LIFE", "0"))
 
 
