@@ -8,13 +8,14 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 #: Files that take longest, the longest first: what begins late ends last, and alone.
 LONGEST = (
-    "test_rocketmq_clients.py", "test_rocketmq_proxy.py", "test_streams.py",
-    "test_share_consumers.py", "test_files.py", "test_transactions.py", "test_rocketmq_pop.py",
-    "test_rocketmq_handover.py", "test_groups.py", "test_java_tools.py", "test_serve.py",
+    "test_rocketmq_clients.py", "test_demo.py", "test_rocketmq_proxy.py", "test_spark.py",
+    "test_drawn_rocketmq_sessions.py", "test_drawn_sessions.py", "test_streams.py",
+    "test_share_consumers.py", "test_access.py", "test_sql.py", "test_rocketmq_pop.py",
+    "test_rocketmq_handover.py", "test_kafka_suite.py", "test_transactions.py", "test_files.py",
+    "test_rocketmq_settings.py", "test_groups.py", "test_java_tools.py", "test_serve.py",
     "test_drawn_damage.py", "test_dump_log_segments.py", "test_metadata_log.py",
-    "test_consumer_groups.py", "test_demo.py", "test_readme.py", "test_offset_admin.py",
-    "test_security.py", "test_connect.py",
-    "test_access.py", "test_rocketmq_name_servers.py", "test_rocketmq_replication.py",
+    "test_consumer_groups.py", "test_readme.py", "test_offset_admin.py", "test_security.py",
+    "test_connect.py", "test_rocketmq_name_servers.py", "test_rocketmq_replication.py",
 )  # fmt: skip
 #: Files in which each test has brokers of its own.
 APART = {
