@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from logstore.compat.connection import Chunk, FrameBuffer, FrameError
 from logstore.compat.rocketmq.registry import OTHERS, Handlers
@@ -27,9 +27,9 @@ from logstore.compat.rocketmq.wire.remoting import (
     Command,
     MalformedFrameError,
     Response,
+    as_frame,
     decode_command,
     encode_request,
-    encode_response,
     json_header_of,
 )
 from logstore.compat.waiting import Later, Timer, Timers
@@ -39,14 +39,13 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Connection
     from logstore.compat.rocketmq.secure_ports import OptionalTls
     from logstore.compat.rocketmq.sending.send_run import SendRun
+    from logstore.compat.rocketmq.wire.remoting import Answer
 
 _log = logging.getLogger(__name__)
 _NOTHING = memoryview(b"")
 _LENGTH_BYTES = 4
 
 
-#: what a handler returns: a raw one whole frames
-Answer = Response | list[Chunk]
 #: returns the fields of a request (and its body) with a signature
 Sign = Callable[[Mapping[str, str], bytes], Mapping[str, str]]
 
@@ -362,12 +361,11 @@ class RemotingConnection:
 
     def _answer(self, request: Command, answer: Answer) -> None:
         """Send what answers `request`, in whatever way it was found."""
-        if isinstance(answer, Response):
-            if self.on_answer is not None and isinstance(answer.body, bytes):
-                self.on_answer(request.opaque, answer)
-                return
-            answer = encode_response(request, answer)
-        self.say(answer)
+        is_whole = isinstance(answer, list) or not isinstance(answer.body, bytes)
+        if self.on_answer is None or is_whole:
+            self.say(as_frame(request, answer))
+        else:
+            self.on_answer(request.opaque, cast("Response", answer))
 
     def _wait(self, request: Command, later: Later[Answer]) -> None:
         request.body = _NOTHING  # its memory is for the next frames

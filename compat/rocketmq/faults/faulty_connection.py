@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.connection import Answer, RemotingConnection, RemotingService
+from logstore.compat.rocketmq.connection import RemotingConnection, RemotingService
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.remoting import (
     ONEWAY_FLAG,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.name_server.name_server import NameServer
     from logstore.compat.rocketmq.sending.send_run import SendRun
+    from logstore.compat.rocketmq.wire.remoting import Answer
 
 _log = logging.getLogger(__name__)
 _NAMES = {int(code): code.name for code in RequestCode}

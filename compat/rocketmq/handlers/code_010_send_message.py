@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from logstore.compat.rocketmq.sending.sending import answer_send
 
 if TYPE_CHECKING:
-    from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Answer, Command
     from logstore.compat.waiting import Later
 
 
@@ -38,9 +37,7 @@ LETTERS = {
 }
 
 
-def handle_raw(
-    broker: Broker, channel: Channel, request: Command
-) -> list[Chunk] | Later[list[Chunk]] | None:
+def handle_raw(broker: Broker, channel: Channel, request: Command) -> Answer | Later[Answer] | None:
     """Serve one request."""
     fields = {LETTERS[name]: value for name, value in request.ext_fields.items() if name in LETTERS}
     return answer_send(broker, channel, request, fields)

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING
 from logstore.compat.rocketmq.sending.sending import answer_send
 
 if TYPE_CHECKING:
-    from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Answer, Command
     from logstore.compat.waiting import Later
 
 
-def handle_raw(
-    broker: Broker, channel: Channel, request: Command
-) -> list[Chunk] | Later[list[Chunk]] | None:
+def handle_raw(broker: Broker, channel: Channel, request: Command) -> Answer | Later[Answer] | None:
     """Serve one request."""
     return answer_send(broker, channel, request, request.ext_fields)

@@ -156,7 +156,7 @@ class _NearConnection(RemotingConnection):
         self.requests.append(
             Command(
                 code, opaque, flag, LANGUAGE, VERSION, None, dict(fields or {}), content,
-                Serializer.JSON,
+                Serializer.WITHIN,
             )
         )  # fmt: skip
         self.say([])
@@ -168,5 +168,5 @@ def _as_command(opaque: int, answer: Response) -> Command:
     body = memoryview(cast("bytes", answer.body))
     return Command(
         answer.code, opaque, RESPONSE_FLAG, LANGUAGE, VERSION, answer.remark, fields, body,
-        Serializer.JSON,
+        Serializer.WITHIN,
     )  # fmt: skip

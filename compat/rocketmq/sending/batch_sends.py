@@ -17,7 +17,7 @@ import orjson
 from logstore.compat.rocketmq.sending.put_answers import refusal_of
 from logstore.compat.rocketmq.sending.sending import may_be_later
 from logstore.compat.rocketmq.wire.refusals import RefusedError
-from logstore.compat.rocketmq.wire.remoting import Command
+from logstore.compat.rocketmq.wire.remoting import Command, as_frame
 from logstore.segments.rocketmq.messages.batch_columns import MalformedBatchError
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_batch import draft_batch_like
@@ -97,7 +97,7 @@ class BatchSends:
             return [answers.stored_batch(draft.queue_id, unique_key, result, opaque)]
         command = Command(_SEND_BATCH_MESSAGE, opaque, 0, "JAVA", 0, None, {}, _NOTHING, 0)
         if result.status is PutMessageStatus.PUT_OK:
-            return answers.stored(command, result, draft.queue_id, unique_key)
+            return as_frame(command, answers.stored(command, result, draft.queue_id, unique_key))
         return answers.refused(command, RefusedError(*refusal_of(broker, result.status)))
 
     def _known(self, about: tuple[Any, ...]) -> tuple[MessageDraft, SendRoute] | None:

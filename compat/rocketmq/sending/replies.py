@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
-    from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Answer, Command
     from logstore.segments.rocketmq.putting.put_result import PutResult
 
 _REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
@@ -44,7 +44,7 @@ _TIMEOUT_MS = 10_000
 
 def answer_reply(
     broker: Broker, channel: Channel, request: Command, fields: Mapping[str, str]
-) -> list[Chunk] | Later[list[Chunk]]:
+) -> Answer | Later[Answer]:
     """Push a reply to whoever asked, and store it; say how the push went."""
     try:
         return _Reply(broker, channel, request, fields).push()
@@ -79,7 +79,7 @@ class _Reply:
         self._properties[MESSAGE_REGION] = broker.settings.region
         self._properties[TRACE_ON] = "true" if broker.settings.is_trace_on else "false"
 
-    def push(self) -> list[Chunk] | Later[list[Chunk]]:
+    def push(self) -> Answer | Later[Answer]:
         properties = self._properties
         client_id = properties.get(_REPLY_TO_CLIENT)
         if client_id is None:
@@ -88,7 +88,7 @@ class _Reply:
         if channel is None:
             return self._finish(f"push reply message fail, channel of <{client_id}> not found.")
         properties = {**properties, _PUSH_REPLY_TIME: str(self._broker.host.clock.wall_ms())}
-        later: Later[list[Chunk]] = Later()
+        later: Later[Answer] = Later()
 
         def answered(answer: Command) -> None:
             is_ok = answer.code == ResponseCode.SUCCESS

@@ -17,14 +17,14 @@ from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.wire.refusals import RefusedError
-    from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Answer, Command
     from logstore.segments.rocketmq.messages.host_address import HostAddress
     from logstore.segments.rocketmq.messages.message_run import MessageRun
     from logstore.segments.rocketmq.putting.put_result import PutResult
 
 _PUT_OK = PutMessageStatus.PUT_OK
 _pack_head = struct.Struct(">iI").pack
-_JSON = Serializer.JSON
+_JSON, _WITHIN = Serializer.JSON, Serializer.WITHIN
 
 
 class SendAnswers:
@@ -55,8 +55,8 @@ class SendAnswers:
         unique_key: str | None,
         recall_handle: str | None = None,
         batch_key: str | None = None,
-    ) -> list[Chunk]:
-        """Return the frame that says where the message stands."""
+    ) -> Answer:
+        """Return what says where the message stands: a frame, if frames are asked for."""
         if (
             request.serializer == _JSON
             and result.status is _PUT_OK
@@ -90,7 +90,7 @@ class SendAnswers:
         response = Response(
             STORED_CODES[result.status], None, fields, extra_fields=self._extra_fields
         )
-        return encode_response(request, response)
+        return response if request.serializer == _WITHIN else encode_response(request, response)
 
     def stored_run(self, run: MessageRun, opaques: Sequence[int]) -> bytes:
         """

@@ -25,7 +25,7 @@ from logstore.compat.rocketmq.sending.put_answers import refusal_of
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.wire.fields import is_plain
 from logstore.compat.rocketmq.wire.refusals import RefusedError
-from logstore.compat.rocketmq.wire.remoting import Command
+from logstore.compat.rocketmq.wire.remoting import Command, as_frame
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_run import MessageKind, MessageRun
 from logstore.segments.rocketmq.messages.system_flags import INNER_BATCH, TRANSACTION_MASK
@@ -202,7 +202,8 @@ class SendRun:
             request = Command(_SEND_MESSAGE_V2, opaque, 0, "JAVA", 0, None, {}, _NOTHING, 0)
             if result.status is PutMessageStatus.PUT_OK:
                 key = draft.unique_key
-                answers += broker.send_answers.stored(request, result, draft.queue_id, key)
+                stored = broker.send_answers.stored(request, result, draft.queue_id, key)
+                answers += as_frame(request, stored)
             else:
                 refusal = RefusedError(*refusal_of(broker, result.status))
                 answers += broker.send_answers.refused(request, refusal)

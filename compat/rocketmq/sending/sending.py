@@ -59,11 +59,10 @@ from logstore.segments.rocketmq.tables.topics import PERM_INHERIT, PERM_READ, PE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.sending.sent_properties import SentProperties
-    from logstore.compat.rocketmq.wire.remoting import Command
+    from logstore.compat.rocketmq.wire.remoting import Answer, Command
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
     from logstore.segments.rocketmq.putting.put_result import PutResult
     from logstore.segments.rocketmq.tables.topics import TopicConfig
@@ -81,7 +80,7 @@ _TIMES = (TIMER_DELAY_SECONDS, TIMER_DELAY_MS, TIMER_DELIVER_MS)
 
 def answer_send(
     broker: Broker, channel: Channel, request: Command, fields: Mapping[str, str]
-) -> list[Chunk] | Later[list[Chunk]] | None:
+) -> Answer | Later[Answer] | None:
     """Store what a client sends; return the answer, or a promise of it that waits for the disk."""
     try:
         return _send(broker, channel, request, fields)
@@ -94,7 +93,7 @@ def answer_send(
 
 def _send(
     broker: Broker, channel: Channel, request: Command, fields: Mapping[str, str]
-) -> list[Chunk] | Later[list[Chunk]] | None:
+) -> Answer | Later[Answer] | None:
     """Take the short way as far as it goes."""
     try:
         topic, route = fields["b"], broker.topics.routes.get(fields["b"])
@@ -128,7 +127,7 @@ def _send(
 
 def _put(
     broker: Broker, request: Command, draft: MessageDraft, queue_id: int, sent: SentProperties
-) -> list[Chunk] | Later[list[Chunk]] | None:
+) -> Answer | Later[Answer] | None:
     result = broker.store.put_message(draft)
     if result.status is not _PUT_OK:
         raise RefusedError(*refusal_of(broker, result.status))
@@ -150,9 +149,9 @@ def _when_stored(
     unique_key: str | None,
     recall_handle: str | None = None,
     batch_key: str | None = None,
-) -> Later[list[Chunk]]:
+) -> Later[Answer]:
     """Answer once the message is on the disk and on slaves, or it took too long."""
-    later: Later[list[Chunk]] = Later()
+    later: Later[Answer] = Later()
 
     def settled(status: PutMessageStatus) -> None:
         result.status = status
@@ -168,7 +167,7 @@ def _when_stored(
 
 def _send_carefully(
     broker: Broker, channel: Channel, request: Command, fields: Mapping[str, str]
-) -> list[Chunk] | Later[list[Chunk]] | None:
+) -> Answer | Later[Answer] | None:
     """Look at everything, in Java's order."""
     check_start(broker)
     topic = read_text(fields, "b")
@@ -284,7 +283,7 @@ def _send_batch(
     fields: Mapping[str, str],
     config: TopicConfig,
     queue_id: int,
-) -> list[Chunk] | Later[list[Chunk]] | None:
+) -> Answer | Later[Answer] | None:
     topic = config.topic_name
     if len(topic) > _TOPIC_LENGTH_MAX:
         raise RefusedError(
@@ -313,7 +312,7 @@ def _put_batch(
     topic: str,
     queue_id: int,
     sys_flag: int,
-) -> list[Chunk] | Later[list[Chunk]] | None:
+) -> Answer | Later[Answer] | None:
     """
     Put every message of a batch as one of its own; `sys_flag` is the topic's.
 
@@ -348,7 +347,7 @@ def _answer_batch(
     queue_id: int,
     result: PutResult,
     batch_key: str | None = None,
-) -> list[Chunk] | Later[list[Chunk]] | None:
+) -> Answer | Later[Answer] | None:
     if result.status is not _PUT_OK:
         raise RefusedError(*refusal_of(broker, result.status))
     if request.flag & ONEWAY_FLAG:

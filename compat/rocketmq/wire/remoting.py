@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from logstore.compat.rocketmq.wire.binary_header import read_binary_header, write_binary_header
 from logstore.compat.rocketmq.wire.json_header import read_json_header, write_json_header
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from logstore.compat.connection import Chunk
+
+    #: what handlers give: raw ones whole frames, or what the frame of an answer holds
+    Answer: TypeAlias = "Response | list[Chunk]"
 
 #: the largest frame, its length included (``com.rocketmq.remoting.frameMaxLength``)
 FRAME_BYTES_MAX = 16 * 1024 * 1024
@@ -64,6 +67,8 @@ class Serializer(IntEnum):
 
     JSON = 0
     ROCKETMQ = 1
+    #: never in a frame: command and answer are handed over as they are, within the process
+    WITHIN = -1
 
 
 class Command:
@@ -183,6 +188,11 @@ def decode_command(frame: memoryview) -> Command:
     except (ValueError, struct.error) as error:
         raise MalformedFrameError(f"no remoting command: {error}") from error
     return Command(*header, frame[end:], serializer)
+
+
+def as_frame(request: Command, answer: Answer) -> list[Chunk]:
+    """Return the frame that answers `request`, which a raw handler has written already."""
+    return answer if isinstance(answer, list) else encode_response(request, answer)
 
 
 def encode_response(request: Command, response: Response) -> list[Chunk]:
