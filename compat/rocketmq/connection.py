@@ -91,6 +91,7 @@ class Channel:
     __slots__ = (
         "_asked",
         "_connection",
+        "_give_ups",
         "_opaque",
         "address",
         "host",
@@ -102,8 +103,9 @@ class Channel:
     def __init__(self, connection: RemotingConnection, host: str, port: int) -> None:
         self._connection = connection
         self._opaque = itertools.count()
-        #: requests of ours that are not answered yet, by opaque
-        self._asked: dict[int, tuple[Later[Command], Timer]] = {}
+        #: requests of ours that are not answered yet, by opaque, and when we give up
+        self._asked: dict[int, Later[Command]] = {}
+        self._give_ups: dict[int, Timer] = {}
         self.host = host
         self.port = port
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -146,15 +148,18 @@ class Channel:
 
         def give_up() -> None:
             self._asked.pop(opaque, None)
+            self._give_ups.pop(opaque, None)
             later.fail(
                 AnswerTimeoutError(
                     f"{self.address} did not answer request {code} within {timeout_ms} ms"
                 )
             )
 
-        self._asked[opaque] = later, self._connection.service.timers.after(timeout_ms, give_up)
+        self._asked[opaque] = later
         fields = self._signed(fields, body)
         self._connection.request(code, opaque, fields, body)
+        if opaque in self._asked:  # a peer within has answered already
+            self._give_ups[opaque] = self._connection.service.timers.after(timeout_ms, give_up)
         return later
 
     def _next_opaque(self) -> int:
@@ -162,20 +167,23 @@ class Channel:
 
     def answered(self, answer: Command) -> None:
         """Hand an answer to whoever asked; one that nobody waits for is dropped."""
-        asked = self._asked.pop(answer.opaque, None)
-        if asked is None:
+        later = self._asked.pop(answer.opaque, None)
+        if later is None:
             _log.info("%s: an answer to no request of ours (%s)", self.address, answer.opaque)
             return
         answer.body = memoryview(bytes(answer.body))
-        later, timer = asked
-        timer.cancel()
+        give_up = self._give_ups.pop(answer.opaque, None)
+        if give_up is not None:
+            give_up.cancel()
         later.answer(answer)
 
     def lost(self) -> None:
         """Tell whoever waits for an answer that there will be none."""
         asked, self._asked = self._asked, {}
-        for later, timer in asked.values():
-            timer.cancel()
+        give_ups, self._give_ups = self._give_ups, {}
+        for give_up in give_ups.values():
+            give_up.cancel()
+        for later in asked.values():
             later.fail(PeerGoneError(f"{self.address} hung up"))
 
     def hang_up(self) -> None:
