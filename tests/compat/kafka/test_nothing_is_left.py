@@ -14,11 +14,17 @@ from logstore.compat.kafka.groups.consumer.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from logstore.compat.kafka.groups.streams.messages import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    Topology,
+)
 from logstore.compat.kafka.share_reads.messages import ShareFetchResponse
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import batch
 from tests.compat.kafka.groups.questioner import commit_fields, join_fields, sync_fields
+from tests.compat.kafka.groups.streams.rehearsal import internal, subtopology
 from tests.compat.kafka.lives.group_peer import GroupPeer
 from tests.compat.kafka.peer import Peer, a_broker, fetch_fields
 from tests.compat.kafka.share_reads.share_requests import FETCH, fetch_request
@@ -28,7 +34,7 @@ from tests.leftovers import left_behind
 _DAY_MS = 24 * 3_600_000
 #: longer than it takes to look for what is over, whatever it is
 _ROUND_MS = 700_000
-_CONSUMER_HEARTBEAT = 68
+_CONSUMER_HEARTBEAT, _STREAMS_HEARTBEAT = 68, 88
 _NO_SUCH_GROUP = 69
 #: what stays, and why
 _KEPT = {
@@ -175,6 +181,47 @@ def beat(world: World, number: int) -> None:
     world.drop(topic, group)
 
 
+def follow_a_pattern(world: World, number: int) -> None:
+    """A member of a consumer group wants what is called so, and nobody else does."""
+    topic, group = f"t{number}", f"g{number}"
+    world.make_topic(topic)
+    peer = GroupPeer(world.broker)
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group, member_id="m" * 22, member_epoch=0, rebalance_timeout_ms=60_000,
+        subscribed_topic_regex=f"t{number}.*", topic_partitions=(),
+    )  # fmt: skip
+    peer.ask_ours(_CONSUMER_HEARTBEAT, 1, request, ConsumerGroupHeartbeatResponse)
+    peer.hang_up()
+    world.pass_ms(120_000)
+    world.drop(topic, group)
+
+
+def stream(world: World, number: int) -> None:
+    """A member of a streams group has tasks, leaves or is silent; its group is deleted."""
+    topic, group = f"t{number}", f"g{number}"
+    world.make_topic(topic)
+    peer = GroupPeer(world.broker)
+    steps = subtopology("0", topic, state_changelog_topics=(internal(f"{group}-kept"),))
+    said: dict[int, dict[str, Any]] = {
+        0: {"rebalance_timeout_ms": 1000, "process_id": f"p{number}", "active_tasks": (),
+            "standby_tasks": (), "warmup_tasks": (),
+            "topology": Topology(epoch=0, subtopologies=(steps,))},
+        -1: {},
+    }  # fmt: skip
+    for epoch in (0, -1) if number % 2 else (0,):
+        request = StreamsGroupHeartbeatRequest(
+            group_id=group, member_id=f"m{number}", member_epoch=epoch
+        )
+        request = attrs.evolve(request, **said[epoch])
+        answer = peer.ask_ours(_STREAMS_HEARTBEAT, 0, request, StreamsGroupHeartbeatResponse)
+        assert answer.error_code == 0
+        world.pass_ms(10_000)
+    peer.hang_up()
+    world.pass_ms(120_000)
+    world.drop(topic, group)
+    world.drop(f"{group}-kept")
+
+
 def share(world: World, number: int) -> None:
     """A member of a share group takes records, and leaves or is silent; its group is deleted."""
     topic, group, member = f"t{number}", f"g{number}", str(uuid.UUID(int=number))
@@ -214,7 +261,17 @@ def transact(world: World, number: int) -> None:
 
 @pytest.mark.parametrize(
     "deed",
-    [produce_and_fetch, limit, consume_in_a_group, commit_and_forget, beat, share, transact],
+    [
+        produce_and_fetch,
+        limit,
+        consume_in_a_group,
+        commit_and_forget,
+        beat,
+        follow_a_pattern,
+        stream,
+        share,
+        transact,
+    ],
     ids=lambda deed: deed.__name__,
 )
 def test_who_is_gone_is_forgotten(deed: Callable[[World, int], None]) -> None:
