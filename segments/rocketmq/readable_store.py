@@ -13,7 +13,6 @@ from logstore.segments.rocketmq.queues.consume_queue import ConsumeQueue
 from logstore.segments.rocketmq.reading.get_message import (
     MAX_PULL_BYTES,
     GetMessageResult,
-    GetMessageStatus,
     get_message,
 )
 from logstore.segments.rocketmq.reading.message_query import (
@@ -101,11 +100,7 @@ class ReadableStore:
             message_filter,
             self.get_limits,
         )
-        if result.status is GetMessageStatus.FOUND:
-            self.stats.get_found_times += 1
-            self.stats.get_transferred_count += result.count
-        else:
-            self.stats.get_missed_times += 1
+        self.stats.count_get(result)
         return result
 
     def queue_offset_for_time(

@@ -42,7 +42,6 @@ from logstore.segments.rocketmq.putting.put_rules import RefusedPutError
 from logstore.segments.rocketmq.reading.get_message import (
     MAX_PULL_BYTES,
     GetMessageResult,
-    GetMessageStatus,
 )
 from logstore.segments.rocketmq.reading.message_query import QueryMessageResult
 from logstore.segments.rocketmq.reading.time_lookup import BoundaryType
@@ -249,11 +248,7 @@ class PartitionStore(RocketMQStore):
             min(max(size_bytes_max, 100), limits.in_memory_bytes_max),
             message_filter,
         )
-        if result.status is GetMessageStatus.FOUND:
-            self.stats.get_found_times += 1
-            self.stats.get_transferred_count += result.count
-        else:
-            self.stats.get_missed_times += 1
+        self.stats.count_get(result)
         return result
 
     def queue_offset_for_time(

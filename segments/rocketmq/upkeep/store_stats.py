@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.host import Clock
+from logstore.segments.rocketmq.reading.get_message import GetMessageStatus
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.message_run import StoredMessage
+    from logstore.segments.rocketmq.reading.get_message import GetMessageResult
 
 SAMPLING_INTERVAL_MS = 1000
 #: ten minutes of samples and the one before them
@@ -117,6 +119,14 @@ class StoreStats:
         """Begin anew with a topic; what was put stays counted in all."""
         self._put_times_forgotten += self.put_times_by_topic.pop(topic, 0)
         self._put_size_bytes_forgotten += self.put_size_bytes_by_topic.pop(topic, 0)
+
+    def count_get(self, result: GetMessageResult) -> None:
+        """Take note of what a pull got."""
+        if result.status is GetMessageStatus.FOUND:
+            self.get_found_times += 1
+            self.get_transferred_count += result.count
+        else:
+            self.get_missed_times += 1
 
     def count_put(self, topic: str, count: int, size_bytes: int) -> None:
         """Take note of `count` messages of `topic` that stand in the commit log now."""
