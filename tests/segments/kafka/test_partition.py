@@ -11,9 +11,7 @@ from logstore.errors import (
     OffsetMismatchError,
     OffsetOutOfRangeError,
     RejectedAppendError,
-    WriteFailedError,
 )
-from logstore.host import read_file
 from logstore.partition import Header
 from logstore.partition import Record as PlainRecord
 from logstore.segments.kafka.append_errors import RecordListTooLargeError
@@ -25,7 +23,7 @@ from logstore.segments.kafka.producer_state import EXPIRATION_MS
 from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.kafka.record_batch import RecordBatch
 from logstore.segments.kafka.segment_files import SegmentFiles
-from logstore.testing import LOSE_UNSYNCED, SimulatedHost
+from logstore.testing import SimulatedHost
 
 DIRECTORY = "/data/t-0"
 NOW_MS = 1_700_000_000_000
@@ -390,107 +388,6 @@ def test_an_open_transaction_holds_the_last_stable_offset(host: SimulatedHost) -
     assert [r.offset for r in partition.read_records(0, 10)] == [0, 1, 2, 3]
 
 
-# forgetting
-
-
-def test_deleted_records_cannot_be_read_and_stay_deleted(host: SimulatedHost) -> None:
-    """The log start only goes up; -1 means the end; above the end is out of range."""
-    partition = open_partition(host)
-    fill(partition, 10)
-    assert partition.delete_records(4) == 4
-    assert partition.delete_records(2) == 4
-    with pytest.raises(OffsetOutOfRangeError):
-        partition.read(3, 100)
-    assert [r.offset for r in partition.read_records(4, 2)] == [4, 5]
-    with pytest.raises(OffsetOutOfRangeError):
-        partition.delete_records(11)
-    assert partition.delete_records(-1) == 10
-    assert partition.read(10, 100) is None
-
-
-def test_a_log_start_above_the_end_starts_the_log_anew(host: SimulatedHost) -> None:
-    """A checkpoint may know of a start that the log, after a loss, does not reach."""
-    partition = open_partition(host)
-    fill(partition, 3)
-    partition.close()
-    partition = open_partition(host, log_start_offset=50)
-    assert (partition.start_offset, partition.end_offset) == (50, 50)
-    assert partition.append_produced(batch_of(), NOW_MS).base_offset == 50
-    assert [entry.name for entry in host.fs.list_directory(DIRECTORY) if "50.log" in entry.name]
-
-
-def test_retention_by_time_looks_at_the_youngest_record(host: SimulatedHost) -> None:
-    """A segment goes when its largest timestamp is too old, oldest first, the active one too."""
-    config = attrs.evolve(CONFIG, retention_ms=10_000)
-    partition = open_partition(host, config)
-    for delta in (0, 100, 9000, 200, 300, 400, 500, 600, 700):
-        partition.append_produced(batch_of(timestamp_ms=NOW_MS + delta), NOW_MS)
-    segments = len(partition.log.segments)
-    host.clock.advance(10_000 + 8000)
-    assert partition.retain() == 0, "the first segment has a record of 9 s later"
-    host.clock.advance(1001)
-    assert partition.retain() == segments
-    assert partition.start_offset == partition.end_offset == 9
-    assert list_snapshots(host.fs, DIRECTORY) == [9]
-    assert partition.append_produced(batch_of(), NOW_MS).base_offset == 9
-
-
-def test_retention_by_size_keeps_at_least_that_much(host: SimulatedHost) -> None:
-    """The oldest segment goes only while what remains is not less than ``retention.bytes``."""
-    partition = open_partition(host, attrs.evolve(CONFIG, retention_bytes=700))
-    fill(partition, 20)
-    first = partition.log.segments.peekitem(0)[1].end_position
-    before = partition.log.size_bytes
-    gone = partition.retain()
-    assert gone == (before - 700) // first
-    assert 700 <= partition.log.size_bytes < 700 + first
-    assert partition.start_offset == partition.log.start_offset
-    assert partition.leader_epochs.entries == []
-
-
-def test_a_compacted_log_retains_all_but_what_was_deleted(host: SimulatedHost) -> None:
-    """Without ``delete`` in its policy only segments below the log start go."""
-    config = attrs.evolve(CONFIG, cleanup_policy=("compact",), retention_ms=1, retention_bytes=1)
-    partition = open_partition(host, config)
-    fill(partition, 12)
-    host.clock.advance(10**9)
-    assert partition.retain() == 0
-    bases = list(partition.log.segments)
-    partition.delete_records(bases[1] + 1)
-    assert partition.retain() == 1
-    assert partition.start_offset == bases[1] + 1
-
-
-def test_truncation_takes_epochs_and_producers_along(host: SimulatedHost) -> None:
-    """What is above the cut never happened: no epoch, no sequence, no offset of it is known."""
-    partition = open_partition(host)
-    partition.become_leader(1)
-    partition.append_produced(batch_of(2, producer_id=7, sequence=0), NOW_MS)
-    partition.become_leader(2)
-    partition.append_produced(batch_of(2, producer_id=7, sequence=2), NOW_MS)
-    partition.truncate(2)
-    assert partition.leader_epochs.entries == [(1, 0)]
-    assert partition.end_offset == 2
-    again = partition.append_produced(batch_of(2, producer_id=7, sequence=2), NOW_MS)
-    assert (again.base_offset, again.is_duplicate) == (2, False)
-
-
-def test_a_truncation_into_a_hole_behind_a_segment_ends_there(host: SimulatedHost) -> None:
-    """The log goes on at the offset asked for, and nothing below it is found at or above it."""
-    partition = open_partition(host)
-    fill(partition, 1)
-    partition.log.roll(5)
-    fill(partition, 1)
-    partition.truncate(3)
-    assert (partition.start_offset, partition.end_offset) == (0, 3)
-    assert [batch.base_offset for batch in partition.batches(1)] == []
-    extent = partition.read(1, 100)
-    assert extent is not None
-    assert extent.size_bytes == 0
-    assert partition.append_produced(batch_of(), NOW_MS).base_offset == 3
-    assert [batch.base_offset for batch in partition.batches(1)] == [3]
-
-
 def test_new_settings_hold_at_once(host: SimulatedHost) -> None:
     """A smaller segment size rolls the open segment at the next append."""
     partition = open_partition(host)
@@ -498,68 +395,6 @@ def test_new_settings_hold_at_once(host: SimulatedHost) -> None:
     partition.reconfigure(attrs.evolve(CONFIG, segment_bytes=210))
     fill(partition, 1)
     assert list(partition.log.segments) == [0, 2]
-
-
-# crashes
-
-
-def test_recovery_rebuilds_epochs_and_says_what_it_cut(host: SimulatedHost) -> None:
-    """After a crash epochs come from the batches; a torn batch is cut, kept aside, reported."""
-    partition = open_partition(host)
-    partition.become_leader(1)
-    fill(partition, 2)
-    partition.become_leader(4)
-    fill(partition, 1)
-    active = partition.log.active
-    file = host.fs.open(active.path)
-    file.write(active.end_position, b"\x07" * 50)
-    host.fs.process_death()
-    host.fs.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
-    partition = open_partition(host, recovery_point=0)
-    assert partition.leader_epochs.entries == [(1, 0), (4, 2)]
-    recovery = partition.recovery
-    assert recovery is not None
-    assert (recovery.next_offset, recovery.dropped_bytes) == (3, 50)
-    assert [read_file(host.fs, path) for path in recovery.kept_aside] == [b"\x07" * 50]
-    partition.close()
-    assert open_partition(host).recovery is None
-
-
-def test_a_failed_write_that_was_cut_stays_cut(host: SimulatedHost) -> None:
-    """Refused, rolled, lost power: no remains of the refused batch stand behind a good one."""
-    partition = open_partition(host)
-    partition.become_leader(0)
-    fill(partition, 2)
-    partition.flush()
-    end = partition.log.active.end_position
-    host.fs.fill_up(50)
-    with pytest.raises(WriteFailedError):
-        fill(partition, 1)
-    host.fs.faults.clear()
-    partition.log.roll()
-    fill(partition, 1)
-    partition.flush()
-    host.power_loss(LOSE_UNSYNCED)
-    partition = open_partition(host, recovery_point=3)
-    assert host.fs.open(f"{DIRECTORY}/{0:020d}.log").size() == end
-    assert [b.base_offset for b in partition.batches()] == [0, 1, 2]
-
-
-def test_a_truncation_survives_a_power_loss_whole(host: SimulatedHost) -> None:
-    """The files that keep epochs and offsets are as readable after it as before."""
-    partition = open_partition(host)
-    partition.become_leader(0)
-    fill(partition, 12)
-    partition.flush()
-    partition.become_leader(1)
-    partition.truncate(3)
-    partition.delete_records(1)
-    for seed in range(8):
-        fork = host.fork()
-        fork.power_loss(attrs.evolve(LOSE_UNSYNCED, seed=seed))
-        recovered = open_partition(fork, recovery_point=3)
-        assert [b.base_offset for b in recovered.batches(0)] == [0, 1, 2]
-        assert recovered.leader_epochs.entries == [(0, 1)]
 
 
 def test_who_only_reads_writes_nothing(host: SimulatedHost) -> None:

@@ -14,13 +14,7 @@ import struct
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from logstore.errors import OffsetOutOfRangeError, WriteFailedError
 from logstore.segments.kafka.compression import Codec
