@@ -68,6 +68,11 @@ class Rehearsal:
         self.groups = self._coordinator()
         self.groups.load()
 
+    def held(self) -> set[int]:
+        """Return the kinds of records (by key version) that a compacted log would still hold."""
+        last = dict(self.log.records)
+        return {int.from_bytes(key[:2], "big") for key, value in last.items() if value is not None}
+
     def _coordinator(self) -> GroupCoordinator:
         config = GroupConfig(**self.settings)
         return GroupCoordinator(config, self.timers, self.rng, self.log)

@@ -38,12 +38,6 @@ WEEK_MS = 7 * DAY_MS
 CHECK_MS = 600_000
 
 
-def held(stage: Rehearsal) -> set[int]:
-    """Return the kinds of records (by key version) that a compacted log would still hold."""
-    last = dict(stage.log.records)
-    return {int.from_bytes(key[:2], "big") for key, value in last.items() if value is not None}
-
-
 # restarts
 
 
@@ -100,7 +94,7 @@ def test_a_deleted_group_stays_deleted() -> None:
     stage.commit(member_id=member.member_id, generation_id=1)
     stage.leave(member.member_id)
     assert stage.groups.delete_group(GROUP) is NONE
-    assert held(stage) == set()
+    assert stage.held() == set()
     stage.restart()
     assert stage.groups.groups == {}
 

@@ -36,12 +36,6 @@ WEEK_MS = 7 * DAY_MS
 CHECK_MS = 600_000
 
 
-def held(stage: Rehearsal) -> set[int]:
-    """Return the kinds of records (by key version) that a compacted log would still hold."""
-    last = dict(stage.log.records)
-    return {int.from_bytes(key[:2], "big") for key, value in last.items() if value is not None}
-
-
 # committing and fetching
 
 
@@ -51,7 +45,7 @@ def test_a_simple_consumer_needs_no_membership() -> None:
     assert stage.commit(("t", 0), ("t", 1), offset=5) == {NONE}
     assert stage.fetched(("t", 1)) == 5
     assert stage.groups.list_groups()[1] == [ListedGroup(GROUP, "", GroupState.EMPTY, "classic")]
-    assert held(stage) == {1}
+    assert stage.held() == {1}
 
 
 def test_a_partition_without_a_commit_has_none() -> None:
@@ -244,7 +238,7 @@ def test_offsets_of_simple_consumers_expire_by_their_commit() -> None:
     assert (stage.fetched(("t", 0)), stage.fetched(("t", 1))) == (None, 7)
     stage.wait(DAY_MS)
     assert stage.groups.groups == {}
-    assert held(stage) == set()
+    assert stage.held() == set()
 
 
 def test_offsets_of_an_empty_group_expire_by_its_emptiness() -> None:
