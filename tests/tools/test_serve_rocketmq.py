@@ -107,6 +107,18 @@ class TestReady:
             assert serving.bootstrap == f"127.0.0.1:{port}"
             assert serving.ready["broker"] == f"127.0.0.1:{broker_port}"
 
+    @pytest.mark.parametrize(("proxy", "name_server"), [(1, -2), (-2, 1)])
+    def test_ports_next_to_the_brokers(self, proxy: int, name_server: int) -> None:
+        """Where slaves would ask by default: who names them for clients gets them for clients."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            broker_port = free.getsockname()[1]
+        ports = "--broker-port", broker_port, "--proxy-port", broker_port + proxy
+        with Serving(*LAYOUT, *ports, "--json", port=broker_port + name_server) as serving:
+            assert serving.bootstrap == f"127.0.0.1:{broker_port + name_server}"
+            assert serving.ready["proxy"] == f"127.0.0.1:{broker_port + proxy}"
+            assert serving.err == ""
+
     def test_the_proxy_is_named(self, tmp_path: Path) -> None:
         """Where there is one: gRPC clients are answered there."""
         arguments = ("--layout", "rocketmq", "--data", tmp_path, "--broker-port", 0, "--json")

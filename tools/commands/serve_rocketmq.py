@@ -46,6 +46,8 @@ class RocketMQAddresses:
     broker_port: int
     advertised_host: str
     name_servers: tuple[tuple[str, int], ...]
+    #: ports for clients: those that follow from the broker's must not be in their way
+    spoken_for: frozenset[int]
 
 
 def serve_rocketmq(
@@ -103,12 +105,14 @@ def rocketmq_addresses(
     host = host or EVERYWHERE
     # Who listens everywhere is found at home.
     found = HOME if host in (EVERYWHERE, "::") else host
+    port = NAME_SERVER_PORT if request.port is None else request.port
     return RocketMQAddresses(
         host,
-        NAME_SERVER_PORT if request.port is None else request.port,
+        port,
         _port_of(settings, "listenPort", BROKER_PORT) if broker_port is None else broker_port,
         settings.get("brokerIP1", found),
         tuple(_host_and_port(text.strip()) for text in (named or "").split(";") if text.strip()),
+        frozenset((port, request.proxy_port or 0)),
     )
 
 
@@ -190,20 +194,24 @@ async def listen_for_brokers(
     """Listen for slaves, and at the second port, two below, where they ask for topics."""
     server = Server(standalone.broker.replication)
     wanted = standalone.ha_port_wanted(addresses.broker_port)
+    is_derived = wanted == addresses.broker_port + 1
+    if is_derived and wanted in addresses.spoken_for:
+        wanted = 0
     try:
         port = await listen(server, addresses.host, wanted)
     except AddressError as error:
-        if wanted != addresses.broker_port + 1:
+        if not is_derived:
             raise
         click.echo(f"logstore: warning: no slaves there: {error}", err=True)
         port = await listen(server, addresses.host, 0)
     servers.push_async_callback(server.stop)
     standalone.advertise_ha(port)
-    if addresses.broker_port <= _SECOND_PORT_BELOW:
+    second_port = addresses.broker_port - _SECOND_PORT_BELOW
+    if second_port <= 0 or second_port in addresses.spoken_for:
         return
     second = Server(SecondDoor(standalone.broker))
     try:
-        await listen(second, addresses.host, addresses.broker_port - _SECOND_PORT_BELOW)
+        await listen(second, addresses.host, second_port)
     except AddressError as error:
         click.echo(f"logstore: warning: only real slaves miss it: {error}", err=True)
     else:
