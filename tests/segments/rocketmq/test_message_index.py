@@ -133,12 +133,12 @@ def test_queries_find_what_was_put(
             model.append((number * 100, begin_ms, key, store_ms))
         for key in {unique_key, *names}:
             asked = index.query("T", key, 64, 0, 2**62).physical_offsets
-            same = [at for at, _, name, _ in model if index_hash(f"T#{name}") == _hash(key)]
+            same = [at for at, _, name, _ in model if index_hash(f"T#{name}") == hash_of(key)]
             assert sorted(asked, reverse=True) == sorted(same, reverse=True)[:64]
             assert asked[0] == number * 100
 
 
-def _hash(key: str) -> int:
+def hash_of(key: str) -> int:
     return index_hash(f"T#{key}")
 
 

@@ -14,7 +14,7 @@ from logstore.testing.simulated_host import SimulatedHost
 from tests.segments.rocketmq.test_message_index import (
     ALL_TIME,
     DIRECTORY,
-    _hash,
+    hash_of,
     index_on,
     request_at,
 )
@@ -149,7 +149,7 @@ def test_only_synced_files_move_the_checkpoint() -> None:
     host.power_loss()
     survived = IndexFile(host, index.files[0].path, IndexSizes(3, 4))
     assert (survived.is_full, survived.end_timestamp_ms) == (True, 3000)
-    assert survived.select(_hash("k"), 9, *ALL_TIME) == [200, 100, 0]
+    assert survived.select(hash_of("k"), 9, *ALL_TIME) == [200, 100, 0]
     assert index.begin_flush().files == []
 
 
