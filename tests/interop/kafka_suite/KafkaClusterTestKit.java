@@ -2,14 +2,18 @@ package org.apache.kafka.common.test;
 
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import logstore.BrokerObjects;
+import logstore.ListenerDoors;
 import logstore.OurProcess;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.common.config.types.Password;
 
 /**
  * Gives those of Kafka's tests that put a cluster together themselves, as Streams' do, one `logstore serve`.
@@ -17,6 +21,8 @@ import org.apache.kafka.clients.admin.NewTopic;
  * It stands before the class of that name in Kafka's jars, which starts real brokers in the JVM of the tests.
  */
 public class KafkaClusterTestKit implements AutoCloseable {
+    private static final String LISTENER = "EXTERNAL"; // as the real one calls what clients come to
+
     private final MockFaultHandler faults = new MockFaultHandler("no fault is ever told of");
     private final TestKitNodes nodes;
     private final OurProcess process;
@@ -33,8 +39,18 @@ public class KafkaClusterTestKit implements AutoCloseable {
         }
 
         public Builder setConfigProp(String key, Object value) {
-            settings.put(key, String.valueOf(value));
+            settings.put(key, text(value));
             return this;
+        }
+
+        /** What stands in a file of settings for an object of a test. */
+        private static String text(Object value) {
+            if (value instanceof Password password) {
+                return password.value();
+            }
+            boolean isList = value instanceof List<?>;
+            return isList ? ((List<?>) value).stream().map(String::valueOf).collect(Collectors.joining(","))
+                : String.valueOf(value);
         }
 
         public KafkaClusterTestKit build() {
@@ -49,6 +65,9 @@ public class KafkaClusterTestKit implements AutoCloseable {
         Map<String, String> settings = new HashMap<>(given);
         settings.put("node.id", String.valueOf(first));
         settings.putAll(nodes.brokerNodes().get(first).propertyOverrides());
+        if (settings.getOrDefault("listener.security.protocol.map", "").contains(LISTENER + ":")) {
+            settings.putIfAbsent("listeners", LISTENER + "://localhost:" + ListenerDoors.freePort());
+        }
         String release = BrokerObjects.release(nodes.bootstrapMetadata().metadataVersion());
         process = count == 1 ? new OurProcess(settings, release) : OurProcess.cluster(settings, release, count);
         nodes.brokerNodes().keySet().forEach(id -> brokers.put(id, broker(id, settings)));

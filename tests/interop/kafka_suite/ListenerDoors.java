@@ -34,7 +34,8 @@ public final class ListenerDoors implements AutoCloseable {
         return isWanted ? Optional.of(new ListenerDoors()) : Optional.empty();
     }
 
-    private static int freePort() {
+    /** A port that nobody listened at a moment ago. */
+    public static int freePort() {
         try (ServerSocket socket = new ServerSocket(0)) {
             return socket.getLocalPort();
         } catch (IOException error) {
