@@ -21,6 +21,9 @@ public class NewTopic {
     private static final short UNSET = -1;
     private static final short OFTEN_MAX = 3;
 
+    /** Of as many nodes as the test wants: then it has all replicas that it asks for, or is told that it cannot. */
+    public static final int AS_MANY_AS_WANTED = Short.MAX_VALUE;
+
     /** How many nodes the cluster of the running test has. */
     public static volatile int nodeCount = 1;
 
