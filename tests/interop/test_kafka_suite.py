@@ -1,4 +1,4 @@
-"""Integration tests of Kafka's own clients, tools and requests, as it ships them, against ours."""
+"""Kafka's own integration tests, as it ships them, against ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.interop
 HERE = Path(__file__).parent
 SOURCES = [HERE / "OurProcess.java", *sorted((HERE / "kafka_suite").glob("*.java"))]
 SECONDS_MAX = 2400
-TEST_SECONDS_MAX = 100
+TEST_SECONDS_MAX = 300  # some of Connect start two brokers and six workers
 _PACKAGES = {"streams": STREAMS, "connect": CONNECT, "connect.mirror": MIRROR}
 _ALL_SLOW = (
     *SLOW,

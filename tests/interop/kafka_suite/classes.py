@@ -140,11 +140,13 @@ STREAMS = (
 )
 #: Those of Kafka Connect.
 CONNECT = (
+    "ExactlyOnceSourceIntegrationTest",
     "ExampleConnectIntegrationTest",
+    "InternalTopicsIntegrationTest",
+    "OffsetsApiIntegrationTest",
 )
 #: Those of MirrorMaker, which runs as connectors.
-MIRROR = (
-)
+MIRROR = ("DedicatedMirrorIntegrationTest",)
 #: What of them is not run, and why; of any class, if none is named.
 PASSED_OVER = (
     # they look into the objects of a real broker, at its files, at what is logged for information
