@@ -140,13 +140,25 @@ STREAMS = (
 )
 #: Those of Kafka Connect.
 CONNECT = (
+    "ConnectorTopicsIntegrationTest",
     "ExactlyOnceSourceIntegrationTest",
     "ExampleConnectIntegrationTest",
     "InternalTopicsIntegrationTest",
+    "MonitorableSinkIntegrationTest",
+    "MonitorableSourceIntegrationTest",
     "OffsetsApiIntegrationTest",
+    "RebalanceSourceConnectorsIntegrationTest",
+    "RestExtensionIntegrationTest",
+    "SessionedProtocolIntegrationTest",
+    "SinkConnectorsIntegrationTest",
+    "SourceConnectorsIntegrationTest",
+    "StandaloneWorkerIntegrationTest",
+    "TransformationIntegrationTest",
 )
 #: Those of MirrorMaker, which runs as connectors.
-MIRROR = ("DedicatedMirrorIntegrationTest",)
+MIRROR = (
+    "DedicatedMirrorIntegrationTest",
+)
 #: What of them is not run, and why; of any class, if none is named.
 PASSED_OVER = (
     # they look into the objects of a real broker, at its files, at what is logged for information
