@@ -138,9 +138,15 @@ STREAMS = (
     "SwallowUnknownTopicErrorIntegrationTest",
     "TaskAssignorIntegrationTest",
 )
-#: Those of Kafka Connect.
+#: Those of Kafka Connect. ConnectorValidationIntegrationTest compiles plugins from a folder of
+#: Kafka's sources, which no jar is, and RestForwardingIntegrationTest has no broker.
 CONNECT = (
+    "BlockingConnectorTest",
+    "ConnectWorkerIntegrationTest",
+    "ConnectorClientPolicyIntegrationTest",
+    "ConnectorRestartApiIntegrationTest",
     "ConnectorTopicsIntegrationTest",
+    "ErrorHandlingIntegrationTest",
     "ExactlyOnceSourceIntegrationTest",
     "ExampleConnectIntegrationTest",
     "InternalTopicsIntegrationTest",
@@ -158,6 +164,7 @@ CONNECT = (
 #: Those of MirrorMaker, which runs as connectors.
 MIRROR = (
     "DedicatedMirrorIntegrationTest",
+    "MirrorConnectorsIntegrationExactlyOnceTest",
 )
 #: What of them is not run, and why; of any class, if none is named.
 PASSED_OVER = (
