@@ -139,6 +139,7 @@ def test_queries_find_what_was_put(
 
 
 def hash_of(key: str) -> int:
+    """Return where the index looks for a key of topic T."""
     return index_hash(f"T#{key}")
 
 
