@@ -5,6 +5,8 @@ DescribeTopicPartitions (75): version 0. Topics in pages (KIP-966).
 * a page ends at the asked number of partitions, at most ``max.request.partition.size.limit``; the
   cursor says where the next one starts
 * a cursor that is not among the asked topics, or before the first partition: 42 for every topic
+* where a page would end at a partition beyond Java's ints it has none of the cursor's topic, and the
+  next one starts below zero
 * 3 unknown, 17 not a name that a topic can have; with all topics neither can happen
 * replicas that are eligible though they fell out of sync, and who led last where none is in sync
 """
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
     from logstore.segments.kafka.topic import Topic
+
+_INT_MAX = 2**31 - 1
 
 
 @attrs.frozen
@@ -97,6 +101,9 @@ def _page(broker: Broker, names: list[str], start: _Place, count_max: int) -> _P
             topics.append(_missing(broker, name))
             continue
         first = start.index if name == start.topic else 0
+        if first + count_left > _INT_MAX:
+            topics.append(_described(broker, topic, []))
+            return _Page(topics, _Place(name, first + count_left - 2**32))
         indexes = [index for index in sorted(topic.partitions) if index >= first]
         topics.append(_described(broker, topic, indexes[:count_left]))
         if len(indexes) > count_left:

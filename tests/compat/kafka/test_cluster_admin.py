@@ -337,6 +337,23 @@ def test_a_cursor_must_point_into_the_question(cursor: dict[str, Any]) -> None:
     assert [topic["error_code"] for topic in answer["topics"]] == [42]
 
 
+def test_a_page_beyond_javas_ints_is_followed_by_one_below_zero() -> None:
+    """The sum of the cursor's partition and the limit goes round, as it does in Java."""
+    conversation = Conversation()
+    conversation.create("a")
+    conversation.create("b")
+    answer = conversation.ask(
+        "DescribeTopicPartitions",
+        0,
+        topics=[{"name": "a"}, {"name": "b"}],
+        response_partition_limit=3,
+        cursor={"topic_name": "a", "partition_index": 2**31 - 1},
+    )
+    described = [(topic["name"], topic["partitions"]) for topic in answer["topics"]]
+    assert described == [("a", [])]
+    assert answer["next_cursor"] == {"topic_name": "a", "partition_index": -(2**31) + 2}
+
+
 def test_without_a_cursor_a_topic_without_a_name_fails_all() -> None:
     """It is taken for the topic of the cursor that is not there; the order is the request's."""
     conversation = Conversation()
