@@ -61,7 +61,9 @@ def handle(broker: Broker, client: Client, request: DescribeAclsRequest) -> Desc
         )
         for pattern, acls in groupby(broker.authorizer.matching(wanted), _pattern)
     ]
-    return DescribeAclsResponse(version=version, error_message="", resources=resources)
+    emulation = broker.emulation
+    message = "" if emulation is None else emulation.message_of_success(request.API_KEY)
+    return DescribeAclsResponse(version=version, error_message=message, resources=resources)
 
 
 def _pattern(acl: Acl) -> tuple[int, str, int]:

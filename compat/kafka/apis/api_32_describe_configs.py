@@ -91,7 +91,9 @@ def _result(
     wanted = set(resource.configuration_keys or ())
     return {
         "error_code": ErrorCode.NONE,
-        "error_message": "",
+        "error_message": ""
+        if broker.emulation is None
+        else broker.emulation.message_of_success(request.API_KEY),
         "configs": [
             _shown(entry, request) for entry in entries if not wanted or entry.name in wanted
         ],

@@ -305,6 +305,27 @@ def test_rights_had_no_patterns() -> None:
     assert ask(broker, admin.DescribeAclsRequest_v0(*everything)).resources == []
 
 
+@pytest.mark.parametrize(
+    ("release", "of_rules", "of_configs"),
+    [("2.4", None, None), ("2.5", "", None), ("2.6", "", None), ("2.7", "", "")],
+)
+def test_nothing_wrong_had_no_message_at_first(
+    release: str, of_rules: str | None, of_configs: str | None
+) -> None:
+    """Rules had none (null) before 2.5, settings before 2.7; since then it is empty."""
+    broker = an_old_broker(
+        release,
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        super_users="User:ANONYMOUS",
+    )
+    broker.create_topic("t", 1)
+    created = ask(broker, admin.CreateAclsRequest_v1([(2, "t", 3, "User:a", "*", 3, 3)]))
+    described = ask(broker, admin.DescribeAclsRequest_v0(2, None, None, None, 1, 1))
+    shown = ask(broker, admin.DescribeConfigsRequest_v0([(2, "t", ["retention.ms"])]))
+    assert (created.results, described.error_message) == ([(0, of_rules)], of_rules)
+    assert [message for _, message, *_ in shown.results] == [of_configs]
+
+
 def test_ends_of_epochs_are_told_to_the_first_who_asked() -> None:
     """OffsetForLeaderEpoch v0 and, with the epoch in its answer, v1."""
     broker = an_old_broker()
