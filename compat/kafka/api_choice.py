@@ -53,6 +53,11 @@ class ApiChoice:
         if self.authorizer is not None:
             self.guarded_apis = GuardedApis(self.authorizer)
 
+    @property
+    def gives_up_on_syncs(self) -> bool:
+        """Tell whether a member of a classic group must ask for its share in time."""
+        return self.emulation is None or self.emulation.gives_up_on_syncs
+
     def find_api(self) -> FindApi | None:
         """Return who finds the entry that serves a request; None where the registry says it."""
         found: FindApi | None = None if self.emulation is None else self.emulation.api

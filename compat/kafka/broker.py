@@ -54,12 +54,6 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
 
 
-def _emulation_of(release: str) -> Emulation:
-    from logstore.compat.kafka.emulation.release import Emulation
-
-    return Emulation.of(release)
-
-
 class Broker:
     """
     Serves one store to any number of connections.
@@ -140,6 +134,8 @@ class Broker:
         self.find_api = self._choice.find_api()
         if self._transactions is not None:
             self._transactions.config = self._transactions.config.at(self.feature_levels)
+        if self._groups is not None:
+            self._groups.surroundings.gives_up_on_syncs = self._choice.gives_up_on_syncs
 
     def change_client_quotas(self, records: Sequence[MetadataRecord]) -> None:
         """Say how much clients may use from now on, durably."""
@@ -184,7 +180,11 @@ class Broker:
         """
         given = BrokerConfig(settings)
         config = BrokerSettings.of(given)
-        emulation = None if emulated_release is None else _emulation_of(emulated_release)
+        emulation = None
+        if emulated_release is not None:
+            from logstore.compat.kafka.emulation.release import Emulation
+
+            emulation = Emulation.of(emulated_release)
         options = StoreOptions(
             node_id=config.node_id,
             log_defaults=given.topic_defaults(),
@@ -345,9 +345,11 @@ class Broker:
         from logstore.compat.kafka.groups.topic import GroupsTopic
 
         cluster = BrokerCluster(self.store, self.dynamic_config)
-        return GroupCoordinator.from_config(
+        coordinator = GroupCoordinator.from_config(
             self.host, self.timers, self.config, GroupsTopic(self), cluster, self.share_cluster
         )
+        coordinator.surroundings.gives_up_on_syncs = self._choice.gives_up_on_syncs
+        return coordinator
 
     def share_cluster(self) -> ShareCluster:
         """Return what share groups must know of this broker."""

@@ -16,6 +16,8 @@ from logstore.segments.kafka.config_keys import ConfigError
 _FIRST_WITH_NEW_FEATURES = (4, 0)
 #: from there on a controller makes the topics that are asked for
 _FIRST_TO_CREATE_ASIDE = (2, 8)
+#: from there on who joins a group and does not ask for its share loses its place
+_FIRST_TO_GIVE_UP_ON_SYNCS = (2, 8)
 #: DescribeAcls, CreateAcls and DescribeConfigs: the release that first said "" where nothing is wrong
 _FIRST_WITH_EMPTY_MESSAGES = {29: (2, 5), 30: (2, 5), 32: (2, 7)}
 #: the highest of the versions from 0 on that a broker of today has no more, and who has them
@@ -80,6 +82,11 @@ class Emulation:
         if self.release < _FIRST_TO_CREATE_ASIDE:
             return ErrorCode.LEADER_NOT_AVAILABLE
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    @property
+    def gives_up_on_syncs(self) -> bool:
+        """Tell whether a member that has joined must ask for its share in time."""
+        return self.release >= _FIRST_TO_GIVE_UP_ON_SYNCS
 
     def message_of_success(self, key: int) -> str | None:
         """Return what an API says of why something was refused that was not."""

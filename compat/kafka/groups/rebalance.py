@@ -251,9 +251,10 @@ class Rebalance:
             member.is_new = False
             self.reset_session(member)
             group.roster.pending_syncs.add(member.member_id)
-        self._sync_timer = self._surroundings.after(
-            group.roster.rebalance_timeout_ms, self._end_waiting_for_syncs
-        )
+        if self._surroundings.gives_up_on_syncs:
+            self._sync_timer = self._surroundings.after(
+                group.roster.rebalance_timeout_ms, self._end_waiting_for_syncs
+            )
 
     def _become_empty(self) -> None:
         group = self.group

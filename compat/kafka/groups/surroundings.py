@@ -28,15 +28,21 @@ from logstore.segments.kafka.append_errors import (
 _LOG = logging.getLogger(__name__)
 
 
-@attrs.frozen
+@attrs.define
 class Surroundings:
-    """The world of a group."""
+    """
+    The world of a group.
+
+    Where not `gives_up_on_syncs`, a member of a classic group that has joined may ask for its share
+    as late as its session lasts.
+    """
 
     config: GroupConfig
     timers: Timers
     rng: random.Random
     log: OffsetsLog
     answers: Answers = attrs.field(factory=Answers)
+    gives_up_on_syncs: bool = True
 
     def after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
         """Make `call` in `delay_ms`, and then give the answers that it brought about."""

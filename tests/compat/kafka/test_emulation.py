@@ -350,6 +350,16 @@ def test_a_topic_that_a_question_makes_has_no_leader_yet(release: str, code: int
         assert found == wanted
 
 
+@pytest.mark.parametrize(("release", "gives_up"), [("2.7", False), ("2.8", True)])
+def test_members_that_do_not_sync_are_given_up_since_2_8(release: str, *, gives_up: bool) -> None:
+    """Whether the group coordinator is there before it is known which release this is, or later."""
+    assert an_old_broker(release).groups.surroundings.gives_up_on_syncs == gives_up
+    broker = a_broker()
+    groups = broker.groups
+    broker.emulation = Emulation.of(release)
+    assert groups.surroundings.gives_up_on_syncs == gives_up
+
+
 def test_what_the_release_did_not_have_ends_the_connection() -> None:
     """Neither newer versions nor, without an emulation, older ones are served."""
     broker = an_old_broker("0.10.2")

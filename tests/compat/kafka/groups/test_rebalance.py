@@ -236,6 +236,18 @@ def test_members_that_never_sync_are_dropped() -> None:
     assert stage.heartbeat(late) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_members_may_sync_late_where_nobody_is_given_up() -> None:
+    """As before 2.8: only the session says how long a member that has joined may wait."""
+    stage = Rehearsal()
+    stage.groups.surroundings.gives_up_on_syncs = False
+    joined = stage.join(session_timeout_ms=1_800_000)
+    stage.wait(COMPANY_MS)
+    leader = answer_to(joined)
+    stage.wait(REBALANCE_MS)
+    synced = answer_to(stage.sync(leader, {leader.member_id: b"L"}))
+    assert (synced.error_code, synced.assignment) == (ErrorCode.NONE, b"L")
+
+
 def test_a_join_during_the_sync_starts_over() -> None:
     """Followers that wait for shares are sent into the next rebalance when somebody comes."""
     stage = Rehearsal()
