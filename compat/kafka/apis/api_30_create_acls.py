@@ -55,8 +55,9 @@ def handle(broker: Broker, client: Client, request: CreateAclsRequest) -> Create
         results = _create(broker.authorizer, acls)
     if broker.emulation is not None:
         message = broker.emulation.message_of_success(request.API_KEY)
-        results = [fields if fields["error_code"] else fields | {"error_message": message}
-                   for fields in results]  # fmt: skip
+        for fields in results:
+            if not fields["error_code"]:
+                fields["error_message"] = message
     result_class = CreateAclsResponse.AclCreationResult
     return CreateAclsResponse(
         version=request.API_VERSION, results=[result_class(**fields) for fields in results]

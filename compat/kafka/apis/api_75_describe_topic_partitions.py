@@ -5,8 +5,8 @@ DescribeTopicPartitions (75): version 0. Topics in pages (KIP-966).
 * a page ends at the asked number of partitions, at most ``max.request.partition.size.limit``; the
   cursor says where the next one starts
 * a cursor that is not among the asked topics, or before the first partition: 42 for every topic
-* where a page would end at a partition beyond Java's ints it has none of the cursor's topic, and the
-  next one starts below zero
+* where a page would end at a partition beyond Java's ints it has none of the cursor's topic, and
+  the next one starts below zero
 * 3 unknown, 17 not a name that a topic can have; with all topics neither can happen
 * replicas that are eligible though they fell out of sync, and who led last where none is in sync
 """

@@ -18,7 +18,7 @@ _FIRST_WITH_NEW_FEATURES = (4, 0)
 _FIRST_TO_CREATE_ASIDE = (2, 8)
 #: from there on who joins a group and does not ask for its share loses its place
 _FIRST_TO_GIVE_UP_ON_SYNCS = (2, 8)
-#: DescribeAcls, CreateAcls and DescribeConfigs: the release that first said "" where nothing is wrong
+#: DescribeAcls, CreateAcls, DescribeConfigs: the release that first said "" where nothing is wrong
 _FIRST_WITH_EMPTY_MESSAGES = {29: (2, 5), 30: (2, 5), 32: (2, 7)}
 #: the highest of the versions from 0 on that a broker of today has no more, and who has them
 _OLD: Mapping[int, tuple[int, str]] = {
