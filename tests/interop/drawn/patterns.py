@@ -77,8 +77,13 @@ def _assigned(world: World, group: str) -> list[Any]:
                 if isinstance(topic.id, tuple)
             }
             by_id = dict(names)
-            found[side] = sorted(
-                (by_id.get(one["TopicId"], "another"), sorted(one["Partitions"])) for one in parts
+            # the epoch, too: where nothing matches it alone tells that the pattern was looked up
+            found[side] = (
+                told["MemberEpoch"],
+                sorted(
+                    (by_id.get(one["TopicId"], "another"), sorted(one["Partitions"]))
+                    for one in parts
+                ),
             )
         if found[0] == found[1]:
             break

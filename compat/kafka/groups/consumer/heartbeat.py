@@ -130,14 +130,15 @@ class HeartbeatStep:
         before, updated = self._newcomer.member, self._updated
         if updated != before:
             self._records.append(records.member_metadata(self._group.group_id, updated))
-        has_changed = (
-            updated.subscribed_topic_names != before.subscribed_topic_names
-            or updated.subscribed_topic_regex != before.subscribed_topic_regex
-        )
+        has_new_names = updated.subscribed_topic_names != before.subscribed_topic_names
+        has_new_regex = updated.subscribed_topic_regex != before.subscribed_topic_regex
+        has_changed = has_new_names or has_new_regex
         topic_names = frozenset(self._cluster.topic_names())
         regexes = self._regexes(topic_names)
         shapes = self._shapes(regexes)
-        epoch = self._epoch(regexes, shapes, has_subscription_changed=has_changed)
+        # A pattern that nobody had before makes an epoch by what it turns out to mean.
+        is_new_epoch = has_new_names or (has_new_regex and self._is_regex_known)
+        epoch = self._epoch(regexes, shapes, is_new_epoch=is_new_epoch)
         target_epoch, target = self._group.assignment_epoch, self._group.target_of(updated)
         if epoch > target_epoch and may_assign and not self._is_too_soon:
             target_epoch, target = epoch, self._new_target(epoch, regexes)
@@ -169,6 +170,11 @@ class HeartbeatStep:
         if self._is_as_before:
             return self._group.members
         return self._group.members_with(self._updated)
+
+    @property
+    def _is_regex_known(self) -> bool:
+        regex = self._updated.subscribed_topic_regex
+        return not regex or regex in self._group.regexes
 
     def _regexes(self, topic_names: frozenset[str]) -> Mapping[str, ResolvedRegex]:
         """Return what patterns mean now, with the records of what has changed about that."""
@@ -209,11 +215,11 @@ class HeartbeatStep:
         regexes: Mapping[str, ResolvedRegex],
         shapes: Mapping[str, TopicShape],
         *,
-        has_subscription_changed: bool,
+        is_new_epoch: bool,
     ) -> int:
         """Return the group's epoch, with the record of a new one."""
         group = self._group
-        is_new_epoch = has_subscription_changed or _topics_of(regexes) != _topics_of(group.regexes)
+        is_new_epoch = is_new_epoch or _mean_something_else(regexes, group.regexes)
         if not is_new_epoch and shapes == group.seen_shapes:
             return group.epoch
         hashed = metadata_hash(shapes)
@@ -237,5 +243,11 @@ class HeartbeatStep:
         return made.targets[self._updated.member_id]
 
 
-def _topics_of(regexes: Mapping[str, ResolvedRegex]) -> dict[str, frozenset[str]]:
-    return {regex: one.topics for regex, one in regexes.items()}
+def _mean_something_else(
+    now: Mapping[str, ResolvedRegex], before: Mapping[str, ResolvedRegex]
+) -> bool:
+    """Tell whether a pattern has other topics; of a new one, whether it has any."""
+    return any(
+        one.topics != (before[regex].topics if regex in before else frozenset())
+        for regex, one in now.items()
+    )

@@ -70,6 +70,23 @@ def test_topics_that_come_and_go() -> None:
     assert first.owned | second.owned == {(topic_id("a2"), 0)}
 
 
+def test_a_pattern_without_topics_makes_no_epoch() -> None:
+    """Only what a pattern turns out to mean does; and another member with one that is known."""
+    stage = ConsumerRehearsal({"b": 1})
+    named = stage.consumer("N", subscribed_topic_names=frozenset({"b"}))
+    epoch = stage.consumer_group.epoch
+    first = by_pattern(stage, "A", "a.")
+    stage.settle(named, first)
+    assert (stage.consumer_group.epoch, first.owned) == (epoch, set())
+    by_pattern(stage, "B", "a.")
+    assert stage.consumer_group.epoch == epoch + 1
+    stage.make_topic("a1", 1)
+    first.beat()
+    assert stage.consumer_group.epoch == epoch + 2
+    first.beat(subscribed_topic_regex="c.")
+    assert stage.consumer_group.epoch == epoch + 2
+
+
 def test_what_is_no_pattern() -> None:
     """It is refused with the reason, and the member is not in."""
     stage = ConsumerRehearsal({"t": 1})
