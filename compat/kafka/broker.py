@@ -178,13 +178,14 @@ class Broker:
             StorageError: the directory cannot be served; the text says why and what to do.
 
         """
-        given = BrokerConfig(settings)
-        config = BrokerSettings.of(given)
         emulation = None
         if emulated_release is not None:
             from logstore.compat.kafka.emulation.release import Emulation
 
             emulation = Emulation.of(emulated_release)
+            settings = emulation.settings(settings)
+        given = BrokerConfig(settings)
+        config = BrokerSettings.of(given)
         options = StoreOptions(
             node_id=config.node_id,
             log_defaults=given.topic_defaults(),

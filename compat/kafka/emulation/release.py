@@ -11,7 +11,7 @@ from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.features import NEW_IN_4_0
 from logstore.compat.kafka.registry import APIS, Api, RawHandler
-from logstore.segments.kafka.config_keys import ConfigError
+from logstore.segments.kafka.config_keys import LONG_MAX, ConfigError
 
 _FIRST_WITH_NEW_FEATURES = (4, 0)
 #: from there on a controller makes the topics that are asked for
@@ -20,6 +20,13 @@ _FIRST_TO_CREATE_ASIDE = (2, 8)
 _FIRST_TO_GIVE_UP_ON_SYNCS = (2, 8)
 #: DescribeAcls, CreateAcls, DescribeConfigs: the release that first said "" where nothing is wrong
 _FIRST_WITH_EMPTY_MESSAGES = {29: (2, 5), 30: (2, 5), 32: (2, 7)}
+#: settings of a broker by the release in which their defaults became those of today, and what they
+#: were before
+_OLD_DEFAULTS: tuple[tuple[tuple[int, int], Mapping[str, str]], ...] = (
+    ((2, 5), {"message.max.bytes": "1000012"}),
+    ((3, 6), {"transaction.partition.verification.enable": "false"}),
+    ((4, 0), {"log.message.timestamp.after.max.ms": str(LONG_MAX)}),
+)
 #: the highest of the versions from 0 on that a broker of today has no more, and who has them
 _OLD: Mapping[int, tuple[int, str]] = {
     0: (2, "old_produce"),
@@ -70,6 +77,14 @@ class Emulation:
         if self.release >= _FIRST_WITH_NEW_FEATURES:
             return levels
         return {name: level for name, level in levels.items() if name not in NEW_IN_4_0}
+
+    def settings(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Return a broker's settings, with the release's own defaults where nothing is given."""
+        found = dict(given)
+        for since, defaults in _OLD_DEFAULTS:
+            if self.release < since:
+                found = {**defaults, **found}
+        return found
 
     @property
     def has_features_of_4_0(self) -> bool:

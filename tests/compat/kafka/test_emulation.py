@@ -16,12 +16,12 @@ from logstore.compat.kafka.registry import APIS
 from logstore.compat.kafka.topics.names import TRANSACTIONS_TOPIC
 from logstore.segments.kafka.batch_walk import iterate_entries
 from logstore.segments.kafka.compression import Codec
-from logstore.segments.kafka.config_keys import ConfigError
+from logstore.segments.kafka.config_keys import LONG_MAX, ConfigError
 from logstore.segments.kafka.legacy.message_set import encode_message_set
 from logstore.segments.kafka.record import Record, decode_records
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import NOW_MS, batch
-from tests.compat.kafka.peer import Peer, a_broker
+from tests.compat.kafka.peer import DIRECTORY, Peer, a_broker
 from tests.compat.kafka.transactions.producer import TransactionalClient
 
 #: the library's classes of versions that brokers of today have no more; they have no types
@@ -458,3 +458,30 @@ def _value_versions(broker: Broker) -> list[int]:
         for record in decode_records(one.data)
         if record.value
     ]
+
+
+@pytest.mark.parametrize(
+    ("release", "size_bytes", "after_ms", "asks_coordinator"),
+    [("2.4", 1000012, LONG_MAX, False), ("2.8", 1048588, LONG_MAX, False),
+     ("3.9", 1048588, LONG_MAX, True), ("4.0", 1048588, 3600000, True)],
+)  # fmt: skip
+def test_defaults_are_those_of_the_release(
+    release: str, size_bytes: int, after_ms: int, asks_coordinator: bool
+) -> None:
+    """Of sizes, of times to come, and of whether a transaction must know of a partition."""
+    broker = Broker.open(SimulatedHost(), DIRECTORY, {}, emulated_release=release)
+    topic = broker.create_topic("t", 1)
+    config = broker.store.config_of(topic)
+    assert config.max_message_bytes == size_bytes
+    assert config.message_timestamp_after_max_ms == after_ms
+    broker.emulation = None  # the client speaks as those of today
+    client = TransactionalClient(broker, 1)
+    client.init()
+    assert bool(client.write("t", 0, b"not added", version=3)) == asks_coordinator
+
+
+def test_what_is_given_goes_before_the_defaults_of_a_release() -> None:
+    """As it does with today's."""
+    settings = {"message.max.bytes": "5000"}
+    broker = Broker.open(SimulatedHost(), DIRECTORY, settings, emulated_release="2.4")
+    assert broker.store.config_of(broker.create_topic("t", 1)).max_message_bytes == 5000
