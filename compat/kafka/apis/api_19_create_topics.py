@@ -88,7 +88,9 @@ def _read_plan(reader: Reader) -> TopicPlan:
     settings: dict[str, str | None] = {}
     for _ in range(reader.count()):
         key, value = _text(reader), reader.string()
-        settings[key] = None if value is None else value.decode()
+        # Of a key that comes twice the last value counts; but one without any is refused.
+        if settings.get(key, "") is not None:
+            settings[key] = None if value is None else value.decode()
         reader.tags()
     reader.tags()
     return TopicPlan(name, partition_count, replication_factor, assignments, settings)

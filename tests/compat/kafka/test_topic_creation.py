@@ -185,6 +185,10 @@ def test_what_cannot_be_created_is_refused(topic: dict[str, Any], code: int) -> 
             wanted("new", configs=[{"name": "no.such", "value": "1"}]),
             "Unknown topic config name: no.such",
         ),
+        (
+            wanted("new", configs=[{"name": "a", "value": None}, {"name": "a", "value": "1"}]),
+            "Null value not supported for topic configs: a",
+        ),
     ],
 )
 def test_programs_look_for_kafkas_words(topic: dict[str, Any], message: str) -> None:
