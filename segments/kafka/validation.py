@@ -344,10 +344,21 @@ def _untimeliness(batch: RecordBatch, record: Record, config: LogConfig, now_ms:
         )
     if batch.attributes & LOG_APPEND_TIME_BIT:
         return (
-            "Invalid timestamp type in message. Producer should not set timestamp type to "
-            "LogAppendTime."
+            f"Invalid timestamp type in message {_shown(batch, record, config)}. Producer should "
+            "not set timestamp type to LogAppendTime."
         )
     return None
+
+
+def _shown(batch: RecordBatch, record: Record, config: LogConfig) -> str:
+    """Return a record as Kafka writes it; of one that stays compressed it has only the sizes."""
+    is_partial = batch.codec != Codec.NONE and config.target_codec(batch.codec) == batch.codec
+    none = -1 if is_partial else 0
+    key, value = (none if it is None else len(it) for it in (record.key, record.value))
+    return (
+        f"{'Partial' if is_partial else ''}DefaultRecord(offset={record.offset}, "
+        f"timestamp={record.timestamp_ms}, key={key} bytes, value={value} bytes)"
+    )
 
 
 def _check_encodable(batch: RecordBatch, records: list[Record]) -> None:

@@ -31,12 +31,14 @@ class FetchedBatches(NamedTuple):
 
     Behind `last_offset` there is either nothing, or only what is too far away to be acquired. If
     the batches are none of the log, but made for the read (`are_made`), every record stands alone.
+    What was read may begin one batch more (`is_cut`).
     """
 
     extent: Extent
     batches: tuple[FetchedBatch, ...]
     last_offset: int
     are_made: bool = False
+    is_cut: bool = False
 
     @classmethod
     def read(
@@ -61,12 +63,16 @@ class FetchedBatches(NamedTuple):
             if not batches:
                 far_offset = max(far_offset, base_offset + record_count_max)
             elif base_offset > far_offset:
-                return cls(extent, tuple(batches), max(batches[-1].last_offset, far_offset))
+                last_offset = max(batches[-1].last_offset, far_offset)
+                return cls(extent, tuple(batches), last_offset)
             if last_delta == 0 and base_offset > expected and _is_legacy(extent, position):
                 base_offset = expected  # a message set names the last of its messages only
             batches.append(FetchedBatch(base_offset, last_offset, position, size_bytes))
             expected = last_offset + 1
-        return cls(extent, tuple(batches), batches[-1].last_offset) if batches else None
+        if not batches:
+            return None
+        is_cut = batches[-1].position + batches[-1].size_bytes < end
+        return cls(extent, tuple(batches), batches[-1].last_offset, is_cut=is_cut)
 
     @property
     def base_offset(self) -> int:
@@ -91,8 +97,14 @@ class FetchedBatches(NamedTuple):
         return self.extent.file.read(batch.position, batch.size_bytes)
 
     def slice(self, first_offset: int, last_offset: int) -> Extent:
-        """Return the run of the file with the batches from one offset to the other, both in it."""
+        """
+        Return the run of the file with the batches from one offset to the other, both in it.
+
+        A batch that was read alone keeps what is behind it of another, as with Kafka.
+        """
         batches = self.batches
+        if self.is_cut and len(batches) == 1:
+            return self.extent
         first = batches[0]
         end = first.position + first.size_bytes
         for batch in batches[1:]:

@@ -168,7 +168,7 @@ def fetch(world: World) -> None:
         "ShareSessionEpoch": epoch,
         "MaxWaitMs": wait_ms,
         "MinBytes": world.pick(0, 1, 1, 1),
-        "MaxBytes": 2**25,
+        "MaxBytes": world.pick(2**25, 2**25, 1, 100, 400, 2000),
         "MaxRecords": world.pick(1, 2, 3, 5, 500, 500),
         "BatchSize": world.pick(1, 2, 500, 500),
         "Topics": topics,

@@ -252,6 +252,23 @@ def test_append_time_may_not_be_claimed_where_it_would_count() -> None:
         assert all("should not set timestamp type to LogAppendTime" in one for one in reasons)
 
 
+@pytest.mark.parametrize(
+    ("codec", "shown"),
+    [(Codec.NONE, "DefaultRecord(offset=0, timestamp=7, key=0 bytes, value=1 bytes)"),
+     (Codec.GZIP, "PartialDefaultRecord(offset=0, timestamp=7, key=-1 bytes, value=1 bytes)")],
+)  # fmt: skip
+def test_a_claim_is_refused_with_the_record_as_kafka_shows_it(codec: Codec, shown: str) -> None:
+    """What stays compressed is not read whole: of a key that is null it has no size."""
+    data = bytes(encode_batch([Record(0, 7, None, b"v")], codec=codec))
+    with pytest.raises(InvalidTimestampError) as refused:
+        take(with_field(data, ">h", 21, codec | LOG_APPEND_TIME), APPEND_TIME)
+    (error,) = refused.value.record_errors
+    assert error.message == (
+        f"Invalid timestamp type in message {shown}. Producer should not set timestamp type to "
+        "LogAppendTime."
+    )
+
+
 # the short way and the long way
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.share_reads.messages import ShareFetchResponse
 from logstore.segments.kafka.record import decode_records
 from tests.compat.kafka.share_reads.member import Member, ShareStage, got, partition_of
 from tests.compat.kafka.share_reads.share_requests import ACCEPT, REJECT, RELEASE, RENEW
@@ -259,79 +258,6 @@ def test_each_fetch_begins_with_another_partition() -> None:
         for topic in member.fetch(epoch, max_records=2).responses
     ]
     assert seen == [[1], [1], [0], [1], [1], [2]]
-
-
-def test_a_limit_of_records_holds_for_all_partitions() -> None:
-    """What one gave is not given by the next."""
-    stage = ShareStage(partitions=2)
-    for index in (0, 1):
-        stage.produce(3, index)
-        stage.produce(3, index)
-    stage.open()
-    answer = stage.member().fetch(0, stage.wanted, max_records=4)
-    counts = [len(found.acquired_records) for found in answer.responses[0].partitions]
-    assert counts == [1, 0]
-
-
-def test_bytes_are_shared_out() -> None:
-    """Each partition gets its part; the first one gives at least a batch."""
-    stage = ShareStage(partitions=2)
-    for index in (0, 1):
-        stage.produce(1, index)
-        stage.produce(1, index)
-    stage.open()
-    size = stage.broker.topics["t"].partitions[0].size_bytes // 2
-    member = stage.member()
-    sizes = [
-        len(found.records)
-        for found in member.fetch(0, stage.wanted, max_bytes=2 * size).responses[0].partitions
-    ]
-    assert sizes == [size, size]
-    assert got(member.fetch(1, max_bytes=1)) == "1-1"
-    assert member.fetch(2, max_bytes=0).responses == ()
-
-
-# what a fetch has to open
-
-
-def _given(answer: ShareFetchResponse) -> list[int]:
-    return [
-        found.partition_index
-        for topic in answer.responses
-        for found in topic.partitions
-        if found.acquired_records
-    ]
-
-
-def test_what_a_fetch_opens_is_given_partition_by_partition() -> None:
-    """The first that has something is the whole answer; the next fetch has all the others."""
-    stage = ShareStage(partitions=4)
-    for index in (1, 2, 3):
-        stage.produce(2, index)
-    member = stage.member()
-    assert _given(member.fetch(0, stage.wanted)) == [1]
-    assert sorted(_given(member.fetch(1))) == [2, 3]
-
-
-def test_what_is_open_is_given_without_what_a_fetch_opens() -> None:
-    """It is looked at first, and nobody waits for the other states."""
-    stage = ShareStage(partitions=4)
-    for index in (1, 2, 3):
-        stage.produce(2, index)
-    stage.open(2, 3)
-    member = stage.member()
-    assert sorted(_given(member.fetch(0, stage.wanted))) == [2, 3]
-    assert _given(member.fetch(1)) == [1]
-
-
-def test_what_a_fetch_opens_is_given_together_if_less_is_too_little() -> None:
-    """The minimal bytes are then those of all that are open."""
-    stage = ShareStage(partitions=2)
-    for index in (0, 1):
-        stage.produce(2, index)
-    size = stage.broker.topics["t"].partitions[0].size_bytes
-    answer = stage.member().fetch(0, stage.wanted, min_bytes=size + 1, max_wait_ms=500)
-    assert _given(answer) == [0, 1]
 
 
 # waiting
