@@ -135,9 +135,10 @@ def decode_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MA
 
 def check_structure(batch: Buffer, *, records_max: int = 16) -> None:
     """
-    Walk the length prefixes of the first records of an uncompressed batch.
+    Walk the length prefixes of the first records of an uncompressed batch; read the first one.
 
     Looks at `records_max` records at most; only if that is all of them must they fill the batch.
+    Who encodes records wrongly encodes all of them so: the fields of the others are not looked at.
     Raises CorruptRecordError.
     """
     view = memoryview(batch)
@@ -163,12 +164,57 @@ def check_structure(batch: Buffer, *, records_max: int = 16) -> None:
             raise CorruptRecordError(
                 f"record {index} claims {length} bytes, {end - position} are left"
             )
+        if index == 0:
+            check_fields(view, position, position + length)
         position += length
     if record_count <= records_max and position != end:
         raise CorruptRecordError(f"{end - position} bytes follow the last record")
 
 
 _RECORD_COUNT = struct.Struct(">i")
+
+
+def check_fields(view: memoryview, position: int, end: int) -> None:
+    """
+    Check that the fields of one record, behind its length, end where it does.
+
+    Raises:
+        CorruptRecordError: they do not, or a length in it is impossible.
+
+    """
+    start = position
+    try:
+        # Written out, as this stands in the path of every append: attributes, of which none are
+        # defined; two deltas, which do not matter here; key; value; headers.
+        position += 1
+        while view[position] > 0x7F:
+            position += 1
+        position += 1
+        while view[position] > 0x7F:
+            position += 1
+        position += 1
+        length = view[position]
+        if length < 0x80:
+            position += 1 if length & 1 else 1 + (length >> 1)
+        else:
+            length, position = decode_varint(view, position)
+            position += max(length, 0)
+        length = view[position]
+        if length < 0x80:
+            position += 1 if length & 1 else 1 + (length >> 1)
+        else:
+            length, position = _decode_small(view, position)
+            position += max(length, 0)
+        if view[position]:
+            position = (
+                start + _decode_headers(bytes(view[start:end]), position - start, end - start)[1]
+            )
+        else:
+            position += 1
+    except (VarintError, IndexError) as error:
+        raise CorruptRecordError(f"a record of {end - start} bytes is cut short: {error}") from None
+    if position != end:
+        raise CorruptRecordError(f"a record of {end - start} bytes takes {position - start}")
 
 
 def _checked_header(data: bytes) -> RecordBatch:
@@ -220,7 +266,7 @@ def _decode_record(data: bytes, position: int, header: RecordBatch) -> tuple[Rec
     return Record(offset, timestamp_ms, key, value, headers, sequence), position
 
 
-def _decode_small(data: bytes, position: int) -> tuple[int, int]:
+def _decode_small(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """Return what decode_varint does; the integers of one and two bytes, most of all, faster."""
     byte = data[position]
     if byte < 128:

@@ -3,9 +3,9 @@ What a leader checks and changes before a produced batch enters the log.
 
 Source: Kafka's ``LogValidator``. Everything that the header tells is checked. Records are not
 visited one by one where no rule of the topic asks for it: the leader's work is per batch, so a
-batch of up to :data:`RECORDS_WALKED_MAX` records has its structure checked, a larger one its first
-records, and a compressed batch is decompressed for that if it is small; a topic that demands keys
-or bounds old timestamps has every record decoded.
+batch has the fields of its first record checked and the lengths of the first
+:data:`RECORDS_WALKED_MAX`, and a compressed batch is decompressed for that if it is small; a topic
+that demands keys or bounds old timestamps has every record decoded.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from logstore.segments.kafka.compression import (
 from logstore.segments.kafka.record import (
     CorruptRecordError,
     Record,
+    check_fields,
     check_structure,
     decode_records,
     encode_batch,
@@ -268,8 +269,13 @@ def _is_one_short_record(data: memoryview, size_bytes: int) -> bool:
         return False
     low, high = data[HEADER_BYTES], data[HEADER_BYTES + 1]
     length = (low & 0x7F | high << 7) >> 1  # zig-zag of a positive number
-    is_whole = low & 0x81 == 0x80 and high < 0x80
-    return is_whole and HEADER_BYTES + 2 + length == size_bytes
+    if low & 0x81 != 0x80 or high >= 0x80 or HEADER_BYTES + 2 + length != size_bytes:
+        return False
+    try:
+        check_fields(data, HEADER_BYTES + 2, size_bytes)
+    except CorruptRecordError:
+        return False  # said in full on the long way
+    return True
 
 
 def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int, log_name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
 import crc32c
@@ -29,6 +30,14 @@ def sized(data: bytes | None) -> bytes:
     return varint(-1) if data is None else varint(len(data)) + data
 
 
+def changed(data: bytes, changes: Iterable[tuple[float, int, bytes]]) -> bytes:
+    """Return bytes with some replaced: (how far into it, how many, by what)."""
+    for share, size_bytes, by in changes:
+        position = int(share * len(data))
+        data = data[:position] + by + data[position + size_bytes :]
+    return data
+
+
 def batch(records: list[dict[str, Any]], **header: Any) -> bytes:
     """Return a batch; `header` overrides what an honest client would say in its fields."""
     times = [record["timestamp"] for record in records] or [-1]
@@ -43,6 +52,7 @@ def batch(records: list[dict[str, Any]], **header: Any) -> bytes:
     codec = header.get("codec", 0)
     if codec in {1, 2, 3, 4}:
         body = bytes(compress(Codec(codec), body))
+    body = changed(body, header.get("changes", ()))
     after_crc = struct.pack(
         ">hiqqqhii",
         header.get("attributes", 0) | codec,

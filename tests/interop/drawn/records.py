@@ -76,6 +76,13 @@ def some_records(world: World) -> list[dict[str, Any]]:
     return found
 
 
+def some_change(world: World) -> tuple[float, int, bytes]:
+    """Draw what is wrong with the bytes of records whose checksum is right."""
+    share = world.pick(0.0, 0.0, 1.0, world.chance.random(), world.chance.random())
+    by = world.pick(b"", b"\0", b"\1", b"\2", b"\x7f", b"\xff", b"\x80\x01", b"\xff" * 10)
+    return share, world.pick(0, 1, 1, 1, 2, 8, 1000), by
+
+
 def batches_of(
     world: World, topic: Topic, partition: int, version: int
 ) -> Callable[[int], bytes | None]:
@@ -101,6 +108,9 @@ def batches_of(
         header |= produced_by(world, topic, partition, len(records))
     if world.likely(0.08):
         header |= world.chance.choice(WRONG)
+    # Of several records, and of compressed ones, not everything is looked at that Kafka looks at.
+    if codec == 0 and len(records) == 1 and world.likely(0.06):
+        header["changes"] = [some_change(world)]
     times = world.pick(2, 2, 1) if world.likely(0.02) else 1
     since = [record["timestamp"] - FIRST_TIME_MS for record in records]
     told = f"{len(records)} records {header} {times} {since}"

@@ -280,6 +280,44 @@ def test_check_structure() -> None:
             check_structure(batch[:cut])
 
 
+#: one record behind its length: attributes, two deltas, key, value, header count
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"\0\0\0\x04k\x02v\0",  # the key has two bytes
+        b"\0\0\0\x02k\x04v\0",  # the value has
+        b"\0\0\0\x02k\x02v\2",  # there is a header
+        b"\0\0\0\x02k\x02v\1",  # there are -1
+        b"\0\0\0\x02k\x02v\2\1\1",  # one without a name
+        b"\0\0\0\x02k\x02v\0\0",  # something follows
+        b"\0\0\0\x02k\x80\x80\x80\x80\x80\x80",  # no number
+        b"\0\x80\x80\x80\x80\x80\x80",  # no end of the deltas
+    ],
+)
+def test_fields_that_do_not_fill_their_record_are_found(record: bytes) -> None:
+    """Of the first record, whose encoder is that of the others."""
+    batch = encode_batch([Record(0, T, b"k", b"v")])
+    assert batch[61:] == b"\x10\0\0\0\x02k\x02v\0"
+    check_structure(batch)
+    broken = bytes(batch[:61]) + bytes([len(record) * 2]) + record
+    with pytest.raises(CorruptRecordError):
+        check_structure(broken)
+
+
+@given(edits=st.lists(st.tuples(st.integers(61, 120), st.integers(0, 255)), max_size=3))
+def test_what_can_be_read_passes_the_check(edits: list[tuple[int, int]]) -> None:
+    """Whatever is refused could not have been decoded either."""
+    headers = (("h", b"x"), ("i", None), ("", b""))
+    batch = encode_batch([Record(0, T, b"key", b"v" * 70, headers)])
+    for position, byte in edits:
+        batch[position % len(batch)] = byte
+    try:
+        check_structure(batch)
+    except CorruptRecordError:
+        with pytest.raises(CorruptRecordError):
+            decode_records(batch)
+
+
 @given(
     edits=st.lists(st.tuples(st.integers(8, 200), st.integers(0, 255)), max_size=4),
     codec=st.sampled_from(Codec),
