@@ -21,7 +21,8 @@ from logstore.segments.kafka.legacy.message_set import encode_message_set
 from logstore.segments.kafka.record import Record, decode_records
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import NOW_MS, batch
-from tests.compat.kafka.peer import DIRECTORY, Peer, a_broker
+from tests.compat.kafka.conversation import DIRECTORY
+from tests.compat.kafka.peer import Peer, a_broker
 from tests.compat.kafka.transactions.producer import TransactionalClient
 
 #: the library's classes of versions that brokers of today have no more; they have no types

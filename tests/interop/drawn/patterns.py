@@ -70,7 +70,9 @@ def _assigned(world: World, group: str) -> list[Any]:
                 | {"RebalanceTimeoutMs": 60_000, "TopicPartitions": [], "SubscribedTopicNames": []},
             )  # fmt: skip
             told = line.receive(_SECONDS_MAX)
-            parts = told["Assignment"]["TopicPartitions"] if isinstance(told, dict) else ()
+            if isinstance(told, str):
+                return [told]
+            parts = told["Assignment"]["TopicPartitions"]
             names = {
                 (topic.id[side], topic.name)
                 for topic in world.topics.values()
