@@ -163,6 +163,13 @@ def batch_item(world: World) -> bytes:
     return head + data + struct.pack(">h", len(text)) + text
 
 
+def damaged(world: World, data: bytes) -> bytes:
+    """Return the messages of a batch with a few bytes that are wrong."""
+    position = world.chance.randrange(world.pick(22, len(data)))
+    by = world.pick(b"", b"\0", b"\1", b"\x7f", b"\xff", b"\xff" * 4, b"\0" * 4)
+    return data[:position] + by + data[position + world.pick(0, 1, 1, len(by), 4) :]
+
+
 def batch_properties(world: World) -> str:
     """
     Draw the properties that stand in the header of a batch.
@@ -186,6 +193,8 @@ def send_batch(world: World) -> None:
         data = b""
     elif world.likely(0.08):
         data = data[: world.chance.randrange(1, len(data))]
+    elif world.likely(0.15):
+        data = damaged(world, data)
     world.ask(Code.SEND_BATCH_MESSAGE, short(fields), data, is_plain=True)
 
 
