@@ -23,6 +23,7 @@ from logstore.segments.rocketmq.files.mapped_file_queue import MappedFileQueue
 from logstore.segments.rocketmq.log.commit_log_file import CommitLogFile, RecordsVisitor
 from logstore.segments.rocketmq.log.record_walk import (
     FastChecker,
+    Mending,
     RecordChecks,
     RunChecker,
     check_run,
@@ -141,7 +142,8 @@ class CommitLog:
             check=self._check,
         )
         file.visit, file.reads_ahead = self._visit, self._reads_ahead
-        file.is_mending = self._was_clean
+        # After any other stop the last record may be one that was written to a wrong place.
+        file.mending = Mending.ANY if self._was_clean else Mending.FOLLOWED
         return file
 
     # loading and recovery

@@ -16,6 +16,7 @@ from logstore.segment import Draft
 from logstore.segments.rocketmq.files.mapped_file import MappedFile
 from logstore.segments.rocketmq.log.read_ahead import read_ahead
 from logstore.segments.rocketmq.log.record_walk import (
+    Mending,
     RecordChecks,
     RecordWalk,
     RunChecker,
@@ -60,8 +61,7 @@ class CommitLogFile(MappedFile[MessageEntry]):
         self.visit: RecordsVisitor | None = None
         #: whether a scan reads and checks the next records while `visit` looks at the last
         self.reads_ahead = False
-        #: after a clean stop: a torn write may leave wrong fields of what was not durable
-        self.is_mending = False
+        self.mending = Mending.NONE
         self.write_buffer: WriteBuffer | None = None
         self._check = check
 
@@ -86,7 +86,7 @@ class CommitLogFile(MappedFile[MessageEntry]):
         walk = RecordWalk(
             self.file, self.path, self.base_offset, position, self.checks,
             end_position=self.end_position, step_bytes=0,
-            is_mending=self.is_mending,
+            mending=self.mending,
         )  # fmt: skip
         for start, run in walk.runs():
             return MessageEntry(self.base_offset + start, len(run), run)
@@ -105,7 +105,7 @@ class CommitLogFile(MappedFile[MessageEntry]):
         walk = RecordWalk(
             self.file, self.path, self.base_offset, position, self.checks,
             end_position=self.end_position, check=self._check,
-            is_mending=self.is_mending,
+            mending=self.mending,
         )  # fmt: skip
         for start, run in walk.runs():
             index, end = 0, len(run)
@@ -120,7 +120,7 @@ class CommitLogFile(MappedFile[MessageEntry]):
         walk = RecordWalk(
             self.file, self.path, self.base_offset, self.end_position, self.checks,
             check=self._check,
-            is_mending=self.is_mending,
+            mending=self.mending,
         )  # fmt: skip
         for start, run in read_ahead(walk.runs()) if self.reads_ahead else walk.runs():
             self.end_position = start + len(run)

@@ -6,7 +6,8 @@ its body is right (``CommitLog.checkMessageAndReturnSize``). Here its physical o
 place, too: a misdirected write, or what an older life of the file left, is not taken for a record.
 
 But no CRC covers that field. Where nothing else is wrong and the log goes on behind the record, its
-place counts for those who want it so: a recovery must not lose all that follows by one bit.
+place counts for those who want it so: a recovery must not lose all that follows by one bit. A write
+that was torn leaves more wrong than that; one that went to a wrong place may be the last of all.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -52,6 +54,16 @@ _unpack_short = struct.Struct(">h").unpack_from
 #: magic codes of messages, and how many bytes the length of their topic takes
 _TOPIC_LENGTH_BYTES = {magic: version.topic_length_bytes for magic, version in VERSIONS.items()}
 _crc32 = zlib.crc32
+
+
+class Mending(Enum):
+    """Which records count though they say that they stand elsewhere, and nothing else is wrong."""
+
+    NONE = "none"
+    #: those behind which the log goes on
+    FOLLOWED = "followed"
+    #: also the last one
+    ANY = "any"
 
 
 @attrs.frozen
@@ -126,6 +138,10 @@ def _has_right_property_crc(record: memoryview) -> bool:
     return bytes(record[cut:]) == crc32_property(_crc32(record[:cut]) & 0x7FFF_FFFF)
 
 
+def _is_blank(head: bytes) -> bool:
+    return head[4 : PREFIX.size] == BLANK_MAGIC
+
+
 class FastChecker:
     """
     :func:`check_run`, vectorised as soon as it pays and where its libraries are installed.
@@ -160,9 +176,9 @@ class RecordWalk:
     The valid records of one file from `position` on, in runs, up to `end_position` or its end.
 
     Iterating gives (position, whole records) and raises CorruptEntryError where a bad one stands.
-    One in which `is_mending` finds nothing wrong but its physical offset comes as a run of its own,
-    with the right one in it. Afterwards `position` is where the records end, `is_padded` tells
-    whether a BLANK stands there.
+    One of which `mending` believes that nothing but its physical offset is wrong comes as a run of
+    its own, with the right one in it. Afterwards `position` is where the records end, `is_padded`
+    tells whether a BLANK stands there.
     """
 
     def __init__(
@@ -176,9 +192,9 @@ class RecordWalk:
         end_position: int | None = None,
         check: RunChecker = check_run,
         step_bytes: int = STEP_BYTES,
-        is_mending: bool = False,
+        mending: Mending = Mending.NONE,
     ) -> None:
-        self._is_mending = is_mending
+        self._mending = mending
         self._file = file
         self._path = path
         self._base_offset = base_offset
@@ -214,12 +230,14 @@ class RecordWalk:
 
     def _mended(self, data: memoryview) -> memoryview | None:
         """Return the record in front with its place in it, if that alone is wrong; else None."""
-        if not self._is_mending or len(data) < _HEAD_BYTES:
+        if self._mending is Mending.NONE or len(data) < _HEAD_BYTES:
             return None
         size_bytes, _, _, found_offset, _ = _unpack_head(data)
         place = self._base_offset + self.position
         if found_offset == place or not _HEAD_BYTES < size_bytes <= len(data):
             return None
+        if not found_offset and self._mending is Mending.FOLLOWED:
+            return None  # never written, by a disk that tears even there
         record = bytearray(data[:size_bytes])
         _pack_offset(record, PHYSICAL_OFFSET_POSITION, place)
         mended = memoryview(record)
@@ -235,14 +253,15 @@ class RecordWalk:
 
     def _goes_on_at(self, position: int) -> bool:
         """
-        Tell whether the log goes on there, or ends.
+        Tell whether the log goes on there, or ends where it may.
 
         One of the next few records must say where it stands, if there are so many.
         """
         for _ in range(_NEIGHBOURS_MAX):
             head = self._file.read(position, _HEAD_BYTES)
             if len(head) < _HEAD_BYTES or head[4 : PREFIX.size] not in _TOPIC_LENGTH_BYTES:
-                return not any(head) or head[4 : PREFIX.size] == BLANK_MAGIC
+                is_end = not any(head)
+                return (is_end and self._mending is Mending.ANY) or _is_blank(head)
             size_bytes, _, _, found_offset, _ = _unpack_head(head)
             if found_offset == self._base_offset + position:
                 return True

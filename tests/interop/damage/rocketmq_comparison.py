@@ -126,8 +126,7 @@ def differences(outcome: Outcome) -> list[str]:
     if is_older_file_bad(outcome):
         return []
     if is_place_wrong(outcome):
-        # after any other stop it may be a torn write, and ours ends the log there
-        return [] if "killed" in outcome.done else lost_records(outcome)
+        return lost_records(outcome)
     found = [*different_messages(outcome), *different_units(outcome)]
     if used_files(outcome.real, "commitlog") != used_files(outcome.ours, "commitlog"):
         found.append("commitlog")

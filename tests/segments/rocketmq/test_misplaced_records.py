@@ -9,8 +9,16 @@ from pathlib import Path
 import pytest
 
 from logstore.errors import CorruptEntryError
-from logstore.segments.rocketmq.log.record_walk import FastChecker, RecordChecks, RecordWalk
-from logstore.segments.rocketmq.messages.message_layout import PHYSICAL_OFFSET_POSITION
+from logstore.segments.rocketmq.log.record_walk import (
+    FastChecker,
+    Mending,
+    RecordChecks,
+    RecordWalk,
+)
+from logstore.segments.rocketmq.messages.message_layout import (
+    BLANK_MAGIC,
+    PHYSICAL_OFFSET_POSITION,
+)
 from logstore.testing import SimulatedHost
 from tests.segments.rocketmq.golden_case import GoldenCase
 from tests.segments.rocketmq.golden_rewrite import queue_bytes
@@ -22,14 +30,14 @@ MAGIC = bytes.fromhex("daa320a7")
 WRONG = struct.pack(">q", 4711)
 
 
-def mended(data: bytes, *, slow_bytes_max: int = 10**9) -> bytes:
+def mended(data: bytes, *, slow_bytes_max: int = 10**9, mending: Mending = Mending.ANY) -> bytes:
     """Return the records that a recovery's walk finds."""
     file = SimulatedHost().fs.open(PATH, create=True)
     file.write(0, data)
     file.truncate(len(data) + 500)
     check = FastChecker(slow_bytes_max)
     walk = RecordWalk(
-        file, PATH, START, 0, RecordChecks(), check=check, step_bytes=300, is_mending=True
+        file, PATH, START, 0, RecordChecks(), check=check, step_bytes=300, mending=mending
     )
     return b"".join(bytes(records) for _, records in walk.runs())
 
@@ -74,6 +82,18 @@ def test_it_does_not_count_where_something_else_is_wrong_too() -> None:
             mended(bad)
 
 
+def test_of_the_last_record_it_counts_only_after_a_clean_stop() -> None:
+    """Of any other the log must go on behind it, if only by what fills a file up."""
+    data = run(b"one", b"two")
+    first = len(run(b"one"))
+    damaged = replaced(data, first + PHYSICAL_OFFSET_POSITION, WRONG)
+    assert mended(damaged) == data
+    with pytest.raises(CorruptEntryError, match="does not belong here"):
+        mended(damaged, mending=Mending.FOLLOWED)
+    blank = struct.pack(">i4s", 500, BLANK_MAGIC)
+    assert mended(damaged + blank, mending=Mending.FOLLOWED) == data
+
+
 def places(store: Path) -> list[tuple[Path, int]]:
     """Return file and position of every record of a commit log."""
     found: list[tuple[Path, int]] = []
@@ -85,10 +105,17 @@ def places(store: Path) -> list[tuple[Path, int]]:
     return found
 
 
+@pytest.mark.parametrize("was_killed", [False, True])
 @pytest.mark.parametrize("has_queues", [True, False])
 @pytest.mark.parametrize("number", [0, 13, -1])
-def test_a_store_serves_it_and_all_behind_it(number: int, has_queues: bool, tmp_path: Path) -> None:
-    """After a clean stop, also where its unit must be made anew: Java leads readers elsewhere."""
+def test_a_store_serves_it_and_all_behind_it(
+    number: int, has_queues: bool, was_killed: bool, tmp_path: Path
+) -> None:
+    """
+    Also where its unit must be made anew: Java leads readers elsewhere.
+
+    The last one of all is served after a clean stop alone.
+    """
     directory = CASE.copy_store(tmp_path / "store", "base")
     before = queue_bytes(directory)
     file, position = places(directory)[number]
@@ -96,7 +123,10 @@ def test_a_store_serves_it_and_all_behind_it(number: int, has_queues: bool, tmp_
     file.write_bytes(replaced(file.read_bytes(), where, WRONG))
     if not has_queues:
         shutil.rmtree(directory / "consumequeue")
+    if was_killed:
+        (directory / "abort").write_text("")
     store = opened(CASE, directory)
-    assert len(read_all(store)) == len(CASE.expected)
+    is_lost = was_killed and number == -1
+    assert len(read_all(store)) == len(CASE.expected) - is_lost
     store.close()
-    assert queue_bytes(directory) == before
+    assert (queue_bytes(directory) == before) is not is_lost

@@ -19,7 +19,7 @@ import pytest
 from logstore.errors import StorageError
 from logstore.segments.rocketmq.log.commit_log import CommitLog, CommitLogSettings
 from logstore.segments.rocketmq.messages.message import decode_message
-from logstore.segments.rocketmq.messages.message_layout import PREFIX
+from logstore.segments.rocketmq.messages.message_layout import PHYSICAL_OFFSET_POSITION, PREFIX
 from logstore.testing import PowerLoss, SimulatedHost
 from logstore.testing.disk_faults import FaultKind
 from tests.segments.rocketmq.drafts import draft
@@ -194,7 +194,11 @@ def test_a_disk_that_fails_breaks_no_promise(part: int, *, has_pool: bool) -> No
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_flipped_bit_costs_what_is_behind_it_and_nothing_before(part: int) -> None:
-    """Of every byte of a log with checksums of everything: a run of what was put, told about."""
+    """
+    Of every byte of a log with checksums of everything: a run of what was put, told about.
+
+    The place that a record names has no checksum, but is known if the log goes on behind it.
+    """
     host = SimulatedHost()
     witness = Witness()
     log, _ = opened(host, has_pool=False)
@@ -211,5 +215,9 @@ def test_a_flipped_bit_costs_what_is_behind_it_and_nothing_before(part: int) -> 
             path = f"{DIRECTORY}/{place - place % SIZE:020d}"
             fork.fs.flip(path, place % SIZE, (place + base) % 8)
             again, found = opened(fork, has_pool=False)
+            is_place = 0 <= position - PHYSICAL_OFFSET_POSITION < 8
+            if is_place and base + 1 < len(witness.entries):
+                assert found == witness.entries, (base, position)
+                continue
             assert found == witness.entries[:base], (base, position)
             assert again.max_physical_offset == physical_offset
