@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import grpc
+
 from tests.interop.grpc_wire import GrpcWire, timestamp
 
 TOPICS = ("normal", "fifo", "delay", "transaction", "priority")
@@ -65,6 +67,7 @@ class Session:
         """Ask everything."""
         producer = GrpcWire(self.address, "wire@producer")
         self._meet(producer)
+        self._say_what_is_nothing()
         self._send(producer)
         self._send_what_is_refused(producer)
         self._receive(producer)
@@ -88,6 +91,31 @@ class Session:
         }
         self.note("settings", producer.listen(settings))
         self.note("heart beat", producer.ask("Heartbeat", {"client_type": 1}))
+
+    def _say_what_is_nothing(self) -> None:
+        topics = {"topics": [{"name": TOPICS[0]}]}
+        group = {"group": {"name": GROUP}}
+        for kind in (0, 1, 4, 6, 99):
+            client = GrpcWire(self.address, f"wire@{kind}")
+            try:
+                told: object = client.listen({"client_type": kind, "subscription": group})
+            except grpc.RpcError as error:
+                told = f"{error.code()} {error.details()}"
+            self.note(f"reader of kind {kind}", told)
+            self.note(f"its heart beat {kind}", client.ask("Heartbeat", {"client_type": kind}))
+            client.close()
+        for settings in ({"client_type": 1}, {"client_type": 99, "publishing": topics}):
+            client = GrpcWire(self.address, "wire@none")
+            try:
+                told = client.listen(settings)
+            except grpc.RpcError as error:
+                told = f"{error.code()} {error.details()}"
+            self.note(f"settings {settings}", told)
+            client.close()
+        client = GrpcWire(self.address, "wire@other")
+        self.note("sender of kind 6", client.listen({"client_type": 6, "publishing": topics}))
+        self.note("its heart beat", client.ask("Heartbeat", {"client_type": 6}))
+        client.close()
 
     def _send(self, producer: GrpcWire) -> None:
         def send(name: str, *messages: dict[str, Any]) -> None:

@@ -18,7 +18,14 @@ from logstore.compat.rocketmq.proxy import lite_consumers
 from logstore.compat.rocketmq.proxy.broker_link import BrokerLink
 from logstore.compat.rocketmq.proxy.checks import group_of, topic_of
 from logstore.compat.rocketmq.proxy.client_settings import settings_for
-from logstore.compat.rocketmq.proxy.codes import SQL, ClientType, Code
+from logstore.compat.rocketmq.proxy.codes import (
+    CONSUMERS,
+    SQL,
+    UNKNOWN_CLIENT,
+    ClientType,
+    Code,
+    client_type_name,
+)
 from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.proxy.far_link import FarLink
 from logstore.compat.rocketmq.steps import begin
@@ -140,23 +147,32 @@ class ProxyClient:
         if asked.HasField("publishing"):
             for topic in asked.publishing.topics:
                 topic_of(topic)
+            if client_type_name(asked.client_type) == UNKNOWN_CLIENT:
+                text = "Can't get the number of an unknown enum value."
+                raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
         else:
             group_of(asked.subscription.group)
+            if asked.client_type not in CONSUMERS:
+                name = client_type_name(asked.client_type)
+                text = f"Client type is not consumer, type: {name}"
+                raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
             _subscriptions(asked.subscription.subscriptions)
         lite_consumers.check_mode(self, asked)
         self.asked_settings = asked
         self.beat()
 
-    def beat(self) -> Later[Command]:
+    def beat(self, group: str | None = None) -> Later[Command]:
         """
         Tell the brokers that the client lives; return what the one here says to that.
+
+        The client may name the `group` that it is in, where it consumes.
 
         Raises:
             ProxyError: it is in a group for other clients.
 
         """
-        lite_consumers.check_mode(self, self.asked_settings)
-        body = self._heart_beat()
+        lite_consumers.check_mode(self, self.asked_settings, group)
+        body = self._heart_beat(group)
         if self.proxy.routes.cluster is not None:
             begin(self._beat_afar(body)).then(_ignore, _ignore)
         return self.link.ask(RequestCode.HEART_BEAT, {}, body)
@@ -179,16 +195,16 @@ class ProxyClient:
                 _missed(name, error)
         return True
 
-    def _heart_beat(self) -> bytes:
+    def _heart_beat(self, group: str | None) -> bytes:
         asked = self.asked_settings
         producers = [{"groupName": topic.name} for topic in asked.publishing.topics]
         consumers: list[dict[str, Any]] = []
-        if asked.HasField("subscription"):
+        if group is not None or asked.HasField("subscription"):
             is_lite = asked.client_type == ClientType.LITE_PUSH_CONSUMER
             is_push = is_lite or asked.client_type == ClientType.PUSH_CONSUMER
             consumers.append(
                 {
-                    "groupName": asked.subscription.group.name,
+                    "groupName": group or asked.subscription.group.name,
                     "consumeType": "CONSUME_PASSIVELY" if is_push else "CONSUME_ACTIVELY",
                     "messageModel": "LITE_SELECTIVE" if is_lite else "CLUSTERING",
                     "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",

@@ -59,6 +59,26 @@ class ClientType(IntEnum):
     LITE_PUSH_CONSUMER = 5
 
 
+#: consumers that are served, and what else clients may say they are, by Java's names
+CONSUMERS = (
+    ClientType.PUSH_CONSUMER,
+    ClientType.SIMPLE_CONSUMER,
+    ClientType.LITE_PUSH_CONSUMER,
+)
+_CLIENT_NAMES = {
+    **{int(kind): kind.name for kind in ClientType},
+    0: "CLIENT_TYPE_UNSPECIFIED",
+    4: "PULL_CONSUMER",
+    6: "LITE_SIMPLE_CONSUMER",
+}
+UNKNOWN_CLIENT = "UNRECOGNIZED"
+
+
+def client_type_name(number: int) -> str:
+    """Return what Java calls a kind of client."""
+    return _CLIENT_NAMES.get(number, UNKNOWN_CLIENT)
+
+
 class MessageType(IntEnum):
     """What is special about a message, or about those of a topic."""
 

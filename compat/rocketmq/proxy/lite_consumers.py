@@ -25,11 +25,16 @@ def is_lite(asked: Any) -> bool:
     return asked is not None and asked.client_type == ClientType.LITE_PUSH_CONSUMER
 
 
-def check_mode(client: ProxyClient, asked: Any) -> None:
-    """Raise ProxyError where who says this of himself is none of those that his group is for."""
-    if not asked.HasField("subscription"):
-        return
-    group = asked.subscription.group.name
+def check_mode(client: ProxyClient, asked: Any, group: str | None = None) -> None:
+    """
+    Raise ProxyError where who says this of himself is none of those that his group is for.
+
+    A heart beat names the group; otherwise it is that of the settings.
+    """
+    if group is None:
+        if not asked.HasField("subscription"):
+            return
+        group = str(asked.subscription.group.name)
     found = client.proxy.broker.groups.find(group)
     if found is None:
         raise ProxyError(Code.ILLEGAL_CONSUMER_GROUP, f"group not found: {group}")

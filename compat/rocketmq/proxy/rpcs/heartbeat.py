@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.proxy.checks import group_of
-from logstore.compat.rocketmq.proxy.codes import ClientType, Code
+from logstore.compat.rocketmq.proxy.codes import ClientType, Code, client_type_name
 from logstore.compat.rocketmq.proxy.failures import status
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.rocketmq.steps import Step
@@ -21,9 +21,10 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     flaw = unknown_client(client)
     if flaw is not None:
         return MESSAGES["HeartbeatResponse"](status=flaw)
+    group = None
     if client.asked_settings.client_type != ClientType.PRODUCER:
-        group_of(request.group)
-    await Step(client.beat())
+        group = group_of(request.group)
+    await Step(client.beat(group))
     return MESSAGES["HeartbeatResponse"](status=status(Code.OK))
 
 
@@ -34,5 +35,5 @@ def unknown_client(client: ProxyClient) -> Any:
         text = "cannot find client settings for this client"
         return status(Code.UNRECOGNIZED_CLIENT_TYPE, text)
     if asked.client_type not in ClientType.__members__.values():
-        return status(Code.UNRECOGNIZED_CLIENT_TYPE, str(asked.client_type))
+        return status(Code.UNRECOGNIZED_CLIENT_TYPE, client_type_name(asked.client_type))
     return None

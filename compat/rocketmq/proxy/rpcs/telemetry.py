@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from logstore.compat.grpc.status import CallError, GrpcCode
 from logstore.compat.rocketmq.proxy.clients import Transaction
 from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, StreamEndedError, status
@@ -28,7 +29,8 @@ def take(proxy: Proxy, caller: Caller, tell: Callable[[Any], None], command: Any
     Serve one command of a client.
 
     Raises:
-        ProxyError: its settings are none.
+        CallError: its settings say neither what it sends nor what it reads.
+        ProxyError: it is none of the clients that there are.
         StreamEndedError: it may not ask for that, and has been told so.
 
     """
@@ -44,7 +46,7 @@ def take(proxy: Proxy, caller: Caller, tell: Callable[[Any], None], command: Any
     asked = command.settings
     if asked.WhichOneof("pub_sub") is None:
         text = "there is no publishing or subscription data in settings"
-        raise ProxyError(Code.BAD_REQUEST, text)
+        raise CallError(GrpcCode.INVALID_ARGUMENT, text)
     client.take_settings(asked)
     client.tell = tell
     tell(MESSAGES["TelemetryCommand"](status=status(Code.OK), settings=client.settings))

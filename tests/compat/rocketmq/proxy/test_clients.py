@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from logstore.compat.grpc.status import CallError, GrpcCode
 from logstore.compat.rocketmq.proxy import proxy as proxy_module
 from logstore.compat.rocketmq.proxy.codes import ClientType, Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError
@@ -92,7 +93,6 @@ def test_who_is_not_heard_of_is_forgotten(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("settings", "code"),
     [
-        ({}, Code.BAD_REQUEST),
         ({"publishing": {"topics": [{"name": "a b"}]}}, Code.ILLEGAL_TOPIC),
         ({"subscription": {"group": {"name": ""}}}, Code.ILLEGAL_CONSUMER_GROUP),
     ],
@@ -102,6 +102,44 @@ def test_settings_that_are_none(stage: Stage, settings: dict[str, Any], code: Co
     with pytest.raises(ProxyError) as caught:
         Peer(stage).listen(**settings)
     assert caught.value.code == code
+
+
+def test_settings_that_say_nothing(stage: Stage) -> None:
+    """End the stream with no more than the reason."""
+    with pytest.raises(CallError, match=r"^there is no publishing or subscription") as caught:
+        Peer(stage).listen(client_type=1)
+    assert caught.value.code == GrpcCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (0, "CLIENT_TYPE_UNSPECIFIED"),
+        (1, "PRODUCER"),
+        (4, "PULL_CONSUMER"),
+        (6, "LITE_SIMPLE_CONSUMER"),
+        (99, "UNRECOGNIZED"),
+    ],
+)
+def test_who_reads_is_a_consumer(stage: Stage, kind: int, name: str) -> None:
+    """Of those that are served; the others are told by their names, and are nothing yet."""
+    peer = Peer(stage)
+    with pytest.raises(ProxyError, match=f"^Client type is not consumer, type: {name}$") as caught:
+        peer.listen(client_type=kind, subscription={"group": {"name": GROUP}})
+    assert caught.value.code == Code.INTERNAL_SERVER_ERROR
+    told = peer.ask("Heartbeat", client_type=kind)
+    assert told["status"]["message"] == "cannot find client settings for this client"
+
+
+def test_who_sends_may_be_anybody(stage: Stage) -> None:
+    """Whose heart beats are for nobody, then; what nobody knows is refused."""
+    peer = Peer(stage)
+    topics = {"topics": [{"name": "normal"}]}
+    assert peer.listen(client_type=6, publishing=topics)["status"]["code"] == Code.OK
+    told = peer.ask("Heartbeat", client_type=6)["status"]
+    assert told == {"code": Code.UNRECOGNIZED_CLIENT_TYPE, "message": "LITE_SIMPLE_CONSUMER"}
+    with pytest.raises(ProxyError, match="get the number of an unknown enum value"):
+        Peer(stage).listen(client_type=99, publishing=topics)
 
 
 def test_routes(stage: Stage) -> None:

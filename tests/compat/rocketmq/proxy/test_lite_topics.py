@@ -213,6 +213,20 @@ def test_each_group_is_for_one_kind_of_consumer() -> None:
         Peer(stage).consume(PARENT, ClientType.LITE_PUSH_CONSUMER)
 
 
+def test_a_heart_beat_is_for_the_group_that_it_names() -> None:
+    """Which must be one for such consumers, whatever the settings have said."""
+    stage = a_stage()
+    put_group(stage, "others", {})
+    consumer = a_consumer(stage)
+    told = consumer.ask("Heartbeat", client_type=5, group={"name": "others"})["status"]
+    assert told == {
+        "code": Code.ILLEGAL_CONSUMER_GROUP,
+        "message": "regular group cannot use LITE mode: others",
+    }
+    told = consumer.ask("Heartbeat", client_type=5, group={"name": GROUP})
+    assert told["status"]["code"] == Code.OK
+
+
 def test_a_consumer_is_told_its_quota() -> None:
     """That of its group, and how long a name may be."""
     stage = a_stage(**{"lite.sub.client.quota": "7"})
