@@ -1,10 +1,8 @@
 """
 What the broker counts by topic and group, by the names of Java's statistics (BrokerStatsManager).
 
-Totals are counted up where things happen. Once in ten seconds they are noted down; sums and rates
-over a minute, an hour and a day are differences of such notes: of the newest and of one that is as
-old as that. As in Java few are kept (every ten seconds for a minute, every ten minutes for an hour,
-every hour for a day), for there are some of each topic and each group.
+Totals are counted up where things happen. Once in ten seconds all are noted down
+(:mod:`~logstore.compat.rocketmq.stats_item`).
 """
 
 from __future__ import annotations
@@ -13,16 +11,23 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-import attrs
+from logstore.compat.rocketmq.stats_item import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SAMPLE_INTERVAL_MS,
+    Snapshot,
+    StatsItem,
+)
+from logstore.compat.rocketmq.topics.names import SCHEDULE_GROUP, SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
     from logstore.host import Clock
     from logstore.segments.rocketmq.upkeep.store_stats import StoreStats
 
-SAMPLE_INTERVAL_MS = 10_000
-_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
-#: how far apart notes are, and how many are kept: those of a minute, an hour and a day
-_NOTES = ((SAMPLE_INTERVAL_MS, 7), (600_000, 7), (_HOUR, 25))
+__all__ = ["SAMPLE_INTERVAL_MS", "BrokerStats"]
+
+_DAY_MS = 86_400_000
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
 TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"
@@ -31,52 +36,25 @@ GROUP_GET_SIZE = "GROUP_GET_SIZE"
 BROKER_PUT_NUMS = "BROKER_PUT_NUMS"
 BROKER_GET_NUMS = "BROKER_GET_NUMS"
 SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
-_OF_THE_CLUSTER = (BROKER_PUT_NUMS, BROKER_GET_NUMS)
-
-
-@attrs.frozen
-class Snapshot:
-    """A sum over a span of time, how many a second that is, and how much each time."""
-
-    sum: int
-    tps: float
-    average: float
-
-    def to_json(self) -> dict[str, float]:
-        """Return it as Java prints it."""
-        return {"avgpt": self.average, "sum": self.sum, "tps": self.tps}
-
-
-class _Item:
-    """One counter: value and times now, and what they were at earlier moments."""
-
-    __slots__ = ("notes", "times", "value")
-
-    def __init__(self) -> None:
-        self.value = 0
-        self.times = 0
-        #: (when, value, times), for each entry of :data:`_NOTES`, the oldest first
-        self.notes = tuple(deque[tuple[int, int, int]](maxlen=count) for _, count in _NOTES)
-
-    def sample(self, now_ms: int) -> None:
-        entry = now_ms, self.value, self.times
-        for notes, (interval_ms, _) in zip(self.notes, _NOTES, strict=True):
-            if not notes:  # it has all been counted since the last note, when there was nothing
-                notes.append((now_ms - SAMPLE_INTERVAL_MS, 0, 0))
-            if interval_ms == SAMPLE_INTERVAL_MS or now_ms - notes[-1][0] >= interval_ms:
-                notes.append(entry)
-
-    def over(self, span_ms: int) -> Snapshot:
-        newest = self.notes[0]
-        if not newest:
-            return Snapshot(0, 0.0, 0.0)
-        last = newest[-1]
-        entries = self.notes[(span_ms > _MINUTE) + (span_ms > _HOUR)]
-        first = next((entry for entry in entries if last[0] - entry[0] <= span_ms), last)
-        total, times = last[1] - first[1], last[2] - first[2]
-        elapsed_ms = last[0] - first[0]
-        rate = total * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0  # clocks are set back, too
-        return Snapshot(total, round(rate, 2), round(total / times, 2) if times else 0.0)
+CONSUMER_REGISTER_TIME = "CONSUMER_REGISTER_TIME"
+PRODUCER_REGISTER_TIME = "PRODUCER_REGISTER_TIME"
+_PUT_BY_CLIENTS = "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC"
+_GET_BY_CLIENTS = "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC"
+_CHECKPOINTS = ("BROKER_CK_NUMS", "GROUP_CK_NUMS")
+_ACKS = ("BROKER_ACK_NUMS", "GROUP_ACK_NUMS")
+_DEAD_LETTERS = "SNDBCK2DLQ_TIMES"
+_QUEUE_GET_NUMS = "QUEUE_GET_NUMS"
+_QUEUE_GET_SIZE = "QUEUE_GET_SIZE"
+_OF_THE_BROKER = (BROKER_PUT_NUMS, BROKER_GET_NUMS, _PUT_BY_CLIENTS, _GET_BY_CLIENTS)
+#: what goes with a topic or a group that is deleted
+_OF_TOPICS = (TOPIC_PUT_NUMS, TOPIC_PUT_SIZE)
+_OF_TOPICS_AND_GROUPS = (
+    GROUP_GET_NUMS,
+    GROUP_GET_SIZE,
+    SNDBCK_PUT_NUMS,
+    _CHECKPOINTS[1],
+    _ACKS[1],
+)
 
 
 class BrokerStats:
@@ -93,7 +71,7 @@ class BrokerStats:
         self._is_system_topic = is_system_topic
         self._store_stats = store_stats
         self._cluster = cluster
-        self._items: dict[tuple[str, str], _Item] = {}
+        self._items: dict[tuple[str, str], StatsItem] = {}
         #: [messages, bytes, pulls] by (topic, group)
         self._pulled: dict[tuple[str, str], list[int]] = {}
         self.pulled_total = 0
@@ -103,6 +81,7 @@ class BrokerStats:
         self._left_out: dict[str, list[int]] = {}
         #: messages put and pulled by clients of which nothing else is known any more
         self._forgotten_put = self._forgotten_put_by_clients = self._forgotten_pulled = 0
+        self._sample_number = 0
         self._day = -1
         #: put and pulled in all, at the last three midnights, the latest last
         self._midnights: deque[tuple[int, int]] = deque([(0, 0), (0, 0)], maxlen=2)
@@ -125,8 +104,41 @@ class BrokerStats:
 
     def count_sent_back(self, group: str, topic: str) -> None:
         """Take note of a message that a group sent back."""
-        item = self._item(SNDBCK_PUT_NUMS, f"{topic}@{group}")
-        item.value += 1
+        self._count(SNDBCK_PUT_NUMS, f"{topic}@{group}")
+
+    def count_dead_letter(self, group: str, topic: str, owner: str) -> None:
+        """Take note of a message that was given up; who owns it stands in the request."""
+        self._count(_DEAD_LETTERS, f"{owner}@{topic}@{group}@SEND_BACK_TO_DLQ")
+
+    def count_checkpoint(self, group: str, topic: str) -> None:
+        """Take note of a checkpoint of a pop."""
+        self._count_of_pops(_CHECKPOINTS, group, topic, 1)
+
+    def count_acks(self, group: str, topic: str, count: int) -> None:
+        """Take note of popped messages that were acknowledged."""
+        self._count_of_pops(_ACKS, group, topic, count)
+
+    def count_registration(self, name: str) -> None:
+        """Take note of a group that a heart beat brought; it takes no time to speak of."""
+        self._item(name, self._cluster).times += 1
+
+    def count_delivered(self, queue_id: int, size_bytes: int) -> None:
+        """Take note of a delayed message that was put where it belongs, and its level's queue."""
+        queue = f"{SCHEDULE_TOPIC}@{queue_id}@{SCHEDULE_GROUP}"
+        group = f"{SCHEDULE_TOPIC}@{SCHEDULE_GROUP}"
+        for name, key in ((_QUEUE_GET_NUMS, queue), (GROUP_GET_NUMS, group)):
+            self._count(name, key)
+        for name, key in ((_QUEUE_GET_SIZE, queue), (GROUP_GET_SIZE, group)):
+            self._count(name, key, size_bytes)
+
+    def _count_of_pops(self, names: tuple[str, str], group: str, topic: str, count: int) -> None:
+        of_the_broker, of_the_group = names
+        self._item(of_the_broker, self._cluster).value += count
+        self._count(of_the_group, f"{topic}@{group}", count)
+
+    def _count(self, name: str, key: str, value: int = 1) -> None:
+        item = self._item(name, key)
+        item.value += value
         item.times += 1
 
     def forget_topic(self, topic: str) -> None:
@@ -138,14 +150,19 @@ class BrokerStats:
             self._forgotten_put_by_clients += counted
         self._store_stats.forget_topic(topic)
         self._forget_pulled([key for key in self._pulled if key[0] == topic])
-        self._drop(lambda key: key == topic or key.startswith(f"{topic}@"))
+        self._drop(
+            lambda name, key: (
+                (name in _OF_TOPICS and key == topic)
+                or (name in _OF_TOPICS_AND_GROUPS and key.startswith(f"{topic}@"))
+            )
+        )
         for place in [place for place in self.behind_bytes if place[0] == topic]:
             del self.behind_bytes[place]
 
     def forget_group(self, group: str) -> None:
         """Begin anew with a group, which is deleted."""
         self._forget_pulled([key for key in self._pulled if key[1] == group])
-        self._drop(lambda key: key.endswith(f"@{group}"))
+        self._drop(lambda name, key: name in _OF_TOPICS_AND_GROUPS and key.endswith(f"@{group}"))
         for place in [place for place in self.behind_bytes if place[1] == group]:
             del self.behind_bytes[place]
 
@@ -155,20 +172,17 @@ class BrokerStats:
             if not self._is_system_topic(key[0]):
                 self._forgotten_pulled += count
 
-    def _drop(self, is_gone: Callable[[str], bool]) -> None:
-        self._items = {
-            (name, key): item
-            for (name, key), item in self._items.items()
-            if name in _OF_THE_CLUSTER or not is_gone(key)
-        }
+    def _drop(self, is_gone: Callable[[str, str], bool]) -> None:
+        self._items = {place: item for place, item in self._items.items() if not is_gone(*place)}
 
     def sample(self) -> None:
         """Note down all totals."""
         self._gather()
         now_ms = self._clock.wall_ms()
+        self._sample_number += 1
         for item in self._items.values():
-            item.sample(now_ms)
-        day = now_ms // _DAY
+            item.sample(now_ms, self._sample_number)
+        day = now_ms // _DAY_MS
         if self._day not in (-1, day):
             self._midnights.append(self._of_clients())
         self._day = day
@@ -176,18 +190,20 @@ class BrokerStats:
     def _gather(self) -> None:
         """Take over what was counted elsewhere."""
         put = self._forgotten_put
+        joined = self._store_stats.joined_by_topic
         for topic, count, size_bytes in self._put_by_topic():
             put += count
-            self._set(TOPIC_PUT_NUMS, topic, count, count)
-            self._set(TOPIC_PUT_SIZE, topic, size_bytes, count)
+            times = count - joined.get(topic, 0)  # a batch is put once
+            self._set(TOPIC_PUT_NUMS, topic, count, times)
+            self._set(TOPIC_PUT_SIZE, topic, size_bytes, times)
         for (topic, group), (count, size_bytes, times) in self._pulled.items():
             self._set(GROUP_GET_NUMS, f"{topic}@{group}", count, times)
             self._set(GROUP_GET_SIZE, f"{topic}@{group}", size_bytes, times)
         pulled = self.pulled_total
-        if put:
-            self._set(BROKER_PUT_NUMS, self._cluster, put, put)
-        if pulled:
-            self._set(BROKER_GET_NUMS, self._cluster, pulled, pulled)
+        by_clients = self._of_clients()
+        for name, count in zip(_OF_THE_BROKER, (put, pulled, *by_clients), strict=True):
+            if count:  # how often is not counted, by Java
+                self._set(name, self._cluster, count, 0)
 
     def _put_by_topic(self) -> Iterator[tuple[str, int, int]]:
         """Yield the messages and bytes of each topic of which anything counts."""
@@ -205,12 +221,12 @@ class BrokerStats:
         found = self._items.get((name, key))
         if found is None:
             return None
-        return found.over(_MINUTE), found.over(_HOUR), found.over(_DAY)
+        return found.over(MINUTE), found.over(HOUR), found.over(DAY)
 
     def rate(self, name: str, key: str) -> float:
         """Return how many a second there were over the last minute."""
         found = self._items.get((name, key))
-        return 0.0 if found is None else found.over(_MINUTE).tps
+        return 0.0 if found is None else found.over(MINUTE).tps
 
     def daily(self) -> dict[str, str]:
         """Return the totals of now and of the last midnights, as the runtime table has them."""
@@ -237,10 +253,10 @@ class BrokerStats:
         )
         return put + self._forgotten_put_by_clients, pulled + self._forgotten_pulled
 
-    def _item(self, name: str, key: str) -> _Item:
+    def _item(self, name: str, key: str) -> StatsItem:
         item = self._items.get((name, key))
         if item is None:
-            item = self._items[name, key] = _Item()
+            item = self._items[name, key] = StatsItem()
         return item
 
     def _set(self, name: str, key: str, value: int, times: int) -> None:

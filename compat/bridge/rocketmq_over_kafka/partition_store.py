@@ -163,7 +163,7 @@ class PartitionStore(RocketMQStore):
             return PutResult(PutMessageStatus.UNKNOWN_ERROR, reason=str(error))
         self.kafka.readers.wake()
         count = draft.message_count
-        self.stats.count_put(draft.topic, count, draft.size_bytes)
+        self.stats.count_batch(draft.topic, count, draft.size_bytes)
         return PutResult(
             PutMessageStatus.PUT_OK,
             place + done.base_offset,

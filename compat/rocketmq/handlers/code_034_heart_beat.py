@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.rocketmq.broker_stats import CONSUMER_REGISTER_TIME, PRODUCER_REGISTER_TIME
 from logstore.compat.rocketmq.clients.clients import Client
 from logstore.compat.rocketmq.clients.heartbeat import ConsumerData, read_heartbeat
 from logstore.compat.rocketmq.topics import names
@@ -45,6 +46,7 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     for group in heartbeat.producer_groups:
         client = Client(channel, heartbeat.client_id, request.language, request.version)
         broker.producers.register(group, client, now_ms)
+        broker.stats.count_registration(PRODUCER_REGISTER_TIME)
     is_plain = not heartbeat.fingerprint
     fields = {
         "IS_SUPPORT_HEART_BEAT_V2": "true",
@@ -72,3 +74,4 @@ def _join(broker: Broker, client: Client, data: ConsumerData, now_ms: int, *, ke
         notifies=config.is_notify_consumer_ids_changed_enabled,
         keeps_subscriptions=keeps,
     )
+    broker.stats.count_registration(CONSUMER_REGISTER_TIME)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.redelivery.retries import SendBack, send_back
+from logstore.compat.rocketmq.redelivery.retries import NULL, SendBack, send_back
 from logstore.compat.rocketmq.sending.sending import SAYS_RECONSUME_MAX_SINCE
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_flag, read_int, read_long, read_text
@@ -30,6 +30,8 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         delay_level=read_int(fields, "delayLevel"),
         reconsume_times_max=read_int(fields, "maxReconsumeTimes") if says_max else None,
         is_unit_mode=read_flag(fields, "unitMode", default=False),
+        origin_topic=fields.get("originTopic", NULL),
+        owner=fields.get("Owner", NULL),
     )
     send_back(broker, back)
     return Response(ResponseCode.SUCCESS)

@@ -80,6 +80,7 @@ def change_invisible_time(
     put = broker.popping.revive_log.put_checkpoint(checkpoint, handle.revive_queue_id)
     if not put.is_ok:
         return Response(ResponseCode.SYSTEM_ERROR, NO_REMARK, _NO_CHANGE)
+    broker.stats.count_checkpoint(group, topic)
     end = ack_origin(broker, handle, topic, group, queue_id, queue_offset)
     answer = _answer(checkpoint.pop_time_ms, invisible_ms, handle)
     return answered_when_stored(broker, max(end, put.next_physical_offset), answer)

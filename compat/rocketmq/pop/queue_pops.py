@@ -183,6 +183,7 @@ class QueuePops:
                 broker.settings.broker_name,
                 [queue_offset - offset for queue_offset in queue_offsets],
             )
+            broker.stats.count_checkpoint(pop.group, pop.topic)
             put = broker.popping.revive_log.put_checkpoint(checkpoint, self.revive_queue_id)
             if not put.is_ok:
                 self.rest_count += result.count

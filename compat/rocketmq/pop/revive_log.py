@@ -53,6 +53,7 @@ class ReviveLog:
 
     def put_ack(self, ack: Ack, revive_queue_id: int, revive_time_ms: int) -> PutResult:
         """Put an acknowledgement of messages that would become visible at `revive_time_ms`."""
+        self._broker.stats.count_acks(ack.group, ack.topic, len(ack.queue_offsets))
         return self._put(ack.encoded(), revive_queue_id, ack.tag, ack.unique_key, revive_time_ms)
 
     def _put(

@@ -175,6 +175,8 @@ class _ReviveQueue:
             if result is None:
                 return True
             if result.status is GetMessageStatus.FOUND:
+                stats = self._broker.stats
+                stats.count_pulled(REVIVE_GROUP, topic, result.count, result.size_bytes)
                 self._take_all(result.read())
                 count += result.count
             elif result.status not in (

@@ -114,7 +114,7 @@ class DelayDelivery:
                     if store.delay_offsets.get(level) is None:  # so that the level is seen at all
                         store.delay_offsets.put(level, position)
                     break
-                if not self._deliver_one(physical_offset):
+                if not self._deliver_one(physical_offset, queue_id):
                     delay_ms = _PAUSE_MS
                     break
                 position += 1
@@ -145,7 +145,7 @@ class DelayDelivery:
             return None  # the level was shortened, or the clock set back
         return due_ms - now_ms if due_ms > now_ms else None
 
-    def _deliver_one(self, physical_offset: int) -> bool:
+    def _deliver_one(self, physical_offset: int, level_queue_id: int) -> bool:
         """Put one message where it belongs; False if the store would not have it."""
         store = self._broker.store
         message = store.message_at(physical_offset)
@@ -160,6 +160,8 @@ class DelayDelivery:
         text = store.putting.rules.encoded(message.properties)
         draft = redraft(message, topic, int(queue_id), text)
         result = store.put_message(draft, is_delivery=True)
-        if not result.is_ok:
+        if result.is_ok:
+            self._broker.stats.count_delivered(level_queue_id, result.size_bytes)
+        else:
             _log.error("a delayed message was not delivered: %s", result.reason)
         return result.is_ok

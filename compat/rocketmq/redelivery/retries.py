@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
     from logstore.segments.rocketmq.tables.subscription_groups import SubscriptionGroupConfig
 
+#: how Java prints what nobody has said
+NULL = "null"
 #: the delay level of the first try after the first failure
 _FIRST_LEVEL = 3
 
@@ -39,6 +41,9 @@ class SendBack:
     #: None: what the group's settings say
     reconsume_times_max: int | None = None
     is_unit_mode: bool = False
+    #: for the statistics of dead letters: what the consumer calls the topic, and who owns it
+    origin_topic: str = NULL
+    owner: str = NULL
 
 
 def send_back(broker: Broker, back: SendBack) -> None:
@@ -89,7 +94,13 @@ def send_back(broker: Broker, back: SendBack) -> None:
         reconsume_times=message.reconsume_times + 1,
     )
     _put(broker, draft)
-    broker.stats.count_sent_back(back.group, properties[RETRY_TOPIC])
+    _count(broker, back, topic, properties[RETRY_TOPIC])
+
+
+def _count(broker: Broker, back: SendBack, topic: str, sent_from: str) -> None:
+    broker.stats.count_sent_back(back.group, sent_from)
+    if topic == names.dlq_topic(back.group):
+        broker.stats.count_dead_letter(back.group, back.origin_topic, back.owner)
 
 
 def _put(broker: Broker, draft: MessageDraft) -> None:

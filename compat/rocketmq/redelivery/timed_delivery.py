@@ -98,6 +98,20 @@ class TimedDelivery:
             return 0
         return wheel.read_time_ms
 
+    @property
+    def waiting_count(self) -> int:
+        """How many messages the wheel holds."""
+        wheel = self._wheel
+        return 0 if wheel is None else wheel.wheel.count_from(wheel.read_time_ms)
+
+    @property
+    def unread_count(self) -> int:
+        """How many messages of the timer topic have yet to be put into the wheel."""
+        queue, wheel = self._queue(), self._wheel
+        if queue is None or not self.is_enabled:
+            return 0
+        return int(queue.max_queue_offset) - (0 if wheel is None else wheel.queue_offset)
+
     def start(self) -> None:
         """Begin; messages that came before are there to be delivered."""
         self._is_running = self.is_enabled

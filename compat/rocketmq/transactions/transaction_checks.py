@@ -109,14 +109,18 @@ class TransactionChecks:
     def _go_on(self, walk: _Round, deadline_ms: float) -> bool:
         """Go on with a queue until `deadline_ms`; tell whether it is gone through."""
         queue_id, ops = walk.queue_id, walk.ops
-        for op in self._messages(names.OP_HALF_TOPIC, queue_id, ops.end):
+        found = list(self._messages(names.OP_HALF_TOPIC, queue_id, ops.end))
+        self._count(found)
+        for op in found:
             ops.add(op, walk.position)
         start, op_start = walk.position, ops.start
         clock = self._broker.host.clock
         is_over = True
         for half in walk.halves:
-            if not ops.take(half.queue_offset) and not self._check_half(half, walk):
-                break
+            if not ops.take(half.queue_offset):
+                self._count([half])
+                if not self._check_half(half, walk):
+                    break
             walk.position = half.queue_offset + 1
             if clock.monotonic_ms() > deadline_ms:
                 is_over = False
@@ -250,6 +254,13 @@ class TransactionChecks:
                 if message.queue_offset < end:
                     yield message
             position = result.next_begin_offset
+
+    def _count(self, found: list[Message]) -> None:
+        """Take note of messages that were read; of half messages those that are not done."""
+        if found:
+            size_bytes = sum(message.size_bytes for message in found)
+            stats, topic = self._broker.stats, found[0].topic
+            stats.count_pulled(names.TRANSACTION_GROUP, topic, len(found), size_bytes)
 
     def _progress(self, topic: str, queue_id: int) -> int:
         store = self._broker.store

@@ -168,7 +168,7 @@ class PutPath:
         """Count a message that stands in the commit log, and hand it on."""
         size_bytes = draft.size_bytes
         stats = self.stats
-        stats.count_put(draft.topic, count, size_bytes)
+        stats.count_batch(draft.topic, count, size_bytes)
         stats.time_put(self.clock.wall_ms() - now_ms)
         self.on_put(draft)
         return PutResult(
@@ -236,7 +236,7 @@ class PutPath:
             return self._refused(refusal, now_ms)
         count = batch.message_count
         self.queue_offsets.advance(*key, queue_offset + count)
-        self.stats.count_put(batch.topic, count, batch.size_bytes)
+        self.stats.count_batch(batch.topic, count, batch.size_bytes)
         self.stats.time_put(self.clock.wall_ms() - now_ms)
         self.on_put(batch)
         return PutResult(

@@ -85,6 +85,8 @@ class StoreStats:
         self.put_failed_times = 0
         self.put_times_by_topic: dict[str, int] = {}
         self.put_size_bytes_by_topic: dict[str, int] = {}
+        #: how many of these came with others, in batches: all but the first of each
+        self.joined_by_topic: dict[str, int] = {}
         #: the same of topics that were deleted, together
         self._put_times_forgotten = 0
         self._put_size_bytes_forgotten = 0
@@ -119,6 +121,7 @@ class StoreStats:
         """Begin anew with a topic; what was put stays counted in all."""
         self._put_times_forgotten += self.put_times_by_topic.pop(topic, 0)
         self._put_size_bytes_forgotten += self.put_size_bytes_by_topic.pop(topic, 0)
+        self.joined_by_topic.pop(topic, None)
 
     def count_get(self, result: GetMessageResult) -> None:
         """Take note of what a pull got."""
@@ -137,6 +140,12 @@ class StoreStats:
         else:
             times[topic] = count
             sizes[topic] = size_bytes
+
+    def count_batch(self, topic: str, count: int, size_bytes: int) -> None:
+        """Take note of the same, where they were put together."""
+        self.count_put(topic, count, size_bytes)
+        if count > 1:
+            self.joined_by_topic[topic] = self.joined_by_topic.get(topic, 0) + count - 1
 
     def count_single(self, topic: str, size_bytes: int, elapsed_ms: int) -> None:
         """Count and time a put of one message: the hot path of both."""

@@ -47,6 +47,26 @@ def test_messages_that_wait_are_counted() -> None:
     assert checkpoint(stage).last_read_time_ms == stage.clock.wall_ms() // 1000 * 1000
 
 
+def test_the_runtime_table_tells_what_waits() -> None:
+    """What stands in the wheel, and what has yet to come into it."""
+    stage = PopStage()
+
+    def told() -> tuple[str, str]:
+        table = stage.peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO).content["table"]
+        return table["timerOffsetBehind"], table["timerCongestNum"]
+
+    assert told() == ("0", "0")
+    for seconds in (3, 30):
+        stage.peer.produce(b"later", properties=f"TIMER_DELAY_SEC\x01{seconds}\x02")
+    assert told() == ("2", "0")
+    stage.pass_ms(1500)
+    assert told() == ("0", "2")
+    stage.pass_ms(4000)
+    assert told() == ("0", "1")
+    stage.pass_ms(30_000)
+    assert told() == ("0", "0")
+
+
 def test_what_waits_for_a_topic_that_is_deleted_is_not_counted() -> None:
     """Though it comes all the same, and is subtracted then, as by a real broker."""
     stage = PopStage()

@@ -42,7 +42,10 @@ def stats_data(world: World) -> None:
     """Ask for a figure, which is there as soon as something was counted."""
     name = world.pick("NO_SUCH", "", "SNDBCK_PUT_NUMS", "TOPIC_PUT_NUMS", "TOPIC_PUT_NUMS",
                       "TOPIC_PUT_SIZE", "GROUP_GET_NUMS", "GROUP_GET_SIZE", "BROKER_PUT_NUMS",
-                      "BROKER_GET_NUMS")  # fmt: skip
+                      "BROKER_GET_NUMS", "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC",
+                      "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC", "BROKER_CK_NUMS", "GROUP_CK_NUMS",
+                      "BROKER_ACK_NUMS", "GROUP_ACK_NUMS", "CONSUMER_REGISTER_TIME",
+                      "PRODUCER_REGISTER_TIME")  # fmt: skip
     key = world.pick(world.topic(), f"{world.topic()}@{world.group()}", "DefaultCluster", "x")
     world.ask(Code.VIEW_BROKER_STATS_DATA, {"statsName": name, "statsKey": key})
 
