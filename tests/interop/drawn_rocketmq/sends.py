@@ -166,7 +166,7 @@ def batch_item(world: World) -> bytes:
 def damaged(world: World, data: bytes) -> bytes:
     """Return the messages of a batch with a few bytes that are wrong."""
     position = world.chance.randrange(world.pick(22, len(data)))
-    by = world.pick(b"", b"\0", b"\1", b"\x7f", b"\xff", b"\xff" * 4, b"\0" * 4)
+    by: bytes = world.pick(b"", b"\0", b"\1", b"\x7f", b"\xff", b"\xff" * 4, b"\0" * 4)
     return data[:position] + by + data[position + world.pick(0, 1, 1, len(by), 4) :]
 
 
