@@ -133,6 +133,7 @@ def test_every_setting_is_told_alike(lines: list[Line]) -> None:
     found = [told(line, "1") for line in lines]
     assert len(found[0]) > 330
     assert found[0] == found[1]
+    assert list(found[0]) == list(found[1]), "in the same order"
     for line in lines:
         codes = [changed(line, *change, is_rehearsal=False) for change in CHANGES]
         assert codes == [0] * len(CHANGES)

@@ -28,6 +28,7 @@ from logstore.compat.kafka.configs.entries import (
 )
 from logstore.compat.kafka.configs.group_settings import group_entries
 from logstore.compat.kafka.configs.resources import ResourceType
+from logstore.compat.kafka.configs.shown_order import in_shown_order
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.refused_request import RefusedRequestError
@@ -102,7 +103,7 @@ def _result(
 
 def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
     if kind == ResourceType.TOPIC:
-        return topic_entries(broker, _topic_settings(broker, name))
+        return _of_topic(broker, name)
     if kind == ResourceType.BROKER and not name:
         return cluster_entries(broker)
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
@@ -112,11 +113,18 @@ def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
         check_is_this_broker(broker, name, _OTHER_LOGGER if is_logger else _OTHER, "Broker")
         return logger_entries() if is_logger else broker_entries(broker, int(name))
     if kind == ResourceType.CLIENT_METRICS and name:
-        return client_metrics_entries(broker, name)
+        return in_shown_order(client_metrics_entries(broker, name))
     if kind == ResourceType.GROUP and name:
-        return group_entries(broker, name)
+        return in_shown_order(group_entries(broker, name))
     what = "Group" if kind == ResourceType.GROUP else "Client metrics subscription"
     raise RefusedRequestError(ErrorCode.INVALID_REQUEST, f"{what} name must not be empty")
+
+
+def _of_topic(broker: Broker, name: str) -> list[ConfigEntry]:
+    entries = topic_entries(broker, _topic_settings(broker, name))
+    first = [entry for entry in entries if entry.name.startswith("internal.")]
+    rest = [entry for entry in entries if not entry.name.startswith("internal.")]
+    return in_shown_order(first) + in_shown_order(rest)
 
 
 def _topic_settings(broker: Broker, name: str) -> Mapping[str, str]:

@@ -21,6 +21,11 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.configs.loggers import levels
+from logstore.compat.kafka.configs.shown_order import (
+    in_cluster_order,
+    in_given_order,
+    in_shown_order,
+)
 from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS
 from logstore.segments.kafka.config_keys import ConfigKey, ConfigType, ConfigValue
 from logstore.segments.kafka.dynamic_config_names import DYNAMIC_CONFIG_NAMES
@@ -142,7 +147,7 @@ def _topic_entry(
 
 
 def broker_entries(broker: Broker, node_id: int) -> list[ConfigEntry]:
-    """Return every setting of a node that Kafka 4.3 shows, by name."""
+    """Return every setting of a node that Kafka 4.3 shows, what it has no definition of first."""
     from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS  # rarely needed
 
     facts = _facts(broker, broker.nodes.by_id[node_id])
@@ -154,11 +159,11 @@ def broker_entries(broker: Broker, node_id: int) -> list[ConfigEntry]:
     known += [_listed_entry(broker, key) for key in LISTED_CONFIG_KEYS.values()]
     layers = _layers(broker)
     given = {name for _, layer in layers for name in layer}
-    known += [
-        _unlisted_entry(name, layers)
-        for name in given - BROKER_CONFIG_KEYS.keys() - LISTED_CONFIG_KEYS.keys()
-    ]
-    return sorted(known, key=lambda entry: entry.name)
+    unknown = given - BROKER_CONFIG_KEYS.keys() - LISTED_CONFIG_KEYS.keys()
+    known += [_unlisted_entry(name, layers) for name in unknown]
+    first = [entry for entry in known if entry.name in _UNLISTED | unknown]
+    rest = [entry for entry in known if entry.name not in _UNLISTED | unknown]
+    return in_given_order(first, given) + in_shown_order(rest)
 
 
 def _listed_entry(broker: Broker, key: ConfigKey) -> ConfigEntry:
@@ -241,9 +246,9 @@ def _as_in_kafka(synonyms: tuple[ConfigSynonym, ...]) -> tuple[ConfigSynonym, ..
 
 
 def cluster_entries(broker: Broker) -> list[ConfigEntry]:
-    """Return the settings that were changed for the whole cluster, by name."""
+    """Return the settings that were changed for the whole cluster."""
     layers = [one for one in _layers(broker) if one[0] is ConfigSource.DYNAMIC_DEFAULT_BROKER]
-    return [
+    entries = [
         _unlisted_entry(name, layers)
         if name not in BROKER_CONFIG_KEYS
         else ConfigEntry(
@@ -254,8 +259,9 @@ def cluster_entries(broker: Broker) -> list[ConfigEntry]:
             BROKER_CONFIG_KEYS[name].doc,
             synonyms=(ConfigSynonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER),),
         )
-        for name, value in sorted(broker.dynamic_config.of_cluster.items())
+        for name, value in broker.dynamic_config.of_cluster.items()
     ]
+    return in_cluster_order(entries)
 
 
 def logger_entries() -> list[ConfigEntry]:

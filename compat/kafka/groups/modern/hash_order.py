@@ -44,6 +44,15 @@ def members_in_timeline_order(member_ids: Iterable[str]) -> list[str]:
     return sorted(keys, key=lambda key: (java_hash(key) * _FIBONACCI & _MASK_64) >> (64 - bits))
 
 
+def members_in_scala_order(member_ids: Iterable[str]) -> list[str]:
+    """Return member ids in the order of Scala's ``HashMap``: by hash within a bucket."""
+    keys = sorted(member_ids, key=lambda key: _signed(_spread(java_hash(key))))
+    size = _SIZE_MIN
+    while len(keys) >= size * 3 / 4:
+        size *= 2
+    return _walked(keys, java_hash, size)
+
+
 def copied_in_order(keys: Iterable[KeyT], hash_of: Callable[[KeyT], int]) -> list[KeyT]:
     """Return keys in the order of a map that was copied into a smaller one and grew from there."""
     found = list(keys)
@@ -151,6 +160,10 @@ def _walked(keys: list[KeyT], hash_of: Callable[[KeyT], int], size: int) -> list
 def _spread(hashed: int) -> int:
     unsigned = hashed & _MASK
     return unsigned ^ (unsigned >> 16)
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 32) if number >> 31 else number
 
 
 def _id_hash(topic_id: uuid.UUID) -> int:
