@@ -68,7 +68,7 @@ class Broker:
         self.host = host
         self.store = store
         self.config = config
-        self.dynamic_config = DynamicConfig(store, config.given.settings)
+        self.dynamic_config = DynamicConfig(store, config.given.settings, node_count)
         self.timers = Timers(host.clock)
         self.offload: Offload = run_at_once
         self.readers = Readers()

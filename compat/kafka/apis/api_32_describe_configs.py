@@ -2,8 +2,8 @@
 DescribeConfigs (32): versions 1-4.
 
 * topics: every topic setting, its effective value and where that comes from
-* the broker by its number: every broker setting; with an empty name: what was changed for the
-  whole cluster; another number is 42
+* the node that is asked, by its number: every broker setting; with an empty name: what was changed
+  for the whole cluster; another number is 42
 * a list of names restricts the answer (an empty one does not); unknown names are left out
 * client metrics: the settings of a subscription, also of one that is not there
 * groups, also those that are not there: the settings of consumer groups
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.kafka.configs.changes import check_is_this_broker
+from logstore.compat.kafka.configs.changes import check_is_this_node
 from logstore.compat.kafka.configs.client_metrics import client_metrics_entries
 from logstore.compat.kafka.configs.entries import (
     ConfigEntry,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.configs.seen_settings import SeenSettings
     from logstore.compat.kafka.connection import Client
 
 _OTHER = "Unexpected broker id, expected {} or empty string, but received {}"
@@ -50,7 +51,7 @@ def handle(
     """Show the settings of every asked resource."""
     from kafka.protocol.admin.configs import DescribeConfigsResponse
 
-    del client
+    node_id = broker.nodes.node_of(client.listener).node_id
     result_class = DescribeConfigsResponse.DescribeConfigsResult
     refusal = _refusal_of_kind(request)
     return DescribeConfigsResponse(
@@ -59,7 +60,7 @@ def handle(
             result_class(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
-                **(refusal or _result(broker, request, resource)),
+                **(refusal or _result(broker, node_id, request, resource)),
             )
             for resource in request.resources
         ],
@@ -82,11 +83,12 @@ def _refused(refusal: RefusedRequestError) -> dict[str, Any]:
 
 def _result(
     broker: Broker,
+    node_id: int,
     request: DescribeConfigsRequest,
     resource: DescribeConfigsRequest.DescribeConfigsResource,
 ) -> dict[str, Any]:
     try:
-        entries = _entries(broker, resource.resource_type, resource.resource_name)
+        entries = _entries(broker, node_id, resource.resource_type, resource.resource_name)
     except RefusedRequestError as refusal:
         return _refused(refusal)
     wanted = set(resource.configuration_keys or ())
@@ -101,27 +103,28 @@ def _result(
     }
 
 
-def _entries(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
+def _entries(broker: Broker, node_id: int, kind: int, name: str) -> list[ConfigEntry]:
+    seen = broker.dynamic_config.seen_from(node_id)
     if kind == ResourceType.TOPIC:
-        return _of_topic(broker, name)
+        return _of_topic(broker, seen, name)
     if kind == ResourceType.BROKER and not name:
-        return cluster_entries(broker)
+        return cluster_entries(seen)
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         is_logger = kind == ResourceType.BROKER_LOGGER
         if not name:
             raise RefusedRequestError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-        check_is_this_broker(broker, name, _OTHER_LOGGER if is_logger else _OTHER, "Broker")
-        return logger_entries() if is_logger else broker_entries(broker, int(name))
+        check_is_this_node(node_id, name, _OTHER_LOGGER if is_logger else _OTHER, "Broker")
+        return logger_entries() if is_logger else broker_entries(broker, node_id)
     if kind == ResourceType.CLIENT_METRICS and name:
         return in_shown_order(client_metrics_entries(broker, name))
     if kind == ResourceType.GROUP and name:
-        return in_shown_order(group_entries(broker, name))
+        return in_shown_order(group_entries(broker, seen, name))
     what = "Group" if kind == ResourceType.GROUP else "Client metrics subscription"
     raise RefusedRequestError(ErrorCode.INVALID_REQUEST, f"{what} name must not be empty")
 
 
-def _of_topic(broker: Broker, name: str) -> list[ConfigEntry]:
-    entries = topic_entries(broker, _topic_settings(broker, name))
+def _of_topic(broker: Broker, seen: SeenSettings, name: str) -> list[ConfigEntry]:
+    entries = topic_entries(seen, _topic_settings(broker, name))
     first = [entry for entry in entries if entry.name.startswith("internal.")]
     rest = [entry for entry in entries if not entry.name.startswith("internal.")]
     return in_shown_order(first) + in_shown_order(rest)

@@ -23,7 +23,7 @@ def handle(broker: Broker, client: Client, request: AlterConfigsRequest) -> Alte
     """Replace the settings of every resource that can have the new ones."""
     from kafka.protocol.admin.configs import AlterConfigsResponse
 
-    del client
+    node_id = broker.nodes.node_of(client.listener).node_id
     wanted = [
         (
             Resource(resource.resource_type, resource.resource_name),
@@ -31,7 +31,9 @@ def handle(broker: Broker, client: Client, request: AlterConfigsRequest) -> Alte
         )
         for resource in request.resources
     ]
-    results = alter_all(broker, wanted, is_replacing=True, is_rehearsal=request.validate_only)
+    results = alter_all(
+        broker, node_id, wanted, is_replacing=True, is_rehearsal=request.validate_only
+    )
     result_class = AlterConfigsResponse.AlterConfigsResourceResponse
     return AlterConfigsResponse(
         version=request.API_VERSION, responses=[result_class(**fields) for fields in results]

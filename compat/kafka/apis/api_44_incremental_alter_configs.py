@@ -34,7 +34,7 @@ def handle(
     """Change every resource that can be changed so."""
     from kafka.protocol.admin.configs import IncrementalAlterConfigsResponse
 
-    del client
+    node_id = broker.nodes.node_of(client.listener).node_id
     wanted = [
         (
             Resource(resource.resource_type, resource.resource_name),
@@ -45,7 +45,9 @@ def handle(
         )
         for resource in request.resources
     ]
-    results = alter_all(broker, wanted, is_replacing=False, is_rehearsal=request.validate_only)
+    results = alter_all(
+        broker, node_id, wanted, is_replacing=False, is_rehearsal=request.validate_only
+    )
     result_class = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     return IncrementalAlterConfigsResponse(
         version=request.API_VERSION, responses=[result_class(**fields) for fields in results]

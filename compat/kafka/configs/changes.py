@@ -61,6 +61,20 @@ class Change:
 
 
 @attrs.frozen
+class Wanted:
+    """
+    What a resource's settings are to become, as the node `node_id` was asked.
+
+    `is_replacing` drops those that are not named.
+    """
+
+    node_id: int
+    changes: Sequence[Change]
+    is_replacing: bool
+    is_rehearsal: bool
+
+
+@attrs.frozen
 class Resource:
     """A topic, or the broker (its number, or empty for every broker of the cluster)."""
 
@@ -70,12 +84,17 @@ class Resource:
 
 def alter_all(
     broker: Broker,
+    node_id: int,
     wanted: Sequence[tuple[Resource, Sequence[Change]]],
     *,
     is_replacing: bool,
     is_rehearsal: bool,
 ) -> list[dict[str, Any]]:
-    """Change the resources one by one; return the fields of each one's result on the wire."""
+    """
+    Change the resources one by one; return the fields of each one's result on the wire.
+
+    `node_id` is the node that was asked.
+    """
     counts = Counter(resource for resource, _ in wanted)
     results: list[dict[str, Any]] = []
     for resource, changes in wanted:
@@ -83,7 +102,8 @@ def alter_all(
         try:
             if counts[resource] > 1:
                 raise _refused("Each resource must appear at most once.")
-            alter(broker, resource, changes, is_replacing=is_replacing, is_rehearsal=is_rehearsal)
+            change = Wanted(node_id, changes, is_replacing, is_rehearsal)
+            _alter(broker, resource, change)
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"changing settings of {resource.name}")
             code, message = refusal.code, refusal.message
@@ -98,46 +118,40 @@ def alter_all(
     return results
 
 
-def alter(
-    broker: Broker,
-    resource: Resource,
-    changes: Sequence[Change],
-    *,
-    is_replacing: bool,
-    is_rehearsal: bool,
-) -> None:
+def _alter(broker: Broker, resource: Resource, wanted: Wanted) -> None:
     """
-    Change a resource's settings; `is_replacing` drops those that are not named.
+    Change a resource's settings.
 
     Raises:
         RefusedRequestError: 3 no such topic, 17 not a topic's name, 40 a value, 42 anything else.
         ConfigError: a topic setting that is unknown or has a value that it cannot have.
 
     """
-    _check_changes(changes, is_of_loggers=resource.type == ResourceType.BROKER_LOGGER)
+    is_of_loggers = resource.type == ResourceType.BROKER_LOGGER
+    _check_changes(wanted.changes, is_of_loggers=is_of_loggers)
     if resource.type == ResourceType.TOPIC:
-        _alter_topic(broker, resource.name, changes, is_replacing, is_rehearsal)
+        _alter_topic(broker, resource.name, wanted)
     elif resource.type == ResourceType.BROKER:
-        _alter_broker(broker, resource.name, changes, is_replacing, is_rehearsal)
+        _alter_broker(broker, resource.name, wanted)
     elif resource.type in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
-        _alter_named(broker, resource, changes, is_replacing, is_rehearsal)
-    elif resource.type == ResourceType.BROKER_LOGGER and not is_replacing:
-        check_is_this_broker(broker, resource.name, _OTHER_NODE)
-        change_levels(changes, is_rehearsal=is_rehearsal)
+        _alter_named(broker, resource, wanted)
+    elif is_of_loggers and not wanted.is_replacing:
+        check_is_this_node(wanted.node_id, resource.name, _OTHER_NODE)
+        change_levels(wanted.changes, is_rehearsal=wanted.is_rehearsal)
     else:
         raise _refused(f"Unknown resource type {resource.type}")
 
 
-def check_is_this_broker(broker: Broker, name: str, unexpected: str, what: str = "Node") -> None:
+def check_is_this_node(node_id: int, name: str, unexpected: str, what: str = "Node") -> None:
     """
-    Refuse the name of a broker resource that does not mean this broker (42).
+    Refuse the name of a broker resource that does not mean the node that was asked (42).
 
     `unexpected` says so of another's number, with places for ours and for that.
     """
     if not name.removeprefix("-").isdecimal():
         raise _refused(f"{what} id must be an integer, but it is: {name}")
-    if int(name) not in broker.nodes.by_id:
-        raise _refused(unexpected.format(broker.node_id, name))
+    if int(name) != node_id:
+        raise _refused(unexpected.format(node_id, name))
 
 
 def _check_changes(changes: Sequence[Change], *, is_of_loggers: bool) -> None:
@@ -151,12 +165,10 @@ def _check_changes(changes: Sequence[Change], *, is_of_loggers: bool) -> None:
             raise _refused(f"Unknown operations type {change.operation}")
 
 
-def _alter_topic(
-    broker: Broker, name: str, changes: Sequence[Change], is_replacing: bool, is_rehearsal: bool
-) -> None:
+def _alter_topic(broker: Broker, name: str, wanted: Wanted) -> None:
     topic = broker.topics.get(name)
-    own: Mapping[str, str] = {} if topic is None or is_replacing else topic.settings
-    settings = _changed(own, changes, TOPIC_CONFIG_KEYS)
+    own: Mapping[str, str] = {} if topic is None or wanted.is_replacing else topic.settings
+    settings = _changed(own, wanted.changes, TOPIC_CONFIG_KEYS)
     if not name:
         raise _refused("Default topic resources are not allowed.")
     flaw = flaw_of(name)
@@ -167,50 +179,44 @@ def _alter_topic(
         raise RefusedRequestError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
         )
-    if not is_rehearsal and settings != topic.settings:
+    if not wanted.is_rehearsal and settings != topic.settings:
         broker.store.change_settings(topic, settings)
         broker.placements.elect_where_fine()
 
 
-def _alter_broker(
-    broker: Broker, name: str, changes: Sequence[Change], is_replacing: bool, is_rehearsal: bool
-) -> None:
+def _alter_broker(broker: Broker, name: str, wanted: Wanted) -> None:
     for_cluster = not name
     if not for_cluster:
-        check_is_this_broker(broker, name, _OTHER_BROKER)
+        check_is_this_node(wanted.node_id, name, _OTHER_BROKER)
     config = broker.dynamic_config
-    layer = config.of_cluster if for_cluster else config.of_broker
-    own: Mapping[str, str] = {} if is_replacing else layer
-    settings = _changed(own, changes, BROKER_CONFIG_KEYS)
+    layer = config.of_cluster if for_cluster else config.of_nodes[wanted.node_id]
+    own: Mapping[str, str] = {} if wanted.is_replacing else layer
+    settings = _changed(own, wanted.changes, BROKER_CONFIG_KEYS)
     config.replace(
         settings,
         is_cluster_wide=for_cluster,
-        is_rehearsal=is_rehearsal,
-        touched=[change.name for change in changes],
+        node_id=wanted.node_id,
+        is_rehearsal=wanted.is_rehearsal,
+        touched=[change.name for change in wanted.changes],
     )
     broker.placements.elect_where_fine()
 
 
-def _alter_named(
-    broker: Broker,
-    resource: Resource,
-    changes: Sequence[Change],
-    is_replacing: bool,
-    is_rehearsal: bool,
-) -> None:
+def _alter_named(broker: Broker, resource: Resource, wanted: Wanted) -> None:
     """Change a group or a subscription to metrics: they are there once they have settings."""
     kind, name = resource.type, resource.name
     metadata = broker.store.metadata
-    own: Mapping[str, str] = {} if is_replacing else metadata.settings_of_resource(kind, name)
+    present = metadata.settings_of_resource(kind, name)
+    own: Mapping[str, str] = {} if wanted.is_replacing else present
     is_group = kind == ResourceType.GROUP
-    settings = _changed(own, changes, {})  # as in Kafka no list of theirs can grow or shrink
+    settings = _changed(own, wanted.changes, {})  # as in Kafka no list of theirs can grow or shrink
     if not name:
         raise _refused(_NAMELESS[ResourceType(kind)])
     if is_group:
         check_group_settings(broker, settings)
     else:
         check_client_metrics(settings)
-    if not is_rehearsal:
+    if not wanted.is_rehearsal:
         metadata.change_resource(kind, name, settings)
 
 

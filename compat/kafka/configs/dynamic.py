@@ -7,16 +7,21 @@ every open log uses the new value at once; and those that are asked for whenever
 (``producer.id.expiration.ms``). Sizes of thread pools and the like may be changed as in Kafka, but
 nothing here has them.
 
+Of a cluster each node shows what was changed on it. All of them hold for all nodes, which are one
+broker: where two say something else of the same, the first one of them is heard.
+
 Source: ``DynamicBrokerConfig``, ``DynamicLogConfig``.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.configs.conflicts import check_conflicts
+from logstore.compat.kafka.configs.seen_settings import SeenSettings
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.broker_config import (
@@ -73,14 +78,16 @@ class DynamicConfig:
     """
     The layers of one broker's settings.
 
-    `of_broker` was changed on this broker, `of_cluster` for every broker; `static` are the
-    settings that it was started with.
+    `of_broker` was changed on its nodes (`of_nodes`), of which there are `node_count`,
+    `of_cluster` for every broker; `static` are the settings that it was started with.
     """
 
-    def __init__(self, store: KafkaStore, static: Mapping[str, str]) -> None:
+    def __init__(self, store: KafkaStore, static: Mapping[str, str], node_count: int = 1) -> None:
         self.static = dict(static)
         self._store = store
-        self.of_broker = self._stored(str(store.node_id))
+        ids = range(store.node_id, store.node_id + node_count)
+        self.of_nodes = {node_id: self._stored(str(node_id)) for node_id in ids}
+        self.of_broker = _together(self.of_nodes)
         self.of_cluster = self._stored(EVERY_BROKER)
         if self.of_broker or self.of_cluster:
             self._restore()
@@ -107,6 +114,15 @@ class DynamicConfig:
             self._apply(defaults, self._configs(defaults))
         except ConfigError as error:
             _log.warning("the stored settings of the broker have no effect on topics: %s", error)
+
+    def seen_from(self, node_id: int) -> SeenSettings:
+        """Return the layers as that node has them."""
+        of_node = self.of_nodes[node_id]
+        if of_node == self.of_broker:
+            log_defaults = self._store.log_defaults
+        else:
+            log_defaults = topic_defaults({**self.static, **self.of_cluster, **of_node})
+        return SeenSettings(of_node, self.of_cluster, self.static, log_defaults)
 
     def is_dynamic(self, name: str) -> bool:
         """Tell whether the setting can be changed while the broker runs."""
@@ -140,12 +156,14 @@ class DynamicConfig:
         settings: Mapping[str, str],
         *,
         is_cluster_wide: bool,
+        node_id: int | None = None,
         is_rehearsal: bool = False,
         touched: Iterable[str] = (),
     ) -> None:
         """
         Make `settings` one of the dynamic layers, in place of what it was.
 
+        `node_id` is whose they are if they are not the cluster's, without it the first node's.
         `touched` are the names that somebody asks to set or to take away.
 
         Raises:
@@ -156,7 +174,9 @@ class DynamicConfig:
 
         """
         self._check(settings, is_cluster_wide=is_cluster_wide)
-        of_broker = self.of_broker if is_cluster_wide else dict(settings)
+        own_id = self._store.node_id if node_id is None else node_id
+        of_nodes = self.of_nodes if is_cluster_wide else {**self.of_nodes, own_id: dict(settings)}
+        of_broker = _together(of_nodes)
         of_cluster = dict(settings) if is_cluster_wide else self.of_cluster
         together = {**self.static, **of_cluster, **of_broker}
         defaults = topic_defaults(together)
@@ -173,10 +193,10 @@ class DynamicConfig:
             self._check_min_insync_replicas(of_cluster)
         if is_rehearsal:
             return
-        name = EVERY_BROKER if is_cluster_wide else str(self._store.node_id)
-        before = self.of_cluster if is_cluster_wide else self.of_broker
+        name = EVERY_BROKER if is_cluster_wide else str(own_id)
+        before = self.of_cluster if is_cluster_wide else self.of_nodes[own_id]
         self._store.metadata.change_broker_settings(name, before, settings)
-        self.of_broker, self.of_cluster = of_broker, of_cluster
+        self.of_nodes, self.of_broker, self.of_cluster = of_nodes, of_broker, of_cluster
         self._apply(defaults, configs)
 
     def fix_min_insync_replicas(self) -> None:
@@ -185,9 +205,10 @@ class DynamicConfig:
         if name not in self.of_cluster:
             of_cluster = {**self.of_cluster, name: self.value_of(name) or "1"}
             self.replace(of_cluster, is_cluster_wide=True)
-        if name in self.of_broker:
-            of_broker = {key: text for key, text in self.of_broker.items() if key != name}
-            self.replace(of_broker, is_cluster_wide=False)
+        for node_id, of_node in self.of_nodes.items():
+            if name in of_node:
+                others = {key: text for key, text in of_node.items() if key != name}
+                self.replace(others, is_cluster_wide=False, node_id=node_id)
 
     def _check_threads(self, settings: Mapping[str, str]) -> None:
         """Refuse large steps (Kafka: ``DynamicThreadPool``, ``LogCleaner``, ``SocketServer``)."""
@@ -271,6 +292,11 @@ class DynamicConfig:
                     "requirement failed: All entries in cordoned.log.dirs must be present in "
                     f"log.dirs or log.dir. Missing entries : {', '.join(missing)}"
                 )
+
+
+def _together(of_nodes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
+    """Return what holds of all that nodes have been told, of which the first is the strongest."""
+    return dict(ChainMap(*(dict(of_node) for of_node in of_nodes.values())))
 
 
 def _refuse_any(names: list[str], reason: str) -> None:

@@ -33,6 +33,7 @@ from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS, TOPIC_C
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.configs.seen_settings import SeenSettings
     from logstore.compat.kafka.nodes.node import Node
 
 
@@ -122,18 +123,18 @@ _THROTTLES = frozenset(
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.(.*)")
 
 
-def topic_entries(broker: Broker, settings: Mapping[str, str]) -> list[ConfigEntry]:
+def topic_entries(seen: SeenSettings, settings: Mapping[str, str]) -> list[ConfigEntry]:
     """Return every setting of a topic that has `settings` of its own, by name."""
-    effective = {**broker.store.log_defaults, **settings}
+    effective = {**seen.log_defaults, **settings}
     return [
-        _topic_entry(broker, key, settings.get(name), effective.get(name, key.default))
+        _topic_entry(seen, key, settings.get(name), effective.get(name, key.default))
         for name, key in sorted(TOPIC_CONFIG_KEYS.items())
         if not name.startswith("internal.") or name in settings
     ]
 
 
 def _topic_entry(
-    broker: Broker, key: ConfigKey, own: str | None, effective: str | None
+    seen: SeenSettings, key: ConfigKey, own: str | None, effective: str | None
 ) -> ConfigEntry:
     value = text_of(key, effective)
     synonyms: list[ConfigSynonym] = []
@@ -141,7 +142,7 @@ def _topic_entry(
         synonyms.append(ConfigSynonym(key.name, value, ConfigSource.TOPIC))
     family = TOPIC_CONFIG_SYNONYMS.get(key.name)
     if family:
-        synonyms += _synonyms(broker, tuple(synonym.name for synonym in family))
+        synonyms += _synonyms(seen, tuple(synonym.name for synonym in family))
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
     return ConfigEntry(key.name, value, source, key.type, key.doc, synonyms=tuple(synonyms))
 
@@ -151,13 +152,15 @@ def broker_entries(broker: Broker, node_id: int) -> list[ConfigEntry]:
     from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS  # rarely needed
 
     facts = _facts(broker, broker.nodes.by_id[node_id])
+    seen = broker.dynamic_config.seen_from(node_id)
+    is_dynamic = broker.dynamic_config.is_dynamic
     known = [
-        _broker_entry(broker, key, facts.get(name))
+        _broker_entry(seen, key, is_dynamic(name), facts.get(name))
         for name, key in sorted(BROKER_CONFIG_KEYS.items())
-        if name not in _UNLISTED or name in broker.dynamic_config.static
+        if name not in _UNLISTED or name in seen.static
     ]
-    known += [_listed_entry(broker, key) for key in LISTED_CONFIG_KEYS.values()]
-    layers = _layers(broker)
+    known += [_listed_entry(seen, key) for key in LISTED_CONFIG_KEYS.values()]
+    layers = _layers(seen)
     given = {name for _, layer in layers for name in layer}
     unknown = given - BROKER_CONFIG_KEYS.keys() - LISTED_CONFIG_KEYS.keys()
     known += [_unlisted_entry(name, layers) for name in unknown]
@@ -166,9 +169,9 @@ def broker_entries(broker: Broker, node_id: int) -> list[ConfigEntry]:
     return in_given_order(first, given) + in_shown_order(rest)
 
 
-def _listed_entry(broker: Broker, key: ConfigKey) -> ConfigEntry:
+def _listed_entry(seen: SeenSettings, key: ConfigKey) -> ConfigEntry:
     """Return a setting that is as it was given, whatever that is: nothing here depends on it."""
-    synonyms = _synonyms(broker, (key.name,))
+    synonyms = _synonyms(seen, (key.name,))
     if key.default is not None:
         synonyms.append(ConfigSynonym(key.name, key.default, ConfigSource.DEFAULT))
     if key.is_secret:
@@ -217,8 +220,10 @@ def _facts(broker: Broker, node: Node) -> dict[str, str]:
     }
 
 
-def _broker_entry(broker: Broker, key: ConfigKey, fact: str | None) -> ConfigEntry:
-    synonyms = tuple(_synonyms(broker, _FAMILIES.get(key.name, (key.name,)), key.name))
+def _broker_entry(
+    seen: SeenSettings, key: ConfigKey, is_dynamic: bool, fact: str | None
+) -> ConfigEntry:
+    synonyms = tuple(_synonyms(seen, _FAMILIES.get(key.name, (key.name,)), key.name))
     if fact is not None:
         source = ConfigSource.STATIC_BROKER
         defaults = [one for one in synonyms if one.source is ConfigSource.DEFAULT]
@@ -230,11 +235,11 @@ def _broker_entry(broker: Broker, key: ConfigKey, fact: str | None) -> ConfigEnt
     is_sensitive = key.type is ConfigType.PASSWORD
     return ConfigEntry(
         key.name,
-        None if is_sensitive else text_of(key, broker.dynamic_config.value_of(key.name)),
+        None if is_sensitive else text_of(key, seen.value_of(key.name)),
         synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         key.type,
         key.doc,
-        key.name not in _LISTED_AS_CHANGEABLE and not broker.dynamic_config.is_dynamic(key.name),
+        key.name not in _LISTED_AS_CHANGEABLE and not is_dynamic,
         _as_in_kafka(synonyms),
     )
 
@@ -245,9 +250,9 @@ def _as_in_kafka(synonyms: tuple[ConfigSynonym, ...]) -> tuple[ConfigSynonym, ..
     return synonyms[:-1] if has_none else synonyms
 
 
-def cluster_entries(broker: Broker) -> list[ConfigEntry]:
+def cluster_entries(seen: SeenSettings) -> list[ConfigEntry]:
     """Return the settings that were changed for the whole cluster."""
-    layers = [one for one in _layers(broker) if one[0] is ConfigSource.DYNAMIC_DEFAULT_BROKER]
+    layers = [one for one in _layers(seen) if one[0] is ConfigSource.DYNAMIC_DEFAULT_BROKER]
     entries = [
         _unlisted_entry(name, layers)
         if name not in BROKER_CONFIG_KEYS
@@ -259,7 +264,7 @@ def cluster_entries(broker: Broker) -> list[ConfigEntry]:
             BROKER_CONFIG_KEYS[name].doc,
             synonyms=(ConfigSynonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER),),
         )
-        for name, value in broker.dynamic_config.of_cluster.items()
+        for name, value in seen.of_cluster.items()
     ]
     return in_cluster_order(entries)
 
@@ -273,12 +278,12 @@ def logger_entries() -> list[ConfigEntry]:
 
 
 def _synonyms(
-    broker: Broker, names: tuple[str, ...], head: str | None = None
+    seen: SeenSettings, names: tuple[str, ...], head: str | None = None
 ) -> list[ConfigSynonym]:
     """Return who gives a value to `names`, from the first that `head` itself is given by."""
     found = [
         ConfigSynonym(name, layer[name], source)
-        for source, layer in (*_layers(broker), (ConfigSource.DEFAULT, _DEFAULTS))
+        for source, layer in (*_layers(seen), (ConfigSource.DEFAULT, _DEFAULTS))
         for name in names
         if name in layer
     ]
@@ -288,13 +293,12 @@ def _synonyms(
     return found
 
 
-def _layers(broker: Broker) -> Layers:
+def _layers(seen: SeenSettings) -> Layers:
     """Return who gives broker settings, the strongest first."""
-    config = broker.dynamic_config
     return [
-        (ConfigSource.DYNAMIC_BROKER, config.of_broker),
-        (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.of_cluster),
-        (ConfigSource.STATIC_BROKER, config.static),
+        (ConfigSource.DYNAMIC_BROKER, seen.of_broker),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, seen.of_cluster),
+        (ConfigSource.STATIC_BROKER, seen.static),
     ]
 
 
@@ -304,9 +308,10 @@ def settings_of_created(broker: Broker, settings: Mapping[str, str]) -> list[Con
 
     There a broker setting of any name counts as the source, not only the main one.
     """
-    layers = _layers(broker)
+    seen = broker.dynamic_config.seen_from(broker.node_id)
+    layers = _layers(seen)
     entries: list[ConfigEntry] = []
-    for entry in topic_entries(broker, settings):
+    for entry in topic_entries(seen, settings):
         names = [synonym.name for synonym in TOPIC_CONFIG_SYNONYMS.get(entry.name, ())]
         sources = [source for source, layer in layers if any(name in layer for name in names)]
         source = sources[0] if sources else ConfigSource.DEFAULT

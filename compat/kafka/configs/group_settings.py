@@ -22,6 +22,7 @@ from logstore.segments.kafka.config_keys import ConfigError, ConfigKey, ConfigTy
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
+    from logstore.compat.kafka.configs.seen_settings import SeenSettings
 
 SESSION = "consumer.session.timeout.ms"
 HEARTBEAT = "consumer.heartbeat.interval.ms"
@@ -82,30 +83,30 @@ _TABLE_SIZE = 32
 _WITHOUT_BROKER_SETTING = frozenset({_OFFSET_RESET, _ISOLATION, _RENEWAL})
 
 
-def group_entries(broker: Broker, group_id: str) -> list[ConfigEntry]:
+def group_entries(broker: Broker, seen: SeenSettings, group_id: str) -> list[ConfigEntry]:
     """Return every setting of a group, by name; it need not be there."""
     own = broker.store.metadata.settings_of_resource(ResourceType.GROUP, group_id)
-    return [_entry(broker, key, own.get(name)) for name, key in sorted(GROUP_CONFIG_KEYS.items())]
+    return [_entry(seen, key, own.get(name)) for name, key in sorted(GROUP_CONFIG_KEYS.items())]
 
 
-def _entry(broker: Broker, key: ConfigKey, own: str | None) -> ConfigEntry:
-    synonyms = tuple(_synonyms(broker, key.name, own))
+def _entry(seen: SeenSettings, key: ConfigKey, own: str | None) -> ConfigEntry:
+    synonyms = tuple(_synonyms(seen, key.name, own))
     first = synonyms[0]
     return ConfigEntry(key.name, first.value, first.source, key.type, key.doc, synonyms=synonyms)
 
 
-def _synonyms(broker: Broker, name: str, own: str | None) -> Iterator[ConfigSynonym]:
+def _synonyms(seen: SeenSettings, name: str, own: str | None) -> Iterator[ConfigSynonym]:
     if own is not None:
         yield ConfigSynonym(name, own, ConfigSource.GROUP)
     default = GROUP_CONFIG_KEYS[name].default
     if name in _WITHOUT_BROKER_SETTING:
         yield ConfigSynonym(name, default, ConfigSource.DEFAULT)
         return
-    config, of_broker = broker.dynamic_config, f"group.{name}"
+    of_broker = f"group.{name}"
     for source, layer in (
-        (ConfigSource.DYNAMIC_BROKER, config.of_broker),
-        (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.of_cluster),
-        (ConfigSource.STATIC_BROKER, config.static),
+        (ConfigSource.DYNAMIC_BROKER, seen.of_broker),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, seen.of_cluster),
+        (ConfigSource.STATIC_BROKER, seen.static),
     ):
         if of_broker in layer:
             yield ConfigSynonym(of_broker, layer[of_broker], source)

@@ -93,7 +93,7 @@ def in_given_order(entries: Iterable[ConfigEntry], given: Iterable[str]) -> list
 
 def in_cluster_order(entries: Iterable[ConfigEntry]) -> list[ConfigEntry]:
     """Return what was changed for every broker as Kafka shows it, which has it in Scala's map."""
-    from logstore.compat.kafka.groups.modern.hash_order import members_in_scala_order  # rarely needed
+    from logstore.compat.kafka.groups.modern.hash_order import members_in_scala_order
 
     by_name = {entry.name: entry for entry in entries}
     return [by_name[name] for name in members_in_scala_order(by_name)]

@@ -330,9 +330,9 @@ def test_a_deleted_topic_comes_back_anew() -> None:
 def test_settings_tell_which_node_they_are_of() -> None:
     """Every node is asked for its own settings by its number; others are not there (42)."""
     cluster = Cluster()
-    for name, code in (("2", 0), ("5", 42)):
+    for node_id, name, code in ((2, "2", 0), (1, "2", 42), (2, "5", 42)):
         asked = [{"resource_type": 4, "resource_name": name, "configuration_keys": None}]
-        answer = cluster.ask("DescribeConfigs", 4, resources=asked)
+        answer = cluster.ask_at(node_id, "DescribeConfigs", 4, resources=asked)
         (found,) = answer["results"]
         assert found["error_code"] == code
         told = {one["name"]: one["value"] for one in found["configs"]}
