@@ -9,7 +9,7 @@ groups. Each is told only where it is served.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 #: how the records of the metadata log are written
@@ -54,21 +54,37 @@ class Feature(NamedTuple):
     level: int
 
 
-#: name, lowest and highest level that are served
+#: name, lowest and highest level that are served, and the place in Java's table of sixteen, in
+#: whose order they are told
 _SERVED = (
-    (ELIGIBLE_LEADER_REPLICAS_VERSION, 0, 1),
-    (KRAFT_VERSION, 0, 1),
-    (METADATA_VERSION, _METADATA_VERSION_MIN, _METADATA_VERSION_4_3),
-    (GROUP_VERSION, 0, _GROUP_VERSION_MAX),
-    (STREAMS_VERSION, 0, _STREAMS_VERSION_MAX),
-    (TRANSACTION_VERSION, 0, _TRANSACTION_VERSION_MAX),
-    (SHARE_VERSION, 0, _SHARE_VERSION_MAX),
+    (GROUP_VERSION, 0, _GROUP_VERSION_MAX, 0),
+    (KRAFT_VERSION, 0, 1, 5),
+    (METADATA_VERSION, _METADATA_VERSION_MIN, _METADATA_VERSION_4_3, 7),
+    (SHARE_VERSION, 0, _SHARE_VERSION_MAX, 7),
+    (STREAMS_VERSION, 0, _STREAMS_VERSION_MAX, 8),
+    (TRANSACTION_VERSION, 0, _TRANSACTION_VERSION_MAX, 10),
+    (ELIGIBLE_LEADER_REPLICAS_VERSION, 0, 1, 12),
 )
+_PLACES = {name: place for name, _, _, place in _SERVED}
 
 
 def features_of(levels: Mapping[str, int]) -> list[Feature]:
     """Return what is served; `levels` are those that the cluster's metadata has turned on."""
     return [
         Feature(name, lowest, highest, min(levels.get(name, 0), highest))
-        for name, lowest, highest in _SERVED
+        for name, lowest, highest, _ in _SERVED
     ]
+
+
+def in_force(features: Sequence[Feature]) -> list[Feature]:
+    """
+    Return those that are in force, in the order in which Kafka tells of them.
+
+    Its table is a copy that is as small as can be, into which the metadata's version comes last.
+    """
+    found = [feature for feature in features if feature.level > 0]
+    size = 1
+    while len(found) > size * 3 / 4:
+        size *= 2
+    found.sort(key=lambda one: (_PLACES[one.name] & (size - 1), one.name == METADATA_VERSION))
+    return found

@@ -128,6 +128,15 @@ def test_what_has_no_effect_may_be_changed_where_kafka_lets_it(lines: list[Line]
     assert {code for codes in found[0].values() for code in codes} == {0, 42}
 
 
+def test_features_are_told_alike(lines: list[Line]) -> None:
+    """Names and levels, in the same order."""
+    client = {"client_software_name": "test", "client_software_version": "1"}
+    for version in (3, 4):
+        told = [line.ask("ApiVersions", version, **client) for line in lines]
+        for kind in ("supported_features", "finalized_features"):
+            assert told[0][kind] == told[1][kind]
+
+
 def test_every_setting_is_told_alike(lines: list[Line]) -> None:
     """Its value, type and sources, whether it is secret and whether it can be changed."""
     found = [told(line, "1") for line in lines]

@@ -19,7 +19,7 @@ import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.features import NEW_IN_4_0, SHARE_VERSION, features_of
+from logstore.compat.kafka.features import NEW_IN_4_0, SHARE_VERSION, features_of, in_force
 from logstore.compat.kafka.framing import MalformedRequestError, Reader, framed
 from logstore.compat.kafka.registry import APIS, RawRequest
 from logstore.compat.kafka.writer import Writer
@@ -110,15 +110,15 @@ def _features(broker: Broker, version: int) -> dict[int, bytes]:
     told = [one for one in features if one.level_min > 0 or version >= _FIRST_WITH_LEVEL_0]
     supported = Writer(is_flexible=True)
     supported.count(len(told))
-    in_force = [feature for feature in features if feature.level > 0]
+    levels = in_force(features)
     finalized = Writer(is_flexible=True)
-    finalized.count(len(in_force))
+    finalized.count(len(levels))
     for feature in told:
         supported.string(feature.name.encode())
         supported.i16(feature.level_min)
         supported.i16(feature.level_max)
         supported.tags()
-    for feature in in_force:
+    for feature in levels:
         finalized.string(feature.name.encode())
         finalized.i16(feature.level)
         finalized.i16(feature.level)

@@ -78,25 +78,25 @@ def test_the_release_is_recognised() -> None:
 
 
 def test_features_are_only_what_is_served() -> None:
-    """Transactions are those of KIP-890, groups those of KIP-848, KIP-1071 and KIP-932."""
+    """They come in the order in which Kafka tells of them; groups are of KIP-848, 1071 and 932."""
     answer = Conversation().ask("ApiVersions", 4, **SOFTWARE)
     assert answer["supported_features"] == [
-        {"name": "eligible.leader.replicas.version", "min_version": 0, "max_version": 1},
+        {"name": "group.version", "min_version": 0, "max_version": 1},
         {"name": "kraft.version", "min_version": 0, "max_version": 1},
         {"name": "metadata.version", "min_version": 7, "max_version": 30},
-        {"name": "group.version", "min_version": 0, "max_version": 1},
+        {"name": "share.version", "min_version": 0, "max_version": 1},
         {"name": "streams.version", "min_version": 0, "max_version": 1},
         {"name": "transaction.version", "min_version": 0, "max_version": 2},
-        {"name": "share.version", "min_version": 0, "max_version": 1},
+        {"name": "eligible.leader.replicas.version", "min_version": 0, "max_version": 1},
     ]
     elr = "eligible.leader.replicas.version"
     assert answer["finalized_features"] == [
-        {"name": elr, "max_version_level": 1, "min_version_level": 1},
-        {"name": "metadata.version", "max_version_level": 30, "min_version_level": 30},
         {"name": "group.version", "max_version_level": 1, "min_version_level": 1},
         {"name": "streams.version", "max_version_level": 1, "min_version_level": 1},
         {"name": "transaction.version", "max_version_level": 2, "min_version_level": 2},
+        {"name": elr, "max_version_level": 1, "min_version_level": 1},
         {"name": "share.version", "max_version_level": 1, "min_version_level": 1},
+        {"name": "metadata.version", "max_version_level": 30, "min_version_level": 30},
     ]
     assert answer["finalized_features_epoch"] >= 0
 
