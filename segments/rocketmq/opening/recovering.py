@@ -132,7 +132,11 @@ class StoreRecoverer:
         if self.is_writable:
             self.consume_queues.write()
         self.consume_queues.truncate_dirty(end)
-        if not self.is_writable:
+        if self._first_dispatched > end:
+            # The queues knew what was behind the end; now they may know less than what is left.
+            self._first_dispatched = max(self.consume_queues.max_physical_offset, bases[0])
+            self._dispatch_read(end)
+        elif not self.is_writable:
             self._dispatch_read(end)  # units that wait cannot be written, so first is cut
         self.dispatching.restart(end)
         if found.reason is not None:
