@@ -29,7 +29,9 @@ USUAL_FIELDS = "qi4xbIhi8xqq6xiBB"
 _unpack_from = struct.Struct(f">{USUAL_FIELDS}").unpack_from
 #: as many records as a leader walks of any batch
 _RECORDS_WALKED_MAX = 16
-_RECORD_LENGTH_END = HEADER_BYTES + 2
+#: length, attributes, two deltas and the length of the key, where each takes as little as it may
+_unpack_record_head = struct.Struct("6B").unpack_from
+_RECORD_HEAD_END = HEADER_BYTES + 6
 
 
 def usual_header(data: memoryview) -> tuple[int, int, int] | None:
@@ -45,7 +47,7 @@ def usual_header(data: memoryview) -> tuple[int, int, int] | None:
         return None
     (
         base_offset, length_bytes, magic, crc, attributes, last_delta, timestamp_ms, producer_id,
-        count, low, high,
+        count, _, _,
     ) = _unpack_from(data)  # fmt: skip
     if (
         base_offset
@@ -58,11 +60,37 @@ def usual_header(data: memoryview) -> tuple[int, int, int] | None:
         or crc32c(data[_CRC_START:]) != crc
     ):
         return None
-    # One record, whose length takes two bytes (and is positive), that fills the rest of the batch.
-    is_one = count == 1 and low & 0x81 == 0x80 and high < 0x80
-    if is_one and _RECORD_LENGTH_END + ((low & 0x7F | high << 7) >> 1) == size_bytes:
-        return last_delta, timestamp_ms, producer_id
-    return (last_delta, timestamp_ms, producer_id) if has_sound_records(data) else None
+    is_one = count == 1 and is_one_usual_record(data, size_bytes)
+    return (last_delta, timestamp_ms, producer_id) if is_one or has_sound_records(data) else None
+
+
+def is_one_usual_record(data: memoryview, size_bytes: int) -> bool:
+    """
+    Tell at a glance that the batch is one right record of a usual kind.
+
+    Its length takes two bytes, its deltas are 0, its key is short, it has no headers.
+    """
+    try:
+        low, high, _, time_delta, offset_delta, key = _unpack_record_head(data, HEADER_BYTES)
+        length = (low & 0x7F | high << 7) >> 1  # zig-zag of a positive number
+        if low & 0x81 != 0x80 or high > 0x7F or HEADER_BYTES + 2 + length != size_bytes:
+            return False
+        if time_delta or offset_delta or key > 0x7F:
+            return False
+        position = _RECORD_HEAD_END if key & 1 else _RECORD_HEAD_END + (key >> 1)
+        value = data[position]
+        if value & 1:
+            position += 1
+        elif value < 0x80:
+            position += 1 + (value >> 1)
+        else:
+            high = data[position + 1]
+            if high > 0x7F:
+                return False
+            position += 2 + ((value & 0x7F | high << 7) >> 1)
+        return position == size_bytes - 1 and not data[position]
+    except (struct.error, IndexError):
+        return False
 
 
 def has_sound_records(data: memoryview) -> bool:

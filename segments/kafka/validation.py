@@ -10,7 +10,6 @@ that demands keys or bounds old timestamps has every record decoded.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from logstore.checksum import crc32c
@@ -51,6 +50,7 @@ from logstore.segments.kafka.record_batch import (
     RecordBatch,
     batch_size_bytes,
 )
+from logstore.segments.kafka.usual_batch import is_one_usual_record
 
 if TYPE_CHECKING:
     from logstore.segments.kafka.config import LogConfig
@@ -65,9 +65,6 @@ _NO_BOUND = 2**63 - 1
 _CRC_START = 21
 #: attributes that make a leader look closer
 _UNUSUAL = LOG_APPEND_TIME_BIT | CONTROL_BIT
-#: length, attributes, two deltas and the length of the key, where each takes as little as it may
-_unpack_record_head = struct.Struct("6B").unpack_from
-_RECORD_HEAD_END = HEADER_BYTES + 6
 _KEYLESS = "Compacted topic cannot accept message without key"
 
 
@@ -100,7 +97,7 @@ def accepted(data: memoryview, config: LogConfig, now_ms: int, log_name: str = "
     )
     if not is_usual:
         return validated(parse_produced(data, config), config, now_ms, log_name)
-    if attributes & CODEC_MASK or count > 1 or not _is_one_short_record(data, size_bytes):
+    if attributes & CODEC_MASK or count > 1 or not is_one_usual_record(data, size_bytes):
         _check_records(batch)
     return batch
 
@@ -264,35 +261,6 @@ def _check_compressed(batch: RecordBatch, codec: Codec) -> None:
         return  # as large a batch as those that are not looked into either
     except (CompressionError, CorruptRecordError) as error:
         raise InvalidRecordError(str(error)) from error
-
-
-def _is_one_short_record(data: memoryview, size_bytes: int) -> bool:
-    """
-    Tell at a glance that the batch is one right record of a usual kind.
-
-    Its length takes two bytes, its deltas are 0, its key is short, it has no headers.
-    """
-    try:
-        low, high, _, time_delta, offset_delta, key = _unpack_record_head(data, HEADER_BYTES)
-        length = (low & 0x7F | high << 7) >> 1  # zig-zag of a positive number
-        if low & 0x81 != 0x80 or high > 0x7F or HEADER_BYTES + 2 + length != size_bytes:
-            return False
-        if time_delta or offset_delta or key > 0x7F:
-            return False
-        position = _RECORD_HEAD_END if key & 1 else _RECORD_HEAD_END + (key >> 1)
-        value = data[position]
-        if value & 1:
-            position += 1
-        elif value < 0x80:
-            position += 1 + (value >> 1)
-        else:
-            high = data[position + 1]
-            if high > 0x7F:
-                return False
-            position += 2 + ((value & 0x7F | high << 7) >> 1)
-        return position == size_bytes - 1 and not data[position]
-    except (struct.error, IndexError):
-        return False
 
 
 def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int, log_name: str) -> None:

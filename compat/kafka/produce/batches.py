@@ -24,6 +24,7 @@ from logstore.segments.kafka.usual_batch import (
     USUAL_FIELDS,
     UsualBatch,
     has_sound_records,
+    is_one_usual_record,
     usual_header,
 )
 
@@ -45,15 +46,16 @@ _ATTRIBUTES_AT = 22  # the low byte of a batch's attributes
 _RECORD_LENGTH_END = HEADER_BYTES + 2
 
 
-def read_batches(reader: Reader, count: int) -> tuple[list[PartitionBatch], int]:
+def read_batches(
+    reader: Reader, count: int, *, is_known: bool = False
+) -> tuple[list[PartitionBatch], int]:
     """
     Read so many partitions; return their batches, and all bits set in attributes of any of them.
 
-    What makes a batch usual is what :func:`~logstore.segments.kafka.usual_batch.usual_header` says;
-    it stands here once more because calls are what small batches cost.
+    What makes a batch usual stands here once more (:func:`usual_header`): calls are their cost. Of
+    single records only the first is looked into, none if it `is_known` how they are encoded.
     """
-    data, position = reader.data, reader.position
-    size_max = len(data)
+    data, position, size_max = reader.data, reader.position, len(reader.data)
     usual_max = size_max - _USUAL.size if reader.is_flexible else -1
     found: list[PartitionBatch] = []
     all_attributes = 0
@@ -77,30 +79,33 @@ def read_batches(reader: Reader, count: int) -> tuple[list[PartitionBatch], int]
                 and not data[end]  # no tags
                 and crc32c(data[start + _CRC_START : end]) == crc
             ):
-                records = data[start:end]
+                records, size_bytes = data[start:end], end - start
                 if (
                     record_count == 1
                     and first & 0x81 == 0x80 > second
-                    and _RECORD_LENGTH_END + ((first & 0x7F | second << 7) >> 1) == end - start
+                    and _RECORD_LENGTH_END + ((first & 0x7F | second << 7) >> 1) == size_bytes
+                    and (is_known or is_one_usual_record(records, size_bytes))
                 ) or has_sound_records(records):
                     found.append((index, records, last_delta, timestamp_ms, producer_id))
                     position = end + 1
+                    is_known = True
                     continue
         reader.position = position
-        index, records = reader.batch()
-        position = reader.position
-        bits, last_delta, timestamp_ms, producer_id = _looked_at(records)
-        all_attributes |= bits
-        found.append((index, records, last_delta, timestamp_ms, producer_id))
+        bits, batch = _read_by_itself(reader)
+        position, all_attributes = reader.position, all_attributes | bits
+        found.append(batch)
     reader.position = position
     return found, all_attributes
 
 
-def _looked_at(records: memoryview) -> tuple[int, int, int, int]:
-    """Return a batch's attributes, :data:`SOME_UNUSUAL` among them, and what is told of it."""
+def _read_by_itself(reader: Reader) -> tuple[int, PartitionBatch]:
+    """Read a partition; return its batch's attributes, :data:`SOME_UNUSUAL` among them, and it."""
+    index, records = reader.batch()
     attributes = records[_ATTRIBUTES_AT] if len(records) >= HEADER_BYTES else 0
     usual = usual_header(records)
-    return (attributes | SOME_UNUSUAL, UNUSUAL, 0, -1) if usual is None else (attributes, *usual)
+    if usual is None:
+        return attributes | SOME_UNUSUAL, (index, records, UNUSUAL, 0, -1)
+    return attributes, (index, records, *usual)
 
 
 def is_zstd(records: memoryview) -> bool:

@@ -114,7 +114,10 @@ class ProduceRun:
         is_flexible = route.version >= _FLEXIBLE_SINCE
         reader = Reader(frame, start, is_flexible=is_flexible)
         try:
-            batches, attributes = read_batches(reader, route.partition_count)
+            # What arrives together is looked into once.
+            batches, attributes = read_batches(
+                reader, route.partition_count, is_known=self.is_filled
+            )
         except (MalformedRequestError, struct.error, IndexError, ValueError):
             return None  # it is for others to say what is wrong
         end = _NO_TAGS if is_flexible else b""

@@ -62,6 +62,8 @@ def hollow(codec: Codec) -> bytes:
 
 
 BAD = (
+    Bad("a key out of its record", altered(batch(b"v" * 90), 66, "b", 0x7E), BAD_RECORD),
+    Bad("headers that are not there", altered(batch(b"v" * 9), 79, "b", 2), BAD_RECORD),
     Bad("null", None, BAD_RECORD),
     Bad("empty", b"", BAD_RECORD),
     Bad("two batches", GOOD + GOOD, BAD_RECORD),

@@ -13,7 +13,9 @@ from logstore.compat.kafka.produce.batches import SOME_UNUSUAL, UNUSUAL, read_ba
 from logstore.compat.kafka.writer import Writer
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.record import Record, encode_batch
+from logstore.segments.kafka.record_batch import HEADER_BYTES
 from logstore.segments.kafka.usual_batch import usual_header
+from tests.compat.kafka.batches import altered
 
 NOW_MS = 1_700_000_000_000
 TAGS = b"\x01\x05\x02ab"
@@ -126,3 +128,18 @@ def test_what_is_too_short_for_a_batch_has_no_attributes(size_bytes: int) -> Non
     reader = Reader(memoryview(data), 0, is_flexible=False)
     ((index, records, *_),), attributes = read_batches(reader, 1)
     assert (index, len(records), attributes) == (0, size_bytes, SOME_UNUSUAL)
+
+
+def test_the_first_record_is_looked_into() -> None:
+    """Its key is longer than the record, with a checksum that is right; of no batch behind it."""
+    sound = batch_of(1, 100)
+    bad = altered(sound, HEADER_BYTES + 5, "b", 0x7E)
+    for batches, is_known, usual in (
+        ([bad, sound], False, [False, True]),
+        ([sound, bad], False, [True, True]),
+        ([bad, sound], True, [True, True]),
+    ):
+        body = b"".join(entry(number, one) for number, one in enumerate(batches)) + b"behind"
+        reader = Reader(memoryview(body), 0, is_flexible=True)
+        found, _ = read_batches(reader, 2, is_known=is_known)
+        assert [batch[2] != UNUSUAL for batch in found] == usual
