@@ -206,6 +206,8 @@ PASSED_OVER = (
     # there are no users by Kerberos
     "test(Expire|Create).*Token.*", "testExpiredTimeStampLargerThanMaxLifeStamp",
     "testAclAuthorizationDenied", "testCreateTopicsResponseMetadataAndConfig",
+    # it waits for a topic not to be there that it has just asked for: ours is there at once
+    "testCannotSendToInternalTopic",
     # without a topic of offsets there is a coordinator all the same
     "testGroupErrors", "testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopicNotExist",
     # the topics of a pattern are found at once, not by a later heartbeat
