@@ -197,7 +197,7 @@ def check_fields(view: memoryview, position: int, end: int) -> None:
         if length < 0x80:
             position += 1 if length & 1 else 1 + (length >> 1)
         else:
-            length, position = decode_varint(view, position)
+            length, position = _decode_small(view, position)
             position += max(length, 0)
         length = view[position]
         if length < 0x80:

@@ -79,13 +79,11 @@ def is_one_usual_record(data: memoryview, size_bytes: int) -> bool:
             return False
         position = _RECORD_HEAD_END if key & 1 else _RECORD_HEAD_END + (key >> 1)
         value = data[position]
-        if value & 1:
-            position += 1
-        elif value < 0x80:
-            position += 1 + (value >> 1)
+        if value < 0x80:
+            position += 1 if value & 1 else 1 + (value >> 1)
         else:
             high = data[position + 1]
-            if high > 0x7F:
+            if value & 1 or high > 0x7F:
                 return False
             position += 2 + ((value & 0x7F | high << 7) >> 1)
         return position == size_bytes - 1 and not data[position]

@@ -41,6 +41,14 @@ class Bad:
     is_unreadable: bool = False
 
 
+def with_tail(tail: bytes) -> bytes:
+    """Return a batch of one record whose value and headers are these bytes, behind a long key."""
+    record = b"\0\0\0" + bytes([60 * 2]) + b"k" * 60 + tail
+    size = len(record) * 2
+    body = bytes([size & 0x7F | 0x80, size >> 7]) + record
+    return altered(batch()[:61] + body, LENGTH_POSITION, "i", 49 + len(body))
+
+
 def gzip_of(body: bytes) -> bytes:
     """Return a batch of one record that calls itself gzip and has this body."""
     header = batch(codec=Codec.GZIP)[:61]
@@ -63,6 +71,7 @@ def hollow(codec: Codec) -> bytes:
 
 BAD = (
     Bad("a key out of its record", altered(batch(b"v" * 90), 66, "b", 0x7E), BAD_RECORD),
+    Bad("an overlong null and no headers", with_tail(b"\x81\x00"), BAD_RECORD),
     Bad("headers that are not there", altered(batch(b"v" * 9), 79, "b", 2), BAD_RECORD),
     Bad("null", None, BAD_RECORD),
     Bad("empty", b"", BAD_RECORD),
