@@ -187,7 +187,8 @@ class KafkaConnection:
 
     def _goes_on(self, run: ProduceRun, route: ProduceRoute, frame: memoryview) -> bool:
         """Serve or gather a request like the client's last; tell whether it is one."""
-        if run.is_filled or self._frames.start < self._frames.end:
+        is_alone = not run.is_filled and self._frames.start == self._frames.end
+        if not is_alone or route.partition_count > 1:
             return run.take(self.client, route, frame)
         answer = answer_alone(self.broker, self.client, route, frame)
         if answer is not None:

@@ -171,18 +171,18 @@ class IndexedSegment(LogSegment[RecordBatch]):
         """
         Do what :meth:`append_usual` does with several batches, which are written at once.
 
-        Returns the base offset of the first; -1, and nothing was done, where one of them might
-        need a new segment.
+        Returns the base offset of the first; -1, and nothing was done, where one may have to roll.
 
         Raises:
             WriteFailedError: the disk refused; the segment is as it was before, and so are the
                 batches' base offsets, as the disk may have room for some of them.
 
         """
-        config, file, start = self.config, self._file, self.next_offset
+        config, file, pieces = self.config, self._file, list[memoryview]()
         position, first_ms = self.end_position, self._first_timestamp_ms
-        end, end_offset, youngest_ms = position, start, -1
+        end, end_offset, youngest_ms = position, (start := self.next_offset), -1
         for _, data, last_delta, timestamp_ms, _ in run:
+            pieces.append(data)
             size_bytes = len(data)
             _pack_stamp(data, 0, end_offset, size_bytes - PREFIX_BYTES, leader_epoch)
             end += size_bytes
@@ -205,7 +205,7 @@ class IndexedSegment(LogSegment[RecordBatch]):
             _unstamp(run)
             return -1
         try:
-            file.write(position, b"".join([batch[1] for batch in run]))
+            file.write(position, b"".join(pieces))
         except OSError as error:
             _unstamp(run)
             self._undo_write(position, error)

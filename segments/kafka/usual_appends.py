@@ -57,8 +57,9 @@ class UsualAppends(ReadablePartition):
         """Do what :meth:`append_at_once` does with several, in one write; all of them, or none."""
         if run[0][4] >= 0:
             return self._append_numbered(run)
-        if max([batch[4] for batch in run]) >= 0:
-            return -1
+        for batch in run:
+            if batch[4] >= 0:
+                return -1
         start = self.log.active.append_usual_run(run, self.leader_epoch)
         if self.on_append is not None and start >= 0:
             self.on_append(self)

@@ -25,7 +25,7 @@ _CRC_START = 21
 _SIZE_BYTES_MIN = HEADER_BYTES + 2
 #: all of the header but leader epoch, base timestamp, producer epoch and base sequence, and the
 #: first two bytes of the records
-USUAL_FIELDS = "qi4xbIhi8xqq6xiBB"
+USUAL_FIELDS = "qi4xbIhi8xqq6xiH"
 _unpack_from = struct.Struct(f">{USUAL_FIELDS}").unpack_from
 #: as many records as a leader walks of any batch
 _RECORDS_WALKED_MAX = 16
@@ -47,7 +47,7 @@ def usual_header(data: memoryview) -> tuple[int, int, int] | None:
         return None
     (
         base_offset, length_bytes, magic, crc, attributes, last_delta, timestamp_ms, producer_id,
-        count, _, _,
+        count, _,
     ) = _unpack_from(data)  # fmt: skip
     if (
         base_offset

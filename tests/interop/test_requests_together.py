@@ -19,9 +19,9 @@ def test_each_acknowledgement_is_of_its_own_record(monkeypatch: pytest.MonkeyPat
     together: list[int] = []
     append = IndexedSegment.append_usual_run
 
-    def counted(self: IndexedSegment, run: Any, leader_epoch: int) -> int:
+    def counted(self: IndexedSegment, run: Any, *rest: Any) -> int:
         together.append(len(run))
-        return append(self, run, leader_epoch)
+        return append(self, run, *rest)
 
     monkeypatch.setattr(IndexedSegment, "append_usual_run", counted)
     told: list[tuple[int, bytes]] = []

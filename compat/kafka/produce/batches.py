@@ -9,6 +9,7 @@ all three, and the batch about which nothing is special is known before it is ha
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from logstore.checksum import crc32c
 from logstore.compat.kafka.framing import Reader
@@ -36,14 +37,24 @@ SOME_UNUSUAL = 0x100
 #: the version of Produce from which on batches may be compressed by zstd
 ZSTD_SINCE = 7
 
-_USUAL = struct.Struct(f">iBB{USUAL_FIELDS}")
-_unpack_usual = _USUAL.unpack_from
+_USUAL = struct.Struct(f">iH{USUAL_FIELDS}")
+_unpack_usual: Callable[[memoryview, int], tuple[int, ...]] = _USUAL.unpack_from
 #: partition number and the two bytes that most compact lengths take (127 bytes to 16 KiB)
 _PREFIX_BYTES = 6
 _MAGIC_AT = 16
 _CRC_START = 21
 _ATTRIBUTES_AT = 22  # the low byte of a batch's attributes
-_RECORD_LENGTH_END = HEADER_BYTES + 2
+_VARINT_MAX = 2**14 - 1
+#: by number what a varint of two bytes is as one big-endian integer; -1 where it takes more or less
+_TWO_BYTES = [
+    *[-1] * 0x80,
+    *[low | high for high in range(1, 0x80) for low in range(0x8000, 0x10000, 0x100)],
+    *[-1] * (_VARINT_MAX + 1),
+]
+#: what the length of a batch says, of those whose compact length takes two bytes
+_LENGTH_BYTES_MIN, _LENGTH_BYTES_MAX = HEADER_BYTES, _VARINT_MAX - PREFIX_BYTES - 1
+#: what the length of a batch says of its only record, above what that one's length says
+_OUTSIDE_BYTES = HEADER_BYTES + 2 - PREFIX_BYTES
 
 
 def read_batches(
@@ -52,40 +63,40 @@ def read_batches(
     """
     Read so many partitions; return their batches, and all bits set in attributes of any of them.
 
-    What makes a batch usual stands here once more (:func:`usual_header`): calls are their cost. Of
-    single records only the first is looked into, none if it `is_known` how they are encoded.
+    What makes a batch usual stands here once more (:func:`usual_header`), as calls are their cost.
+    Of single records the first is looked into, none if it `is_known` how they are encoded.
     """
-    data, position, size_max = reader.data, reader.position, len(reader.data)
-    usual_max = size_max - _USUAL.size if reader.is_flexible else -1
-    found: list[PartitionBatch] = []
-    all_attributes = 0
+    data, position, two_bytes = reader.data, reader.position, _TWO_BYTES
+    usual_max = len(data) - _USUAL.size - 1 if reader.is_flexible else -1
+    found, all_attributes = list[PartitionBatch](), 0
     for _ in range(count):
         if position <= usual_max:
             (
-                index, low, high, base_offset, length_bytes, magic, crc, attributes, last_delta,
-                timestamp_ms, producer_id, record_count, first, second,
+                index, compact_length, base_offset, length_bytes, magic, crc, attributes,
+                last_delta, timestamp_ms, producer_id, record_count, record_length,
             ) = _unpack_usual(data, position)  # fmt: skip
-            start = position + _PREFIX_BYTES
-            end = start + (high << 7) + low - 0x81
             if (
-                low >= 0x80 > high > 0
-                and not attributes
+                not attributes
                 and not base_offset
                 and magic == MAGIC
                 and 0 < record_count == last_delta + 1
                 and timestamp_ms >= 0
-                and length_bytes == end - start - PREFIX_BYTES
-                and end < size_max
-                and not data[end]  # no tags
-                and crc32c(data[start + _CRC_START : end]) == crc
+                and _LENGTH_BYTES_MIN <= length_bytes <= _LENGTH_BYTES_MAX
+                and compact_length == two_bytes[length_bytes + PREFIX_BYTES + 1]
             ):
-                records, size_bytes = data[start:end], end - start
-                if (
+                start = position + _PREFIX_BYTES
+                end = start + length_bytes + PREFIX_BYTES
+                records = data[start:end]
+                is_one = (
                     record_count == 1
-                    and first & 0x81 == 0x80 > second
-                    and _RECORD_LENGTH_END + ((first & 0x7F | second << 7) >> 1) == size_bytes
-                    and (is_known or is_one_usual_record(records, size_bytes))
-                ) or has_sound_records(records):
+                    and record_length == two_bytes[2 * (length_bytes - _OUTSIDE_BYTES)]
+                    and (is_known or is_one_usual_record(records, end - start))
+                )
+                if (
+                    crc32c(records[_CRC_START:]) == crc
+                    and not data[end]  # no tags
+                    and (is_one or has_sound_records(records))
+                ):
                     found.append((index, records, last_delta, timestamp_ms, producer_id))
                     position = end + 1
                     is_known = True

@@ -66,6 +66,11 @@ class ProduceReply:
         reply._pieces = [head]
         return reply
 
+    @property
+    def result(self) -> bytes:
+        """What was added last."""
+        return self._pieces[-1]
+
     def open_topic(self, key: bytes, partition_count: int) -> None:
         """Begin the results of a topic: its UTF-8 name, or its id."""
         self._pieces += [

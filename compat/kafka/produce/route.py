@@ -9,19 +9,25 @@ whose partitions they name, how many acknowledgements they want, and the answer 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.kafka.framing import I32, read_uvarint
+from logstore.compat.kafka.framing import I32, RESPONSE_PREFIX, read_uvarint
 from logstore.compat.kafka.produce.reply import ProduceReply
+from logstore.segments.kafka.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition
+    from logstore.segments.kafka.usual_batch import UsualBatch
 
-_TAIL_V9 = b"\x01\x00\x00" + b"\x00" + b"\x00\x00\x00\x00" + b"\x00"
-_TAIL_V8 = struct.pack(">ihi", 0, -1, 0)
-_TAIL_V5 = struct.pack(">i", 0)
+#: of a result: that no record was refused, that there is no message, and no tags
+_RESULT_END_V9 = b"\x01\x00\x00"
+_RESULT_END_V8 = struct.pack(">ih", 0, -1)
+#: of an answer: no tags of the topic's, no throttle time, no tags
+_END_V9 = b"\x00" + b"\x00\x00\x00\x00" + b"\x00"
+_END_V5 = b"\x00\x00\x00\x00"
 #: how many routes are kept for others to share
 _ROUTES_MAX = 1000
 _unpack_i32 = I32.unpack_from
@@ -37,9 +43,9 @@ class ProduceRoute:
     Where the requests of one connection go that start with `prefix`.
 
     Only requests with one topic have a route, and acks other than 0; :meth:`succeeded` is for those
-    with one partition. When the topic is deleted its `partitions`
-    become empty, which ends the route. `head` is what an answer has before its first result,
-    `start` the same with the header's tags, `tail` what follows the only one.
+    with one partition. When the topic is deleted its `partitions` become empty, which ends the
+    route. `head` is what an answer has before its first result, `start` the same with the header's
+    tags, `end` what follows the last, `result_end` what ends each that went well, and `tail` both.
     """
 
     version: int
@@ -48,7 +54,10 @@ class ProduceRoute:
     partitions: dict[int, KafkaPartition]
     head: bytes
     start: bytes
+    result_end: bytes
+    end: bytes
     tail: bytes
+    pack_result: Callable[..., bytes]
     answer: struct.Struct
     answer_bytes: int
 
@@ -64,12 +73,16 @@ class ProduceRoute:
         """Return the route of requests that start with `prefix`; None for old versions."""
         if version < 5:
             return None
-        tail = _TAIL_V9 if version >= 9 else _TAIL_V8 if version == 8 else _TAIL_V5
-        start = b"\x00" + head if version >= 9 else head
+        is_flexible = version >= 9
+        result_end = _RESULT_END_V9 if is_flexible else _RESULT_END_V8 if version == 8 else b""
+        end = _END_V9 if is_flexible else _END_V5
+        start, tail = b"\x00" * is_flexible + head, result_end + end
+        pack_result = struct.Struct(f">ihqqq{len(result_end)}s").pack
         answer = struct.Struct(f">ii{len(start)}sihqqq{len(tail)}s")
         return cls(
-            version, prefix, partition_count, partitions, head, start, tail, answer, answer.size - 4
-        )
+            version, prefix, partition_count, partitions, head, start, result_end, end, tail,
+            pack_result, answer, answer.size - 4,
+        )  # fmt: skip
 
     def shared(self, routes: dict[tuple[int, bytes], ProduceRoute]) -> ProduceRoute:
         """Return the one among `routes` that is the same, or itself, which is then among them."""
@@ -129,3 +142,17 @@ class ProduceRoute:
             self.answer_bytes, correlation_id, self.start, index, 0, base_offset, time_ms,
             log_start, self.tail,
         )  # fmt: skip
+
+    def results(self, run: Iterable[UsualBatch], base_offset: int, log_start: int) -> list[bytes]:
+        """Return what answers say of batches that one partition has got one behind the other."""
+        pack, end = self.pack_result, self.result_end
+        found: list[bytes] = []
+        for index, _, last_delta, _, _ in run:
+            found.append(pack(index, 0, base_offset, NO_TIMESTAMP, log_start, end))
+            base_offset += last_delta + 1
+        return found
+
+    def answered(self, correlation_id: int, results: Iterable[bytes]) -> bytes:
+        """Return the whole response frame that has these results."""
+        body = b"".join((self.start, *results, self.end))
+        return RESPONSE_PREFIX.pack(len(body) + 4, correlation_id) + body

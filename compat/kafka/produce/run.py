@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
-    from logstore.compat.kafka.produce.reply import ProduceReply
     from logstore.compat.kafka.produce.route import ProduceRoute
     from logstore.segments.kafka.partition import KafkaPartition
 
@@ -41,7 +40,7 @@ _NO_TAGS = b"\x00\x00"  # of the topic, of the request
 class _Alike:
     """Requests behind each other that name the same partitions in the same order."""
 
-    indexes: list[int]
+    indexes: tuple[int, ...]
     correlation_ids: list[int] = attrs.field(factory=list[int])
     batches: list[list[PartitionBatch]] = attrs.field(factory=list[list[PartitionBatch]])
 
@@ -81,10 +80,11 @@ class ProduceRun:
         ):
             return False
         batches = self._plain_batches(route, frame, start)
-        if batches is None:
+        if not batches:
             return False
         if route.partition_count == 1:
-            if batches[0][0] not in route.partitions:
+            index, _, _, timestamp_ms, _ = batches[0]
+            if timestamp_ms > self._time_max_ms or index not in route.partitions:
                 return False
             self._single.append((correlation_id, batches[0]))
         elif not self._join(route, correlation_id, batches):
@@ -110,7 +110,7 @@ class ProduceRun:
     def _plain_batches(
         self, route: ProduceRoute, frame: memoryview, start: int
     ) -> list[PartitionBatch] | None:
-        """Return the batches of a whole request if all are usual, and the topic takes them."""
+        """Return the batches of a whole request if all are usual."""
         is_flexible = route.version >= _FLEXIBLE_SINCE
         reader = Reader(frame, start, is_flexible=is_flexible)
         try:
@@ -123,15 +123,15 @@ class ProduceRun:
         end = _NO_TAGS if is_flexible else b""
         if attributes or bytes(frame[reader.position :]) != end:
             return None
-        if max([batch[3] for batch in batches]) > self._time_max_ms:
-            return None
         return batches
 
     def _join(
         self, route: ProduceRoute, correlation_id: int, batches: list[PartitionBatch]
     ) -> bool:
-        """Put a request to those before it, if alike; False if it names a partition twice."""
-        indexes = [batch[0] for batch in batches]
+        """Put a request to those before it, if alike; False if it is not plain after all."""
+        indexes, _, _, timestamps_ms, _ = zip(*batches, strict=True)
+        if max(timestamps_ms) > self._time_max_ms:
+            return False
         alike = self._alike
         if alike is None or alike.indexes != indexes:
             named = set(indexes)
@@ -175,65 +175,48 @@ class ProduceRun:
                     )
                     start += batch[2] + 1
                 else:
-                    reply = route.reply()
-                    self._append_by_itself(partition, batch, reply)
-                    reply.close_topic()
-                    answers[number] = reply.frame(correlation_id)
+                    result = self._append_by_itself(route, partition, batch)
+                    answers[number] = route.answered(correlation_id, (result,))
         return answers
 
     def _append_alike(self, route: ProduceRoute, alike: _Alike) -> list[Chunk]:
-        replies = [route.reply() for _ in alike.batches]
-        if len(replies) == 1:
-            self._append_each(route.partitions, alike.batches[0], replies[0])
-        else:
-            self._append_columns(route.partitions, alike.batches, replies)
-        answers: list[Chunk] = []
-        for correlation_id, reply in zip(alike.correlation_ids, replies, strict=True):
-            reply.close_topic()
-            answers.append(reply.frame(correlation_id))
-        return answers
+        """Append partition by partition, and answer request by request."""
+        if len(alike.batches) == 1:
+            results = self._append_each(route, alike.batches[0])
+            return [route.answered(alike.correlation_ids[0], results)]
+        columns = [self._append_column(route, run) for run in zip(*alike.batches, strict=True)]
+        rows = zip(alike.correlation_ids, zip(*columns, strict=True), strict=True)
+        return [route.answered(correlation_id, row) for correlation_id, row in rows]
 
-    def _append_each(
-        self,
-        partitions: dict[int, KafkaPartition],
-        batches: list[PartitionBatch],
-        reply: ProduceReply,
-    ) -> None:
-        now_ms, succeed = self._now_ms, reply.succeed_at_once
+    def _append_each(self, route: ProduceRoute, batches: list[PartitionBatch]) -> list[bytes]:
+        """Append what one request brings; return what is told of each batch."""
+        partitions, now_ms = route.partitions, self._now_ms
+        pack, end = route.pack_result, route.result_end
+        results: list[bytes] = []
         for batch in batches:
             index = batch[0]
             partition = partitions[index]
             try:
                 start = partition.append_at_once(batch, now_ms)
-            except (LogStoreError, OSError) as error:
-                reply.refuse(partition, index, error)
-                continue
-            if start >= 0:
-                succeed(index, start, partition.start_offset)
-            else:
-                self._append_by_itself(partition, batch, reply)
-
-    def _append_columns(
-        self,
-        partitions: dict[int, KafkaPartition],
-        batches: list[list[PartitionBatch]],
-        replies: list[ProduceReply],
-    ) -> None:
-        for run in zip(*batches, strict=True):
-            index = run[0][0]
-            partition = partitions[index]
-            try:
-                start = partition.append_run_at_once(run)
             except (LogStoreError, OSError):
-                start = -1  # the disk may have room for some of them
-            if start < 0:
-                for reply, batch in zip(replies, run, strict=True):
-                    self._append_by_itself(partition, batch, reply)
-                continue
-            log_start = partition.start_offset
-            for reply, batch in zip(replies, run, strict=True):
-                reply.succeed_at_once(index, start, log_start)
-                start += batch[2] + 1
+                start = -1
+            if start >= 0:
+                result = pack(index, 0, start, NO_TIMESTAMP, partition.start_offset, end)
+            else:
+                result = self._append_by_itself(route, partition, batch)
+            results.append(result)
+        return results
+
+    def _append_column(self, route: ProduceRoute, run: tuple[PartitionBatch, ...]) -> list[bytes]:
+        """Append what several requests bring to one partition; return what is told of each."""
+        partition = route.partitions[run[0][0]]
+        try:
+            start = partition.append_run_at_once(run)
+        except (LogStoreError, OSError):
+            start = -1  # the disk may have room for some of them
+        if start < 0:
+            return [self._append_by_itself(route, partition, batch) for batch in run]
+        return route.results(run, start, partition.start_offset)
 
     def _append(self, partition: KafkaPartition, run: Sequence[PartitionBatch]) -> int:
         """Append to one partition; return the first base offset, -1 if each must go by itself."""
@@ -245,12 +228,14 @@ class ProduceRun:
             return -1  # the disk may have room for some of them, and says what is wrong once more
 
     def _append_by_itself(
-        self, partition: KafkaPartition, batch: PartitionBatch, reply: ProduceReply
-    ) -> None:
+        self, route: ProduceRoute, partition: KafkaPartition, batch: PartitionBatch
+    ) -> bytes:
         index, records, *_ = batch
+        reply = route.reply()
         try:
             done = partition.append_produced(records, self._now_ms)
         except (LogStoreError, OSError) as error:
             reply.refuse(partition, index, error)
         else:
             reply.succeed(partition, done.base_offset, done.log_append_time_ms)
+        return reply.result

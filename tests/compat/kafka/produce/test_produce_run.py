@@ -285,9 +285,9 @@ def test_each_partition_is_written_once_a_read(
     runs: list[int] = []
     append = IndexedSegment.append_usual_run
 
-    def counted(self: IndexedSegment, run: Any, leader_epoch: int) -> int:
+    def counted(self: IndexedSegment, run: Any, *rest: Any) -> int:
         runs.append(len(run))
-        return append(self, run, leader_epoch)
+        return append(self, run, *rest)
 
     monkeypatch.setattr(IndexedSegment, "append_usual_run", counted)
     served.read([request] * count)
