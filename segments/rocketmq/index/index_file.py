@@ -436,7 +436,7 @@ class IndexFile:
             self.end_timestamp_ms,
             self.begin_physical_offset,
             self.end_physical_offset,
-            self.slot_count_used,
+            (self.slot_count_used + _INT_MAX + 1) % 2**32 - _INT_MAX - 1,  # as Java counts
             0 if is_unused else self.next_number,
         )
         file.write(0, header)

@@ -217,3 +217,23 @@ def test_files_are_vouched_for_in_their_order_where_the_clock_went_back(synced_c
     again.load(is_clean=False)
     assert len(again.files) == synced_count
     assert again.end_physical_offset == (200 if synced_count == 1 else 500)
+
+
+def test_a_damaged_count_of_slots_goes_round_as_in_java() -> None:
+    """The header has the largest number; one slot more is the smallest, and the file goes on."""
+    host = SimulatedHost()
+    sizes = IndexSizes(3, 9)
+    index = index_on(host, sizes)
+    index.put(request_at(0, "k", store_ms=1000))
+    index.flush()
+    path = index.files[0].path
+    file = host.fs.open(path)
+    file.write(32, (2**31 - 1).to_bytes(4, "big"))
+    file.close()
+    damaged = IndexFile(host, path, sizes)
+    other = next(number for number in range(9) if number % 3 != hash_of("k") % 3)
+    assert not damaged.put([other], 100, 2000)
+    damaged.write()
+    again = IndexFile(host, path, sizes)
+    assert (again.slot_count_used, again.next_number) == (-(2**31), 3)
+    assert again.select(other, 9, 0, ALL_TIME[1]) == [100]
