@@ -34,6 +34,7 @@ LEAD_AT = 8
 _FRAME_BYTES_MAX = 32 * 1024
 _FLEXIBLE_SINCE = 9
 _NO_TAGS = b"\x00\x00"  # of the topic, of the request
+_NOTHING = memoryview(b"")
 
 
 @attrs.define(slots=True, eq=False)
@@ -65,6 +66,7 @@ class ProduceRun:
         # What holds for all of them: another request's route is learned only after `finish`.
         self._route: ProduceRoute | None = None
         self._now_ms = self._time_max_ms = 0
+        self._reader, self._end = Reader(_NOTHING, 0, is_flexible=False), b""
 
     def take(self, client: Client, route: ProduceRoute, frame: memoryview) -> bool:
         """Gather a request; False if it is not plain, and nothing was done."""
@@ -104,6 +106,9 @@ class ProduceRun:
             self._now_ms = broker.host.clock.wall_ms()
             self._time_max_ms = self._now_ms + rules.message_timestamp_after_max_ms
             self._route = route
+            is_flexible = route.version >= _FLEXIBLE_SINCE
+            self._reader = Reader(_NOTHING, 0, is_flexible=is_flexible)
+            self._end = _NO_TAGS if is_flexible else b""
             return True
         return False  # the topic is gone
 
@@ -111,8 +116,8 @@ class ProduceRun:
         self, route: ProduceRoute, frame: memoryview, start: int
     ) -> list[PartitionBatch] | None:
         """Return the batches of a whole request if all are usual."""
-        is_flexible = route.version >= _FLEXIBLE_SINCE
-        reader = Reader(frame, start, is_flexible=is_flexible)
+        reader = self._reader
+        reader.data, reader.position = frame, start
         try:
             # What arrives together is looked into once.
             batches, attributes = read_batches(
@@ -120,10 +125,7 @@ class ProduceRun:
             )
         except (MalformedRequestError, struct.error, IndexError, ValueError):
             return None  # it is for others to say what is wrong
-        end = _NO_TAGS if is_flexible else b""
-        if attributes or bytes(frame[reader.position :]) != end:
-            return None
-        return batches
+        return None if attributes or frame[reader.position :] != self._end else batches
 
     def _join(
         self, route: ProduceRoute, correlation_id: int, batches: list[PartitionBatch]
@@ -150,6 +152,7 @@ class ProduceRun:
         assert route is not None, "finished without a request"
         self._single, self._alike, self._answers = [], None, []
         self._route, self.is_filled = None, False
+        self._reader.data = _NOTHING  # nobody else holds the connection's memory any longer
         if single:
             answers.append(b"".join(self._append_single(route, single)))
         if alike is not None:
