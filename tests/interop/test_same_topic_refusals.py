@@ -116,3 +116,31 @@ def test_reassignments_that_cannot_be(
         for line in lines
     )
     assert ours == real
+
+
+NO_TIME = {
+    "made": ("CreateTopics", 7, {"topics": [topic(NEW, 1, 1), topic("b", 1), topic("b", 2)]}),
+    "made wrongly": ("CreateTopics", 7, {"topics": [topic("b", 1), topic("b", 2)]}),
+    "deleted": ("DeleteTopics", 5, {"topic_names": [NEW, "b", "b"]}),
+    "deleted wrongly": ("DeleteTopics", 5, {"topic_names": ["b", "b"]}),
+    "grown": ("CreatePartitions", 3, {"topics": [{"name": NEW, "count": 4, "assignments": None}]}),
+    "elected": ("ElectLeaders", 2, {"topic_partitions": [{"topic": NEW, "partitions": [0]}]}),
+    "elected everywhere": ("ElectLeaders", 2, {"topic_partitions": None}),
+    "elected nowhere": ("ElectLeaders", 2, {"topic_partitions": []}),
+    "moved": (
+        "AlterPartitionReassignments",
+        0,
+        {"topics": [{"name": NEW, "partitions": [{"partition_index": 0, "replicas": [1]}]}]},
+    ),
+    "moved nowhere": ("AlterPartitionReassignments", 0, {"topics": []}),
+}
+
+
+@pytest.mark.parametrize(("api", "version", "ask"), NO_TIME.values(), ids=NO_TIME.keys())
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_no_time_is_too_little(
+    lines: list[Line], api: str, version: int, ask: dict[str, Any], timeout_ms: int
+) -> None:
+    """What the controller is given no time for is not done: the same answers."""
+    real, ours = (line.ask(api, version, timeout_ms=timeout_ms, **ask) for line in lines)
+    assert ours == real

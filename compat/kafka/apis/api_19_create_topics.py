@@ -7,7 +7,8 @@ CreateTopics (19): versions 2-7.
 * v4: -1 partitions and replicas mean the broker's defaults
 * v5: flexible; what was created: partitions, replicas, every setting and where it comes from
 * v7: topic ids (zero for a topic that was only validated)
-* the timeout does not matter: a topic stands when it is answered
+* no time at all: 7 for all of its topics, and none is made; but not where only those are named
+  that are refused before
 
 Read and written by hand: it is the first that a test asks of a broker that has just started, and
 the protocol library takes longer to import than a topic to make.
@@ -31,6 +32,7 @@ from logstore.compat.kafka.topics.creation import (
     check,
 )
 from logstore.compat.kafka.topics.names import METADATA_TOPIC
+from logstore.compat.kafka.topics.time_given import is_none_given
 from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
 
@@ -55,15 +57,21 @@ class _Result(NamedTuple):
     settings: tuple[ConfigEntry, ...] = ()
 
 
+_TIMED_OUT = _Result(ErrorCode.REQUEST_TIMED_OUT)
+
+
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Create every topic that can be created."""
     del client
     reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
     plans = [_read_plan(reader) for _ in range(reader.count())]
-    reader.i32()  # timeout
+    timeout_ms = reader.i32()
     is_rehearsal = reader.i8() != 0
     reader.tags()
     counts = Counter(plan.name for plan in plans)
+    has_news = any(counts[plan.name] == 1 and plan.name != METADATA_TOPIC for plan in plans)
+    if has_news and is_none_given(timeout_ms):
+        return [_encode(request, [(plan.name, _TIMED_OUT) for plan in plans])]
     excess = _excess(broker, [one for one in plans if counts[one.name] == 1])
     results: dict[str, _Result] = {}
     for plan in plans:
@@ -76,7 +84,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"creating topic {plan.name}")
             results[plan.name] = _Result(refusal.code, refusal.message)
-    return [_encode(request, results)]
+    return [_encode(request, list(results.items()))]
 
 
 def _read_plan(reader: Reader) -> TopicPlan:
@@ -136,11 +144,11 @@ def _create(broker: Broker, plan: TopicPlan, *, is_rehearsal: bool) -> _Result:
     )
 
 
-def _encode(request: RawRequest, results: dict[str, _Result]) -> bytes:
+def _encode(request: RawRequest, results: list[tuple[str, _Result]]) -> bytes:
     writer = Writer(is_flexible=request.is_flexible)
     writer.i32(0)  # throttle time
     writer.count(len(results))
-    for name, result in results.items():
+    for name, result in results:
         writer.string(name.encode())
         if request.version >= _ID_SINCE:
             writer.raw(result.topic_id)

@@ -7,6 +7,7 @@ DeleteTopics (20): versions 1-6.
 * a topic that is named twice, once by name and once by id, or by both at once: 42, not deleted;
   one by both at once, or by neither, is told as often as it comes
 * 3 unknown name, 100 unknown id
+* no time at all: 7 for all of its topics, unless each is named wrongly
 * v4: flexible; v5: error messages; v6: topics by id
 """
 
@@ -21,6 +22,7 @@ import attrs
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
+from logstore.compat.kafka.topics.time_given import is_none_given
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -61,7 +63,8 @@ def handle(broker: Broker, client: Client, request: DeleteTopicsRequest) -> Dele
     version = request.API_VERSION
     named = _named(request)
     if broker.config.delete_topic_enable:
-        results = _delete_all(broker, named)
+        is_over = is_none_given(request.timeout_ms) and _names_any(named)
+        results = _too_late(named) if is_over else _delete_all(broker, named)
     else:
         code = ErrorCode.TOPIC_DELETION_DISABLED
         code = ErrorCode.INVALID_REQUEST if version < _FIRST_WITH_DISABLED else code
@@ -92,6 +95,10 @@ def _named(request: DeleteTopicsRequest) -> list[_Named]:
     return [_Named(topic.name, topic.topic_id or _NO_ID) for topic in request.topics]
 
 
+def _too_late(named: list[_Named]) -> list[_Result]:
+    return [_Result(one.name, one.topic_id, ErrorCode.REQUEST_TIMED_OUT) for one in named]
+
+
 def _delete_all(broker: Broker, named: list[_Named]) -> list[_Result]:
     counts = Counter(named)
     results: list[_Result] = []
@@ -116,6 +123,12 @@ def _each_once(named: list[_Named]) -> list[_Named]:
     """Return what is named with ids in front; what is named by both or by neither stays there."""
     wrong = [entry for entry in named if _is_by_id(entry) == _is_by_name(entry)]
     return wrong + sorted(dict.fromkeys(one for one in named if one not in wrong), key=_is_by_name)
+
+
+def _names_any(named: list[_Named]) -> bool:
+    """Tell whether there is a topic to look for."""
+    counts = Counter(named)
+    return any(counts[one] == 1 and _is_by_id(one) != _is_by_name(one) for one in named)
 
 
 def _is_by_name(entry: _Named) -> bool:

@@ -4,6 +4,7 @@ CreatePartitions (37): versions 0-3. Topics only grow.
 * a count that is not above the present one: 37; an unknown topic: 3; a topic twice: 42
 * assignments must be one per new partition, and name brokers that there are: 39
 * more than 10,000 new partitions: 44
+* no time at all: 7 for all of its topics, unless each comes twice
 * v2: flexible; v3: throttled by a quota in Kafka, never here
 """
 
@@ -17,6 +18,7 @@ from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.topics.assignments import check_new
 from logstore.compat.kafka.topics.creation import PARTITIONS_MAX
+from logstore.compat.kafka.topics.time_given import is_none_given
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -36,6 +38,10 @@ def handle(
     del client
     result_class = CreatePartitionsResponse.CreatePartitionsTopicResult
     counts = Counter(wanted.name for wanted in request.topics)
+    if is_none_given(request.timeout_ms) and 1 in counts.values():
+        code = ErrorCode.REQUEST_TIMED_OUT
+        told = [result_class(name=one.name, error_code=code) for one in request.topics]
+        return CreatePartitionsResponse(version=request.API_VERSION, results=told)
     results: dict[str, CreatePartitionsResponse.CreatePartitionsTopicResult] = {}
     by_name = {wanted.name: wanted for wanted in request.topics}
     # as Kafka's controller goes through them; those that are named twice come before it

@@ -8,6 +8,7 @@ ElectLeaders (43): versions 0-2.
   need no election
 * v1: election type, preferred (0) or unclean (1), anything else is 42, unless no topic is named;
   an error of the whole
+* no time at all: 7, of the whole and of each that is named
 * v2: flexible
 """
 
@@ -19,6 +20,7 @@ from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.groups.modern.hash_order import members_in_timeline_order
 from logstore.compat.kafka.nodes.elections import elect
+from logstore.compat.kafka.topics.time_given import is_none_given
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.topics import ElectLeadersRequest, ElectLeadersResponse
@@ -39,6 +41,8 @@ def handle(broker: Broker, client: Client, request: ElectLeadersRequest) -> Elec
     asked = request.topic_partitions
     if request.election_type not in (_PREFERRED, _UNCLEAN) and (asked is None or asked):
         error = ErrorCode.INVALID_REQUEST
+    if is_none_given(request.timeout_ms) and (asked is None or asked):
+        error = ErrorCode.REQUEST_TIMED_OUT
     topic_class = ElectLeadersResponse.ReplicaElectionResult
     if asked is None:
         elected = [] if error else _elect_all(broker, request)
@@ -77,6 +81,9 @@ def _elect_all(
 
 def _result(broker: Broker, request: ElectLeadersRequest, topic: str, index: int) -> dict[str, Any]:
     message: str | None
+    if is_none_given(request.timeout_ms):
+        code = ErrorCode.REQUEST_TIMED_OUT
+        return {"partition_id": index, "error_code": code, "error_message": None}
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         code = ErrorCode.INVALID_REQUEST
         message = f"Unknown election type {request.election_type}"

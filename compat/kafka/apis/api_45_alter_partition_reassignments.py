@@ -4,6 +4,7 @@ AlterPartitionReassignments (45): versions 0-1.
 * a partition is where it is wanted at once; brokers that there are not, the same twice, or none: 39
 * replicas null calls a move off; there is never one under way: 85
 * a partition that does not exist is 3
+* no time at all: 7, of the whole and of each partition
 * v1: where the number of replicas may not change, one that would is 38 (KIP-860)
 
 Source: ``ReplicationControlManager.alterPartitionReassignments``.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.topics.assignments import check_brokers
+from logstore.compat.kafka.topics.time_given import is_none_given
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.topics import (
@@ -39,27 +41,50 @@ def handle(
     del client
     topic_class = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
     fields: dict[str, Any] = {}
+    is_over = is_none_given(request.timeout_ms) and bool(request.topics)
     may_change_factor = True
     if request.API_VERSION >= _FIRST_WITH_FACTOR_CHANGE:
         may_change_factor = request.allow_replication_factor_change
         fields["allow_replication_factor_change"] = may_change_factor
     return AlterPartitionReassignmentsResponse(
         version=request.API_VERSION,
+        error_code=ErrorCode.REQUEST_TIMED_OUT if is_over else ErrorCode.NONE,
         error_message=None if request.topics else "",
         responses=[
             topic_class(
                 name=topic.name,
                 partitions=[
-                    topic_class.ReassignablePartitionResponse(
-                        **_result(broker, topic.name, one, may_change_factor=may_change_factor)
+                    topic_class.ReassignablePartitionResponse(**one)
+                    for one in (
+                        _too_late(topic)
+                        if is_over
+                        else _moved(broker, topic, may_change_factor=may_change_factor)
                     )
-                    for one in topic.partitions
                 ],
             )
             for topic in request.topics
         ],
         **fields,
     )
+
+
+def _too_late(
+    topic: AlterPartitionReassignmentsRequest.ReassignableTopic,
+) -> list[dict[str, Any]]:
+    fields = {"error_code": ErrorCode.REQUEST_TIMED_OUT, "error_message": None}
+    return [{"partition_index": one.partition_index, **fields} for one in topic.partitions]
+
+
+def _moved(
+    broker: Broker,
+    topic: AlterPartitionReassignmentsRequest.ReassignableTopic,
+    *,
+    may_change_factor: bool,
+) -> list[dict[str, Any]]:
+    return [
+        _result(broker, topic.name, one, may_change_factor=may_change_factor)
+        for one in topic.partitions
+    ]
 
 
 def _result(

@@ -209,7 +209,7 @@ def test_a_topic_that_does_not_grow_says_so_in_kafkas_words() -> None:
         (1, "The topic t currently has 3 partition(s); 1 would not be an increase."),
     ):
         topics = [{"name": "t", "count": count, "assignments": None}]
-        answer = conversation.ask("CreatePartitions", 3, topics=topics)
+        answer = conversation.ask("CreatePartitions", 3, topics=topics, timeout_ms=9)
         assert answer["results"][0]["error_message"] == message
 
 
