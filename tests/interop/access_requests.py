@@ -370,6 +370,9 @@ REQUESTS: tuple[Asked, ...] = (
         timeout_ms=1000, validate_only=True,
         topics=[{"name": one, "count": 2, "assignments": None} for one in (OK, NO, "gone")],
     )),
+    Asked("CreatePartitions", 3, _fixed(timeout_ms=1000, validate_only=True, topics=[
+        {"name": one, "count": 2, "assignments": None} for one in (OK, NO, "gone", "twice", "twice")
+    ])),
     Asked("DeleteGroups", 2, _fixed(groups_names=["gone", NO])),
     Asked("ElectLeaders", 2, _fixed(
         election_type=0, timeout_ms=1000, topic_partitions=[{"topic": OK, "partitions": [0]}]
@@ -425,6 +428,15 @@ REQUESTS: tuple[Asked, ...] = (
         group_ids=("k", NO, "gone"), include_authorized_operations=1
     )),
     *(Asked(*one) for one in GROUP_REQUESTS),
+    Asked("CreateTopics", 7, _fixed(timeout_ms=0, validate_only=False, topics=[
+        {"name": one, "num_partitions": 1, "replication_factor": 1, "assignments": [],
+         "configs": []}
+        for one in ("new", "other", OK, "twice", "twice")
+    ])),
+    Asked("CreatePartitions", 3, _fixed(timeout_ms=0, validate_only=False, topics=[
+        {"name": one, "count": 2, "assignments": None} for one in (OK, NO, "gone")
+    ])),
+    Asked("DeleteTopics", 4, _fixed(timeout_ms=0, topic_names=["gone", "doomed", NO])),
     Asked("DeleteTopics", 6, lambda ids: {
         "timeout_ms": 1000,
         "topics": [

@@ -33,7 +33,7 @@ OF_PARTITIONS = frozenset(
 NAMED_OTHERWISE = frozenset(("AlterUserScramCredentials", "DescribeUserScramCredentials"))
 #: What must stay small, or waits.
 LIMITED: dict[str, tuple[Any, ...]] = {
-    "MaxWaitMs": (0, 1, 20), "TimeoutMs": (1000, 5000), "timeoutMs": (1000, 5000),
+    "MaxWaitMs": (0, 1, 20), "TimeoutMs": (1000, 5000, 0), "timeoutMs": (1000, 5000, -1),
     "NumPartitions": (1, 2, -1), "ReplicationFactor": (1, 1, -1, 2), "Count": (1, 2, 3, 4),
     "TransactionTimeoutMs": (60_000, 0, -1), "MaxBytes": (2**20, 1), "MinBytes": (0, 1),
     "PartitionMaxBytes": (2**20, 1), "Acks": (-1, 1, 2), "SessionId": (0,), "SessionEpoch": (-1, 0),

@@ -128,7 +128,8 @@ def create_topics(world: World) -> None:
     items = list(wanted.values())
     if world.likely(0.06):
         items.append(dict(items[0]))
-    body = {"Topics": items, "timeoutMs": 10_000, "validateOnly": world.likely(0.15)}
+    timeout_ms = 0 if world.likely(0.04) else 10_000
+    body = {"Topics": items, "timeoutMs": timeout_ms, "validateOnly": world.likely(0.15)}
     world.ask("CreateTopics", body)
     learn_topics(world, list(wanted))
 

@@ -31,6 +31,7 @@ from logstore.compat.kafka.security.guards.needs import Each, Need, cluster, nee
 from logstore.compat.kafka.security.guards.offsets import offset_fetch
 from logstore.compat.kafka.security.guards.produce import produce
 from logstore.compat.kafka.security.guards.topics import (
+    create_partitions,
     create_topics,
     delete_topics,
     describe_topic_partitions,
@@ -87,7 +88,7 @@ GUARDS: Mapping[int, Guard] = {
     33: settings(_ALTER_CONFIGS, "responses", "AlterConfigsResourceResponse"),
     34: cluster(_ALTER, is_told=False),
     35: describe_log_dirs,
-    37: needs(each=Each(_ALTER, _TOPIC, "topics", "results", is_refused_first=True)),
+    37: create_partitions,
     42: needs(each=Each(_DELETE, _GROUP, "groups_names", "results")),
     43: cluster(_ALTER, is_repeated=True),
     44: settings(_ALTER_CONFIGS, "responses", "AlterConfigsResourceResponse"),

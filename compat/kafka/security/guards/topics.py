@@ -8,9 +8,12 @@ from uuid import UUID
 
 from logstore.compat.kafka.authorized_operations import TOPIC_OPERATIONS, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.library_messages import library_class
 from logstore.compat.kafka.security.acl import Operation, ResourceType
 from logstore.compat.kafka.security.guarded_request import PASS, REFUSALS, GuardedRequest
+from logstore.compat.kafka.topics.names import METADATA_TOPIC
+from logstore.compat.kafka.topics.time_given import is_none_given
 
 _TOPIC = ResourceType.TOPIC
 _REFUSED, _REFUSED_MESSAGE = REFUSALS[_TOPIC]
@@ -29,6 +32,9 @@ def create_topics(request: GuardedRequest) -> Any:
         for name, count in counts.items()
         if count == 1 and not may_all and not request.may(Operation.CREATE, _TOPIC, name)
     }
+    news = {name for name, count in counts.items() if count == 1} - refused - {METADATA_TOPIC}
+    if news and is_none_given(message.timeout_ms):
+        return PASS  # the handler's to refuse, and all of it
     hidden = {
         name
         for name in counts
@@ -61,9 +67,10 @@ def create_topics(request: GuardedRequest) -> Any:
 
 def delete_topics(request: GuardedRequest) -> Any:
     """To delete all topics, or each; of one by id its name is told only to who may describe it."""
-    if request.may_cluster(Operation.DELETE):
-        return PASS
     message = request.message
+    # In no time topics are not even looked up, which would come before.
+    if request.may_cluster(Operation.DELETE) or is_none_given(message.timeout_ms):
+        return PASS
     field = "topics" if request.version >= _IDS_SINCE else "topic_names"
     named: list[tuple[str | None, UUID]] = [
         (one, _NO_ID) if isinstance(one, str) else (one.name, one.topic_id or _NO_ID)
@@ -106,6 +113,31 @@ def _refused_deletion(
         return None
     is_described = request.may(Operation.DESCRIBE, _TOPIC, topic.name)
     return {"name": topic.name if is_described else None, "topic_id": topic_id}
+
+
+def create_partitions(request: GuardedRequest) -> Any:
+    """To alter each topic; one that comes twice is the handler's to refuse, before the others."""
+    message = request.message
+    counts = Counter(topic.name for topic in message.topics)
+    single = [name for name in members_in_order(counts) if counts[name] == 1]
+    refused = [name for name in single if not request.may(Operation.ALTER, _TOPIC, name)]
+    if not refused or (is_none_given(message.timeout_ms) and len(refused) < len(single)):
+        return PASS
+    by_name = {topic.name: topic for topic in message.topics}
+    rest = [topic for topic in message.topics if topic.name not in refused]
+    message.topics = [by_name[name] for name in refused]
+    answer = request.failed_each(_REFUSED)
+    if not rest:
+        return answer
+    message.topics = rest
+
+    def changed(served: Any) -> Any:
+        twice = [result for result in served.results if counts[result.name] > 1]
+        others = [result for result in served.results if counts[result.name] == 1]
+        served.results = [*twice, *answer.results, *others]
+        return served
+
+    return request.served(changed)
 
 
 def describe_topic_partitions(request: GuardedRequest) -> Any:
