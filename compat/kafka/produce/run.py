@@ -66,7 +66,9 @@ class ProduceRun:
         # What holds for all of them: another request's route is learned only after `finish`.
         self._route: ProduceRoute | None = None
         self._now_ms = self._time_max_ms = 0
-        self._reader, self._end = Reader(_NOTHING, 0, is_flexible=False), b""
+        self._reader = Reader(_NOTHING, 0, is_flexible=False)
+        # a view is compared with it: that the two may be equal type checkers do not believe
+        self._end: bytes | memoryview = b""
 
     def take(self, client: Client, route: ProduceRoute, frame: memoryview) -> bool:
         """Gather a request; False if it is not plain, and nothing was done."""
