@@ -49,6 +49,8 @@ def request(api: Api, version: int, topic_id: bytes) -> bytes:
     for name in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"):
         if hasattr(message, name):
             setattr(message, name, 3)
+    if hasattr(message, "timeout_ms"):
+        message.timeout_ms = 1000  # without any time it would not come to that
     for resource in getattr(message, "resources", None) or ():
         resource.resource_type = 2
     for listed in ("creations", "filters"):
