@@ -121,6 +121,8 @@ def parse_produced(data: memoryview, config: LogConfig) -> RecordBatch:
         data = only_batch(data)
         size_bytes = len(data)
     batch = RecordBatch(data, size_bytes)
+    if batch.base_offset:
+        raise InvalidRecordError(f"base offset is {batch.base_offset}; producers send 0")
     if size_bytes > config.max_message_bytes:
         raise MessageTooLargeError(
             f"the batch has {size_bytes} bytes, max.message.bytes is {config.max_message_bytes}"
@@ -183,8 +185,6 @@ def first_batch_bytes(data: memoryview) -> int | None:
 
 
 def _check_header(batch: RecordBatch) -> None:
-    if batch.base_offset:
-        raise InvalidRecordError(f"base offset is {batch.base_offset}; producers send 0")
     count = batch.record_count
     if count <= 0 or count != batch.last_offset_delta + 1:
         raise InvalidRecordError(
@@ -354,8 +354,10 @@ def _shown(batch: RecordBatch, record: Record, config: LogConfig) -> str:
 
 def _check_encodable(batch: RecordBatch, records: list[Record]) -> None:
     """Refuse what Kafka takes as it comes, and stumbles over when it has to encode it anew."""
-    if batch.is_transactional and batch.producer_id < 0:
+    if batch.is_transactional and batch.producer_id == -1:
         raise RejectedAppendError("a batch of a transaction has no producer")
+    if batch.producer_id != -1 and (batch.producer_epoch == -1 or batch.base_sequence < 0):
+        raise RejectedAppendError("a producer has no epoch, or a sequence number below 0")
     if any(record.timestamp_ms < NO_TIMESTAMP for record in records):
         raise RejectedAppendError("a record has a time below -1")
 

@@ -36,6 +36,7 @@ from logstore.compat.kafka.produce.batches import (
     is_zstd,
     read_batches,
 )
+from logstore.compat.kafka.produce.once import TopicBatches, each_once, flaw, is_each_once, parted
 from logstore.compat.kafka.produce.reply import ProduceReply
 from logstore.compat.kafka.produce.route import ProduceRoute
 from logstore.compat.kafka.produce.run import LEAD_AT
@@ -69,8 +70,6 @@ if TYPE_CHECKING:
     from logstore.segments.kafka.transaction_verification import Verification
 
 _log = logging.getLogger(__name__)
-#: topic name or id, and its partitions
-_TopicBatches = tuple[bytes, list[PartitionBatch]]
 _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
 _IDS_SINCE = 13
@@ -100,11 +99,12 @@ def _by_parsing(
     transactional_id, acks, topics, prefix, attributes = _read(request)
     now_ms = broker.host.clock.wall_ms()
     refused = _whole_refusal(topics, transactional_id) if attributes & SOME_UNUSUAL else None
-    if not _is_each_once(topics):
-        topics = _each_once(topics)
+    by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
+    overruled: dict[bytes, dict[int, int]] = {}
+    if not is_each_once(topics):
+        topics, overruled = each_once(topics, version, by_key)
     reply = ProduceReply(version, len(topics), client.software)
     route: ProduceRoute | None = None
-    by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
     admission = NOTHING_SPECIAL
     if refused is None and attributes & TRANSACTIONAL_BIT:
         admission = admit_produced(broker, version, transactional_id, _existing(by_key, topics))
@@ -123,7 +123,8 @@ def _by_parsing(
             if partitions and not broker.nodes.is_alone:
                 named = [partitions[index] for index, *_ in batches if index in partitions]
                 admission = with_node_refusals(broker, client.listener, acks, named, admission)
-            _append_all(partitions, batches, reply, now_ms, admission, topic_error)
+            for some, told in parted(batches, overruled.get(key), reply):
+                _append_all(partitions, some, told, now_ms, admission, topic_error)
         reply.close_topic()
     if not broker.nodes.is_alone:
         tell_leaders(broker, client.listener, admission, reply)
@@ -139,7 +140,7 @@ def _by_parsing(
     return [reply.frame(request.correlation_id)]
 
 
-def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], bytes, int]:
+def _read(request: RawRequest) -> tuple[bytes | None, int, list[TopicBatches], bytes, int]:
     """
     Read it to its end.
 
@@ -150,7 +151,7 @@ def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], 
     transactional_id = reader.string()
     acks = reader.i16()
     reader.i32()
-    topics: list[_TopicBatches] = []
+    topics: list[TopicBatches] = []
     prefix, attributes = b"", 0
     for _ in range(reader.count()):
         key = bytes(reader.take(16)) if request.version >= _IDS_SINCE else reader.string() or b""
@@ -164,27 +165,8 @@ def _read(request: RawRequest) -> tuple[bytes | None, int, list[_TopicBatches], 
     return transactional_id, acks, topics, prefix, attributes
 
 
-def _is_each_once(topics: list[_TopicBatches]) -> bool:
-    if len(topics) > 1 and len({key for key, _ in topics}) < len(topics):
-        return False
-    return all(
-        len(batches) == 1 or len({batch[0] for batch in batches}) == len(batches) > 0
-        for _, batches in topics
-    )
-
-
-def _each_once(topics: list[_TopicBatches]) -> list[_TopicBatches]:
-    """Return topics with something to append; of a partition named twice the last is meant."""
-    found: dict[bytes, dict[int, PartitionBatch]] = {}
-    for key, batches in topics:
-        by_index = found.setdefault(key, {}) if batches else {}
-        for batch in batches:
-            by_index[batch[0]] = batch
-    return [(key, list(by_index.values())) for key, by_index in found.items()]
-
-
 def _whole_refusal(
-    topics: list[_TopicBatches], transactional_id: bytes | None
+    topics: list[TopicBatches], transactional_id: bytes | None
 ) -> RefusedRequestError | None:
     """Return why everything is refused: what is no batch (2), a transaction without a name (53)."""
     for _, batches in topics:
@@ -200,18 +182,8 @@ def _whole_refusal(
     return None
 
 
-def _flaw(records: memoryview, version: int) -> int:
-    """Return why a batch is refused whatever log it is for, 0 for one that is sound so far."""
-    try:
-        only_batch(records)
-    except LogStoreError as error:
-        return code_of(error)
-    is_early = version < ZSTD_SINCE and is_zstd(records)
-    return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_early else 0
-
-
 def _existing(
-    by_key: dict[bytes, dict[int, KafkaPartition]], topics: list[_TopicBatches]
+    by_key: dict[bytes, dict[int, KafkaPartition]], topics: list[TopicBatches]
 ) -> Iterator[tuple[KafkaPartition, memoryview]]:
     """Yield the batches of the partitions that there are."""
     for key, batches in topics:
@@ -252,8 +224,8 @@ def _append_all(
         partition = None if partitions is None else partitions.get(index)
         if partition is None:
             _refuse_unknown(reply, index, is_topic_known=partitions is not None)
-        elif topic_error and (flaw := _flaw(records, reply.version)):
-            reply.fail(index, flaw)
+        elif topic_error and (code := flaw(records, reply.version)):
+            reply.fail(index, code)
         elif refusals and partition in refusals:
             _refuse(reply, index, refusals[partition])
         elif topic_error:

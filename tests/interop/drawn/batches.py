@@ -9,10 +9,13 @@ from typing import Any
 
 import crc32c
 
-from logstore.segments.kafka.compression import Codec, compress
+from logstore.segments.kafka.compression import Codec, CompressionError, compress, decompress
 
 HEADER_BYTES = 61
+LARGE_BYTES = 1 << 25
 TRANSACTIONAL, CONTROL, APPEND_TIME = 0x10, 0x20, 0x08
+#: in a batch's place where its bytes depend on the library that compressed it
+COMPRESSED = "compressed"
 
 
 def varint(value: int) -> bytes:
@@ -118,14 +121,26 @@ def plain_batches(data: bytes) -> list[dict[str, Any]]:
             base_time, max_time = 0, 0
         if attributes & APPEND_TIME:
             max_time = 0
+        is_whole = position + 12 + length <= len(data)
+        plain = decompressed(attributes & 7, body) if is_whole else None
         found.append(
             {
-                "base_offset": base_offset, "length": length, "leader_epoch": epoch,
-                "magic": magic, "attributes": attributes, "last_offset_delta": last,
-                "base_timestamp": base_time, "max_timestamp": max_time,
+                "base_offset": base_offset, "length": COMPRESSED if plain else length,
+                "leader_epoch": epoch, "magic": magic, "attributes": attributes,
+                "last_offset_delta": last, "base_timestamp": base_time, "max_timestamp": max_time,
                 "producer_id": pid, "producer_epoch": pid_epoch, "base_sequence": sequence,
-                "count": count, "body": body.hex(), "is_whole": position + 12 + length <= len(data),
+                "count": count, "body": (plain or body).hex(), "is_whole": is_whole,
             }
         )  # fmt: skip
         position += 12 + length
     return found
+
+
+def decompressed(codec: int, body: bytes) -> bytes | None:
+    """Return what a compressed batch holds; None if it is none, or cannot be read."""
+    if codec not in {1, 2, 3, 4}:
+        return None
+    try:
+        return bytes(decompress(Codec(codec), body, LARGE_BYTES))
+    except CompressionError:
+        return None

@@ -25,6 +25,7 @@ from tests.interop.drawn import (
     records,
     share_coordinator,
     shares,
+    stores,
     streams,
     topics,
     transactions,
@@ -186,6 +187,15 @@ PATTERNS: tuple[tuple[int, Draw], ...] = (
     (3, patterns.subscribe),
     (1, topics.create_topics),
 )
+STORES: tuple[tuple[int, Draw], ...] = (
+    (3, stores.create),
+    (14, stores.produce),
+    (1, records.init_producer_id),
+    (4, stores.read),
+    (4, stores.look_for),
+    (1, records.describe_producers),
+    (1, records.delete_records),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -198,9 +208,10 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "acls": ACLS,
     "anything": ANYTHING,
     "patterns": PATTERNS,
+    "stores": STORES,
 }
 #: which only who names them gets
-_BY_NAME = {"acls", "anything", "patterns"}
+_BY_NAME = {"acls", "anything", "patterns", "stores"}
 
 
 def versions_of_both(twin: Twin) -> dict[str, range]:
@@ -290,6 +301,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--areas", default="", help="some of: " + ",".join(sorted(AREAS)))
+    parser.add_argument("--told", action="store_true", help="all questions of each session")
     options = parser.parse_args()
     areas = [one for one in options.areas.split(",") if one]
     bad = 0
@@ -301,6 +313,7 @@ def main() -> int:
         for seed in range(options.first, options.first + options.count):
             twin = run(ours.bootstrap, real.bootstrap, seed, areas, options.steps)
             told = [f"seed {seed}: {len(twin.steps)} steps", *map(str, twin.differences)]
+            told += [f"{number}: {step}" for number, step in enumerate(twin.steps) if options.told]
             sys.stdout.write("\n  ".join(told) + "\n")
             sys.stdout.flush()
             bad += bool(twin.differences)

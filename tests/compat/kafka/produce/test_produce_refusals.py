@@ -27,6 +27,7 @@ HOUR_MS = 3_600_000
 LENGTH_POSITION, MAGIC_POSITION, BASE_SEQUENCE_POSITION = 8, 16, 53
 MAX_TIMESTAMP_POSITION = 35
 CORRUPT, TOO_LARGE, LIST_TOO_LARGE, BAD_TIME, BAD_CODEC, BAD_RECORD = 2, 10, 18, 32, 76, 87
+UNKNOWN = 3
 
 
 @attrs.frozen
@@ -211,17 +212,18 @@ def test_acks_are_looked_at_last(acks: int) -> None:
 
 @pytest.mark.parametrize(("policy", "code"), [("producer", 0), ("gzip", -1)])
 def test_what_cannot_be_encoded_anew(policy: str, code: int) -> None:
-    """A time below -1, or a transaction of nobody: -1 where the topic has another codec."""
+    """A time below -1, nobody's transaction, no epoch: -1 where the topic has another codec."""
     broker = a_broker()
     topic = broker.create_topic("t", 1, {"compression.type": policy})
     peer = Peer(broker)
     for data in (
         batch(b"v", timestamp_ms=-5),
         batch(b"v", timestamp_ms=NOW_MS, producer=(-1, -1, -1), is_transactional=True),
+        batch(b"v", timestamp_ms=NOW_MS, producer=(99, -1, 0)),
     ):
         fields = produce_fields([("t", [(0, data)])], 9, 1) | {"transactional_id": "x"}
         assert peer.ask("Produce", 9, fields).partition["error_code"] == code
-    assert topic.partitions[0].end_offset == (0 if code else 2)
+    assert topic.partitions[0].end_offset == (0 if code else 3)
 
 
 def test_a_negative_time_is_too_old() -> None:
@@ -243,6 +245,35 @@ def test_the_largest_time_is_made_true(told_ms: int) -> None:
     assert Peer(broker).produce([("t", [(0, data)])]).partition["error_code"] == 0
     (stored,) = topic.partitions[0].batches()
     assert stored.max_timestamp_ms == NOW_MS
+
+
+@pytest.mark.parametrize("bad", [GOOD + GOOD, old_message(1)])
+@pytest.mark.parametrize("is_last", [False, True])
+def test_of_a_partition_named_twice_what_is_sound_is_appended(bad: bytes, *, is_last: bool) -> None:
+    """Of two of which one is no batch the other is appended, and nobody is told of that."""
+    broker = a_broker()
+    topic = broker.create_topic("t", 2)
+    sent = [(0, GOOD), (0, bad)] if is_last else [(0, bad), (0, GOOD)]
+    answer = Peer(broker).produce([("t", [*sent, (1, GOOD)])])
+    codes = {one["index"]: one["error_code"] for (of,) in [answer.by_topic] for one in of}
+    assert codes == {0: BAD_RECORD, 1: 0}
+    assert [topic.partitions[index].end_offset for index in (0, 1)] == [2, 2]
+
+
+def test_of_a_partition_named_twice_that_is_not_there_that_is_told() -> None:
+    """What is wrong with a batch does not matter then."""
+    broker = a_broker()
+    broker.create_topic("t", 1)
+    answer = Peer(broker).produce([("t", [(7, GOOD), (7, GOOD + GOOD)])])
+    assert answer.partition["error_code"] == UNKNOWN
+
+
+def test_a_base_offset_is_told_of_before_the_size() -> None:
+    """Of a batch that is too large, and does not begin at 0."""
+    broker = a_broker()
+    broker.create_topic("t", 1, {"max.message.bytes": "10"})
+    data = altered(GOOD, 0, "q", 5)
+    assert Peer(broker).produce([("t", [(0, data)])]).partition["error_code"] == BAD_RECORD
 
 
 @pytest.mark.parametrize("version", [9, 13])
