@@ -75,6 +75,7 @@ def multi_dispatch(config: StoreConfig, release: Release) -> MultiDispatch:
         hash_map_capacity=HASH_MAP_CAPACITY_4 if release is Release.V4 else HASH_MAP_CAPACITY_5,
         ends_with_separator=release is not Release.V4,
         keeps_wait=release is not Release.V4,
+        is_for_lmq_alone=release is not Release.V4,
     )
 
 

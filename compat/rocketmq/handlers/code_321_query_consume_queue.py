@@ -31,9 +31,11 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     queue = broker.store.consume_queues.get(topic, queue_id)
     if queue is None:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
-    start, count = read_long(fields, "index"), read_int(fields, "count")
+    index, count = read_long(fields, "index"), read_int(fields, "count")
+    start = _wrapped(index * queue.unit_size_bytes) // queue.unit_size_bytes
+    count -= _wrapped(start - index)
     if not queue.min_queue_offset <= start < queue.max_queue_offset:
-        remark = f"Index {start} of {queue_id}@{topic} is not exist!"
+        remark = f"Index {index} of {queue_id}@{topic} is not exist!"
         return Response(ResponseCode.SUCCESS, remark)
     members: dict[str, object] = {}
     message_filter: MessageFilter | None = None
@@ -54,6 +56,11 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         maxQueueIndex=queue.max_queue_offset, minQueueIndex=queue.min_queue_offset, **members
     )
     return Response(ResponseCode.SUCCESS, "not set any response code", body=body)
+
+
+def _wrapped(number: int) -> int:
+    """Return what Java's long makes of a number: the place of a far index is one that is near."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _pretty(content: object) -> str:

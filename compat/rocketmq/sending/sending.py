@@ -8,13 +8,13 @@ have letters. What a usual request asks for takes the short way; whatever is out
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING
 
 import attrs
 
 from logstore.compat.rocketmq.replication.stored_wait import when_stored
 from logstore.compat.rocketmq.sending.put_answers import refusal_of
+from logstore.compat.rocketmq.sending.recall_handles import recall_handle
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.topics.broker_topics import READ_WRITE, unit_sys_flag
 from logstore.compat.rocketmq.wire.codes import ResponseCode
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 SAYS_RECONSUME_MAX_SINCE = 121
 _TOPIC_LENGTH_MAX = 127
 _UNIQUE_KEY, _WAIT = property_needle(UNIQUE_KEY), property_needle(WAIT)
+_DUE = property_needle(TIMER_OUT_MS)
 #: what is no batch, whatever a client means by it
 _FALSE = frozenset({"false", "0", "1"})
 _PUT_OK = PutMessageStatus.PUT_OK
@@ -134,8 +135,8 @@ def _put(
     if request.flag & ONEWAY_FLAG:
         return None
     handle = None
-    if draft.topic == names.TIMER_TOPIC:
-        handle = _recall_handle(broker, draft)
+    if _DUE in draft.properties_text:
+        handle = recall_handle(broker.settings.broker_name, draft.properties_text)
     if broker.awaits_puts and sent.waits_for_flush:
         return _when_stored(broker, request, result, queue_id, sent.unique_key, handle)
     return broker.send_answers.stored(request, result, queue_id, sent.unique_key, handle)
@@ -472,16 +473,6 @@ def _is_for_later(text: str) -> bool:
 
 def _filter_flag(config: TopicConfig) -> int:
     return MULTI_TAGS if config.topic_filter_type == "MULTI_TAG" else 0
-
-
-def _recall_handle(broker: Broker, draft: MessageDraft) -> str | None:
-    """Return what a client can take a timed message back with (RecallMessageHandle)."""
-    found = parse_properties(draft.properties_text)
-    due, topic = found.get(TIMER_OUT_MS), found.get(REAL_TOPIC)
-    if due is None or topic is None or topic.startswith(names.RETRY_PREFIX):
-        return None
-    parts = ("v1", topic, broker.settings.broker_name, str(int(due) + 1), found[UNIQUE_KEY])
-    return base64.urlsafe_b64encode(" ".join(parts).encode()).decode()
 
 
 def describe_topic(config: TopicConfig) -> str:

@@ -40,8 +40,9 @@ class MultiDispatch:
     """
     What the settings ``enableMultiDispatch``, ``enableLmq`` and ``maxLmqConsumeQueueNum`` say.
 
-    `ends_with_separator`, `hash_map_capacity` and `keeps_wait` (whether ``WAIT`` stays in the
-    properties of such a message) are those of the release that is followed in writing them.
+    `ends_with_separator`, `hash_map_capacity`, `keeps_wait` (whether ``WAIT`` stays in the
+    properties of such a message) and `is_for_lmq_alone` (other queues get no offset, and so no
+    unit) are those of the release that is followed in writing them.
     """
 
     is_enabled: bool = False
@@ -51,6 +52,7 @@ class MultiDispatch:
     hash_map_capacity: int = HASH_MAP_CAPACITY_5
     ends_with_separator: bool = True
     keeps_wait: bool = True
+    is_for_lmq_alone: bool = True
 
     def queue_names(self, topic: str, properties: Mapping[str, str]) -> list[str]:
         """Return the queues that a message names beside its own; none where that is off."""
@@ -64,6 +66,9 @@ class MultiDispatch:
     def queue_id_of(self, name: str, queue_id: int) -> int:
         """Return the queue id in the named queue of a message whose own is `queue_id`."""
         return 0 if self.has_lmq and is_lmq(name) else queue_id
+
+    def _has_offset(self, name: str) -> bool:
+        return not self.is_for_lmq_alone or (self.has_lmq and is_lmq(name))
 
     def exceeds_quota(self, names: list[str], offsets: QueueOffsets) -> bool:
         """Tell whether a name would make one light message queue too many."""
@@ -79,7 +84,10 @@ class MultiDispatch:
         """Return the properties with the queue offsets that the message gets."""
         properties = parse_properties(properties_text)
         properties[INNER_MULTI_QUEUE_OFFSET] = _SEPARATOR.join(
-            str(offsets.next_of(name, self.queue_id_of(name, queue_id))) for name in names
+            str(offsets.next_of(name, self.queue_id_of(name, queue_id)))
+            if self._has_offset(name)
+            else ""
+            for name in names
         )
         if not self.keeps_wait:
             properties.pop(WAIT, None)
@@ -91,7 +99,7 @@ class MultiDispatch:
 
     def advance(self, names: list[str], queue_id: int, offsets: QueueOffsets) -> None:
         """Take note that the message stands in the commit log."""
-        for name in names:
+        for name in filter(self._has_offset, names):
             own = self.queue_id_of(name, queue_id)
             offsets.advance(name, own, offsets.next_of(name, own) + 1)
 

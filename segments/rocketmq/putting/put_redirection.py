@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 TIMER_TOPIC = "rmq_sys_wheel_timer"
 #: a property of a delay level, and what those of delivery times begin with
 DELAY_NEEDLE, TIMER_NEEDLE = b"DELAY\x01", b"TIMER_"
-_NUMBER = re.compile("[+-]?[0-9]+")
-_INT_MAX = 2**31 - 1
+_NUMBER = re.compile("[+-]?[0-9]{1,30}")
+_INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
 
 
 def redirect(
@@ -103,12 +103,16 @@ def _deliver_ms(found: dict[str, str], now_ms: int) -> int | None:
         text = found.get(name)
         if text is None:
             continue
-        try:
-            return start_ms + int(text) * unit_ms
-        except ValueError:
+        if not _NUMBER.fullmatch(text) or not -_LONG_MAX - 1 <= int(text) <= _LONG_MAX:
             reason = f"{name}: {text!r} is no time"
-            raise RefusedPutError(PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL, reason) from None
+            raise RefusedPutError(PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL, reason)
+        return _wrapped(start_ms + int(text) * unit_ms)
     return None
+
+
+def _wrapped(number: int) -> int:
+    """Return what Java's long makes of a number, by which the far future is long past."""
+    return (number + _LONG_MAX + 1) % (1 << 64) - _LONG_MAX - 1
 
 
 def _rewrite(draft: MessageDraft, found: dict[str, str], rules: PutRules) -> None:

@@ -64,6 +64,23 @@ def test_a_message_that_is_taken_back_does_not_come() -> None:
 
 
 @pytest.mark.parametrize(
+    ("properties", "has_handle"),
+    [
+        ("TIMER_OUT_MS\x011700000000000\x02REAL_TOPIC\x01t\x02", True),
+        ("TIMER_OUT_MS\x011700000000000\x02DELAY\x0118\x02", True),
+        ("TIMER_OUT_MS\x011700000000000\x02", False),
+        ("TIMER_OUT_MS\x011700000000000\x02REAL_TOPIC\x01%RETRY%g\x02", False),
+        ("TIMER_OUT_MS\x01soon\x02REAL_TOPIC\x01t\x02", False),
+    ],
+)
+def test_who_says_himself_what_a_timed_message_says(properties: str, *, has_handle: bool) -> None:
+    """He gets a handle, as from Java, though nothing waits for its time."""
+    answer = Stage().peer.produce(b"x", properties=properties)
+    assert answer.code == 0
+    assert ("recallHandle" in (answer.fields or {})) is has_handle
+
+
+@pytest.mark.parametrize(
     ("group", "shown"), [("producers", "PGROUP=producers "), ("", "PGROUP= "), (None, "")]
 )
 def test_it_is_stored_as_a_real_broker_stores_it(group: str | None, shown: str) -> None:

@@ -184,6 +184,15 @@ def test_units_of_a_queue_for_a_group_without_a_name(peer: Peer) -> None:
     assert (answer.code, answer.content["queueData"]) == (0, [])
 
 
+@pytest.mark.parametrize("index", [-(2**63), 2**62])
+def test_units_from_a_place_whose_bytes_are_beyond_java_s(peer: Peer, index: int) -> None:
+    """Its product goes round to 0, and none of the units is as far away as was asked for."""
+    peer.produce()
+    peer.produce()
+    fields = {"topic": TOPIC, "queueId": 0, "index": index, "count": 1}
+    assert len(peer.ask(Code.QUERY_CONSUME_QUEUE, fields).content["queueData"]) == 2
+
+
 def test_a_key_that_the_broker_makes_stands_where_java_puts_it(peer: Peer) -> None:
     """Before the cluster, which falls into the same place of the table."""
     peer.produce(properties="a\x011\x02")

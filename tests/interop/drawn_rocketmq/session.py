@@ -21,6 +21,7 @@ from tests.interop.drawn_rocketmq import (
     frames,
     groups,
     lites,
+    marks,
     names,
     offsets,
     pops,
@@ -209,6 +210,15 @@ BROKERS: tuple[tuple[int, Draw], ...] = (
     (1, names.wipe),
     (1, names.beat),
 )
+MARKS: tuple[tuple[int, Draw], ...] = (
+    (12, marks.send),
+    (6, marks.pull),
+    (5, marks.query),
+    (2, pulls.view),
+    (1, pulls.consume_queue),
+    (1, pulls.bounds),
+    (1, transactions.end),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -223,7 +233,10 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "brokers": BROKERS,
     "timers": TIMERS,
     "statics": STATICS,
+    "marks": MARKS,
 }
+#: which only who names them gets
+_BY_NAME = {"marks"}
 
 
 def run(
@@ -238,23 +251,24 @@ def run(
     chance = random.Random(seed)
     twin = Twin(ours, real, groups.REPLIES)
     world = World(twin, chance, f"{prefix}s{seed}")
-    drawn = [one for area in areas or AREAS for one in AREAS[area]]
+    chosen = areas or [area for area in AREAS if area not in _BY_NAME]
+    drawn = [one for area in chosen for one in AREAS[area]]
     weights = [weight for weight, _ in drawn]
     try:
         topics.first_topics(world)
         if "pops" in areas:
             groups.first_groups(world)
-        if "lites" in (areas or AREAS):
+        if "lites" in chosen:
             lites.first_parents(world)
-        if "statics" in (areas or AREAS):
+        if "statics" in chosen:
             statics.first_topics(world)
         for _ in range(steps):
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)
             twin.settle()
-        if "brokers" in (areas or AREAS):
+        if "brokers" in chosen:
             brokers.keep(world)
-        if not {"names", "brokers"}.isdisjoint(areas or AREAS):
+        if not {"names", "brokers"}.isdisjoint(chosen):
             names.leave(world)
         twin.compare_told()
     finally:
@@ -270,6 +284,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--areas", default="", help="some of: " + ",".join(AREAS))
     parser.add_argument("--alone", action="store_true", help="new brokers for every seed")
+    parser.add_argument("--told", action="store_true", help="all requests of each session")
     options = parser.parse_args()
     areas = [one for one in options.areas.split(",") if one]
     bad, seeds = 0, range(options.first, options.first + options.count)
@@ -282,6 +297,8 @@ def main() -> int:
             for seed in some:
                 twin = run(addresses[0], addresses[1], seed, areas, options.steps)
                 told = [f"seed {seed}: {len(twin.steps)} steps", *map(str, twin.differences)]
+                steps = enumerate(twin.steps) if options.told else ()
+                told += [f"{number}: {step}" for number, step in steps]
                 sys.stdout.write("\n  ".join(told) + "\n")
                 sys.stdout.flush()
                 bad += bool(twin.differences)
