@@ -120,7 +120,9 @@ def _note_known(broker: Broker, query: Query) -> None:
     """Note which topics have a name, which a session keeps for an id when the topic goes."""
     if query.version >= 13:
         for wanted in query.wanted:
-            wanted.was_known = wanted.key[0] in broker.by_id
+            for partition in broker.by_id.get(wanted.key[0], {}).values():
+                wanted.topic = partition.topic.encode()
+                break
 
 
 def _look(
@@ -174,8 +176,11 @@ def _read(
     topic, index = wanted.key
     partitions = (broker.by_id if query.version >= 13 else broker.by_name).get(topic)
     if partitions is None or index not in partitions:
-        if query.version >= 13 and partitions is None and not wanted.was_known:
-            return Found(wanted, ErrorCode.UNKNOWN_TOPIC_ID, aborted=[], rank=1)
+        if query.version >= 13 and partitions is None:
+            if not wanted.topic:
+                return Found(wanted, ErrorCode.UNKNOWN_TOPIC_ID, aborted=[], rank=1)
+            if index in broker.by_name.get(wanted.topic, ()):  # another of that name is there now
+                return Found(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
         return Found(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted=[], rank=2)
     partition = partitions[index]
     epoch = wanted.leader_epoch
@@ -246,7 +251,8 @@ def _read_records(
     wanted = found.wanted
     if query.is_read_committed:
         found.aborted = []
-    if budget <= 0 and not is_first:  # nothing fits any more; a wrong offset is told all the same
+    is_plain = not query.is_read_committed and wanted.size_bytes_max >= 0
+    if budget <= 0 and not is_first and is_plain:  # a wrong offset is told all the same
         is_there = partition.start_offset <= wanted.fetch_offset <= partition.end_offset
         return found if is_there else Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     size_bytes_max = min(budget, wanted.size_bytes_max)
@@ -262,6 +268,8 @@ def _read_records(
             )
             found.extent = committed.extent
             found.aborted = [(t.producer_id, t.first_offset) for t in committed.aborted]
+            if committed.extent and not committed.extent.size_bytes and size_bytes_max:
+                found.aborted = None  # the first batch does not fit, and then none are told
         else:
             found.extent = partition.read(
                 wanted.fetch_offset, size_bytes_max, is_first_whole=is_first

@@ -60,8 +60,8 @@ class FetchPartition:
     last_fetched_epoch: int = -1
     told_high_watermark: int = -1
     told_log_start: int = -1
-    #: the session began while there was a topic with this id
-    was_known: bool = False
+    #: what the topic with this id was called when it was asked for; empty where there was none
+    topic: bytes = b""
     #: where it was looked at last, in which epoch, and beside which others: a topic that is deleted
     #: has none any more
     log: KafkaPartition | None = None

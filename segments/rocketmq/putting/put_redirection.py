@@ -50,8 +50,9 @@ def redirect(
 def _redirect_delayed(draft: MessageDraft, level: int, rules: PutRules) -> None:
     """Send a message to the queue of its delay level (``transformDelayLevelMessage``)."""
     found = _properties_of(draft)
-    level = min(level, rules.delay_level_max)
-    found[names.DELAY] = str(level)
+    if level > rules.delay_level_max:  # else it stays as its sender spells it
+        level = rules.delay_level_max
+        found[names.DELAY] = str(level)
     _rewrite(draft, found, rules)
     draft.replace_topic(SCHEDULE_TOPIC, level - 1)
 

@@ -20,6 +20,7 @@ from tests.interop.drawn import (
     anything,
     cluster,
     configs,
+    fetches,
     groups,
     patterns,
     records,
@@ -196,6 +197,19 @@ STORES: tuple[tuple[int, Draw], ...] = (
     (1, records.describe_producers),
     (1, records.delete_records),
 )
+FETCHES: tuple[tuple[int, Draw], ...] = (
+    (2, topics.create_topics),
+    (1, topics.create_partitions),
+    (1, topics.delete_topics),
+    (8, fetches.produce),
+    (2, fetches.begin),
+    (12, fetches.go_on),
+    (1, records.delete_records),
+    (1, transactions.init_producer_id),
+    (1, transactions.add_partitions),
+    (2, transactions.produce),
+    (2, transactions.end_txn),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -209,9 +223,10 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "anything": ANYTHING,
     "patterns": PATTERNS,
     "stores": STORES,
+    "fetches": FETCHES,
 }
 #: which only who names them gets
-_BY_NAME = {"acls", "anything", "patterns", "stores"}
+_BY_NAME = {"acls", "anything", "patterns", "stores", "fetches"}
 
 
 def versions_of_both(twin: Twin) -> dict[str, range]:

@@ -71,8 +71,9 @@ def many_records(world: World) -> list[dict[str, Any]]:
         time_ms = FIRST_TIME_MS + number
         if has_bad_times and world.likely(0.4):
             time_ms = world.pick(
-                -1, -2, 0, FIRST_TIME_MS - DAY_MS, FIRST_TIME_MS + DAY_MS, FIRST_TIME_MS + DAY_MS // 2
-            )
+                -1, -2, 0, FIRST_TIME_MS - DAY_MS, FIRST_TIME_MS + DAY_MS,
+                FIRST_TIME_MS + DAY_MS // 2,
+            )  # fmt: skip
         is_keyless = has_null_keys and world.likely(0.4)
         headers = [(b"h", world.pick(b"x", None, b""))] if world.likely(0.1) else []
         found.append(
@@ -82,7 +83,7 @@ def many_records(world: World) -> list[dict[str, Any]]:
                 "timestamp": time_ms,
                 "headers": headers,
             }
-        )  # fmt: skip
+        )
     return found
 
 

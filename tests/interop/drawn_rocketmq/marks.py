@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import struct
 
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from tests.interop.drawn_rocketmq.pulls import SUBSCRIBES
@@ -66,8 +66,8 @@ MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("a", ("1", "2", "-1", "1.5", "'1'", "true", "null", "9223372036854775808")),
 )  # fmt: skip
 EXPRESSIONS = (
-    ("TAG", "*"), ("TAG", "*"), ("TAG", "*"), ("TAG", "A"), ("TAG", "Aa"), ("TAG", "BB"), ("TAG", "ü"),
-    ("TAG", "A || Aa"), ("TAG", "*||A"), ("TAG", " * "), ("TAG", "\U0001d11e"),
+    ("TAG", "*"), ("TAG", "*"), ("TAG", "*"), ("TAG", "A"), ("TAG", "Aa"), ("TAG", "BB"),
+    ("TAG", "ü"), ("TAG", "A || Aa"), ("TAG", "*||A"), ("TAG", " * "), ("TAG", "\U0001d11e"),
     ("SQL92", "a = 1"), ("SQL92", "a <> 1"), ("SQL92", "a > 0"), ("SQL92", "a BETWEEN -1 AND 1.5"),
     ("SQL92", "a IS NULL"), ("SQL92", "a = 'true'"), ("SQL92", "a = TRUE"), ("SQL92", "TAGS = 'A'"),
     ("SQL92", "KEYS = 'k1'"), ("SQL92", "a = '''1'''"), ("SQL92", "TAGS IN ('A', 'Aa')"),
@@ -91,8 +91,10 @@ def text_of(world: World, drawn: dict[str, str]) -> str:
     """Return properties as text, now and then as no client would write them."""
     text = properties_text(drawn)
     if world.likely(0.06):
-        text += world.pick("KEYS\x01k9\x02", "TAGS\x01B\x02", "a\x01", "\x02\x02", "a\x01\x02", "\x02a\x012")
-    if world.likely(0.05):
+        text += world.pick(
+            "KEYS\x01k9\x02", "TAGS\x01B\x02", "a\x01", "\x02\x02", "a\x01\x02", "\x02a\x012"
+        )  # fmt: skip
+    if text and world.likely(0.05):
         text = text[: world.chance.randrange(len(text))]
     if world.likely(0.03):  # as long as they may be, or a little longer
         size = len(text.encode()) + len("long\x01\x02")
@@ -119,6 +121,31 @@ def send(world: World) -> None:
     body = world.pick(b"marked", b"", b"x\x9c")
     told = world.ask(code, short(fields) if is_short else fields, body, is_plain=True)
     learn(world, told, topic, drawn)
+
+
+def batch_item(world: World) -> bytes:
+    """Draw one message of a batch, with what its own header cannot say."""
+    text = text_of(world, without_times(marked(world))).encode()
+    data: bytes = world.pick(b"one", b"", b"x" * 300)
+    size = 22 + len(data) + len(text)
+    head = struct.pack(">iiiii", size, 0, 0, world.pick(0, 0, 3), len(data))
+    return head + data + struct.pack(">H", len(text)) + text
+
+
+def without_times(drawn: dict[str, str]) -> dict[str, str]:
+    """Return properties without those of times: Java loses such messages (SKIPPED.md)."""
+    return {name: one for name, one in drawn.items() if not name.startswith(("TIMER_", "DELAY"))}
+
+
+def send_batch(world: World) -> None:
+    """Send several at once, in either way."""
+    topic = world.chance.choice(list(world.topics))
+    data = b"".join(batch_item(world) for _ in range(world.pick(1, 2, 3, 5)))
+    text = text_of(world, without_times(marked(world))) if world.likely(0.4) else ""
+    fields = header(world, topic, text) | {"batch": "true", "defaultTopic": "TBW102"}
+    code = world.pick(Code.SEND_BATCH_MESSAGE, Code.SEND_BATCH_MESSAGE, Code.SEND_MESSAGE)
+    is_short = code != Code.SEND_MESSAGE
+    world.ask(code, short(fields) if is_short else fields, data, is_plain=True)
 
 
 def pull(world: World) -> None:

@@ -333,6 +333,15 @@ def test_units_of_the_schedule_topic_say_when_a_message_is_due(host: SimulatedHo
     assert message.properties["DELAY"] == "18"
 
 
+def test_a_delay_level_stays_as_it_is_spelled(host: SimulatedHost) -> None:
+    """Only one that is too high is written anew."""
+    store = roomy(host)
+    store.put_message(draft(properties={"DELAY": "+018"}))
+    store.dispatch()
+    (message,) = store.queue("SCHEDULE_TOPIC_XXXX", 17).messages(0, 1)
+    assert message.properties["DELAY"] == "+018"
+
+
 def test_a_delivered_message_keeps_its_delay_level_and_goes_where_it_was_to_go(
     host: SimulatedHost,
 ) -> None:
@@ -436,7 +445,7 @@ def test_other_queues_are_named_in_vain(host: SimulatedHost) -> None:
     store.put_message(draft(properties={"INNER_MULTI_DISPATCH": "plain"}))
     store.dispatch()
     (message,) = store.queue("TopicTest", 0).messages(0, 1)
-    assert message.properties["INNER_MULTI_QUEUE_OFFSET"] == ""
+    assert b"INNER_MULTI_QUEUE_OFFSET\x01\x02" in message.properties_text
     assert store.consume_queues.get("plain", 0) is None
 
 

@@ -352,6 +352,20 @@ def test_a_session_remembers_that_an_id_had_a_name(broker: Broker) -> None:
     assert alone["partitions"][0]["error_code"] == 100
 
 
+def test_a_session_tells_that_a_name_has_another_id(broker: Broker) -> None:
+    """Where a topic of that name is there again its partitions are 103, before what is 3."""
+    topic_id = uuid.UUID(bytes=broker.topics["t"].topic_id)
+    asked = [(topic_id, [{"partition": one, "fetch_offset": 0} for one in (1, 0)])]
+    peer = Peer(broker)
+    first = peer.ask("Fetch", 13, fetch_fields(asked, 13, session_id=0, session_epoch=0))
+    broker.delete_topic(broker.topics["t"])
+    broker.create_topic("t", 1)
+    fields = fetch_fields([], 13, session_id=first.message["session_id"], session_epoch=1)
+    (told,) = peer.ask("Fetch", 13, fields).message["responses"]
+    codes = [(one["partition_index"], one["error_code"]) for one in told["partitions"]]
+    assert codes == [(0, 103), (1, 3)]
+
+
 def test_two_connections_in_one_session_do_no_harm(broker: Broker) -> None:
     """While one fetch waits another forgets its partition; both are answered."""
     waiting, other = Peer(broker), Peer(broker)
