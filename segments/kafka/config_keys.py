@@ -111,6 +111,12 @@ class Effect(Enum):
     ACCEPTED = "accepted"  # known, checked and reported, but nothing here depends on it
 
 
+#: lists that may have empty members, and some twice (those without a ``ValidList`` in Kafka)
+_FREE_LISTS = frozenset(
+    ("controller.listener.names", "controller.quorum.bootstrap.servers", "controller.quorum.voters",
+     "early.start.listeners", "follower.replication.throttled.replicas",
+     "leader.replication.throttled.replicas", "process.roles")
+)  # fmt: skip
 _BITS = {ConfigType.INT: 32, ConfigType.SHORT: 16, ConfigType.LONG: 64}
 
 
@@ -162,12 +168,14 @@ class ConfigKey(NamedTuple):
 
     def _parse_list(self, text: str) -> tuple[str, ...]:
         members = tuple(re.split(r"\s*,\s*", text)) if text else ()
-        if self.choices:
+        if self.name not in _FREE_LISTS:
+            members = tuple(dict.fromkeys(members))
             for member in members:
                 if not member:
                     sentence = f"Configuration '{self.name}' values must not be empty."
                     raise ConfigError(self.name, text, "values must not be empty", sentence)
-                self._check_choice(member)
+                if self.choices:
+                    self._check_choice(member)
         if self.names_replicas and not _name_replicas(members):
             raise ConfigValueError(self.name, members, f"{self.name} {_REPLICAS}")
         return members

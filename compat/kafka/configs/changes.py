@@ -234,13 +234,28 @@ def _changed(
         elif change.operation == Operation.SET:
             settings[name] = value
         else:
-            key = keys.get(name)
+            key = keys.get(name) or (_listed(name) if is_of_broker else None)
             if key is None or key.type is not ConfigType.LIST:
                 message = _no_list(change, is_of_broker=is_of_broker, is_known=key is not None)
                 raise RefusedRequestError(ErrorCode.INVALID_CONFIG, message)
             present = [part for part in settings.get(name, key.default or "").split(",") if part]
-            settings[name] = ",".join(_combined(present, value.split(","), change.operation))
+            settings[name] = ",".join(_combined(present, _parts(value), change.operation))
     return settings
+
+
+def _listed(name: str) -> ConfigKey | None:
+    """Return what is known of a setting of the broker that has no effect, or of its listeners."""
+    from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS  # rarely needed
+
+    return LISTED_CONFIG_KEYS.get(name)
+
+
+def _parts(text: str) -> list[str]:
+    """Split as Java does: what is empty at the end goes, but of nothing there is one part."""
+    parts = text.split(",")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts if text.strip(",") or not text else []
 
 
 def _no_list(change: Change, *, is_of_broker: bool, is_known: bool) -> str:
@@ -256,7 +271,10 @@ def _no_list(change: Change, *, is_of_broker: bool, is_known: bool) -> str:
 def _combined(present: list[str], parts: list[str], operation: int) -> list[str]:
     if operation == Operation.APPEND:
         return present + [part for part in dict.fromkeys(parts) if part not in present]
-    return [part for part in present if part not in parts]
+    for part in parts:
+        if part in present:
+            present.remove(part)
+    return present
 
 
 def _refused(message: str) -> RefusedRequestError:

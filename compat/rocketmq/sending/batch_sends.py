@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from logstore.compat.rocketmq.sending.put_answers import refusal_of
-from logstore.compat.rocketmq.sending.sending import may_be_later
+from logstore.compat.rocketmq.sending.sending import may_need_a_message
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Command, as_frame
 from logstore.segments.rocketmq.messages.batch_columns import MalformedBatchError
@@ -79,7 +79,7 @@ class BatchSends:
                 known is None
                 or broker.topics.routes.get(topic) is not known[1]
                 or text.count(_NEEDLE) != 1
-                or may_be_later(text)
+                or may_need_a_message(text)
                 or text[: start - _NEEDLE_LENGTH][-1:] not in ("", "\x02")
                 or not (unique_key.isalnum() and unique_key.isascii())
                 or type(opaque) is not int

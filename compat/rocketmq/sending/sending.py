@@ -319,12 +319,13 @@ def _put_batch(
 
     Raises:
         MalformedBatchError: the body is no batch.
-        RefusedError: it is to be half of a transaction, or to be delivered later.
+        RefusedError: it is to be half of a transaction, one message, or to be delivered later.
 
     """
     sys_flag |= read_int(fields, "f")
     text = fields.get("i") or ""
-    if sys_flag & TRANSACTION_MASK or (may_be_later(text) and _is_for_later(text)):
+    is_inner = sys_flag & INNER_BATCH and not broker.store.putting.rules.is_batch_topic(topic)
+    if sys_flag & TRANSACTION_MASK or is_inner or (may_need_a_message(text) and _needs_a_message(text)):
         raise RefusedError(*refusal_of(broker, PutMessageStatus.MESSAGE_ILLEGAL))
     draft = draft_batch(
         topic=topic,
@@ -456,19 +457,19 @@ def _delay_level(text: str) -> int:
     return read_int(parse_properties(text.encode("utf-8", "surrogatepass")), DELAY, 0)
 
 
-def may_be_later(text: str) -> bool:
-    """Tell whether properties may speak of a delay: a quick look."""
-    return f"{DELAY}\x01" in text or "TIMER_" in text
+def may_need_a_message(text: str) -> bool:
+    """Tell whether properties may be such as one message alone can have: a quick look."""
+    return f"{DELAY}\x01" in text or "TIMER_" in text or INNER_NUMBER in text
 
 
-def _is_for_later(text: str) -> bool:
+def _needs_a_message(text: str) -> bool:
     """
     Tell whether a batch has such properties, which one message alone can have.
 
     Java puts one with a delivery time into the time wheel's topic, where its messages get lost.
     """
     found = parse_properties(text.encode("utf-8", "surrogatepass"))
-    return _delay_level(text) > 0 or any(name in found for name in _TIMES)
+    return _delay_level(text) > 0 or any(name in found for name in (INNER_NUMBER, *_TIMES))
 
 
 def _filter_flag(config: TopicConfig) -> int:

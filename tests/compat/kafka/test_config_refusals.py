@@ -96,6 +96,9 @@ def test_topics(name: str, changes: list[Change], code: int, words: str) -> None
         ("1", [("num.io.threads", SET, "100")], 42, THREADS),
         ("1", [("log.cleaner.threads", SET, "3")], 42, CLEANERS),
         ("", [("cordoned.log.dirs", SET, "*")], 42, f"{FOR_ONE}: [cordoned.log.dirs]"),
+        ("", [("ssl.enabled.protocols", SUBTRACT, "x")], 42, f"{FOR_ONE}: [ssl.enabled.protocols]"),
+        ("1", [("sasl.enabled.mechanisms", APPEND, "")], 42,
+         "Configuration 'sasl.enabled.mechanisms' values must not be empty."),
     ],
 )  # fmt: skip
 def test_the_broker(name: str, changes: list[Change], code: int, words: str) -> None:

@@ -335,3 +335,22 @@ def test_the_old_api_replaces_all_settings(version: int) -> None:
     assert replace(conversation, TOPIC, "a", {"segment.ms": None}, version=version) == 42
     assert replace(conversation, TOPIC, "a", {"segment.ms": "x"}, version=version) == 40
     assert conversation.broker.topics["a"].settings == {"segment.ms": "70000"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([(APPEND, ",")], "delete"),
+        ([(APPEND, "compact,")], "delete,compact"),
+        ([(APPEND, "delete , compact")], "delete,compact"),
+        ([(SET, "delete,delete")], "delete"),
+        ([(SET, "delete,delete,compact"), (SUBTRACT, "delete")], "delete,compact"),
+    ],
+)
+def test_lists_are_taken_apart_as_java_does(changes: list[tuple[int, str]], expected: str) -> None:
+    """Nothing stands behind a last comma, and what comes twice is shown once."""
+    conversation = Conversation()
+    conversation.create("lists")
+    for operation, value in changes:
+        assert alter(conversation, TOPIC, "lists", ("cleanup.policy", operation, value)) == 0
+    assert shown(conversation, TOPIC, "lists", "cleanup.policy")[0] == expected

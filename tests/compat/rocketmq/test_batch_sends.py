@@ -13,6 +13,7 @@ from logstore.compat.rocketmq.connection import Channel
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.remoting import Command
 from logstore.segments.rocketmq.messages.message_batch import BatchItem, encode_batch_body
+from logstore.segments.rocketmq.messages.system_flags import INNER_BATCH
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker, sent_fields
@@ -140,6 +141,7 @@ def test_a_batch_is_looked_at_closely_once(
     "odd",
     [
         {"outer": "WAIT\x01true\x02"},
+        {"outer": "UNIQ_KEY\x01{key}\x02INNER_NUM\x013\x02"},
         {"outer": "UNIQ_KEY\x01\x02"},
         {"outer": "UNIQ_KEY\x01{key}"},
         {"outer": "UNIQ_KEY\x01größe\x02"},
@@ -170,6 +172,14 @@ def test_what_is_odd_is_served_as_ever(odd: Mapping[str, object]) -> None:
         (other,) = fed(careful, frame_of(number, outer, content, is_careful=True, fields=given))
         assert (one.code, one.remark, one.fields) == (other.code, other.remark, other.fields)
     assert log_of(quick) == log_of(careful)
+
+
+def test_what_says_how_many_it_is_is_no_batch_of_one_s_own() -> None:
+    """A batch with INNER_NUM is refused, as one message is that has it."""
+    (answer,) = fed(opened(), frame_of(50, "UNIQ_KEY\x01{key}\x02INNER_NUM\x013\x02"))
+    assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+    (answer,) = fed(opened(), frame_of(50, fields={"f": str(INNER_BATCH)}))
+    assert answer.code == ResponseCode.MESSAGE_ILLEGAL
 
 
 def test_a_disk_that_refuses_is_told() -> None:

@@ -22,6 +22,7 @@ from tests.interop.drawn import (
     configs,
     fetches,
     groups,
+    lists,
     patterns,
     records,
     share_coordinator,
@@ -210,6 +211,13 @@ FETCHES: tuple[tuple[int, Draw], ...] = (
     (2, transactions.produce),
     (2, transactions.end_txn),
 )
+LISTS: tuple[tuple[int, Draw], ...] = (
+    (1, topics.create_topics),
+    (10, lists.change),
+    (5, lists.describe),
+    (1, configs.alter),
+    (1, configs.list_resources),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -224,9 +232,10 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "patterns": PATTERNS,
     "stores": STORES,
     "fetches": FETCHES,
+    "lists": LISTS,
 }
 #: which only who names them gets
-_BY_NAME = {"acls", "anything", "patterns", "stores", "fetches"}
+_BY_NAME = {"acls", "anything", "patterns", "stores", "fetches", "lists"}
 
 
 def versions_of_both(twin: Twin) -> dict[str, range]:

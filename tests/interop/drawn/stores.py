@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.interop.drawn.batches import APPEND_TIME, CONTROL, TRANSACTIONAL, batch, message_set
+from tests.interop.drawn.batches import (
+    APPEND_TIME,
+    CONTROL,
+    HEADER_BYTES,
+    TRANSACTIONAL,
+    batch,
+    message_set,
+)
 from tests.interop.drawn.pair import of_side
 from tests.interop.drawn.records import FIRST_TIME_MS, Sent, produced_by
 from tests.interop.drawn.topics import learn_topics
@@ -66,9 +73,10 @@ def create(world: World) -> None:
 def many_records(world: World) -> list[dict[str, Any]]:
     """Draw records of which some have no key, or a time that is far away."""
     has_bad_times, has_null_keys = world.likely(0.15), world.likely(0.25)
+    is_shuffled = world.likely(0.3)
     found = []
     for number in range(world.pick(1, 2, 3, 5, 12, 40)):
-        time_ms = FIRST_TIME_MS + number
+        time_ms = FIRST_TIME_MS + (world.chance.randrange(60) if is_shuffled else number)
         if has_bad_times and world.likely(0.4):
             time_ms = world.pick(
                 -1, -2, 0, FIRST_TIME_MS - DAY_MS, FIRST_TIME_MS + DAY_MS,
@@ -87,6 +95,20 @@ def many_records(world: World) -> list[dict[str, Any]]:
     return found
 
 
+def change_of_first(world: World, records: list[dict[str, Any]]) -> tuple[float, int, bytes]:
+    """
+    Draw what is wrong with the bytes of the first record of several, its time apart.
+
+    Of the others, and of the largest time, a leader of ours knows what their batch says.
+    """
+    whole = len(batch(records)) - HEADER_BYTES
+    first = len(batch(records[:1])) - HEADER_BYTES
+    time_at = 2 if first < 66 else 3
+    position = world.chance.choice([one for one in range(first) if one != time_at])
+    by = world.pick(b"\0", b"\1", b"\2", b"\x7f", b"\xff", b"\x80")
+    return (position + 0.5) / whole, 1, by
+
+
 def sent(world: World, topic: Topic) -> Sent:
     """Draw what a partition is sent: bytes that may be others for each broker."""
     records = many_records(world)
@@ -99,6 +121,8 @@ def sent(world: World, topic: Topic) -> Sent:
         header |= produced_by(world, topic, 0, len(records))
     if world.likely(0.15):
         header |= world.chance.choice(HEADERS)
+    if header == {"codec": 0} and world.likely(0.08):
+        header["changes"] = [change_of_first(world, records)]
     times = world.pick(2, 3) if world.likely(0.04) else 1
     since = [record["timestamp"] - FIRST_TIME_MS for record in records]
     keyless = [number for number, record in enumerate(records) if record["key"] is None]

@@ -143,6 +143,8 @@ def send_batch(world: World) -> None:
     data = b"".join(batch_item(world) for _ in range(world.pick(1, 2, 3, 5)))
     text = text_of(world, without_times(marked(world))) if world.likely(0.4) else ""
     fields = header(world, topic, text) | {"batch": "true", "defaultTopic": "TBW102"}
+    if world.likely(0.06):
+        fields["sysFlag"] = world.chance.choice(FLAGS)
     code = world.pick(Code.SEND_BATCH_MESSAGE, Code.SEND_BATCH_MESSAGE, Code.SEND_MESSAGE)
     is_short = code != Code.SEND_MESSAGE
     world.ask(code, short(fields) if is_short else fields, data, is_plain=True)
