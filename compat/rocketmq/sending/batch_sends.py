@@ -23,6 +23,7 @@ from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_batch import draft_batch_like
 from logstore.segments.rocketmq.messages.message_draft import MessageDraft, draft_message
 from logstore.segments.rocketmq.messages.properties import UNIQUE_KEY
+from logstore.segments.rocketmq.messages.system_flags import INNER_BATCH, TRANSACTION_MASK
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ class BatchSends:
             return
         numbers = queue_id, flags, times = int(queue_text), int(sys_flag), int(reconsume_times)
         if not 0 <= min(numbers) <= max(numbers) <= _INT_MAX or queue_id >= route.queue_count:
+            return
+        if flags & (INNER_BATCH | TRANSACTION_MASK):  # which no batch is taken with
             return
         model = draft_message(
             topic=topic,

@@ -325,7 +325,8 @@ def _put_batch(
     sys_flag |= read_int(fields, "f")
     text = fields.get("i") or ""
     is_inner = sys_flag & INNER_BATCH and not broker.store.putting.rules.is_batch_topic(topic)
-    if sys_flag & TRANSACTION_MASK or is_inner or (may_need_a_message(text) and _needs_a_message(text)):
+    is_one = is_inner or (may_need_a_message(text) and _needs_a_message(text))
+    if is_one or sys_flag & TRANSACTION_MASK:
         raise RefusedError(*refusal_of(broker, PutMessageStatus.MESSAGE_ILLEGAL))
     draft = draft_batch(
         topic=topic,

@@ -178,8 +178,10 @@ def test_what_says_how_many_it_is_is_no_batch_of_one_s_own() -> None:
     """A batch with INNER_NUM is refused, as one message is that has it."""
     (answer,) = fed(opened(), frame_of(50, "UNIQ_KEY\x01{key}\x02INNER_NUM\x013\x02"))
     assert answer.code == ResponseCode.MESSAGE_ILLEGAL
-    (answer,) = fed(opened(), frame_of(50, fields={"f": str(INNER_BATCH)}))
-    assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+    broker = opened()
+    for number, flag in ((50, INNER_BATCH), (52, INNER_BATCH), (54, 4), (56, 4)):
+        (answer,) = fed(broker, frame_of(number, fields={"f": str(flag)}))
+        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
 
 
 def test_a_disk_that_refuses_is_told() -> None:
