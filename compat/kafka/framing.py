@@ -120,6 +120,13 @@ class Reader:
         size_bytes = self.length(2)
         return None if size_bytes < 0 else bytes(self.take(size_bytes))
 
+    def text(self) -> bytes:
+        """Read a string that must not be null."""
+        size_bytes = self.length(2)
+        if size_bytes < 0:
+            raise MalformedRequestError("a string is null that must not be")
+        return bytes(self.take(size_bytes))
+
     def count(self) -> int:
         """Read an array's length. Null, and more entries than bytes are left, are refused."""
         count = self.length(4)

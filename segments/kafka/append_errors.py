@@ -38,6 +38,14 @@ class UnreadableBatchError(CorruptMessageError):
     """What stands in place of a batch has a length or a magic that there is not."""
 
 
+class ShortHeaderError(CorruptMessageError):
+    """A batch says that it ends inside of its own header."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"a batch of {size_bytes} bytes has no room for its header")
+        self.size_bytes = size_bytes
+
+
 class MessageTooLargeError(RejectedAppendError):
     """The batch is larger than ``max.message.bytes``."""
 

@@ -21,6 +21,7 @@ from logstore.segments.kafka.append_errors import (
     MessageTooLargeError,
     NotOneBatchError,
     RecordError,
+    ShortHeaderError,
     UnreadableBatchError,
     UnsupportedCompressionError,
 )
@@ -149,14 +150,14 @@ def only_batch(data: memoryview) -> memoryview:
         raise NotOneBatchError(f"there is no whole record batch in {len(data)} bytes")
     if data[16] != MAGIC:
         raise NotOneBatchError(f"magic {data[16]}: only record batches of magic 2 are taken")
-    if batch_bytes < HEADER_BYTES:
-        raise CorruptMessageError(f"a batch of {batch_bytes} bytes has no room for its header")
     try:
         has_second = first_batch_bytes(data[batch_bytes:]) is not None
     except UnreadableBatchError as error:
         raise CorruptMessageError(f"behind the first batch: {error}") from error
     if has_second:
         raise NotOneBatchError("a request holds exactly one record batch per partition")
+    if batch_bytes < HEADER_BYTES:
+        raise ShortHeaderError(batch_bytes)
     return data[:batch_bytes]
 
 

@@ -52,9 +52,7 @@ from logstore.compat.kafka.transactions.producing import (
 )
 from logstore.compat.waiting import Later
 from logstore.errors import LogStoreError
-from logstore.segments.kafka.append_errors import (
-    UnreadableBatchError,
-)
+from logstore.segments.kafka.append_errors import ShortHeaderError, UnreadableBatchError
 from logstore.segments.kafka.record_batch import TRANSACTIONAL_BIT
 from logstore.segments.kafka.validation import first_batch_bytes, only_batch
 
@@ -73,6 +71,8 @@ _log = logging.getLogger(__name__)
 _ADMIN = b"__admin_client"
 _ACKS = (-1, 0, 1)
 _IDS_SINCE = 13
+#: where in a batch the producer's id ends, which Kafka reads of each
+_PRODUCER_ID_END = 51
 
 
 def handle(
@@ -103,6 +103,8 @@ def _by_parsing(
     overruled: dict[bytes, dict[int, int]] = {}
     if not is_each_once(topics):
         topics, overruled = each_once(topics, version, by_key)
+    if refused is None and attributes & SOME_UNUSUAL:
+        refused = _stumbled_over(by_key, topics)
     reply = ProduceReply(version, len(topics), client.software)
     route: ProduceRoute | None = None
     admission = NOTHING_SPECIAL
@@ -154,7 +156,7 @@ def _read(request: RawRequest) -> tuple[bytes | None, int, list[TopicBatches], b
     topics: list[TopicBatches] = []
     prefix, attributes = b"", 0
     for _ in range(reader.count()):
-        key = bytes(reader.take(16)) if request.version >= _IDS_SINCE else reader.string() or b""
+        key = bytes(reader.take(16)) if request.version >= _IDS_SINCE else reader.text()
         partition_count = reader.count()
         prefix = prefix or bytes(request.data[request.position : reader.position])
         batches, of_topic = read_batches(reader, partition_count)
@@ -179,6 +181,21 @@ def _whole_refusal(
                 return RefusedRequestError(ErrorCode.CORRUPT_MESSAGE, str(error))
             if transactional_id is None and is_transactional(records):
                 return RefusedRequestError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return None
+
+
+def _stumbled_over(
+    by_key: dict[bytes, dict[int, KafkaPartition]], topics: list[TopicBatches]
+) -> RefusedRequestError | None:
+    """Return why everything is refused: a batch that is cut short of its producer (-1)."""
+    for _, records in _existing(by_key, topics):
+        try:
+            only_batch(records)
+        except ShortHeaderError as error:
+            if error.size_bytes < _PRODUCER_ID_END:
+                return RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        except LogStoreError:
+            continue
     return None
 
 

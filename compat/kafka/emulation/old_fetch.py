@@ -65,7 +65,7 @@ def _parsed(request: RawRequest) -> Query:
     bytes_max = reader.i32() if request.version >= _LIMIT_SINCE else _NO_LIMIT
     wanted: list[FetchPartition] = []
     for _ in range(reader.count()):
-        topic = reader.string() or b""
+        topic = reader.text()
         for _ in range(reader.count()):
             index, offset, size_bytes_max = reader.i32(), reader.i64(), reader.i32()
             wanted.append(FetchPartition((topic, index), offset, size_bytes_max))

@@ -34,7 +34,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     topic_count = reader.count()
     writer.count(topic_count)
     for _ in range(topic_count):
-        topic = reader.string() or b""
+        topic = reader.text()
         writer.string(topic)
         partition_count = reader.count()
         writer.count(partition_count)

@@ -136,7 +136,7 @@ def parse(request: RawRequest, listener: Listener, rows: list[Rows] | None = Non
     session_id, session_epoch = (reader.i32(), reader.i32()) if version >= 7 else (0, -1)
     wanted: list[FetchPartition] = []
     for _ in range(reader.count()):
-        topic = bytes(reader.take(16)) if version >= 13 else reader.string() or b""
+        topic = bytes(reader.take(16)) if version >= 13 else reader.text()
         count = reader.count()
         found = Rows(topic, reader.position, len(wanted), count)
         if _parse_plain_partitions(reader, version, found, wanted):
@@ -150,11 +150,11 @@ def parse(request: RawRequest, listener: Listener, rows: list[Rows] | None = Non
     forgotten: list[PartitionKey] = []
     if version >= 7:
         for _ in range(reader.count()):
-            topic = bytes(reader.take(16)) if version >= 13 else reader.string() or b""
+            topic = bytes(reader.take(16)) if version >= 13 else reader.text()
             forgotten += [(topic, reader.i32()) for _ in range(reader.count())]
             reader.tags()
     rack_position = reader.position
-    rack = (reader.string() or b"") if version >= FROM_FOLLOWERS_SINCE else b""
+    rack = reader.text() if version >= FROM_FOLLOWERS_SINCE else b""
     reader.tags()
     return Query(
         version, request.correlation_id, max_wait_ms, bytes_min, bytes_max, isolation,

@@ -14,6 +14,7 @@ from logstore.compat.kafka.produce.batches import ZSTD_SINCE, PartitionBatch, is
 from logstore.compat.kafka.produce.reply import ProduceReply
 from logstore.compat.kafka.refusals import code_of
 from logstore.errors import LogStoreError
+from logstore.segments.kafka.append_errors import ShortHeaderError
 from logstore.segments.kafka.validation import only_batch
 
 #: topic name or id, and its partitions
@@ -24,6 +25,8 @@ def flaw(records: memoryview, version: int) -> int:
     """Return why a batch is refused whatever log it is for, 0 for one that is sound so far."""
     try:
         only_batch(records)
+    except ShortHeaderError:
+        return 0  # Kafka does not look that far yet
     except LogStoreError as error:
         return code_of(error)
     is_early = version < ZSTD_SINCE and is_zstd(records)

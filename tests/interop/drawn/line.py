@@ -21,7 +21,7 @@ CLIENT, HEADER_TAGS, END = WIRE = "+client", "+header tags", "+end"
 
 
 class Line:
-    """A connection on which one question is open at a time."""
+    """A connection on which one question is open at a time, or several that went together."""
 
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -30,13 +30,30 @@ class Line:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
         self._correlation_id = 0
-        self._asked = ("", 0)
+        #: api, version and number of what is asked
+        self._asked: list[tuple[str, int, int]] = []
 
     def send(self, api: str, version: int, body: dict[str, Any] | bytes) -> None:
         """Send a question, or the bytes that are said to be one."""
+        self._asked.clear()
+        self._put(self.frame(api, version, body))
+
+    def send_together(self, questions: list[tuple[str, int, dict[str, Any]]]) -> None:
+        """Send questions as one; each of them has an answer."""
+        self._asked.clear()
+        self._put(b"".join(self.frame(*question) for question in questions))
+
+    def _put(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    def frame(self, api: str, version: int, body: dict[str, Any] | bytes) -> bytes:
+        """Return the bytes of a question whose answer is waited for."""
         found = apis()[api]
         self._correlation_id += 1
-        self._asked = (api, version)
+        self._asked.append((api, version, self._correlation_id))
         wire: dict[str, Any] = {}
         if not isinstance(body, bytes):
             wire = {name: body[name] for name in WIRE if name in body}
@@ -50,10 +67,7 @@ class Line:
         data = body if isinstance(body, bytes) else encode(found.request, version, body)
         end = wire.get(END, b"")
         data = data + end if isinstance(end, bytes) else data[:-end]
-        try:
-            self._socket.sendall(struct.pack(">i", len(header) + len(data)) + header + data)
-        except (BrokenPipeError, ConnectionResetError):
-            return
+        return struct.pack(">i", len(header) + len(data)) + header + data
 
     def receive(self, seconds: float) -> dict[str, Any] | str:
         """Return the answer, CLOSED if the broker hung up, or SILENT if there is none in time."""
@@ -80,11 +94,11 @@ class Line:
         return len(self._received) >= 4 + int(size)
 
     def _decoded(self, frame: bytes) -> dict[str, Any] | str:
-        api, version = self._asked
+        api, version, number = self._asked.pop(0)
         schema = apis()[api].response
         (correlation_id,) = struct.unpack_from(">i", frame)
-        if correlation_id != self._correlation_id:
-            return f"the answer to {correlation_id - self._correlation_id}"
+        if correlation_id != number:
+            return f"the answer to {correlation_id - number}"
         has_tags = schema.is_flexible(version) and api != API_VERSIONS
         try:
             return decode(schema, version, frame, 5 if has_tags else 4)

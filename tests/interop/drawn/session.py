@@ -18,6 +18,7 @@ from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.interop.drawn import (
     acls,
     anything,
+    bursts,
     cluster,
     configs,
     fetches,
@@ -218,6 +219,15 @@ LISTS: tuple[tuple[int, Draw], ...] = (
     (1, configs.alter),
     (1, configs.list_resources),
 )
+BURSTS: tuple[tuple[int, Draw], ...] = (
+    (1, topics.create_topics),
+    (3, stores.create),
+    (16, bursts.burst),
+    (1, records.init_producer_id),
+    (2, stores.read),
+    (1, records.describe_producers),
+    (1, records.delete_records),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -233,9 +243,10 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "stores": STORES,
     "fetches": FETCHES,
     "lists": LISTS,
+    "bursts": BURSTS,
 }
 #: which only who names them gets
-_BY_NAME = {"acls", "anything", "patterns", "stores", "fetches", "lists"}
+_BY_NAME = {"acls", "anything", "patterns", "stores", "fetches", "lists", "bursts"}
 
 
 def versions_of_both(twin: Twin) -> dict[str, range]:

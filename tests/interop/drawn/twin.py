@@ -142,6 +142,23 @@ class Twin:
         real = lines[1].receive(SECONDS_MAX)
         return Answer(lines[0].receive(SECONDS_MAX), real)
 
+    def ask_together(self, questions: list[tuple[str, int, dict[str, Any]]], line: str) -> None:
+        """Put questions to both, all at once, and compare the answers one by one."""
+        lines = self.line(line)
+        for side, one in enumerate(lines):
+            one.send_together([(api, version, of_side(body, side)) for api, version, body in questions])
+        for number, (api, version, body) in enumerate(questions):
+            step = len(self.steps)
+            self.steps.append(f"{api} v{version} {body} ({number} of {len(questions)} together)")
+            real = lines[1].receive(SECONDS_MAX)
+            answer = Answer(lines[0].receive(SECONDS_MAX), real)
+            if found := self._judged(api, answer):
+                self.differences.append(Difference(step, api, version, body, found))
+            if not answer.is_told:
+                for each in self._lines.pop(line):
+                    each.close()
+                return
+
     def note(self, api: str, body: Any, answers: list[Any]) -> None:
         """Compare what somebody has found in both answers himself."""
         step = len(self.steps)

@@ -7,6 +7,7 @@ import struct
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from tests.interop.drawn_rocketmq.pulls import SUBSCRIBES
 from tests.interop.drawn_rocketmq.sends import (
+    BORN_MS,
     header,
     learn,
     properties_text,
@@ -44,7 +45,6 @@ MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("1ST_POP_TIME", ("1", "x")),
     ("MSG_TYPE", ("reply", "x")),
     ("TTL", ("1000", "x")),
-    ("__CRC32#", ("0123456789", "x")),
     ("BORN_TIMESTAMP", ("1", "x")),
     ("__BORNHOST", ("1.2.3.4", "x")),
     ("INSTANCE_ID", ("x",)),
@@ -148,6 +148,29 @@ def send_batch(world: World) -> None:
     code = world.pick(Code.SEND_BATCH_MESSAGE, Code.SEND_BATCH_MESSAGE, Code.SEND_MESSAGE)
     is_short = code != Code.SEND_MESSAGE
     world.ask(code, short(fields) if is_short else fields, data, is_plain=True)
+
+
+def repeat(world: World) -> None:
+    """Send the like again and again, as most producers do: one message or a batch each time."""
+    topic = world.chance.choice(list(world.topics))
+    drawn = {"UNIQ_KEY": ""} | marked(world) if world.likely(0.6) else {"UNIQ_KEY": ""}
+    if world.likely(0.8):
+        drawn |= {"WAIT": "true", "KEYS": "k1"}
+    is_batch = world.likely(0.35)
+    if is_batch:
+        drawn = without_times(drawn)
+    fields = header(world, topic, "") | {
+        "queueId": 0, "defaultTopic": "TBW102", "producerGroup": f"{world.prefix}-p",
+        "sysFlag": world.chance.choice((*FLAGS, 4, 12)) if world.likely(0.15) else 0,
+        "batch": "true" if is_batch else world.pick("false", None, "0", "1"),
+    }  # fmt: skip
+    code = Code.SEND_BATCH_MESSAGE if is_batch else Code.SEND_MESSAGE_V2
+    for _ in range(world.pick(3, 4, 6)):
+        key = drawn["UNIQ_KEY"] or unique_key(world)
+        text = properties_text(drawn | {"UNIQ_KEY": key})
+        body = batch_item(world) + batch_item(world) if is_batch else b"again"
+        asked = short(fields | {"properties": text, "bornTimestamp": BORN_MS + world.next()})
+        world.ask(code, asked, body, is_plain=True, version=513, serializer=0)
 
 
 def pull(world: World) -> None:

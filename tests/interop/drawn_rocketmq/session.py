@@ -213,6 +213,7 @@ BROKERS: tuple[tuple[int, Draw], ...] = (
 MARKS: tuple[tuple[int, Draw], ...] = (
     (12, marks.send),
     (4, marks.send_batch),
+    (3, marks.repeat),
     (6, marks.pull),
     (5, marks.query),
     (2, pulls.view),

@@ -81,7 +81,7 @@ def _read(raw: RawRequest) -> _Asked:
     attributes = 0
     for _ in range(reader.count()):
         topics.append(
-            bytes(reader.take(16)) if raw.version >= _IDS_SINCE else reader.string() or b""
+            bytes(reader.take(16)) if raw.version >= _IDS_SINCE else reader.text()
         )
         _, of_topic = read_batches(reader, reader.count())
         attributes |= of_topic

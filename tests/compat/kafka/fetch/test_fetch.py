@@ -325,6 +325,18 @@ def test_limits_are_kept_and_progress_is_made(limit: int, asked: list[tuple[int,
         assert offsets(result["records"])[:1] in ([], [offset])
 
 
+@pytest.mark.parametrize("version", range(4, 13))
+def test_a_topic_without_a_name_is_no_topic(version: int) -> None:
+    """Who sends null in a name's place loses the connection."""
+    peer = Peer(a_broker())
+    asked = [("tt", [{"partition": 0, "fetch_offset": 0}])]
+    frame = peer.encoded("Fetch", version, fetch_fields(asked, version))[4:]
+    null = b"\xff\xff" if version < 12 else b"\0"
+    frame = frame.replace(b"\0\2tt" if version < 12 else b"\3tt", null, 1)
+    peer.connection.feed(len(frame).to_bytes(4, "big") + frame)
+    assert peer.connection.is_closing
+
+
 class TestReadCommitted:
     """Isolation level 1."""
 

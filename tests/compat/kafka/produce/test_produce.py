@@ -159,6 +159,18 @@ def test_a_request_that_is_cut_short_leaves_nothing_behind(version: int) -> None
     assert [log_of(broker, index=index).end_offset for index in (0, 1)] == [0, 0]
 
 
+@pytest.mark.parametrize("version", range(3, 13))
+def test_a_topic_without_a_name_is_no_topic(version: int) -> None:
+    """Who sends null in a name's place loses the connection."""
+    peer = Peer(a_broker())
+    null = b"\xff\xff" if version < 9 else b"\0"
+    named = peer.encoded("Produce", version, produce_fields([("tt", [(0, batch())])], version, 1))
+    written = b"\0\2tt" if version < 9 else b"\3tt"
+    frame = named[4:].replace(written, null, 1)
+    peer.connection.feed(len(frame).to_bytes(4, "big") + frame)
+    assert peer.connection.is_closing
+
+
 def test_of_a_partition_named_twice_the_last_batch_is_meant() -> None:
     """It is appended and answered, the others are not."""
     broker = a_broker()

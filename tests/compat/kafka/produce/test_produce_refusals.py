@@ -268,6 +268,18 @@ def test_of_a_partition_named_twice_that_is_not_there_that_is_told() -> None:
     assert answer.partition["error_code"] == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("length", "codes"), [(20, [-1, -1]), (38, [-1, -1]), (39, [CORRUPT, 0]), (48, [CORRUPT, 0])]
+)
+def test_a_batch_that_ends_in_its_own_header(length: int, codes: list[int]) -> None:
+    """Kafka stumbles over one that ends before its producer's id, and refuses all of the request."""
+    broker = a_broker()
+    broker.create_topic("t", 2)
+    data = altered(GOOD, LENGTH_POSITION, "i", length)[: 12 + length]
+    answer = Peer(broker).produce([("t", [(0, data), (1, GOOD)])])
+    assert [one["error_code"] for one in answer.by_topic[0]] == codes
+
+
 def test_a_base_offset_is_told_of_before_the_size() -> None:
     """Of a batch that is too large, and does not begin at 0."""
     broker = a_broker()
