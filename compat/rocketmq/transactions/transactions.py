@@ -11,11 +11,14 @@ from logstore.compat.rocketmq.sending.put_answers import STORED_CODES, refusal_o
 from logstore.compat.rocketmq.topics.names import HALF_TOPIC
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.segments.rocketmq.messages.own_properties import OwnProperties
 from logstore.segments.rocketmq.messages.properties import (
     CHECK_IMMUNITY_TIME,
+    HASH_MAP_CAPACITY_5,
     PRODUCER_GROUP,
     REAL_QUEUE_ID,
     REAL_TOPIC,
+    TRANSACTION_PREPARED,
 )
 from logstore.segments.rocketmq.messages.system_flags import (
     TRANSACTION_COMMIT,
@@ -124,6 +127,9 @@ def _commit(broker: Broker, half: Message) -> None:
         sys_flag=with_transaction_type(half.sys_flag, TRANSACTION_COMMIT),
         prepared_transaction_offset=half.physical_offset,
     )
+    # What was a half stays written so, but where the store has to write the properties anew.
+    properties.pop(TRANSACTION_PREPARED, None)
+    draft.own_properties = OwnProperties(properties, HASH_MAP_CAPACITY_5)
     result = broker.store.put_message(draft)
     if result.status not in STORED_CODES:
         raise RefusedError(*refusal_of(broker, result.status))

@@ -22,7 +22,6 @@ from logstore.segments.rocketmq.messages.properties import (
     INNER_MULTI_QUEUE_OFFSET,
     WAIT,
     encode_properties,
-    parse_properties,
 )
 from logstore.segments.rocketmq.queues.queue_offsets import QueueOffsets, is_lmq
 
@@ -79,10 +78,13 @@ class MultiDispatch:
         return any(is_lmq(name) and (name, 0) not in offsets for name in names)
 
     def text_with_queue_offsets(
-        self, properties_text: bytes, names: list[str], queue_id: int, offsets: QueueOffsets
+        self,
+        properties: dict[str, str],
+        names: list[str],
+        queue_id: int,
+        offsets: QueueOffsets,
     ) -> bytes:
-        """Return the properties with the queue offsets that the message gets."""
-        properties = parse_properties(properties_text)
+        """Return the text of properties with the queue offsets that the message gets."""
         properties[INNER_MULTI_QUEUE_OFFSET] = _SEPARATOR.join(
             str(offsets.next_of(name, self.queue_id_of(name, queue_id)))
             if self._has_offset(name)

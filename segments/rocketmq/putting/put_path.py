@@ -25,7 +25,12 @@ from logstore.segments.rocketmq.messages.system_flags import (
     TRANSACTION_MASK,
     is_queued,
 )
-from logstore.segments.rocketmq.putting.put_redirection import DELAY_NEEDLE, TIMER_NEEDLE, redirect
+from logstore.segments.rocketmq.putting.put_redirection import (
+    DELAY_NEEDLE,
+    TIMER_NEEDLE,
+    properties_of,
+    redirect,
+)
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus, PutResult
 from logstore.segments.rocketmq.putting.put_rules import PutRules, RefusedPutError, TimerGate
 from logstore.segments.rocketmq.queues.queue_offsets import QueueOffsets
@@ -433,7 +438,7 @@ class PutPath:
             draft.replace_properties(self._rules.encoded(found))
         if queues:
             text = self.rules.multi_dispatch.text_with_queue_offsets(
-                draft.properties_text, queues, draft.queue_id, self.queue_offsets
+                properties_of(draft), queues, draft.queue_id, self.queue_offsets
             )
             draft.replace_properties(text)
         self._check_size(draft)

@@ -49,7 +49,7 @@ def redirect(
 
 def _redirect_delayed(draft: MessageDraft, level: int, rules: PutRules) -> None:
     """Send a message to the queue of its delay level (``transformDelayLevelMessage``)."""
-    found = _properties_of(draft)
+    found = properties_of(draft)
     if level > rules.delay_level_max:  # else it stays as its sender spells it
         level = rules.delay_level_max
         found[names.DELAY] = str(level)
@@ -61,7 +61,7 @@ def _redirect_timed(
     draft: MessageDraft, level: int, rules: PutRules, now_ms: int, timer: TimerGate | None
 ) -> None:
     """Send a message to the time wheel's topic (``transformTimerMessage``)."""
-    found = _properties_of(draft)
+    found = properties_of(draft)
     if level > 0:  # a delay level wins
         for name in (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS):
             found.pop(name, None)
@@ -124,7 +124,8 @@ def _rewrite(draft: MessageDraft, found: dict[str, str], rules: PutRules) -> Non
     draft.replace_properties(rules.encoded(found, None if own is None else own.capacity))
 
 
-def _properties_of(draft: MessageDraft) -> dict[str, str]:
+def properties_of(draft: MessageDraft) -> dict[str, str]:
+    """Return what a message has: what the broker has made of it, or what stands in its text."""
     own = _own(draft)
     return parse_properties(draft.properties_text) if own is None else dict(own.entries)
 

@@ -99,6 +99,16 @@ def test_a_commit_makes_it_a_message() -> None:
     assert (message.properties["TRAN_MSG"], message.unique_key) == ("true", KEY)
 
 
+def test_a_commit_that_is_written_anew_is_no_half() -> None:
+    """Where a store adds to its properties, it does not say any more that it was one."""
+    stage = Stage(enableLmq="true", enableMultiDispatch="true")
+    stage.begin(more="INNER_MULTI_DISPATCH\x01%LMQ%a\x02")
+    stage.peer.answer_to(stage.end(COMMIT))
+    (message,) = stage.peer.messages(queue_id=2)
+    assert (message.body, "TRAN_MSG" in message.properties) == (b"half", False)
+    assert message.properties["INNER_MULTI_QUEUE_OFFSET"] == "0"
+
+
 def test_a_rollback_of_what_is_no_half_message_ends_no_other_ones() -> None:
     """Java's answer is success; a place in another topic's queue is none in the half topic's."""
     stage = Stage()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
+from tests.interop.drawn.pair import Pair
 from tests.interop.drawn_rocketmq.pulls import SUBSCRIBES
 from tests.interop.drawn_rocketmq.sends import (
     BORN_MS,
@@ -75,6 +76,11 @@ EXPRESSIONS = (
     ("SQL92", "UNIQ_KEY CONTAINS '0'"), ("SQL92", "a >= 1 AND a <= 2 OR TAGS IS NOT NULL"),
 )  # fmt: skip
 FLAGS = (1, 2, 3, 8, 64, 0x100, 0x200, 0x300, 0x80)
+#: queues of no topic of a session: light ones, and those of what is not for now
+WHERE_THEY_WAIT = (
+    ("%LMQ%a", 0), ("%LMQ%b", 0), ("%LMQ%", 0), ("plain", 0), ("SCHEDULE_TOPIC_XXXX", 17),
+    ("SCHEDULE_TOPIC_XXXX", 17), ("rmq_sys_wheel_timer", 0), ("RMQ_SYS_TRANS_HALF_TOPIC", 0),
+)  # fmt: skip
 PROPERTIES_BYTES_MAX = 32_767
 
 
@@ -173,13 +179,49 @@ def repeat(world: World) -> None:
         world.ask(code, asked, body, is_plain=True, version=513, serializer=0)
 
 
+def send_half(world: World) -> None:
+    """Send half of a transaction with such properties, and decide about it."""
+    topic = world.chance.choice(list(world.topics))
+    group = f"{world.prefix}-p"
+    drawn = marked(world) | {"TRAN_MSG": "true", "PGROUP": group}
+    fields = header(world, topic, properties_text(drawn)) | {
+        "sysFlag": 4, "queueId": 0, "producerGroup": group, "defaultTopic": "TBW102",
+        "batch": "false",
+    }  # fmt: skip
+    told = world.ask(Code.SEND_MESSAGE_V2, short(fields), b"half", is_plain=True)
+    ids = told.pair(lambda answer: (answer.fields or {})["msgId"])
+    offsets = told.pair(lambda answer: int((answer.fields or {})["queueOffset"]))
+    if ids is None or not told.is_success or {len(ids.ours), len(ids.real)} != {32}:
+        return
+    ended = {
+        "topic": topic, "producerGroup": group, "tranStateTableOffset": offsets,
+        "commitLogOffset": Pair(*(int(one[-16:], 16) for one in ids)),
+        "commitOrRollback": world.pick(8, 8, 8, 12), "fromTransactionCheck": "false",
+        "msgId": drawn.get("UNIQ_KEY", "x"), "transactionId": drawn.get("UNIQ_KEY", "x"),
+    }  # fmt: skip
+    world.ask(Code.END_TRANSACTION, ended, is_plain=True)
+
+
+def give_back(world: World) -> None:
+    """Give a message back for much later."""
+    message = world.message()
+    if message is None:
+        return
+    fields = {
+        "offset": message.physical_offset, "group": f"{world.prefix}-g0", "delayLevel": 18,
+        "originMsgId": message.unique_key, "originTopic": message.topic, "unitMode": "false",
+        "maxReconsumeTimes": 16,
+    }  # fmt: skip
+    world.ask(Code.CONSUMER_SEND_MSG_BACK, fields, is_plain=True)
+
+
 def pull(world: World) -> None:
     """Read a queue from its start."""
     topic = world.chance.choice(list(world.topics))
     kind, expression = world.pick(*EXPRESSIONS)
     queue = world.pick(0, 0, 1)
-    if world.likely(0.08):
-        topic, queue = world.pick("%LMQ%a", "%LMQ%b", "%LMQ%", "plain"), 0
+    if world.likely(0.2):
+        topic, queue = world.chance.choice(WHERE_THEY_WAIT)
     fields = {
         "consumerGroup": f"{world.prefix}-g0", "topic": topic, "queueId": queue,
         "queueOffset": world.pick(0, 0, 0, 1, 3), "maxMsgNums": world.pick(32, 32, 2),

@@ -214,12 +214,13 @@ MARKS: tuple[tuple[int, Draw], ...] = (
     (12, marks.send),
     (4, marks.send_batch),
     (3, marks.repeat),
+    (3, marks.send_half),
+    (1, marks.give_back),
     (6, marks.pull),
     (5, marks.query),
     (2, pulls.view),
     (1, pulls.consume_queue),
     (1, pulls.bounds),
-    (1, transactions.end),
 )
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
