@@ -41,7 +41,6 @@ from logstore.compat.kafka.produce.reply import ProduceReply
 from logstore.compat.kafka.produce.route import ProduceRoute
 from logstore.compat.kafka.produce.run import LEAD_AT
 from logstore.compat.kafka.produce.unknown_offsets import told_base_offset
-from logstore.compat.kafka.refusals import code_of
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS
@@ -98,13 +97,13 @@ def _by_parsing(
     version = request.version
     transactional_id, acks, topics, prefix, attributes = _read(request)
     now_ms = broker.host.clock.wall_ms()
-    refused = _whole_refusal(topics, transactional_id) if attributes & SOME_UNUSUAL else None
     by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
+    refused: RefusedRequestError | None = None
+    if attributes & SOME_UNUSUAL:
+        refused = _whole_refusal(topics, transactional_id) or _stumbled_over(by_key, topics)
     overruled: dict[bytes, dict[int, int]] = {}
     if not is_each_once(topics):
         topics, overruled = each_once(topics, version, by_key)
-    if refused is None and attributes & SOME_UNUSUAL:
-        refused = _stumbled_over(by_key, topics)
     reply = ProduceReply(version, len(topics), client.software)
     route: ProduceRoute | None = None
     admission = NOTHING_SPECIAL

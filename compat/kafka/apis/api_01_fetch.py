@@ -176,12 +176,7 @@ def _read(
     topic, index = wanted.key
     partitions = (broker.by_id if query.version >= 13 else broker.by_name).get(topic)
     if partitions is None or index not in partitions:
-        if query.version >= 13 and partitions is None:
-            if not wanted.topic:
-                return Found(wanted, ErrorCode.UNKNOWN_TOPIC_ID, aborted=[], rank=1)
-            if index in broker.by_name.get(wanted.topic, ()):  # another of that name is there now
-                return Found(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
-        return Found(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted=[], rank=2)
+        return _unknown(broker, query, wanted, is_topic_known=partitions is not None)
     partition = partitions[index]
     epoch = wanted.leader_epoch
     if (epoch >= 0 and epoch != partition.leader_epoch) or not broker.nodes.is_alone:
@@ -213,6 +208,18 @@ def _read(
     if query.is_read_committed:
         found.aborted = []
     return found
+
+
+def _unknown(
+    broker: Broker, query: Query, wanted: FetchPartition, *, is_topic_known: bool
+) -> Found:
+    """Return what is told of a partition that is not there."""
+    if query.version >= 13 and not is_topic_known:
+        if not wanted.topic:
+            return Found(wanted, ErrorCode.UNKNOWN_TOPIC_ID, aborted=[], rank=1)
+        if wanted.key[1] in broker.by_name.get(wanted.topic, ()):  # there is another of that name
+            return Found(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
+    return Found(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted=[], rank=2)
 
 
 def _preferred_replica(

@@ -106,7 +106,7 @@ def test_a_commit_that_is_written_anew_is_no_half() -> None:
     stage.peer.answer_to(stage.end(COMMIT))
     (message,) = stage.peer.messages(queue_id=2)
     assert (message.body, "TRAN_MSG" in message.properties) == (b"half", False)
-    assert message.properties["INNER_MULTI_QUEUE_OFFSET"] == "0"
+    assert message.properties["INNER_MULTI_QUEUE_OFFSET"] == "1"  # its half has the first place
 
 
 def test_a_rollback_of_what_is_no_half_message_ends_no_other_ones() -> None:

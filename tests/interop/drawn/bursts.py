@@ -15,7 +15,8 @@ Question = tuple[str, int, dict[str, Any]]
 ODD: tuple[dict[str, Any], ...] = (
     {"crc": 1}, {"count": 2}, {"magic": 1}, {"base_offset": 1}, {"attributes": 0x10},
     {"attributes": 0x20}, {"attributes": 8}, {"max_timestamp": -1}, {"last_offset_delta": 4},
-    {"producer_id": 2**40, "producer_epoch": 0, "base_sequence": 7}, {"length": 20}, {"leader_epoch": 3},
+    {"producer_id": 2**40, "producer_epoch": 0, "base_sequence": 7}, {"length": 20},
+    {"leader_epoch": 3},
 )  # fmt: skip
 
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.interop.drawn.configs import APPEND, BROKER, DELETE, METRICS, SET, SUBTRACT, TOPIC, each_once
+from tests.interop.drawn.configs import (
+    APPEND,
+    BROKER,
+    DELETE,
+    METRICS,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    each_once,
+)
 from tests.interop.drawn.world import World
 
-POLICIES = ("compact", "delete", "compact,delete", "delete,compact", "", "rot", " compact", "compact,",
-            ",", "compact,compact", "delete , compact", "COMPACT", None)  # fmt: skip
+POLICIES = ("compact", "delete", "compact,delete", "delete,compact", "", "rot", " compact",
+            "compact,", ",", "compact,compact", "delete , compact", "COMPACT", None)  # fmt: skip
 REPLICAS = ("0:1", "1:1", "0:1,1:1", "*", "", "none", "0:1,0:1", "x", "0:1,*", "0:", " 0:1", None)
 #: by kind: lists and what they may be given, and a setting or two that are no lists
 KNOWN: dict[int, tuple[tuple[str, tuple[str | None, ...]], ...]] = {
@@ -23,8 +32,8 @@ KNOWN: dict[int, tuple[tuple[str, tuple[str | None, ...]], ...]] = {
     ),
     METRICS: (
         ("metrics", ("a.", "b.", "a.,b.", "", "*", "a.,a.", " a.", None)),
-        ("match", ("client_id=a", "client_id=b", "client_software_name=x", "client_id=a,client_id=c",
-                   "", "colour=red", "client_id", "client_id=(", None)),
+        ("match", ("client_id=a", "client_id=b", "client_software_name=x",
+                   "client_id=a,client_id=c", "", "colour=red", "client_id", "client_id=(", None)),
         ("interval.ms", ("1000", "")),
     ),
     BROKER: (
@@ -44,11 +53,12 @@ def change(world: World) -> None:
         kind = world.pick(TOPIC, TOPIC, TOPIC, METRICS, METRICS, BROKER)
         settings: list[dict[str, Any]] = []
         for _ in range(world.pick(1, 1, 1, 2, 3)):
-            name, values = world.chance.choice(KNOWN[kind])
+            key, values = world.chance.choice(KNOWN[kind])
             operation = world.pick(*[APPEND] * 4, *[SUBTRACT] * 3, SET, SET, DELETE)
             value = world.chance.choice(values)
-            settings.append({"Name": name, "ConfigOperation": operation, "Value": value})
-        items.append({"ResourceType": kind, "ResourceName": name_of(world, kind), "Configs": settings})
+            settings.append({"Name": key, "ConfigOperation": operation, "Value": value})
+        name = name_of(world, kind)
+        items.append({"ResourceType": kind, "ResourceName": name, "Configs": settings})
     # What is changed of the broker would change what all sessions behind see.
     is_only_asked = any(one["ResourceType"] == BROKER for one in items) or world.likely(0.15)
     body = {"Resources": each_once(items), "ValidateOnly": is_only_asked}
@@ -67,5 +77,5 @@ def describe(world: World) -> None:
     kind = world.pick(TOPIC, TOPIC, METRICS)
     keys = list(dict.fromkeys(name for name, _ in KNOWN[kind])) if kind == TOPIC else None
     item = {"ResourceType": kind, "ResourceName": name_of(world, kind), "ConfigurationKeys": keys}
-    body = {"Resources": [item], "IncludeSynonyms": world.likely(0.5), "IncludeDocumentation": False}
+    body = {"Resources": [item], "IncludeSynonyms": world.likely(0.5)}
     world.twin.ask("DescribeConfigs", world.version("DescribeConfigs"), body)

@@ -146,7 +146,8 @@ class Twin:
         """Put questions to both, all at once, and compare the answers one by one."""
         lines = self.line(line)
         for side, one in enumerate(lines):
-            one.send_together([(api, version, of_side(body, side)) for api, version, body in questions])
+            of_one = [(api, version, of_side(body, side)) for api, version, body in questions]
+            one.send_together(of_one)
         for number, (api, version, body) in enumerate(questions):
             step = len(self.steps)
             self.steps.append(f"{api} v{version} {body} ({number} of {len(questions)} together)")

@@ -117,11 +117,9 @@ def send(world: World) -> None:
     drawn = marked(world)
     fields = header(world, topic, text_of(world, drawn)) | {
         "sysFlag": world.chance.choice(FLAGS) if world.likely(0.06) else 0,
-        "queueId": world.pick(0, 0, 0, 1, -1), "defaultTopic": "TBW102",
+        "queueId": world.pick(0, 0, 0, 1), "defaultTopic": "TBW102",
         "producerGroup": f"{world.prefix}-p",
     }  # fmt: skip
-    if fields["queueId"] < 0:
-        fields["queueId"] = 0  # one by chance would be another for each
     is_short = world.likely(0.6)
     code = Code.SEND_MESSAGE_V2 if is_short else Code.SEND_MESSAGE
     body = world.pick(b"marked", b"", b"x\x9c")

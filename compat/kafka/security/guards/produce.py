@@ -80,9 +80,7 @@ def _read(raw: RawRequest) -> _Asked:
     topics: list[bytes] = []
     attributes = 0
     for _ in range(reader.count()):
-        topics.append(
-            bytes(reader.take(16)) if raw.version >= _IDS_SINCE else reader.text()
-        )
+        topics.append(bytes(reader.take(16)) if raw.version >= _IDS_SINCE else reader.text())
         _, of_topic = read_batches(reader, reader.count())
         attributes |= of_topic
         reader.tags()

@@ -272,7 +272,7 @@ def test_of_a_partition_named_twice_that_is_not_there_that_is_told() -> None:
     ("length", "codes"), [(20, [-1, -1]), (38, [-1, -1]), (39, [CORRUPT, 0]), (48, [CORRUPT, 0])]
 )
 def test_a_batch_that_ends_in_its_own_header(length: int, codes: list[int]) -> None:
-    """Kafka stumbles over one that ends before its producer's id, and refuses all of the request."""
+    """Over one that ends before its producer's id Kafka stumbles, and refuses all that is asked."""
     broker = a_broker()
     broker.create_topic("t", 2)
     data = altered(GOOD, LENGTH_POSITION, "i", length)[: 12 + length]
