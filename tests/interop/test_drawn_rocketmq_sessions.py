@@ -36,6 +36,7 @@ SESSIONS = (
     ("brokers", (27141,)),
     ("timers", (27140,)),
     ("statics", (27161,)),
+    ("marks", (28200,)),
 )
 #: those for which CI has no time
 MORE_SESSIONS = (

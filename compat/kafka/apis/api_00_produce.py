@@ -36,7 +36,7 @@ from logstore.compat.kafka.produce.batches import (
     is_zstd,
     read_batches,
 )
-from logstore.compat.kafka.produce.once import TopicBatches, each_once, flaw, is_each_once, parted
+from logstore.compat.kafka.produce.once import TopicBatches, each_once, flaw, parted
 from logstore.compat.kafka.produce.reply import ProduceReply
 from logstore.compat.kafka.produce.route import ProduceRoute
 from logstore.compat.kafka.produce.run import LEAD_AT
@@ -98,24 +98,25 @@ def _by_parsing(
     transactional_id, acks, topics, prefix, attributes = _read(request)
     now_ms = broker.host.clock.wall_ms()
     by_key = broker.by_id if version >= _IDS_SINCE else broker.by_name
-    refused: RefusedRequestError | None = None
+    refused = None
     if attributes & SOME_UNUSUAL:
         refused = _whole_refusal(topics, transactional_id) or _stumbled_over(by_key, topics)
-    overruled: dict[bytes, dict[int, int]] = {}
-    if not is_each_once(topics):
-        topics, overruled = each_once(topics, version, by_key)
+    topics, overruled = each_once(topics, version, by_key)
     reply = ProduceReply(version, len(topics), client.software)
     route: ProduceRoute | None = None
     admission = NOTHING_SPECIAL
     if refused is None and attributes & TRANSACTIONAL_BIT:
         admission = admit_produced(broker, version, transactional_id, _existing(by_key, topics))
-    may_learn = transactional_id is None and broker.nodes.is_alone
+    may_learn = transactional_id is None and broker.nodes.is_alone and len(topics) == 1
     acks_error = 0 if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     for key, batches in topics:
         partitions = by_key.get(key)
         reply.open_topic(key, len(batches))
-        if may_learn and len(topics) == 1 and partitions is not None:
-            route = ProduceRoute.learn(version, prefix, len(batches), partitions, reply.head())
+        route = (
+            ProduceRoute.learn(version, prefix, len(batches), partitions, reply.head())
+            if may_learn and partitions is not None
+            else None
+        )
         if refused is not None:
             for index, *_ in batches:
                 reply.fail(index, refused.code, refused if refused.message else None)

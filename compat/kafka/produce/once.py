@@ -33,7 +33,7 @@ def flaw(records: memoryview, version: int) -> int:
     return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_early else 0
 
 
-def is_each_once(topics: list[TopicBatches]) -> bool:
+def _is_each_once(topics: list[TopicBatches]) -> bool:
     """Tell whether every topic has something to append and no partition is named twice."""
     if len(topics) > 1 and len({key for key, _ in topics}) < len(topics):
         return False
@@ -47,6 +47,8 @@ def each_once(
     topics: list[TopicBatches], version: int, by_key: Mapping[bytes, Container[int]]
 ) -> tuple[list[TopicBatches], dict[bytes, dict[int, int]]]:
     """Return topics with one batch for each partition, and what is told instead of its result."""
+    if _is_each_once(topics):
+        return topics, {}
     found: dict[bytes, dict[int, PartitionBatch]] = {}
     sound: dict[bytes, set[int]] = {}
     told: dict[bytes, dict[int, int]] = {}
@@ -81,8 +83,7 @@ def parted(
         return [(batches, reply)]
     for index, code in overruled.items():
         reply.fail(index, code)
-    silent = ProduceReply(reply.version, 1)
     return [
         ([batch for batch in batches if batch[0] not in overruled], reply),
-        ([batch for batch in batches if batch[0] in overruled], silent),
+        ([batch for batch in batches if batch[0] in overruled], ProduceReply(reply.version, 1)),
     ]

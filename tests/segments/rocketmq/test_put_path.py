@@ -164,18 +164,6 @@ REFUSED = [
         properties={"TIMER_DELAY_SEC": "soon"},
     ),
     Refused(
-        "timer of a number with blanks",
-        PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL,
-        "no time",
-        properties={"TIMER_DELAY_SEC": " 5"},
-    ),
-    Refused(
-        "timer of a number beyond Java's",
-        PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL,
-        "no time",
-        properties={"TIMER_DELIVER_MS": str(2**63)},
-    ),
-    Refused(
         "timer too far away",
         PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL,
         "timerMaxDelaySec",
@@ -333,15 +321,6 @@ def test_units_of_the_schedule_topic_say_when_a_message_is_due(host: SimulatedHo
     assert message.properties["DELAY"] == "18"
 
 
-def test_a_delay_level_stays_as_it_is_spelled(host: SimulatedHost) -> None:
-    """Only one that is too high is written anew."""
-    store = roomy(host)
-    store.put_message(draft(properties={"DELAY": "+018"}))
-    store.dispatch()
-    (message,) = store.queue("SCHEDULE_TOPIC_XXXX", 17).messages(0, 1)
-    assert message.properties["DELAY"] == "+018"
-
-
 def test_a_delivered_message_keeps_its_delay_level_and_goes_where_it_was_to_go(
     host: SimulatedHost,
 ) -> None:
@@ -437,24 +416,6 @@ def test_a_message_may_be_in_light_queues_too(host: SimulatedHost) -> None:
     message = store.queue("%LMQ%b", 0).messages(1, 1)[0]
     assert message.properties["INNER_MULTI_QUEUE_OFFSET"] == "1,1"
     assert message.properties["WAIT"] == "true"
-
-
-def test_other_queues_are_named_in_vain(host: SimulatedHost) -> None:
-    """Only light queues get an offset, and where none does there is no unit either."""
-    store = roomy(host, LMQ)
-    store.put_message(draft(properties={"INNER_MULTI_DISPATCH": "plain"}))
-    store.dispatch()
-    (message,) = store.queue("TopicTest", 0).messages(0, 1)
-    assert b"INNER_MULTI_QUEUE_OFFSET\x01\x02" in message.properties_text
-    assert store.consume_queues.get("plain", 0) is None
-
-
-def test_a_time_beyond_java_s_is_long_past(host: SimulatedHost) -> None:
-    """Its sum with now is below 0 there, so the message is delivered at once."""
-    store = roomy(host)
-    store.put_message(draft(properties={"TIMER_DELAY_MS": str(2**63 - 1)}))
-    store.dispatch()
-    assert store.max_queue_offset("TopicTest", 0) == 1
 
 
 def test_light_queues_go_on_after_a_restart(host: SimulatedHost) -> None:
