@@ -10,6 +10,7 @@ from logstore.segments.kafka.config_keys import ConfigError
 from tests.compat.kafka.config_requests import BROKER, SET, TOPIC, alter, shown
 from tests.compat.kafka.conversation import Conversation
 
+SIMPLE = "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"
 #: what is given, and Kafka's words
 CONFLICTS = (
     ("group.consumer.session.timeout.ms=6000",
@@ -31,7 +32,7 @@ CONFLICTS = (
     ("group.share.record.lock.duration.ms=14999",
      ("group.share.record.lock.duration.ms must be greater than or equal to "
      "group.share.min.record.lock.duration.ms")),
-    ("group.share.assignors=simple,simple",
+    (f"group.share.assignors=simple,{SIMPLE}",
      "group.share.assignors must contain exactly one assignor, but found 2"),
     ("group.consumer.assignors=uniform,sticky", "Class sticky cannot be found"),
     ("offsets.topic.compression.codec=9", "Unknown compression type id: 9"),
@@ -74,6 +75,11 @@ FEW_ASSIGNMENTS = (
 def settings_of(text: str) -> dict[str, str]:
     """Return settings that are written ``name=value``, with spaces between them."""
     return dict(one.split("=") for one in text.split(" "))
+
+
+def test_an_assignor_that_is_named_twice_is_one() -> None:
+    """As every member of a list that Kafka checks."""
+    check_conflicts(BrokerConfig({"group.share.assignors": "simple,simple"}))
 
 
 @pytest.mark.parametrize(("given", "words"), CONFLICTS)
