@@ -36,6 +36,8 @@ LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
+#: what is left of a batch's attributes when Kafka writes them anew
+_KNOWN_ATTRIBUTES = 0x7F
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _PREFIX = struct.Struct(">qi")
@@ -174,7 +176,7 @@ class RecordBatch:
 
     def restamp_time(self, max_timestamp_ms: int, *, is_log_append_time: bool) -> None:
         """Write maximal timestamp and timestamp type into `data` and compute the CRC anew."""
-        attributes = self.attributes & 0xFF & ~LOG_APPEND_TIME_BIT
+        attributes = self.attributes & _KNOWN_ATTRIBUTES & ~LOG_APPEND_TIME_BIT
         if is_log_append_time:
             attributes |= LOG_APPEND_TIME_BIT
         data = self.data

@@ -13,7 +13,12 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.configs.entries import ConfigEntry, ConfigSource, ConfigSynonym
+from logstore.compat.kafka.configs.entries import (
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    text_of,
+)
 from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.modern.hash_order import members_in_order
@@ -58,9 +63,9 @@ def client_metrics_entries(broker: Broker, name: str) -> list[ConfigEntry]:
 def _entry(key: ConfigKey, own: str | None) -> ConfigEntry:
     if own is None:
         return ConfigEntry(key.name, key.default, ConfigSource.DEFAULT, key.type, key.doc)
-    source = ConfigSource.CLIENT_METRICS
-    synonyms = (ConfigSynonym(key.name, own, source),)
-    return ConfigEntry(key.name, own, source, key.type, key.doc, synonyms=synonyms)
+    value, source = text_of(key, own), ConfigSource.CLIENT_METRICS
+    synonyms = (ConfigSynonym(key.name, value, source),)
+    return ConfigEntry(key.name, value, source, key.type, key.doc, synonyms=synonyms)
 
 
 def check_client_metrics(settings: Mapping[str, str]) -> None:

@@ -12,7 +12,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.configs.entries import ConfigEntry, ConfigSource, ConfigSynonym
+from logstore.compat.kafka.configs.entries import (
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    text_of,
+)
 from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.modern.hash_order import members_in_sized_order
@@ -97,7 +102,7 @@ def _entry(seen: SeenSettings, key: ConfigKey, own: str | None) -> ConfigEntry:
 
 def _synonyms(seen: SeenSettings, name: str, own: str | None) -> Iterator[ConfigSynonym]:
     if own is not None:
-        yield ConfigSynonym(name, own, ConfigSource.GROUP)
+        yield ConfigSynonym(name, text_of(GROUP_CONFIG_KEYS[name], own), ConfigSource.GROUP)
     default = GROUP_CONFIG_KEYS[name].default
     if name in _WITHOUT_BROKER_SETTING:
         yield ConfigSynonym(name, default, ConfigSource.DEFAULT)

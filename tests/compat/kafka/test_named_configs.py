@@ -51,6 +51,17 @@ def test_a_subscription_to_clients_metrics() -> None:
     assert conversation.broker.store.metadata.resources_with_settings(METRICS) == []
 
 
+def test_values_of_a_subscription_and_of_a_group_are_shown_as_read() -> None:
+    """Without the spaces around them."""
+    conversation = Conversation()
+    wanted = {METRICS: ("metrics", " a. , b."), GROUP: ("consumer.session.timeout.ms", " 50000 ")}
+    for kind, (name, value) in wanted.items():
+        assert alter(conversation, kind, "m", (name, SET, value)) == 0
+    assert shown(conversation, METRICS, "m", "metrics") == ("a.,b.", 7)
+    assert shown(conversation, GROUP, "m", "consumer.session.timeout.ms") == ("50000", 8)
+    assert synonyms(conversation, METRICS, "m", "metrics") == [("metrics", "a.,b.", 7)]
+
+
 def test_what_is_wrong_first_with_a_subscription_to_clients_metrics() -> None:
     """An unknown name, then a value that is none, then the interval, then the pattern."""
     pattern, short = ("match", SET, "colour=red"), ("interval.ms", SET, "10")

@@ -37,8 +37,9 @@ ONCE = frozenset(("Resources", "Transactions", "Protocols"))
 #: where they must not be
 ODD_SHARE = 0.05
 NULL_SHARE = 0.04
+#: not the very largest number: a request with it a real broker cannot pass on to its controller
 UNKNOWN_TAGS: tuple[tuple[int, bytes], ...] = (
-    (9_000, b""), (5_000_000, b"\xff" * 200), (77, b"\0"), (2**31 - 1, b"x"),
+    (9_000, b""), (5_000_000, b"\xff" * 200), (77, b"\0"), (2**31 - 2, b"x"),
 )  # fmt: skip
 
 

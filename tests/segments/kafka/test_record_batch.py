@@ -94,13 +94,14 @@ def test_restamped_times_are_read_back() -> None:
     assert data == batch_of(3), "and back again"
 
 
-def test_restamping_drops_the_high_byte_of_the_attributes() -> None:
-    """As Java rewrites a header: only the low byte of the attributes survives."""
+@pytest.mark.parametrize(("given", "left"), [(0x7F00, 0x08), (0x80, 0x08), (0xFF, 0x7F)])
+def test_restamping_drops_what_java_knows_no_attribute_for(given: int, left: int) -> None:
+    """As Java rewrites a header: only seven bits of the attributes survive."""
     data = batch_of(1)
-    struct.pack_into(">h", data, 21, 0x7F00)
+    struct.pack_into(">h", data, 21, given)
     batch = RecordBatch(memoryview(data), len(data))
     batch.restamp_time(T, is_log_append_time=True)
-    assert parse_batch(memoryview(data)).attributes == 0x08
+    assert parse_batch(memoryview(data)).attributes == left
 
 
 BATCH = bytes(batch_of(2))
