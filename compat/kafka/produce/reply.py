@@ -31,8 +31,9 @@ _OF_THE_BATCH = (
 _RESULT = struct.Struct(">ihqqq")  # index, error, base offset, append time, log start offset
 _SUCCESS_V9 = struct.Struct(">ihqqq3s").pack
 _RESULT_V3 = struct.Struct(">ihqq")
-_NO_ERRORS_V8 = struct.pack(">ih", 0, -1)
-_NO_ERRORS_V9 = b"\x01\x00\x00"  # no record errors, no message, no tags
+#: of a result: no record errors, no message, and no tags
+NO_ERRORS_V8 = struct.pack(">ih", 0, -1)
+NO_ERRORS_V9 = b"\x01\x00\x00"
 _THROTTLE = I32.pack(0)
 _LEADERS_SINCE = 10
 _LEADER = struct.Struct(">ii")  # node, epoch
@@ -99,17 +100,17 @@ class ProduceReply:
         """Add the result of an append that waits for no flush, and keeps the producer's time."""
         self.has_appended = True
         self._pieces.append(
-            _SUCCESS_V9(index, 0, base_offset, -1, log_start, _NO_ERRORS_V9)
+            _SUCCESS_V9(index, 0, base_offset, -1, log_start, NO_ERRORS_V9)
             if self._is_flexible
             else self._success(index, base_offset, NO_TIMESTAMP, log_start)
         )
 
     def _success(self, index: int, base_offset: int, time_ms: int, log_start: int) -> bytes:
         if self._is_flexible:
-            return _SUCCESS_V9(index, 0, base_offset, time_ms, log_start, _NO_ERRORS_V9)
+            return _SUCCESS_V9(index, 0, base_offset, time_ms, log_start, NO_ERRORS_V9)
         if self.version < 5:
             return _RESULT_V3.pack(index, 0, base_offset, time_ms)
-        tail = b"" if self.version < 8 else _NO_ERRORS_V8
+        tail = b"" if self.version < 8 else NO_ERRORS_V8
         return _RESULT.pack(index, 0, base_offset, time_ms, log_start) + tail
 
     def fail(

@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.kafka.framing import I32, RESPONSE_PREFIX, read_uvarint
-from logstore.compat.kafka.produce.reply import ProduceReply
+from logstore.compat.kafka.produce.reply import NO_ERRORS_V8, NO_ERRORS_V9, ProduceReply
 from logstore.segments.kafka.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from logstore.segments.kafka.partition import KafkaPartition
     from logstore.segments.kafka.usual_batch import UsualBatch
 
-#: of a result: that no record was refused, that there is no message, and no tags
-_RESULT_END_V9 = b"\x01\x00\x00"
-_RESULT_END_V8 = struct.pack(">ih", 0, -1)
 #: of an answer: no tags of the topic's, no throttle time, no tags
 _END_V9 = b"\x00" + b"\x00\x00\x00\x00" + b"\x00"
 _END_V5 = b"\x00\x00\x00\x00"
@@ -74,7 +71,7 @@ class ProduceRoute:
         if version < 5:
             return None
         is_flexible = version >= 9
-        result_end = _RESULT_END_V9 if is_flexible else _RESULT_END_V8 if version == 8 else b""
+        result_end = NO_ERRORS_V9 if is_flexible else NO_ERRORS_V8 if version == 8 else b""
         end = _END_V9 if is_flexible else _END_V5
         start, tail = b"\x00" * is_flexible + head, result_end + end
         pack_result = struct.Struct(f">ihqqq{len(result_end)}s").pack
