@@ -17,6 +17,7 @@ from logstore.compat import TestBroker
 from logstore.compat.running import AddressError
 from logstore.errors import LogStoreError
 from logstore.testing.simulated_host import SimulatedHost
+from logstore.tools.dev.free_ports import free_port
 from tests.compat.rocketmq.frames import Answer, answers, request
 
 SECONDS_MAX = 20
@@ -98,10 +99,9 @@ def test_a_directory_of_ones_own(tmp_path: Path) -> None:
 
 def test_ports_and_settings_of_ones_own() -> None:
     """Both ports can be asked for; settings are those of broker.conf."""
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        port, broker_port = one.getsockname()[1], two.getsockname()[1]
+    port = free_port(5)
+    assert port is not None
+    broker_port = port + 5
     settings = {"brokerName": "mine"}
     with TestBroker(
         layout="rocketmq", port=port, broker_port=broker_port, settings=settings

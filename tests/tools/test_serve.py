@@ -15,6 +15,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from logstore.tools.dev.free_ports import free_port
 from tests.compat.kafka.conversation import build, message_class
 from tests.compat.kafka.peer import fetch_fields
 from tests.tools.command_line import CommandLine
@@ -92,9 +93,8 @@ class TestReady:
 
     def test_a_port_that_is_asked_for(self) -> None:
         """If it is free it is the one."""
-        with socket.socket() as some:
-            some.bind(("127.0.0.1", 0))
-            port = some.getsockname()[1]
+        port = free_port()
+        assert port is not None
         with Serving("--json", port=port) as serving:
             assert serving.bootstrap == f"127.0.0.1:{port}"
 
@@ -199,9 +199,8 @@ class TestSettings:
 
     def test_the_directory_and_the_address_of_the_file(self, tmp_path: Path) -> None:
         """log.dirs and listeners are used; what clients are told is advertised.listeners."""
-        with socket.socket() as some:
-            some.bind(("127.0.0.1", 0))
-            port = some.getsockname()[1]
+        port = free_port()
+        assert port is not None
         properties = tmp_path / "server.properties"
         properties.write_text(
             f"log.dirs={tmp_path}/data\n"

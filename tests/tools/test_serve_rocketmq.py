@@ -99,10 +99,9 @@ class TestReady:
 
     def test_ports_that_are_asked_for(self) -> None:
         """Each server gets its own."""
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            two.bind(("127.0.0.1", 0))
-            port, broker_port = one.getsockname()[1], two.getsockname()[1]
+        port = free_port(5)
+        assert port is not None
+        broker_port = port + 5
         with Serving(*LAYOUT, "--broker-port", broker_port, "--json", port=port) as serving:
             assert serving.bootstrap == f"127.0.0.1:{port}"
             assert serving.ready["broker"] == f"127.0.0.1:{broker_port}"
@@ -110,9 +109,8 @@ class TestReady:
     @pytest.mark.parametrize(("proxy", "name_server"), [(1, -2), (-2, 1)])
     def test_ports_next_to_the_brokers(self, proxy: int, name_server: int) -> None:
         """Where slaves would ask by default: who names them for clients gets them for clients."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            broker_port = free.getsockname()[1]
+        broker_port = free_port(proxy, name_server)
+        assert broker_port is not None
         ports = "--broker-port", broker_port, "--proxy-port", broker_port + proxy
         with Serving(*LAYOUT, *ports, "--json", port=broker_port + name_server) as serving:
             assert serving.bootstrap == f"127.0.0.1:{broker_port + name_server}"
