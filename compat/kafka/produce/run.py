@@ -215,10 +215,7 @@ class ProduceRun:
     def _append_column(self, route: ProduceRoute, run: tuple[PartitionBatch, ...]) -> list[bytes]:
         """Append what several requests bring to one partition; return what is told of each."""
         partition = route.partitions[run[0][0]]
-        try:
-            start = partition.append_run_at_once(run)
-        except (LogStoreError, OSError):
-            start = -1  # the disk may have room for some of them
+        start = self._append(partition, run)
         if start < 0:
             return [self._append_by_itself(route, partition, batch) for batch in run]
         return route.results(run, start, partition.start_offset)
