@@ -178,8 +178,8 @@ class IndexedSegment(LogSegment[RecordBatch]):
                 batches' base offsets, as the disk may have room for some of them.
 
         """
-        config, file, pieces = self.config, self._file, list[memoryview]()
-        position, first_ms = self.end_position, self._first_timestamp_ms
+        pieces: list[memoryview] = []
+        config, file, position = self.config, self._file, self.end_position
         end, end_offset, youngest_ms = position, (start := self.next_offset), -1
         for _, data, last_delta, timestamp_ms, _ in run:
             pieces.append(data)
@@ -192,7 +192,7 @@ class IndexedSegment(LogSegment[RecordBatch]):
         is_indexed = self._bytes_since_index_entry + end - position > config.index_interval_bytes
         if (
             end > config.segment_bytes
-            or first_ms is None
+            or (first_ms := self._first_timestamp_ms) is None
             or not first_ms >= 0
             or youngest_ms - first_ms > config.segment_ms_max - self.jitter_ms
             or end_offset - 1 - self.base_offset > RELATIVE_OFFSET_MAX

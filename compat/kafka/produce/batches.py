@@ -68,7 +68,8 @@ def read_batches(
     """
     data, position, two_bytes = reader.data, reader.position, _TWO_BYTES
     usual_max = len(data) - _USUAL.size - 1 if reader.is_flexible else -1
-    found, all_attributes = list[PartitionBatch](), 0
+    found: list[PartitionBatch] = []
+    all_attributes = 0
     for _ in range(count):
         if position <= usual_max:
             (
@@ -84,8 +85,7 @@ def read_batches(
                 and _LENGTH_BYTES_MIN <= length_bytes <= _LENGTH_BYTES_MAX
                 and compact_length == two_bytes[length_bytes + PREFIX_BYTES + 1]
             ):
-                start = position + _PREFIX_BYTES
-                end = start + length_bytes + PREFIX_BYTES
+                end = (start := position + _PREFIX_BYTES) + length_bytes + PREFIX_BYTES
                 records = data[start:end]
                 is_one = (
                     record_count == 1
