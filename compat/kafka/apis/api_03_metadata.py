@@ -96,7 +96,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
             _Answered(error, wanted.topic_id, wanted.name or _NO_NAME) for wanted in question.topics
         ]
     else:
-        answered = _look_up(broker, question, question.topics)
+        answered = _look_up(broker, client, question, question.topics)
     writer = Writer(is_flexible=request.is_flexible)
     if version >= 3:
         writer.i32(0)
@@ -159,7 +159,9 @@ def _flaw_of(question: _Question, version: int) -> ErrorCode:
     return ErrorCode.UNKNOWN_SERVER_ERROR if has_nameless and not has_ids else ErrorCode.NONE
 
 
-def _look_up(broker: Broker, question: _Question, topics: list[_Wanted]) -> list[_Answered]:
+def _look_up(
+    broker: Broker, client: Client, question: _Question, topics: list[_Wanted]
+) -> list[_Answered]:
     """
     Return what is known of each wanted topic, once; by id if there is any id.
 
@@ -177,7 +179,9 @@ def _look_up(broker: Broker, question: _Question, topics: list[_Wanted]) -> list
     if may_create:
         found.sort(key=lambda one: one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return [
-            _created(broker, one) if one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else one
+            _created(broker, client, one)
+            if one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else one
             for one in found
         ]
     return found
@@ -204,7 +208,7 @@ def _by_name(broker: Broker, raw_name: bytes) -> _Answered:
     return _Answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_ID, raw_name)
 
 
-def _created(broker: Broker, asked: _Answered) -> _Answered:
+def _created(broker: Broker, client: Client, asked: _Answered) -> _Answered:
     """Create a topic that was asked for; a client to whom it does not appear asks no further."""
     name = (asked.name or _NO_NAME).decode()
     try:
@@ -214,7 +218,9 @@ def _created(broker: Broker, asked: _Answered) -> _Answered:
         return asked
     if broker.emulation is None:
         return asked
-    return asked._replace(error=broker.emulation.error_of_new_topics)
+    node_id = broker.nodes.node_of(client.listener).node_id
+    is_controller = node_id == broker.nodes.controller_id
+    return asked._replace(error=broker.emulation.error_of_new_topics(is_controller=is_controller))
 
 
 def _write_cluster(writer: Writer, broker: Broker, listener: Listener, version: int) -> None:

@@ -32,7 +32,7 @@ from logstore.compat.kafka.topics.creation import (
     check,
 )
 from logstore.compat.kafka.topics.names import METADATA_TOPIC
-from logstore.compat.kafka.topics.time_given import is_none_given
+from logstore.compat.kafka.topics.time_given import is_none_given, is_not_waited_for
 from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
 
@@ -70,7 +70,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     reader.tags()
     counts = Counter(plan.name for plan in plans)
     has_news = any(counts[plan.name] == 1 and plan.name != METADATA_TOPIC for plan in plans)
-    if has_news and is_none_given(timeout_ms):
+    if has_news and is_none_given(broker, timeout_ms):
         return [_encode(request, [(plan.name, _TIMED_OUT) for plan in plans])]
     excess = _excess(broker, [one for one in plans if counts[one.name] == 1])
     results: dict[str, _Result] = {}
@@ -84,6 +84,9 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"creating topic {plan.name}")
             results[plan.name] = _Result(refusal.code, refusal.message)
+        else:
+            if is_not_waited_for(broker, timeout_ms) and not is_rehearsal:
+                results[plan.name] = _TIMED_OUT
     return [_encode(request, list(results.items()))]
 
 

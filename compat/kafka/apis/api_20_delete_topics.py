@@ -22,7 +22,7 @@ import attrs
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.error_messages import MESSAGES
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
-from logstore.compat.kafka.topics.time_given import is_none_given
+from logstore.compat.kafka.topics.time_given import is_none_given, is_not_waited_for
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ def handle(broker: Broker, client: Client, request: DeleteTopicsRequest) -> Dele
     version = request.API_VERSION
     named = _named(request)
     if broker.config.delete_topic_enable:
-        is_over = is_none_given(request.timeout_ms) and _names_any(named)
+        is_over = is_none_given(broker, request.timeout_ms) and _names_any(named)
         results = _too_late(named) if is_over else _delete_all(broker, named)
+        if is_not_waited_for(broker, request.timeout_ms):
+            results = [_not_waited_for(one) for one in results]
     else:
         code = ErrorCode.TOPIC_DELETION_DISABLED
         code = ErrorCode.INVALID_REQUEST if version < _FIRST_WITH_DISABLED else code
@@ -97,6 +99,12 @@ def _named(request: DeleteTopicsRequest) -> list[_Named]:
 
 def _too_late(named: list[_Named]) -> list[_Result]:
     return [_Result(one.name, one.topic_id, ErrorCode.REQUEST_TIMED_OUT) for one in named]
+
+
+def _not_waited_for(result: _Result) -> _Result:
+    if result.error_code:
+        return result
+    return attrs.evolve(result, error_code=ErrorCode.REQUEST_TIMED_OUT)
 
 
 def _delete_all(broker: Broker, named: list[_Named]) -> list[_Result]:

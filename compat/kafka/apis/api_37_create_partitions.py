@@ -18,7 +18,7 @@ from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.topics.assignments import check_new
 from logstore.compat.kafka.topics.creation import PARTITIONS_MAX
-from logstore.compat.kafka.topics.time_given import is_none_given
+from logstore.compat.kafka.topics.time_given import is_none_given, is_not_waited_for
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def handle(
     del client
     result_class = CreatePartitionsResponse.CreatePartitionsTopicResult
     counts = Counter(wanted.name for wanted in request.topics)
-    if is_none_given(request.timeout_ms) and 1 in counts.values():
+    if is_none_given(broker, request.timeout_ms) and 1 in counts.values():
         code = ErrorCode.REQUEST_TIMED_OUT
         told = [result_class(name=one.name, error_code=code) for one in request.topics]
         return CreatePartitionsResponse(version=request.API_VERSION, results=told)
@@ -57,6 +57,8 @@ def handle(
                 broker.add_partitions(topic, wanted.count)
                 assigned = [one.broker_ids for one in wanted.assignments or ()]
                 broker.placements.assign(topic, enumerate(assigned, present))
+                if is_not_waited_for(broker, request.timeout_ms):
+                    code = ErrorCode.REQUEST_TIMED_OUT
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"adding partitions to topic {wanted.name}")
             code, message = refusal.code, refusal.message

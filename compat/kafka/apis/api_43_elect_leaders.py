@@ -41,7 +41,7 @@ def handle(broker: Broker, client: Client, request: ElectLeadersRequest) -> Elec
     asked = request.topic_partitions
     if request.election_type not in (_PREFERRED, _UNCLEAN) and (asked is None or asked):
         error = ErrorCode.INVALID_REQUEST
-    if is_none_given(request.timeout_ms) and (asked is None or asked):
+    if is_none_given(broker, request.timeout_ms) and (asked is None or asked):
         error = ErrorCode.REQUEST_TIMED_OUT
     topic_class = ElectLeadersResponse.ReplicaElectionResult
     if asked is None:
@@ -81,7 +81,7 @@ def _elect_all(
 
 def _result(broker: Broker, request: ElectLeadersRequest, topic: str, index: int) -> dict[str, Any]:
     message: str | None
-    if is_none_given(request.timeout_ms):
+    if is_none_given(broker, request.timeout_ms):
         code = ErrorCode.REQUEST_TIMED_OUT
         return {"partition_id": index, "error_code": code, "error_message": None}
     if request.election_type not in (_PREFERRED, _UNCLEAN):

@@ -41,7 +41,7 @@ def handle(
     del client
     topic_class = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
     fields: dict[str, Any] = {}
-    is_over = is_none_given(request.timeout_ms) and bool(request.topics)
+    is_over = is_none_given(broker, request.timeout_ms) and bool(request.topics)
     may_change_factor = True
     if request.API_VERSION >= _FIRST_WITH_FACTOR_CHANGE:
         may_change_factor = request.allow_replication_factor_change

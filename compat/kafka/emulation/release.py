@@ -14,8 +14,10 @@ from logstore.compat.kafka.registry import APIS, Api, RawHandler
 from logstore.segments.kafka.config_keys import LONG_MAX, ConfigError
 
 _FIRST_WITH_NEW_FEATURES = (4, 0)
-#: from there on a controller makes the topics that are asked for
+#: from there on the controller makes the topics that others are asked for
 _FIRST_TO_CREATE_ASIDE = (2, 8)
+#: from there on a new cluster has a quorum of controllers where it had ZooKeeper
+_FIRST_WITH_QUORUM = (3, 3)
 #: from there on who joins a group and does not ask for its share loses its place
 _FIRST_TO_GIVE_UP_ON_SYNCS = (2, 8)
 #: DescribeAcls, CreateAcls, DescribeConfigs: the release that first said "" where nothing is wrong
@@ -92,9 +94,14 @@ class Emulation:
         return self.release >= _FIRST_WITH_NEW_FEATURES
 
     @property
-    def error_of_new_topics(self) -> ErrorCode:
-        """What a question is told of a topic that it brings into being."""
-        if self.release < _FIRST_TO_CREATE_ASIDE:
+    def has_zookeeper(self) -> bool:
+        """Tell whether the cluster is one with ZooKeeper."""
+        return self.release < _FIRST_WITH_QUORUM
+
+    def error_of_new_topics(self, *, is_controller: bool) -> ErrorCode:
+        """Return what a node tells of a topic that a question brings into being."""
+        makes_it = is_controller or self.release < _FIRST_TO_CREATE_ASIDE
+        if self.has_zookeeper and makes_it:
             return ErrorCode.LEADER_NOT_AVAILABLE
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

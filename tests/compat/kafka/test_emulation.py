@@ -342,13 +342,21 @@ def test_ends_of_epochs_are_told_to_the_first_who_asked() -> None:
     ]
 
 
-@pytest.mark.parametrize(("release", "code"), [("2.7", LEADER_NOT_AVAILABLE), ("2.8", 3)])
+@pytest.mark.parametrize(("release", "code"), [("3.2", LEADER_NOT_AVAILABLE), ("3.3", 3)])
 def test_a_topic_that_a_question_makes_has_no_leader_yet(release: str, code: int) -> None:
-    """Until 2.7 its maker was told so, since 2.8 that there is none."""
+    """With ZooKeeper its maker was told so, since then that there is none."""
     broker = an_old_broker(release)
     for wanted in (code, 0):
         ((found, *_),) = ask(broker, metadata.MetadataRequest_v0(["made"])).topics
         assert found == wanted
+
+
+@pytest.mark.parametrize(("release", "code"), [("2.7", LEADER_NOT_AVAILABLE), ("2.8", 3)])
+def test_since_2_8_others_have_topics_made_by_the_controller(release: str, code: int) -> None:
+    """And say that there are none yet."""
+    emulation = Emulation.of(release)
+    assert emulation.error_of_new_topics(is_controller=False) == code
+    assert emulation.error_of_new_topics(is_controller=True) == LEADER_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize(("release", "gives_up"), [("2.7", False), ("2.8", True)])

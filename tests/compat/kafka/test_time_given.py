@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.emulation.release import Emulation
 from tests.compat.kafka.conversation import Conversation
 from tests.compat.kafka.test_topic_creation import codes, wanted
 
@@ -88,3 +89,37 @@ def test_nothing_is_moved() -> None:
     assert (partition["error_code"], partition["error_message"]) == (TIMED_OUT, None)
     answer = ask(conversation, "AlterPartitionReassignments", 0, topics=[])
     assert answer["error_code"] == 0
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_with_zookeeper_all_is_done_and_not_waited_for(timeout_ms: int) -> None:
+    """What a 2.8.2 said: 7 of what it did, the flaw of what it did not, 0 of what it only tried."""
+    conversation = Conversation()
+    conversation.broker.emulation = Emulation.of("2.8")
+    topics = conversation.broker.topics
+
+    def made(*names: str, validate_only: bool = False) -> list[tuple[int, str | None]]:
+        answer = conversation.ask(
+            "CreateTopics",
+            4,
+            timeout_ms=timeout_ms,
+            topics=[wanted(name) for name in names],
+            validate_only=validate_only,
+        )
+        return [(topic["error_code"], topic["error_message"]) for topic in answer["topics"]]
+
+    assert made("a", validate_only=True) == [(0, None)]
+    assert made("a") == [(TIMED_OUT, None)]
+    assert made("a") == [(36, "Topic 'a' already exists.")]
+    grown = [{"name": "a", "count": 4, "assignments": None}]
+    answer = conversation.ask("CreatePartitions", 1, timeout_ms=timeout_ms, topics=grown)
+    assert codes(answer["results"]) == [TIMED_OUT]
+    assert len(topics["a"].partitions) == 4
+    elected = [{"topic": "a", "partitions": [0]}]
+    answer = conversation.ask(
+        "ElectLeaders", 1, timeout_ms=timeout_ms, election_type=0, topic_partitions=elected
+    )
+    assert codes(answer["replica_election_results"][0]["partition_result"]) == [84]
+    answer = conversation.ask("DeleteTopics", 3, timeout_ms=timeout_ms, topic_names=["a", "b"])
+    assert codes(answer["responses"]) == [TIMED_OUT, 3]
+    assert not topics

@@ -33,7 +33,7 @@ def create_topics(request: GuardedRequest) -> Any:
         if count == 1 and not may_all and not request.may(Operation.CREATE, _TOPIC, name)
     }
     news = {name for name, count in counts.items() if count == 1} - refused - {METADATA_TOPIC}
-    if news and is_none_given(message.timeout_ms):
+    if news and is_none_given(request.broker, message.timeout_ms):
         return PASS  # the handler's to refuse, and all of it
     hidden = {
         name
@@ -69,7 +69,7 @@ def delete_topics(request: GuardedRequest) -> Any:
     """To delete all topics, or each; of one by id its name is told only to who may describe it."""
     message = request.message
     # In no time topics are not even looked up, which would come before.
-    if request.may_cluster(Operation.DELETE) or is_none_given(message.timeout_ms):
+    if request.may_cluster(Operation.DELETE) or is_none_given(request.broker, message.timeout_ms):
         return PASS
     field = "topics" if request.version >= _IDS_SINCE else "topic_names"
     named: list[tuple[str | None, UUID]] = [
@@ -121,7 +121,9 @@ def create_partitions(request: GuardedRequest) -> Any:
     counts = Counter(topic.name for topic in message.topics)
     single = [name for name in members_in_order(counts) if counts[name] == 1]
     refused = [name for name in single if not request.may(Operation.ALTER, _TOPIC, name)]
-    if not refused or (is_none_given(message.timeout_ms) and len(refused) < len(single)):
+    if not refused or (
+        is_none_given(request.broker, message.timeout_ms) and len(refused) < len(single)
+    ):
         return PASS
     by_name = {topic.name: topic for topic in message.topics}
     rest = [topic for topic in message.topics if topic.name not in refused]
