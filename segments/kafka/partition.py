@@ -478,6 +478,11 @@ class KafkaPartition(UsualAppends):
         for segment in self.log.segments.values():
             segment.config = config
 
+    def drop(self) -> None:
+        """Give all handles back of what goes away, or was only read: nothing is put in order."""
+        for segment in self.log.segments.values():
+            segment.drop()
+
     def close(self) -> None:
         """Stop cleanly: all durable, producer snapshot at the end, indexes trimmed."""
         self.log.ensure_writable()  # what refuses has not stopped cleanly

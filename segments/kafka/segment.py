@@ -289,6 +289,13 @@ class KafkaSegment(IndexedSegment):
         self.time_index.rename(ending)
         self.transaction_index.rename(ending)
 
+    def drop(self) -> None:
+        """Give all handles back; the files of the indexes stay as they are."""
+        super().close()
+        self.offset_index.drop()
+        self.time_index.drop()
+        self.transaction_index.close()
+
     def close(self) -> None:
         """Give all handles back."""
         super().close()

@@ -272,6 +272,12 @@ class SparseIndex(ABC):
         self.seal()
         self._cache.discard(self)
 
+    def drop(self) -> None:
+        """Let go of the memory; the file stays as it is, and is of no use to a sealed index."""
+        with self._lock:
+            self._entries = None
+        self._cache.discard(self)
+
     def rename(self, suffix: str) -> None:
         """Give the file `suffix` instead of the temporary one it has, if any; ``""`` for none."""
         path = self.path

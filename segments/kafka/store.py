@@ -10,7 +10,8 @@ flush, producer snapshots, checkpoints, and the clean marker last of all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -80,6 +81,8 @@ class KafkaStore:
         self._checkpointed: dict[str, set[str]] = {}
         #: by file: the offsets that are known to stand in it, durably
         self._kept_offsets: dict[str, dict[tuple[str, int], int]] = {}
+        #: whether syncs of the directory are left to :meth:`together`, and one was
+        self._is_sync_put_off = self._owes_sync = False
         self._data_directory = DataDirectory(
             host, directory, is_writable=self.options.is_writable, node_id=self.options.node_id
         )
@@ -227,6 +230,31 @@ class KafkaStore:
         start = len(topic.partitions)
         self._grow(topic, partition_count, lambda: self.metadata.add_partitions(topic, start))
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """
+        Wait for the disk once, at the end, for all topics that are made and deleted until then.
+
+        Raises, at the end:
+            WriteFailedError, OSError: the disk refused. What was done stands, until a power loss.
+
+        """
+        with self.metadata.log.together():
+            self._is_sync_put_off = True
+            try:
+                yield
+            finally:
+                self._is_sync_put_off = False
+                if self._owes_sync:
+                    self._owes_sync = False
+                    self._sync_directory()
+
+    def _sync_directory(self) -> None:
+        """Make it durable which partitions' directories there are, or leave it to `together`."""
+        self._owes_sync |= self._is_sync_put_off
+        if not self._is_sync_put_off:
+            self.host.fs.sync_directory(self.directory)
+
     def _grow(self, topic: Topic, partition_count: int, say: Callable[[], None]) -> None:
         """Create partitions, `say` so, or undo it all."""
         config = self.config_of(topic)  # settings are checked before anything stands on disk
@@ -234,7 +262,7 @@ class KafkaStore:
         try:
             for index in range(count, partition_count):
                 topic.partitions[index] = self._loader.create(topic, index, config)
-            self.host.fs.sync_directory(self.directory)
+            self._sync_directory()
             say()
         except (OSError, StorageError):
             self._undo_partitions(topic, count, partition_count)
@@ -245,7 +273,7 @@ class KafkaStore:
         for index in range(start, end):
             partition = topic.partitions.pop(index, None)
             if partition is not None:
-                partition.log.close()
+                partition.drop()
             self.host.fs.remove_directory(self._data_directory.path_of(topic.name, index))
 
     def delete_topic(self, topic: Topic) -> None:
@@ -260,12 +288,12 @@ class KafkaStore:
         del self.topics_by_name[topic.name]
         del self.topics_by_id[topic.topic_id]
         for partition in topic.partitions.values():
-            partition.log.close()
+            partition.drop()
             self._data_directory.condemn(
                 topic.name, partition.index, partition.config.file_delete_delay_ms
             )
         # Or a directory could come back when the file with its topic's id is gone already.
-        self.host.fs.sync_directory(self.directory)
+        self._sync_directory()
 
     def change_settings(self, topic: Topic, settings: Mapping[str, str]) -> None:
         """
@@ -348,7 +376,7 @@ class KafkaStore:
     def abandon(self) -> None:
         """Let go of everything as it is: for a directory that goes away, or that is only read."""
         for partition in self.partitions():
-            partition.log.close()
+            partition.drop()
         self.metadata.abandon()
         self._data_directory.release()
 

@@ -72,8 +72,23 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     has_news = any(counts[plan.name] == 1 and plan.name != METADATA_TOPIC for plan in plans)
     if has_news and is_none_given(broker, timeout_ms):
         return [_encode(request, [(plan.name, _TIMED_OUT) for plan in plans])]
-    excess = _excess(broker, [one for one in plans if counts[one.name] == 1])
     results: dict[str, _Result] = {}
+    try:
+        with broker.store.together():
+            _create_all(broker, plans, results, is_rehearsal=is_rehearsal)
+    except (LogStoreError, OSError) as error:
+        refusal = refusal_of(error, "making new topics durable")
+        _fail(results, _Result(refusal.code, refusal.message))
+    if is_not_waited_for(broker, timeout_ms) and not is_rehearsal:
+        _fail(results, _TIMED_OUT)
+    return [_encode(request, list(results.items()))]
+
+
+def _create_all(
+    broker: Broker, plans: list[TopicPlan], results: dict[str, _Result], *, is_rehearsal: bool
+) -> None:
+    counts = Counter(plan.name for plan in plans)
+    excess = _excess(broker, [one for one in plans if counts[one.name] == 1])
     for plan in plans:
         try:
             if excess is not None:
@@ -84,10 +99,11 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"creating topic {plan.name}")
             results[plan.name] = _Result(refusal.code, refusal.message)
-        else:
-            if is_not_waited_for(broker, timeout_ms) and not is_rehearsal:
-                results[plan.name] = _TIMED_OUT
-    return [_encode(request, list(results.items()))]
+
+
+def _fail(results: dict[str, _Result], failed: _Result) -> None:
+    """Tell of all that went well that it did not."""
+    results.update({name: failed for name, one in results.items() if not one.error})
 
 
 def _read_plan(reader: Reader) -> TopicPlan:

@@ -66,7 +66,7 @@ def handle(broker: Broker, client: Client, request: DeleteTopicsRequest) -> Dele
         is_over = is_none_given(broker, request.timeout_ms) and _names_any(named)
         results = _too_late(named) if is_over else _delete_all(broker, named)
         if is_not_waited_for(broker, request.timeout_ms):
-            results = [_not_waited_for(one) for one in results]
+            results = _failed(results, ErrorCode.REQUEST_TIMED_OUT)
     else:
         code = ErrorCode.TOPIC_DELETION_DISABLED
         code = ErrorCode.INVALID_REQUEST if version < _FIRST_WITH_DISABLED else code
@@ -101,10 +101,12 @@ def _too_late(named: list[_Named]) -> list[_Result]:
     return [_Result(one.name, one.topic_id, ErrorCode.REQUEST_TIMED_OUT) for one in named]
 
 
-def _not_waited_for(result: _Result) -> _Result:
-    if result.error_code:
-        return result
-    return attrs.evolve(result, error_code=ErrorCode.REQUEST_TIMED_OUT)
+def _failed(results: list[_Result], code: ErrorCode, message: str | None = None) -> list[_Result]:
+    """Return what is told if all that went well did not."""
+    return [
+        one if one.error_code else attrs.evolve(one, error_code=code, error_message=message)
+        for one in results
+    ]
 
 
 def _delete_all(broker: Broker, named: list[_Named]) -> list[_Result]:
@@ -124,7 +126,7 @@ def _delete_all(broker: Broker, named: list[_Named]) -> list[_Result]:
         topic_id = uuid.UUID(bytes=topic.topic_id)
         message = "The provided topic name maps to an ID that was already supplied."
         results.append(_Result(entry.name, topic_id, ErrorCode.INVALID_REQUEST, message))
-    return [_delete(broker, topic) for topic in found.values()] + results
+    return _delete_found(broker, list(found.values())) + results
 
 
 def _each_once(named: list[_Named]) -> list[_Named]:
@@ -170,6 +172,17 @@ def _find(broker: Broker, entry: _Named, count: int) -> Topic:
 
 def _unknown(code: ErrorCode) -> RefusedRequestError:
     return RefusedRequestError(code, MESSAGES[code])
+
+
+def _delete_found(broker: Broker, topics: list[Topic]) -> list[_Result]:
+    results: list[_Result] = []
+    try:
+        with broker.store.together():
+            results.extend(_delete(broker, topic) for topic in topics)
+    except (LogStoreError, OSError) as error:
+        refusal = refusal_of(error, "making it durable that topics are deleted")
+        results = _failed(results, refusal.code, refusal.message)
+    return results
 
 
 def _delete(broker: Broker, topic: Topic) -> _Result:

@@ -15,7 +15,8 @@ Source: ``KafkaRaftLog``, ``QuorumController``, ``ActivationRecordsGenerator``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from logstore.errors import CorruptEntryError, CorruptFileError
 from logstore.host import Host, write_file
@@ -105,6 +106,8 @@ class MetadataLog:
         self._read_end = 0
         #: that of our own appends; None before the first
         self._epoch: int | None = None
+        #: whether appends leave the flush to :meth:`together`, and one did
+        self._is_flush_put_off = self._owes_flush = False
         #: what the log has to start with, where it says nothing yet
         self._bootstrap: list[tuple[AnyRecord, int]] = []
         #: whether there was one, or at least what it is to start with
@@ -228,11 +231,32 @@ class MetadataLog:
         values = [encode_record(record, self._version_of(record)) for record in records]
         for start in range(0, len(values), RECORDS_MAX):
             self._append(partition, values[start : start + RECORDS_MAX], epoch)
-        partition.flush()
+        self._owes_flush |= self._is_flush_put_off
+        if not self._is_flush_put_off:
+            partition.flush()
         for record in records:
             self.image.apply(record)
         if any(isinstance(record, FeatureLevelRecord) for record in records):
             self.features_epoch = partition.end_offset
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """
+        Make durable together, at the end, what is appended until then.
+
+        Raises, at the end:
+            WriteFailedError, OSError: the disk refused.
+
+        """
+        self._is_flush_put_off = True
+        try:
+            yield
+        finally:
+            self._is_flush_put_off = False
+            partition = self._partition
+            if self._owes_flush and partition is not None:
+                self._owes_flush = False
+                partition.flush()
 
     def lead(self) -> tuple[int, int]:
         """

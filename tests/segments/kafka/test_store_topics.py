@@ -161,3 +161,52 @@ def test_what_a_torn_write_left_does_not_come_back_as_the_metadata_logs_epochs()
         store.create_topic("u", 1)
         host.power_loss(PowerLoss.random(seed))
         assert set(KafkaStore(host, "/data").topics()) == {"t", "u"}
+
+
+def test_topics_that_are_made_together_wait_for_the_disk_once() -> None:
+    """And are all there after a loss of power, as is that another was deleted among them."""
+    host = SimulatedHost()
+    store = KafkaStore(host, "/data")
+    store.create_topic("old", 1)
+    before = len(host.fs.journal)
+    with store.together():
+        for name in ("a", "b", "c"):
+            store.create_topic(name, 2)
+        store.delete_topic(store.topics_by_name["old"])
+    syncs = [one for one in list(host.fs.journal)[before:] if one.kind.startswith("sync")]
+    assert [one.path for one in syncs if one.path == "/data"] == ["/data"]
+    assert len([one for one in syncs if one.path.startswith("/data/__cluster_metadata-0/")]) == 1
+    host.power_loss(LOSE_UNSYNCED)
+    assert set(KafkaStore(host, "/data").topics_by_name) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("path", ["/data", "/data/__cluster_metadata-0/*.log"])
+def test_topics_of_which_the_disk_loses_track_are_told_of(path: str) -> None:
+    """The last sync of all fails: whoever made them hears of it."""
+    host = SimulatedHost()
+    store = KafkaStore(host, "/data")
+    store.create_topic("old", 1)
+    kind: FaultKind = "sync_directory" if path == "/data" else "sync"
+    host.fs.faults.fail_next(kind, errno.EIO, path=path)
+    with pytest.raises((OSError, LogStoreError)):
+        make_together(store, "a", "b")
+    make_together(store)  # nothing is owed any more
+
+
+def make_together(store: KafkaStore, *names: str) -> None:
+    """Make topics of one partition that wait for the disk once."""
+    with store.together():
+        for name in names:
+            store.create_topic(name, 1)
+
+
+def test_a_topic_that_goes_is_not_put_in_order() -> None:
+    """No file is made in a directory that is about to be removed."""
+    host = SimulatedHost()
+    store = KafkaStore(host, "/data")
+    with_records(store, [b"1", b"2"])
+    before = [entry.name for entry in host.fs.list_directory("/data/t-0")]
+    store.delete_topic(store.topics_by_name["t"])
+    (gone,) = [one for one in host.fs.list_directory("/data") if one.name.endswith("-delete")]
+    left = [entry.name for entry in host.fs.list_directory(f"/data/{gone.name}")]
+    assert left == before
