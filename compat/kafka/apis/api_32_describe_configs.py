@@ -51,7 +51,7 @@ def handle(
     """Show the settings of every asked resource."""
     from kafka.protocol.admin.configs import DescribeConfigsResponse
 
-    node_id = broker.nodes.node_of(client.listener).node_id
+    told = _Told(broker, broker.nodes.node_of(client.listener).node_id, request)
     result_class = DescribeConfigsResponse.DescribeConfigsResult
     refusal = _refusal_of_kind(request)
     return DescribeConfigsResponse(
@@ -60,7 +60,7 @@ def handle(
             result_class(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
-                **(refusal or _result(broker, node_id, request, resource)),
+                **(refusal or told.of(resource)),
             )
             for resource in request.resources
         ],
@@ -81,32 +81,49 @@ def _refused(refusal: RefusedRequestError) -> dict[str, Any]:
     return {"error_code": refusal.code, "error_message": refusal.message, "configs": []}
 
 
-def _result(
-    broker: Broker,
-    node_id: int,
-    request: DescribeConfigsRequest,
-    resource: DescribeConfigsRequest.DescribeConfigsResource,
-) -> dict[str, Any]:
-    try:
-        entries = _entries(broker, node_id, resource.resource_type, resource.resource_name)
-    except RefusedRequestError as refusal:
-        return _refused(refusal)
-    wanted = set(resource.configuration_keys or ())
-    return {
-        "error_code": ErrorCode.NONE,
-        "error_message": ""
-        if broker.emulation is None
-        else broker.emulation.message_of_success(request.API_KEY),
-        "configs": [
-            _shown(entry, request) for entry in entries if not wanted or entry.name in wanted
-        ],
-    }
+class _Told:
+    """What one request is told; of many topics most have the same settings, and share it."""
+
+    def __init__(self, broker: Broker, node_id: int, request: DescribeConfigsRequest) -> None:
+        self._broker = broker
+        self._node_id = node_id
+        self._request = request
+        #: by a topic's own settings, and which are wanted
+        self._of_topics: dict[tuple[frozenset[tuple[str, str]], frozenset[str]], list[Any]] = {}
+        emulation = broker.emulation
+        self._message = "" if emulation is None else emulation.message_of_success(request.API_KEY)
+
+    def of(self, resource: DescribeConfigsRequest.DescribeConfigsResource) -> dict[str, Any]:
+        """Return what is told of one resource."""
+        wanted = frozenset(resource.configuration_keys or ())
+        try:
+            configs = self._configs(resource.resource_type, resource.resource_name, wanted)
+        except RefusedRequestError as refusal:
+            return _refused(refusal)
+        return {
+            "error_code": ErrorCode.NONE,
+            "error_message": self._message,
+            "configs": configs,
+        }
+
+    def _configs(self, kind: int, name: str, wanted: frozenset[str]) -> list[Any]:
+        if kind != ResourceType.TOPIC:
+            return self._shown(_entries(self._broker, self._node_id, kind, name), wanted)
+        settings = _topic_settings(self._broker, name)
+        key = frozenset(settings.items()), wanted
+        found = self._of_topics.get(key)
+        if found is None:
+            seen = self._broker.dynamic_config.seen_from(self._node_id)
+            found = self._of_topics[key] = self._shown(_of_topic(seen, settings), wanted)
+        return found
+
+    def _shown(self, entries: list[ConfigEntry], wanted: frozenset[str]) -> list[Any]:
+        request = self._request
+        return [_shown(entry, request) for entry in entries if not wanted or entry.name in wanted]
 
 
 def _entries(broker: Broker, node_id: int, kind: int, name: str) -> list[ConfigEntry]:
     seen = broker.dynamic_config.seen_from(node_id)
-    if kind == ResourceType.TOPIC:
-        return _of_topic(broker, seen, name)
     if kind == ResourceType.BROKER and not name:
         return cluster_entries(seen)
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
@@ -123,8 +140,8 @@ def _entries(broker: Broker, node_id: int, kind: int, name: str) -> list[ConfigE
     raise RefusedRequestError(ErrorCode.INVALID_REQUEST, f"{what} name must not be empty")
 
 
-def _of_topic(broker: Broker, seen: SeenSettings, name: str) -> list[ConfigEntry]:
-    entries = topic_entries(seen, _topic_settings(broker, name))
+def _of_topic(seen: SeenSettings, settings: Mapping[str, str]) -> list[ConfigEntry]:
+    entries = topic_entries(seen, settings)
     first = [entry for entry in entries if entry.name.startswith("internal.")]
     rest = [entry for entry in entries if not entry.name.startswith("internal.")]
     return in_shown_order(first) + in_shown_order(rest)
