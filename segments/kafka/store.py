@@ -10,7 +10,7 @@ flush, producer snapshots, checkpoints, and the clean marker last of all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
@@ -231,7 +231,7 @@ class KafkaStore:
         self._grow(topic, partition_count, lambda: self.metadata.add_partitions(topic, start))
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self) -> Generator[None]:
         """
         Wait for the disk once, at the end, for all topics that are made and deleted until then.
 

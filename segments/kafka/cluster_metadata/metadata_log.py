@@ -15,7 +15,7 @@ Source: ``KafkaRaftLog``, ``QuorumController``, ``ActivationRecordsGenerator``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from logstore.errors import CorruptEntryError, CorruptFileError
@@ -240,7 +240,7 @@ class MetadataLog:
             self.features_epoch = partition.end_offset
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self) -> Generator[None]:
         """
         Make durable together, at the end, what is appended until then.
 
