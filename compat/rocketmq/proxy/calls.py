@@ -175,4 +175,5 @@ def _caller_of(call: Call) -> Caller:
         metadata.get("authorization", ""),
         metadata.get("x-mq-date-time", ""),
         metadata.get("x-mq-authorization-ak"),
+        metadata.get("x-mq-client-version", ""),
     )

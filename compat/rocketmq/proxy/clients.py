@@ -104,6 +104,13 @@ class ProxyClient:
             self._spare = BrokerLink(self.proxy.broker, {}, *self._origin)
         return self._spare
 
+    async def link_named(self, broker_name: str, code: Code) -> Link:
+        """Return a way to a broker that a handle names. Raises ProxyError with `code`."""
+        try:
+            return await self.link_of(broker_name)
+        except ProxyError as error:
+            raise ProxyError(code, f"cannot find broker {broker_name}") from error
+
     async def link_of(self, broker_name: str) -> Link:
         """
         Return a way to the broker of that name.

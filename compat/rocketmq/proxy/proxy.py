@@ -29,6 +29,7 @@ from logstore.compat.rocketmq.registry import Handler, Handlers
 from logstore.compat.rocketmq.steps import begin
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.compat.waiting import Later
+from logstore.segments.rocketmq.messages.java_strings import is_java_blank
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -75,6 +76,7 @@ class Caller:
     authorization: str = ""
     date_time: str = ""
     access_key: str | None = None
+    version: str = ""
 
 
 class Proxy:
@@ -86,8 +88,8 @@ class Proxy:
         #: where clients find it, which is what routes say
         self.host, self.port = "127.0.0.1", 8081
         self.clients: dict[str, ProxyClient] = {}
-        #: by the transaction's id
-        self.transactions: dict[str, Transaction] = {}
+        #: by the producer group, which is called as the topic, and the transaction's id
+        self.transactions: dict[tuple[str, str], Transaction] = {}
         self.routes = ProxyRoutes(self)
         self.renewals = Renewals(self)
         #: which queue the next message without a group goes to
@@ -119,7 +121,7 @@ class Proxy:
 
     def client(self, caller: Caller) -> ProxyClient:
         """Return the client that asks. Raises ProxyError: it does not say who it is."""
-        if not caller.client_id.strip():
+        if is_java_blank(caller.client_id):
             raise ProxyError(Code.CLIENT_ID_REQUIRED, "client id cannot be empty")
         client = self.clients.get(caller.client_id)
         if client is None or not client.link.is_open:
@@ -133,9 +135,9 @@ class Proxy:
         client.used_ms = self.now_ms()
         return client
 
-    def remember(self, transaction_id: str, transaction: Transaction) -> None:
+    def remember(self, group: str, transaction_id: str, transaction: Transaction) -> None:
         """Keep where a half message is, until it ends or many others have come since."""
-        self.transactions[transaction_id] = transaction
+        self.transactions[group, transaction_id] = transaction
         if len(self.transactions) > _TRANSACTION_COUNT_MAX:
             del self.transactions[next(iter(self.transactions))]
 
@@ -168,17 +170,17 @@ class Proxy:
     def serve(self, name: str, caller: Caller, request: Any) -> Later[Any]:
         """Return the answer to come to a request; to a streaming one that is a list."""
         is_unary = name in UNARY
-        if self.broker.guarding is not None:
-            try:
-                self.check(caller, request)
-            except ProxyError as error:
-                told = _refused(name, status(error.code, str(error)), self)
-                later: Later[Any] = Later()
-                later.answer(told if is_unary else [told])
-                return later
+        try:
+            self.check(caller, request)
+            client = self.client(caller)
+        except ProxyError as error:
+            told = _refused(name, status(error.code, str(error)), self)
+            later: Later[Any] = Later()
+            later.answer(told if is_unary else [told])
+            return later
         module = importlib.import_module(f"{_RPCS}.{(UNARY if is_unary else STREAMING)[name]}")
         refused = partial(module.refused if not is_unary else _refused, name)
-        return begin(self._guarded(module.handle, refused, caller, request))
+        return begin(self._guarded(module.handle, refused, client, caller, request))
 
     def give_back(self, name: str, caller: Caller, request: Any, answers: list[Any]) -> None:
         """Take back what could not be told to whoever asked, who has hung up."""
@@ -189,11 +191,12 @@ class Proxy:
         self,
         handle: Callable[..., Coroutine[Any, Any, Any]],
         refused: Callable[[Any, Proxy], Any],
+        client: ProxyClient,
         caller: Caller,
         request: Any,
     ) -> Any:
         try:
-            return await handle(self.client(caller), request, caller)
+            return await handle(client, request, caller)
         except ProxyError as error:
             return refused(status(error.code, str(error)), self)
         except AnswerTimeoutError as error:

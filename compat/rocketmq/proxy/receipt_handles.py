@@ -7,6 +7,8 @@ Nine words with a space between; the first eight are those of
 
 from __future__ import annotations
 
+import re
+
 import attrs
 
 from logstore.compat.rocketmq.pop.retry_topics import topic_of_kind
@@ -15,6 +17,9 @@ from logstore.compat.rocketmq.proxy.failures import ProxyError
 
 _SEPARATOR = " "
 _WORD_COUNT_MIN = 8
+#: how large Java's number in each word may be; the others are none
+_NUMBER_BITS = (64, 64, 64, 32, 0, 0, 32, 64)
+_NUMBER = re.compile("[+-]?[0-9]+")
 
 
 @attrs.frozen
@@ -36,17 +41,17 @@ class ReceiptHandle:
     def parse(cls, text: str) -> ReceiptHandle:
         """Read a handle. Raises ProxyError."""
         words = text.split(_SEPARATOR)
+        while text and words and not words[-1]:  # as Java splits
+            words.pop()
         if len(words) < _WORD_COUNT_MIN:
             flaw = f"Parse failed, dataList size {len(words)}"
             raise ProxyError(Code.INTERNAL_SERVER_ERROR, flaw)
-        try:
-            numbers = [int(words[index]) for index in (0, 1, 2, 3, 6, 7)]
-            physical_offset = int(words[8]) if len(words) > _WORD_COUNT_MIN else -1
-        except ValueError as error:
-            flaw = f"Parse failed: {error}"
-            raise ProxyError(Code.INTERNAL_SERVER_ERROR, flaw) from None
-        return cls(text, words[0], numbers[1], numbers[2], words[3], words[4], words[5], words[6],
-                   words[7], physical_offset)  # fmt: skip
+        _, retrieved_ms, invisible_ms, *_ = (
+            _number(words[index], bits) for index, bits in enumerate(_NUMBER_BITS) if bits
+        )
+        physical_offset = _number(words[8], 64) if len(words) > _WORD_COUNT_MIN else -1
+        return cls(text, words[0], retrieved_ms, invisible_ms, words[3], words[4], words[5],
+                   words[6], words[7], physical_offset)  # fmt: skip
 
     def require_valid(self, now_ms: int) -> None:
         """Raise ProxyError if the message may have been given to somebody else already."""
@@ -84,3 +89,10 @@ class ReceiptHandle:
             str(self.physical_offset),
         )  # fmt: skip
         return _SEPARATOR.join(words)
+
+
+def _number(word: str, bits: int) -> int:
+    """Return a number of Java's. Raises ProxyError: it is none, or has more bits."""
+    if _NUMBER.fullmatch(word) is None or not -(1 << bits - 1) <= int(word) < 1 << bits - 1:
+        raise ProxyError(Code.INTERNAL_SERVER_ERROR, f'For input string: "{word}"')
+    return int(word)

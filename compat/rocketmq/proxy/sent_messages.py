@@ -17,7 +17,9 @@ from logstore.compat.rocketmq.proxy.checks import (
 from logstore.compat.rocketmq.proxy.codes import GZIP, Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.compat.rocketmq.proxy.reserved_names import RESERVED
+from logstore.compat.rocketmq.proxy.times import is_time, seconds_of, time_ms_of
 from logstore.segments.rocketmq.messages import properties as names
+from logstore.segments.rocketmq.messages.java_strings import is_java_blank
 from logstore.segments.rocketmq.messages.system_flags import COMPRESSED, TRANSACTION_PREPARED
 from logstore.segments.rocketmq.settings.delay_levels import DelayLevels
 
@@ -69,7 +71,7 @@ def properties_of(message: Any, peer: str, now_ms: int, limits: ProxySettings) -
     if size_bytes > limits.properties_bytes_max:
         text = f"the total size of user property is too large, max is {limits.properties_bytes_max}"
         raise ProxyError(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
-    if not about.message_id.strip():
+    if is_java_blank(about.message_id):
         raise ProxyError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
     found[names.UNIQUE_KEY] = about.message_id
     _add_transaction(found, about, limits.transaction_recovery_seconds_max)
@@ -101,7 +103,7 @@ def _add_transaction(found: dict[str, str], about: Any, seconds_max: int) -> Non
         return
     found[names.TRANSACTION_PREPARED] = "true"
     if about.HasField("orphaned_transaction_recovery_duration"):
-        seconds: int = about.orphaned_transaction_recovery_duration.ToSeconds()
+        seconds = seconds_of(about.orphaned_transaction_recovery_duration)
         if seconds > seconds_max > 0:
             text = (
                 f"the max transaction recovery time of message is too large, max is {seconds_max}"
@@ -113,7 +115,7 @@ def _add_transaction(found: dict[str, str], about: Any, seconds_max: int) -> Non
 def _add_delivery(found: dict[str, str], about: Any, now_ms: int, limits: ProxySettings) -> None:
     delay_ms_max = limits.delay_ms_max
     if about.HasField("delivery_timestamp"):
-        due_ms: int = about.delivery_timestamp.ToMilliseconds()
+        due_ms = time_ms_of(about.delivery_timestamp)
         if due_ms - now_ms > delay_ms_max > 0:
             text = f"the max delay time of message is too large, max is {delay_ms_max}"
             raise ProxyError(Code.ILLEGAL_DELIVERY_TIME, text)
@@ -122,6 +124,9 @@ def _add_delivery(found: dict[str, str], about: Any, now_ms: int, limits: ProxyS
             found[names.DELAY] = str(levels.level_of_delay(due_ms - now_ms))
         found[names.TIMER_DELIVER_MS] = str(due_ms)
     if about.HasField("priority"):
+        if about.priority < 0:
+            text = "The priority must be greater than or equal to 0"
+            raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
         found[names.PRIORITY] = str(about.priority)
 
 
@@ -138,8 +143,9 @@ def _add_origin(found: dict[str, str], about: Any, peer: str, limits: ProxySetti
         found[LITE_TOPIC] = lite_topic_of(about.lite_topic, limits.lite_topic_bytes_max)
     if about.trace_context:
         found[TRACE_CONTEXT] = about.trace_context
-    found[BORN_HOST] = about.born_host if about.born_host.strip() else peer
-    found[BORN_TIMESTAMP] = str(about.born_timestamp.ToMilliseconds())
+    found[BORN_HOST] = peer if is_java_blank(about.born_host) else about.born_host
+    if is_time(about.born_timestamp):
+        found[BORN_TIMESTAMP] = str(time_ms_of(about.born_timestamp))
 
 
 def type_of(properties: dict[str, str]) -> MessageType:

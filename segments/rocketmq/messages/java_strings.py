@@ -7,6 +7,7 @@ Tags codes, index slots and the order of stored properties depend on both.
 from __future__ import annotations
 
 import struct
+import unicodedata
 from functools import lru_cache
 
 _MASK = 0xFFFF_FFFF
@@ -14,6 +15,10 @@ _TAIL_CHARACTERS = 12
 _TAIL_FACTOR: int = 31**_TAIL_CHARACTERS
 _PREFIXES_MAX = 4096
 _PREFIX_CHARACTERS_MAX = 256
+#: what Java takes for whitespace, and does not
+_BLANK_CONTROLS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")
+_BLANK_CATEGORIES = ("Zs", "Zl", "Zp")
+_UNBROKEN_SPACES = "\u00a0\u2007\u202f"
 #: hashes of what stands before the last characters, times what those shift them by
 _prefixes: dict[str, int] = {}
 
@@ -82,6 +87,15 @@ def java_length(text: str) -> int:
 
 
 @lru_cache(maxsize=4096)
+def is_java_blank(text: str) -> bool:
+    """Tell whether ``Character.isWhitespace`` of Java holds for all of a text, or it is empty."""
+    return all(
+        letter in _BLANK_CONTROLS
+        or (letter not in _UNBROKEN_SPACES and unicodedata.category(letter) in _BLANK_CATEGORIES)
+        for letter in text
+    )
+
+
 def java_hash_map_order(names: tuple[str, ...], capacity: int) -> tuple[str, ...]:
     """
     Return `names` in the order in which a Java ``HashMap`` yields its keys.

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.segments.rocketmq.messages.java_strings import (
+    is_java_blank,
     java_hash,
     java_hash_map_order,
     java_length,
@@ -116,3 +117,15 @@ def test_a_bucket_of_nine_doubles_a_small_map() -> None:
     names = ("q", *equal)
     assert java_hash_map_order(names, 16) == java_hash_map_order(names, 32)
     assert [name for name in java_hash_map_order(names, 16) if name != "q"] == equal
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t\n\v\f\r", "\x1c\x1f", "\u2028\u2029", "\u3000 "])
+def test_what_is_blank_to_java(text: str) -> None:
+    """Spaces, and what parts lines, paragraphs, files, groups, records and units."""
+    assert is_java_blank(text)
+
+
+@pytest.mark.parametrize("text", ["\u00a0", "\u2007", "\u202f", "\x85", "\u200b", " a ", "\0"])
+def test_what_is_not_blank_to_java(text: str) -> None:
+    """Spaces that do not break a line are none; Python takes some for them."""
+    assert not is_java_blank(text)

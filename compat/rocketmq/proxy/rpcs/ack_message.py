@@ -42,7 +42,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
 async def _acknowledge(client: ProxyClient, entry: Any, topic: str, group: str) -> Any:
     handle = Renewals.end(client, entry.receipt_handle)
     handle.require_valid(client.proxy.now_ms())
-    link = await client.link_of(handle.broker_name)
+    link = await client.link_named(handle.broker_name, Code.INVALID_RECEIPT_HANDLE)
     answer = await Step(
         link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group, entry.lite_topic))
     )

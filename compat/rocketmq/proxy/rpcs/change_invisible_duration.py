@@ -29,7 +29,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
         "invisibleTime": str(hidden_ms),
         "suspend": "true" if request.suspend else "false",
     }
-    link = await client.link_of(found.broker_name)
+    link = await client.link_named(found.broker_name, Code.INVALID_RECEIPT_HANDLE)
     answer = await Step(link.ask(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, fields))
     if answer.code != ResponseCode.SUCCESS:
         text = "changeInvisibleDuration failed: status is abnormal"

@@ -10,6 +10,7 @@ from logstore.compat.rocketmq.proxy.failures import ProxyError, status
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.compat.rocketmq.wire.fields import as_fields
+from logstore.segments.rocketmq.messages.java_strings import is_java_blank
 from logstore.segments.rocketmq.messages.system_flags import (
     TRANSACTION_COMMIT,
     TRANSACTION_ROLLBACK,
@@ -26,9 +27,9 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     """Serve one request."""
     del caller
     topic = topic_of(request.topic)
-    if not request.transaction_id.strip():
+    if is_java_blank(request.transaction_id):
         raise ProxyError(Code.INVALID_TRANSACTION_ID, "transaction id cannot be empty")
-    transaction = client.proxy.transactions.pop(request.transaction_id, None)
+    transaction = client.proxy.transactions.pop((topic, request.transaction_id), None)
     if transaction is None:
         raise ProxyError(Code.INTERNAL_SERVER_ERROR, "cannot found transaction data")
     fields = as_fields(

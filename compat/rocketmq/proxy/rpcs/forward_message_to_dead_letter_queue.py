@@ -26,7 +26,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     del caller
     topic, group = topic_of(request.topic), group_of(request.group)
     found = Renewals.end(client, request.receipt_handle)
-    link = await client.link_of(found.broker_name)
+    link = await client.link_named(found.broker_name, Code.INVALID_RECEIPT_HANDLE)
     answer = await Step(bury(link, found, request.message_id, topic, group, request.lite_topic))
     return MESSAGES["ForwardMessageToDeadLetterQueueResponse"](
         status=status_of(answer.code, answer.remark)

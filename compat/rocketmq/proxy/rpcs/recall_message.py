@@ -7,8 +7,9 @@ import binascii
 from typing import TYPE_CHECKING, Any
 
 from logstore.compat.rocketmq.proxy.checks import topic_of
-from logstore.compat.rocketmq.proxy.codes import Code
-from logstore.compat.rocketmq.proxy.failures import ProxyError, status, status_of
+from logstore.compat.rocketmq.proxy.codes import Code, MessageType
+from logstore.compat.rocketmq.proxy.failures import status, status_of
+from logstore.compat.rocketmq.proxy.rpcs.send_message import require_type
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
@@ -25,16 +26,11 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     """Serve one request."""
     del caller
     topic = topic_of(request.topic)
-    await client.proxy.routes.of(topic)
-    expected = await client.proxy.routes.type_name(client, topic)
-    if expected not in ("DELAY", "MIXED"):
-        text = (
-            f"TopicMessageType validate failed, the expected type is {expected}, but actual type "
-            "is DELAY"
-        )
-        raise ProxyError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, text)
+    if client.proxy.settings.checks_message_types:
+        await require_type(client, topic, MessageType.DELAY.name)
     fields = {"topic": topic, "recallHandle": request.recall_handle}
-    link = await client.link_of(_broker_of(request.recall_handle, client.own_name))
+    broker_name = _broker_of(request.recall_handle, client.own_name)
+    link = await client.link_named(broker_name, Code.BAD_REQUEST)
     answer = await Step(link.ask(RequestCode.RECALL_MESSAGE, fields))
     if answer.code != ResponseCode.SUCCESS:
         return MESSAGES["RecallMessageResponse"](status=status_of(answer.code, answer.remark))

@@ -15,6 +15,7 @@ from logstore.compat.rocketmq.proxy.receipt_handles import ReceiptHandle
 from logstore.compat.rocketmq.proxy.received_messages import message_for_client
 from logstore.compat.rocketmq.proxy.rpcs.forward_message_to_dead_letter_queue import bury
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
+from logstore.compat.rocketmq.proxy.times import milliseconds_of
 from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _COUNT_MAX = 32
 _ANY_QUEUE, _FROM_END = -1, 1
 _ANSWER_GRACE_MS = 10_000
+#: the first version of clients that know this code
+_ILLEGAL_POLLING_TIME_SINCE = "5.0.3"
 
 
 async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]:
@@ -36,7 +39,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
     settings = client.settings
     if settings is None:
         raise ProxyError(Code.UNRECOGNIZED_CLIENT_TYPE, "cannot find client settings")
-    polling_ms = _polling_ms(request, settings, caller.remaining_ms, client.proxy.settings)
+    polling_ms = _polling_ms(request, settings, caller, client.proxy.settings)
     topic, group = topic_of(request.message_queue.topic), group_of(request.group)
     limits = client.proxy.settings
     is_renewed = limits.renews and request.auto_renew
@@ -125,22 +128,22 @@ def refused(name: str, why: Any, proxy: Proxy) -> list[Any]:
     return [kind(status=why), end]
 
 
-def _polling_ms(
-    request: Any, settings: Any, remaining_ms: float | None, limits: ProxySettings
-) -> int:
+def _polling_ms(request: Any, settings: Any, caller: Caller, limits: ProxySettings) -> int:
     """Return how long to wait for messages. Raises ProxyError: the client does not wait so long."""
-    remaining = limits.polling_ms_max * 2 if remaining_ms is None else int(remaining_ms)
+    waits_ms = caller.remaining_ms
+    remaining = limits.polling_ms_max * 2 if waits_ms is None else int(waits_ms)
     if request.HasField("long_polling_timeout"):
-        wanted_ms: int = request.long_polling_timeout.ToMilliseconds()
+        wanted_ms = milliseconds_of(request.long_polling_timeout)
     else:
-        wanted_ms = remaining - settings.request_timeout.ToMilliseconds() // 2
+        wanted_ms = remaining - milliseconds_of(settings.request_timeout) // 2
     polling_ms = min(max(wanted_ms, limits.polling_ms_min), limits.polling_ms_max)
     if polling_ms <= remaining:
         return polling_ms
     if remaining >= limits.polling_ms_min:
         return remaining
     text = "The deadline time remaining is not enough for polling, please check network condition"
-    raise ProxyError(Code.ILLEGAL_POLLING_TIME, text)
+    is_known = caller.version >= _ILLEGAL_POLLING_TIME_SINCE
+    raise ProxyError(Code.ILLEGAL_POLLING_TIME if is_known else Code.BAD_REQUEST, text)
 
 
 def _has_found(answer: Command) -> bool:

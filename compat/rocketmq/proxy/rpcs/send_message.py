@@ -12,6 +12,7 @@ from logstore.compat.rocketmq.proxy.codes import Code, MessageType
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.rocketmq.proxy.sent_messages import (
+    BORN_TIMESTAMP,
     check_body,
     properties_of,
     sys_flag_of,
@@ -21,6 +22,7 @@ from logstore.compat.rocketmq.steps import Step
 from logstore.compat.rocketmq.topics.names import AUTO_CREATE_TOPIC, DLQ_PREFIX, RETRY_PREFIX
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
+from logstore.segments.rocketmq.messages.java_strings import is_java_blank
 from logstore.segments.rocketmq.messages.message_batch import BatchItem, encode_batch_body
 from logstore.segments.rocketmq.messages.message_id import parse_offset_message_id
 from logstore.segments.rocketmq.messages.properties import UNIQUE_KEY, encode_properties
@@ -48,31 +50,29 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     if not messages:
         raise ProxyError(Code.MESSAGE_CORRUPTED, "no message to send")
     topic = topic_of(messages[0].topic)
-    if any(message.topic != messages[0].topic for message in messages):
-        raise ProxyError(Code.MESSAGE_CORRUPTED, "topic in message is not same")
     now_ms, limits = client.proxy.now_ms(), client.proxy.settings
     properties: list[dict[str, str]] = []
     for message in messages:
+        if message.topic != messages[0].topic:
+            raise ProxyError(Code.MESSAGE_CORRUPTED, "topic in message is not same")
         check_body(message.body, limits)
         properties.append(properties_of(message, f"{caller.host}:{caller.port}", now_ms, limits))
-    if limits.checks_message_types:
-        await _check_type(client, topic, properties[0])
+    if limits.checks_message_types and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        await require_type(client, topic, type_of(properties[0]).name)
     route = await client.proxy.routes.of(topic)
     broker_name, queue_id = _queue(client.proxy, route, messages)
     link = await client.link_of(broker_name)
-    answer = await Step(_send(link, messages, properties, queue_id))
+    answer = await Step(_send(link, messages, properties, queue_id, now_ms))
     message_id = ",".join(one[UNIQUE_KEY] for one in properties)
     return _response(client.proxy, broker_name, messages[0], message_id, answer)
 
 
-async def _check_type(client: ProxyClient, topic: str, properties: dict[str, str]) -> None:
-    if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-        return
+async def require_type(client: ProxyClient, topic: str, actual: str) -> None:
+    """Raise ProxyError where a topic is not for messages of this type, or nowhere."""
     try:
         expected = await client.proxy.routes.type_name(client, topic)
     except ProxyError:
         expected = MessageType.UNSPECIFIED.name  # it is nowhere
-    actual = type_of(properties).name
     if expected not in (actual, "MIXED"):
         text = (
             "TopicMessageType validate failed, the expected type is "
@@ -87,14 +87,18 @@ def _queue(proxy: Proxy, route: TopicRoute, messages: Sequence[Any]) -> tuple[st
     if not queues:
         raise ProxyError(Code.FORBIDDEN, "no writable queue")
     about = messages[0].system_properties
-    one_of_many = about.message_group if about.message_group.strip() else about.lite_topic
+    one_of_many = about.lite_topic if is_java_blank(about.message_group) else about.message_group
     if one_of_many and len(messages) == 1:
         return queues[bucket_of(one_of_many, len(queues))]
     return queues[proxy.queue_turns.take(route.topic, len(queues))]
 
 
 def _send(
-    link: Link, messages: Sequence[Any], properties: list[dict[str, str]], queue_id: int
+    link: Link,
+    messages: Sequence[Any],
+    properties: list[dict[str, str]],
+    queue_id: int,
+    now_ms: int,
 ) -> Later[Command]:
     first = messages[0]
     is_batch = len(messages) > 1
@@ -111,7 +115,7 @@ def _send(
         defaultTopicQueueNums=4,
         queueId=queue_id,
         sysFlag=sys_flag_of(first),
-        bornTimestamp=first.system_properties.born_timestamp.ToMilliseconds(),
+        bornTimestamp=properties[0].get(BORN_TIMESTAMP, now_ms),
         flag=0,
         properties=texts[0].decode(),
         reconsumeTimes=0,
@@ -136,7 +140,7 @@ def _response(
     if message.system_properties.message_type == MessageType.TRANSACTION and transaction_id:
         _, physical_offset = parse_offset_message_id(fields["msgId"])
         transaction = Transaction(broker_name, queue_offset, physical_offset)
-        proxy.remember(transaction_id, transaction)
+        proxy.remember(message.topic.name, transaction_id, transaction)
     entry = {
         "status": status(Code.OK),
         "offset": queue_offset,

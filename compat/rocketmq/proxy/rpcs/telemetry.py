@@ -14,7 +14,7 @@ from logstore.compat.rocketmq.proxy.received_messages import message_for_client
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
 from logstore.compat.rocketmq.wire.codes import RequestCode
 from logstore.segments.rocketmq.messages.message import decode_message
-from logstore.segments.rocketmq.messages.properties import REAL_TOPIC
+from logstore.segments.rocketmq.messages.properties import PRODUCER_GROUP, REAL_TOPIC
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.clients import ProxyClient
@@ -68,9 +68,10 @@ def _check_transaction(client: ProxyClient, broker_name: str, request: Command) 
         return
     places = int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"])
     transaction = Transaction(broker_name, *places)
-    client.proxy.remember(transaction_id, transaction)
     half = decode_message(request.body)
     topic = half.properties.get(REAL_TOPIC, half.topic)
+    group = half.properties.get(PRODUCER_GROUP, topic)
+    client.proxy.remember(group, transaction_id, transaction)
     message = message_for_client(half, topic, None, half.reconsume_times, client.proxy.now_ms())
     recovery = {"message": message, "transaction_id": transaction_id}
     client.tell(MESSAGES["TelemetryCommand"](recover_orphaned_transaction_command=recovery))

@@ -57,6 +57,7 @@ class Peer:
         self.stage = stage
         self.client_id = f"client-{next(self._ids)}" if client_id is None else client_id
         self.remaining_ms: float | None = None
+        self.version = "5.0.3"
         self.heard: list[dict[str, Any]] = []
         self._take: Any = None
         self._message_ids = itertools.count(1)
@@ -64,7 +65,7 @@ class Peer:
     @property
     def caller(self) -> Caller:
         """What the proxy knows of a request."""
-        return Caller(self.client_id, "192.0.2.9", 40000, self.remaining_ms)
+        return Caller(self.client_id, "192.0.2.9", 40000, self.remaining_ms, version=self.version)
 
     def begin(self, name: str, **fields: Any) -> Later[Any]:
         """Return the answer to come."""

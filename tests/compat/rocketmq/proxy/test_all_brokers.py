@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import Any
 
+import attrs
 import pytest
 
 from logstore.compat.rocketmq.broker import Broker
@@ -257,6 +260,39 @@ def test_a_handle_serves_whoever_shows_it() -> None:
     other = FarPeer(stage)
     stage.proxy.routes.addresses.clear()
     assert other.acknowledge("far", handle_of(message)) == (Code.OK, "OK")
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("AckMessage", {"entries": [{"receipt_handle": "{handle}"}]}),
+        ("ChangeInvisibleDuration",
+         {"receipt_handle": "{handle}", "invisible_duration": {"seconds": 20}}),
+        ("ForwardMessageToDeadLetterQueue", {"receipt_handle": "{handle}"}),
+    ],
+)  # fmt: skip
+def test_a_handle_that_names_no_broker_is_none(
+    stage: ClusterStage, peer: FarPeer, name: str, fields: dict[str, Any]
+) -> None:
+    """Whatever is asked for with it, it is called invalid."""
+    handle = f"0 {stage.proxy.now_ms()} 60000 0 0 nobody 0 0 0"
+    asked = json.loads(json.dumps(fields).replace("{handle}", handle))
+    told = peer.ask(name, group={"name": GROUP}, topic={"name": "far"}, **asked)
+    for one in (told, *told.get("entries", [])):
+        assert one["status"]["code"] == Code.INVALID_RECEIPT_HANDLE
+    (one,) = told.get("entries", [told])
+    assert one["status"]["message"] == "cannot find broker nobody"
+
+
+def test_what_cannot_be_taken_back(peer: FarPeer) -> None:
+    """A message of a broker that nobody knows, or to a topic that is nowhere."""
+    handle = base64.urlsafe_b64encode(b"v1 delay nobody 1 k").decode()
+    told = peer.ask("RecallMessage", topic={"name": "nowhere"}, recall_handle=handle)["status"]
+    assert told["code"] == Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE
+    assert "the expected type is UNSPECIFIED" in told["message"]
+    peer.stage.proxy.settings = attrs.evolve(peer.stage.proxy.settings, checks_message_types=False)
+    told = peer.ask("RecallMessage", topic={"name": "far"}, recall_handle=handle)["status"]
+    assert (told["code"], told["message"]) == (Code.BAD_REQUEST, "cannot find broker nobody")
 
 
 def test_a_broker_that_cannot_be_reached_is_told_of(stage: ClusterStage, peer: FarPeer) -> None:

@@ -165,9 +165,9 @@ def test_the_end_of_a_transaction(stage: Stage) -> None:
     producer.produce_to("transaction")
     reader = RemotingPeer(stage.broker)
 
-    def end(transaction_id: str, resolution: int) -> Code:
+    def end(transaction_id: str, resolution: int, topic: str = "transaction") -> Code:
         told = producer.ask(
-            "EndTransaction", topic={"name": "transaction"}, message_id="m",
+            "EndTransaction", topic={"name": topic}, message_id="m",
             transaction_id=transaction_id, resolution=resolution, source=1,
         )  # fmt: skip
         return Code(told["status"]["code"])
@@ -175,6 +175,7 @@ def test_the_end_of_a_transaction(stage: Stage) -> None:
     for body, resolution in ((b"yes", 1), (b"no", 2)):
         told = producer.send(producer.message("transaction", body, **TRANSACTION))
         transaction_id = told["entries"][0]["transaction_id"]
+        assert end(transaction_id, resolution, "mixed") == Code.INTERNAL_SERVER_ERROR
         assert end(transaction_id, resolution) == Code.OK
         assert end(transaction_id, resolution) == Code.INTERNAL_SERVER_ERROR
     assert end("", 1) == Code.INVALID_TRANSACTION_ID
@@ -219,7 +220,7 @@ def test_transactions_that_never_end_take_no_memory(
     for _ in range(3):
         told = producer.send(producer.message("transaction", b"half", **TRANSACTION))
         ids.append(told["entries"][0]["transaction_id"])
-    assert list(stage.proxy.transactions) == ids[1:]
+    assert list(stage.proxy.transactions) == [("transaction", one) for one in ids[1:]]
 
 
 def test_answers_of_clients_are_taken(stage: Stage) -> None:

@@ -312,9 +312,13 @@ def test_messages_of_other_clients(consumer: Peer) -> None:
         ({"message_queue": {"topic": {"name": "none"}}}, Code.TOPIC_NOT_FOUND, "CODE: 17"),
         ({"message_queue": {"topic": {"name": ""}}}, Code.ILLEGAL_TOPIC, "is blank"),
         ({"group": {"name": "a b"}}, Code.ILLEGAL_CONSUMER_GROUP, "the specified group[a b]"),
+        ({"group": {"name": "g" * 121}}, Code.ILLEGAL_CONSUMER_GROUP,
+         f"the specified group[{'g' * 121}] is longer than group max length: 120."),
+        ({"invisible_duration": {"seconds": 2**62}}, Code.INTERNAL_SERVER_ERROR,
+         f"Duration is not valid. See proto definition for valid values. Seconds ({2**62}) must"),
         ({"group": {"name": "CID_RMQ_SYS_X"}}, Code.ILLEGAL_CONSUMER_GROUP, "system consumer"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_received(
     consumer: Peer, changes: dict[str, Any], code: Code, text: str
 ) -> None:
@@ -327,6 +331,9 @@ def test_a_client_that_does_not_wait_long_enough(consumer: Peer) -> None:
     """Is told so, and not left with an answer that it does not hear."""
     consumer.remaining_ms = 1_000
     assert consumer.refusal("normal")[0] == Code.ILLEGAL_POLLING_TIME
+    for older in ("5.0.2", "4.9.8", ""):  # which do not know that code
+        consumer.version = older
+        assert consumer.refusal("normal")[0] == Code.BAD_REQUEST
 
 
 def test_handles_that_are_none(consumer: Peer) -> None:
@@ -334,7 +341,11 @@ def test_handles_that_are_none(consumer: Peer) -> None:
     for handle, code in (
         ("x", Code.INTERNAL_SERVER_ERROR),
         ("1 2 3 4 0 broker-a 6 7 eight", Code.INTERNAL_SERVER_ERROR),
+        ("1 2 3 4 0 broker-a 6 7 8_0", Code.INTERNAL_SERVER_ERROR),
+        ("1 2 3 2147483648 0 broker-a 6 7", Code.INTERNAL_SERVER_ERROR),
+        ("9223372036854775808 2 3 4 0 broker-a 6 7", Code.INTERNAL_SERVER_ERROR),
         ("1 2 3 4 5 6 7 8", Code.INVALID_RECEIPT_HANDLE),
+        ("1 2 3 4 0 broker-a 6 7   ", Code.INVALID_RECEIPT_HANDLE),
     ):
         assert consumer.acknowledge("normal", handle)[0] == code
     told = consumer.ask("AckMessage", group={"name": GROUP}, topic={"name": "normal"}, entries=[])

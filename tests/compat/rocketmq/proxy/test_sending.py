@@ -153,6 +153,14 @@ def test_a_message_for_later_by_levels(seconds: int, after_ms: int) -> None:
         ({"topic": "mixed", "kind": MessageType.TRANSACTION,
           "orphaned_transaction_recovery_duration": {"seconds": 3601}}, Code.BAD_REQUEST,
          "max transaction recovery time"),
+        ({"tag": "\u3000"}, Code.ILLEGAL_MESSAGE_TAG, "sequence of whitespace"),
+        ({"topic": "priority", "kind": MessageType.PRIORITY, "priority": -1},
+         Code.INTERNAL_SERVER_ERROR, "The priority must be greater than or equal to 0"),
+        ({"topic": "mixed", "delivery_timestamp": {"seconds": 1, "nanos": -1}},
+         Code.INTERNAL_SERVER_ERROR, "Timestamp is not valid"),
+        ({"topic": "mixed", "kind": MessageType.TRANSACTION,
+          "orphaned_transaction_recovery_duration": {"seconds": 1, "nanos": -1}},
+         Code.INTERNAL_SERVER_ERROR, "Nanos must have the same sign as seconds"),
     ],
 )  # fmt: skip
 def test_what_is_not_sent(peer: Peer, changes: dict[str, Any], code: Code, text: str) -> None:
@@ -169,12 +177,35 @@ def test_what_no_message_is(peer: Peer) -> None:
     assert peer.send()["status"]["code"] == Code.MESSAGE_CORRUPTED
     told = peer.send(peer.message("normal"), peer.message("mixed"))
     assert told["status"]["message"] == "topic in message is not same"
+    told = peer.send(peer.message("normal", b""), peer.message("mixed"))
+    assert told["status"]["message"] == "message body cannot be empty"  # one after the other
+
+
+@pytest.mark.parametrize(
+    "born", [{"nanos": -1}, {"nanos": 1_000_000_000}, {"seconds": 253_402_300_800}]
+)
+def test_a_message_born_at_no_time_is_born_now(peer: Peer, born: dict[str, int]) -> None:
+    """It is stored, and does not say when it was."""
+    told = peer.send(peer.message("normal", born_timestamp=born))
+    assert told["status"]["code"] == Code.OK, told
+    (message,) = stored(peer, "normal")
+    assert message.born_timestamp_ms == peer.stage.broker.host.clock.wall_ms()
+    assert "BORN_TIMESTAMP" not in message.properties
+
+
+def test_a_space_that_does_not_break_is_a_word(peer: Peer) -> None:
+    """For Java it is no whitespace."""
+    told = peer.send(peer.message("mixed", tag="\u00a0", keys=["\u202f"], message_id="\u2007"))
+    assert told["status"]["code"] == Code.OK, told
 
 
 def test_nobody_asks_without_a_name() -> None:
     """A client id is needed for everything."""
     told = Peer(Stage(), "").send()
     assert told["status"]["code"] == Code.CLIENT_ID_REQUIRED
+    found: list[Any] = []
+    Peer(Stage(), "").begin("ReceiveMessage").then(found.extend)
+    assert [one.status.code for one in found] == [Code.CLIENT_ID_REQUIRED]
 
 
 def test_what_the_broker_says_is_told(peer: Peer) -> None:
