@@ -8,7 +8,7 @@ from logstore.compat.rocketmq.clients.client_calls import call_consumer
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
-from logstore.segments.rocketmq.messages.message_id import MessageIdError, parse_offset_message_id
+from logstore.segments.rocketmq.messages.message_id import MessageIdError, java_offset_in
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -33,7 +33,7 @@ def handle(
     if config is not None:
         fields["groupSysFlag"] = str(config.group_sys_flag)
     try:
-        _, physical_offset = parse_offset_message_id(read_text(fields, "msgId"))
+        physical_offset = java_offset_in(read_text(fields, "msgId"))
     except MessageIdError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from error
     found = broker.store.message_extent(physical_offset)

@@ -10,6 +10,7 @@ from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_int, read_long, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
+from logstore.segments.rocketmq.queues.batch_consume_queue import BatchConsumeQueue, BatchUnit
 from logstore.segments.rocketmq.queues.consume_queue_ext import is_ext_address
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 
@@ -32,8 +33,10 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     if queue is None:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
     index, count = read_long(fields, "index"), read_int(fields, "count")
-    start = _wrapped(index * queue.unit_size_bytes) // queue.unit_size_bytes
-    count -= _wrapped(start - index)
+    start = index
+    if not isinstance(queue, BatchConsumeQueue):
+        start = _wrapped(index * queue.unit_size_bytes) // queue.unit_size_bytes
+        count -= _wrapped(start - index)
     if not queue.min_queue_offset <= start < queue.max_queue_offset:
         remark = f"Index {index} of {queue_id}@{topic} is not exist!"
         return Response(ResponseCode.SUCCESS, remark)
@@ -69,9 +72,12 @@ def _pretty(content: object) -> str:
 
 
 def _units(queue: ReadableQueue, start: int, count: int) -> Iterator[tuple[int, int, int]]:
-    """Yield place, size and tags code of every unit."""
-    data = queue.units(start, max(count, 0))
+    """Yield place, size and tags code of every unit; of batches a few have many offsets."""
+    is_batch = isinstance(queue, BatchConsumeQueue)
+    data = queue.units(start, max(count, 0) + is_batch)
     for position in range(0, len(data), queue.unit_size_bytes):
+        if is_batch and BatchUnit.decode(data, position).queue_offset - start >= count:
+            return
         yield UNIT.unpack_from(data, position)
 
 

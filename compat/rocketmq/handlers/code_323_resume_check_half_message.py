@@ -9,8 +9,13 @@ from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
-from logstore.segments.rocketmq.messages.message_id import MessageIdError, parse_offset_message_id
-from logstore.segments.rocketmq.messages.properties import TRANSACTION_CHECK_TIMES
+from logstore.segments.rocketmq.messages.message_id import MessageIdError, java_offset_in
+from logstore.segments.rocketmq.messages.own_properties import OwnProperties
+from logstore.segments.rocketmq.messages.properties import (
+    HASH_MAP_CAPACITY_5,
+    TRANSACTION_CHECK_TIMES,
+    WAIT,
+)
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
@@ -24,14 +29,17 @@ _NO_MESSAGE = "Exception was thrown when putting message back to RMQ_SYS_TRANS_H
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     try:
-        _, physical_offset = parse_offset_message_id(request.ext_fields.get("msgId", ""))
+        physical_offset = java_offset_in(request.ext_fields.get("msgId", ""))
     except MessageIdError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, _NO_MESSAGE) from error
     message = broker.store.message_at(physical_offset)
     if message is None:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, _NO_MESSAGE)
     properties = {**message.properties, TRANSACTION_CHECK_TIMES: "0"}
-    result = broker.store.put_message(redraft(message, names.HALF_TOPIC, 0, properties))
+    draft = redraft(message, names.HALF_TOPIC, 0, properties)
+    # Whatever is written anew of it, for it is not for now, says that it has not been waited for.
+    draft.own_properties = OwnProperties({**properties, WAIT: "false"}, HASH_MAP_CAPACITY_5)
+    result = broker.store.put_message(draft)
     if not result.is_ok:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."

@@ -28,6 +28,7 @@ from logstore.compat.rocketmq.redelivery.redrafts import redraft
 from logstore.compat.rocketmq.redelivery.timed_delivery import HOPELESS
 from logstore.compat.rocketmq.topics.names import RETRY_PREFIX
 from logstore.errors import LogStoreError
+from logstore.segments.rocketmq.messages.java_int import as_java_int
 from logstore.segments.rocketmq.messages.message import Message, decode_message
 from logstore.segments.rocketmq.messages.own_properties import (
     DEFAULT_CAPACITY,
@@ -288,7 +289,7 @@ class _ReviveQueue:
             topic = pop_retry_topic(topic, group, is_v2=broker.settings.has_retry_topic_v2)
         queue_id = retry_queue(broker, topic, group, message.queue_id)
         properties = _properties(message, checkpoint)
-        times = message.reconsume_times + (not checkpoint.is_suspended)
+        times = as_java_int(message.reconsume_times + (not checkpoint.is_suspended))
         result = self._put(message, topic, queue_id, properties, times)
         if result.status is PutMessageStatus.PROPERTIES_SIZE_EXCEEDED:
             result = self._put(message, topic, queue_id, message.properties, times)

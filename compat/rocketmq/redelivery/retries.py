@@ -11,6 +11,7 @@ from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.topics.broker_topics import unit_sys_flag
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
+from logstore.segments.rocketmq.messages.java_int import as_java_int
 from logstore.segments.rocketmq.messages.properties import (
     DELAY,
     ORIGIN_MESSAGE_ID,
@@ -81,7 +82,7 @@ def send_back(broker: Broker, back: SendBack) -> None:
         queue_id = 0
         properties[DELAY] = "0"
     else:
-        level = back.delay_level or _FIRST_LEVEL + message.reconsume_times
+        level = back.delay_level or as_java_int(_FIRST_LEVEL + message.reconsume_times)
         properties[DELAY] = str(level)
     if not properties.get(ORIGIN_MESSAGE_ID, "").strip():
         properties[ORIGIN_MESSAGE_ID] = message.offset_message_id
@@ -91,7 +92,7 @@ def send_back(broker: Broker, back: SendBack) -> None:
         queue_id,
         properties,
         store_host=broker.store_host,
-        reconsume_times=message.reconsume_times + 1,
+        reconsume_times=as_java_int(message.reconsume_times + 1),
     )
     _put(broker, draft)
     _count(broker, back, topic, properties[RETRY_TOPIC])

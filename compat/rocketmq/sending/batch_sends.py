@@ -67,6 +67,7 @@ class BatchSends:
                 topic,
                 fields["e"],
                 fields["f"],
+                fields["h"],
                 fields["j"],
                 fields["m"],
                 request["flag"],
@@ -116,20 +117,20 @@ class BatchSends:
 
     def _learn(self, about: tuple[Any, ...]) -> None:
         """Make a kind of what is sent to a topic that has a route."""
-        topic, queue_text, sys_flag, reconsume_times, batch, oneway, packed = about
+        topic, queue_text, sys_flag, flag, reconsume_times, batch, oneway, packed = about
         route = self._broker.topics.routes.get(topic)
         if route is None:
             return
         if len(self._kinds) >= _KINDS_MAX:
             self._kinds.clear()
         self._kinds[about] = None
-        digits = f"{queue_text}{sys_flag}{reconsume_times}"
+        digits = f"{queue_text}{sys_flag}{flag}{reconsume_times}"
         if batch != "true" or oneway != 0 or route.keeps_batches or not digits.isdigit():
             return
         numbers = queue_id, flags, times = int(queue_text), int(sys_flag), int(reconsume_times)
         if not 0 <= min(numbers) <= max(numbers) <= _INT_MAX or queue_id >= route.queue_count:
             return
-        if flags & (INNER_BATCH | TRANSACTION_MASK):  # which no batch is taken with
+        if int(flag) > _INT_MAX or flags & (INNER_BATCH | TRANSACTION_MASK):  # no batch has these
             return
         model = draft_message(
             topic=topic,

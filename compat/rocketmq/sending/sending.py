@@ -26,11 +26,11 @@ from logstore.segments.rocketmq.messages.batch_columns import MalformedBatchErro
 from logstore.segments.rocketmq.messages.message_batch import count_batch_items, draft_batch
 from logstore.segments.rocketmq.messages.message_draft import draft_message
 from logstore.segments.rocketmq.messages.properties import (
-    CLUSTER,
     DELAY,
     HASH_MAP_CAPACITY_5,
     INNER_NUMBER,
     KEYS,
+    POP_CHECK,
     REAL_QUEUE_ID,
     REAL_TOPIC,
     TIMER_DELAY_MS,
@@ -323,6 +323,7 @@ def _put_batch(
 
     """
     sys_flag |= read_int(fields, "f")
+    read_int(fields, "h")  # Java stumbles where it is none, though each message has its own
     text = fields.get("i") or ""
     is_inner = sys_flag & INNER_BATCH and not broker.store.putting.rules.is_batch_topic(topic)
     is_one = is_inner or (may_need_a_message(text) and _needs_a_message(text))
@@ -375,8 +376,8 @@ def _inner_batch(
     """Return one message that holds a whole batch, for a topic whose queues keep batches."""
     body = bytes(request.body)
     stored = {
-        **outer,
-        CLUSTER: broker.settings.cluster_name,
+        **{name: value for name, value in outer.items() if name != POP_CHECK},
+        **broker.property_rewriter.added,
         INNER_NUMBER: str(count_batch_items(body)),
     }
     return draft_message(

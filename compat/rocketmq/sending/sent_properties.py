@@ -77,12 +77,13 @@ class PropertyRewriter:
     def __init__(
         self, region: str, cluster: str, make_unique_key: Callable[[], str], *, is_trace_on: bool
     ) -> None:
-        self._added = {
+        #: what every message gets
+        self.added = {
             MESSAGE_REGION: region,
             TRACE_ON: "true" if is_trace_on else "false",
             CLUSTER: cluster,
         }
-        self._added_pieces = [f"{name}\x01{value}" for name, value in self._added.items()]
+        self._added_pieces = [f"{name}\x01{value}" for name, value in self.added.items()]
         self._make_unique_key = make_unique_key
         self._plans: dict[tuple[str, ...], _Plan] = {}
         #: what stands before and behind the unique key, sent and stored
@@ -152,8 +153,8 @@ class PropertyRewriter:
         is_keyless = UNIQUE_KEY not in stored
         if is_keyless:
             stored[UNIQUE_KEY] = self._make_unique_key()
-        stored.update(self._added)
-        if not is_keyless and not self._added.keys() & sent.keys() and POP_CHECK not in sent:
+        stored.update(self.added)
+        if not is_keyless and not self.added.keys() & sent.keys() and POP_CHECK not in sent:
             self._learn(names, tuple(stored))
         is_half = stored.get(TRANSACTION_PREPARED, "").lower() == "true"
         return SentProperties(

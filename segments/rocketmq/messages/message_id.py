@@ -19,6 +19,8 @@ from logstore.segments.rocketmq.messages.host_address import HostAddress
 
 _PHYSICAL_OFFSET = struct.Struct(">q")
 _UNIQUE = struct.Struct(">HIIH")
+_HEX = "0123456789ABCDEF"
+_IPV4_ID_CHARACTERS, _IPV4_BYTES, _IPV6_BYTES, _PORT_BYTES = 32, 4, 16, 4
 
 
 class MessageIdError(LogStoreError):
@@ -84,6 +86,27 @@ def parse_unique_key(text: str) -> UniqueKey:
     """
     data = _digits(text)
     return UniqueKey(data[:-12], *_UNIQUE.unpack(data[-12:]))
+
+
+def java_offset_in(text: str) -> int:
+    """
+    Return the physical offset in an id, also in one that is none: what Java's decoder finds there.
+
+    It takes all that has not 32 characters for an id with an IPv6 host, passes over what is behind
+    it, and takes what is no digit for -1.
+
+    Raises:
+        MessageIdError: it is too short.
+
+    """
+    digits = [_HEX.find(one) for one in text.upper()]
+    pairs = zip(digits[::2], digits[1::2], strict=False)
+    data = bytes((high << 4 | low) & 0xFF for high, low in pairs)
+    start = (_IPV4_BYTES if len(text) == _IPV4_ID_CHARACTERS else _IPV6_BYTES) + _PORT_BYTES
+    if len(data) < start + _PHYSICAL_OFFSET.size:
+        raise MessageIdError(f"{text!r} has {len(text)} characters, not 32 or 56")
+    offset: int = _PHYSICAL_OFFSET.unpack_from(data, start)[0]
+    return offset
 
 
 def _digits(text: str) -> bytes:

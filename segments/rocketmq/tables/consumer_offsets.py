@@ -180,6 +180,16 @@ class ConsumerOffsetTable(JsonTable):
 
     # the file
 
+    def load(self) -> bool:
+        """
+        Read the file as a broker does that starts; see :meth:`JsonTable.load`.
+
+        Where groups have pulled stands in it, and Java does not read that: it begins anew.
+        """
+        is_there = super().load()
+        self.pull_offsets.clear()
+        return is_there
+
     def advance_version(self) -> None:
         """Say that something changed that others are to know."""
         self.data_version = self.data_version.next(self.host.clock.wall_ms())
@@ -240,6 +250,13 @@ class LightConsumerOffsetTable(ConsumerOffsetTable):
             host, directory, release, version_step=version_step, answers_resets=answers_resets
         )
         self.light_offsets: dict[str, int] = {}
+
+    def load(self) -> bool:
+        """Read the file as a broker does that starts: Java counts this table's version anew."""
+        version = self.data_version
+        is_there = super().load()
+        self.data_version = version
+        return is_there
 
     def commit(self, group: str, topic: str, queue_id: int, queue_offset: int) -> int | None:
         """Set the offset and return the one before, None if there was none."""

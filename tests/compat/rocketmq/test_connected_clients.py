@@ -144,6 +144,18 @@ def test_a_message_is_consumed_directly(peer: Peer) -> None:
     assert (answer.code, answer.remark) == (1, "The Consumer <g> <null> not online")
 
 
+def test_an_id_of_a_message_may_be_too_long(peer: Peer) -> None:
+    """As Java reads it: all but 32 characters are an id with an IPv6 host, and more."""
+    peer.produce()
+    for code in (Code.CONSUME_MESSAGE_DIRECTLY, Code.RESUME_CHECK_HALF_MESSAGE):
+        found = {}
+        for count in (32, 33, 55, 56, 57, 80):
+            asked = {"consumerGroup": "g", "clientId": "c", "msgId": "0" * count}
+            found[count] = peer.ask(code, asked).remark
+        assert found[56] == found[57] == found[80] == found[32]
+        assert found[33] != found[32]
+
+
 def test_where_each_client_is(peer: Peer) -> None:
     """The tables of all clients of a group are put together as they are."""
     consumer = Peer(peer.broker, 40002)

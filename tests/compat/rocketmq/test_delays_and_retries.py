@@ -261,3 +261,13 @@ def test_a_delivery_that_fails_is_tried_again() -> None:
     stage.peer.produce(b"after", properties="DELAY\x011\x02")
     stage.pass_ms(1000)
     assert [message.body for message in stage.peer.messages()] == [b"later", b"after"]
+
+
+def test_a_count_of_attempts_goes_round() -> None:
+    """One more than the largest is the smallest, as in Java, and the message is kept."""
+    stage = Stage()
+    stage.peer.produce(b"often", j=2**31 - 1)
+    (message,) = stage.peer.messages()
+    assert stage.send_back(message, delayLevel=1) == ResponseCode.SUCCESS
+    (dead,) = stage.peer.messages("%DLQ%g")
+    assert dead.reconsume_times == -(2**31)

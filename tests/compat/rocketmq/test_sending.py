@@ -409,3 +409,54 @@ def test_a_driven_broker_tells_the_end_of_a_queue_at_once() -> None:
     assert peer.ask(RequestCode.GET_MAX_OFFSET, asked).fields == {"offset": "1"}
     peer.produce(b"second")
     assert (peer.pull().fields or {})["nextBeginOffset"] == "2"
+
+
+def test_a_batch_that_is_kept_whole_gets_what_every_message_gets() -> None:
+    """Where it was sent, whether it is traced; and who popped it is not the client's to say."""
+    peer = Peer(a_broker())
+    asked = {
+        "topic": TOPIC, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6,
+        "topicFilterType": "SINGLE_TAG", "order": "false", "attributes": "+queue.type=BatchCQ",
+    }  # fmt: skip
+    assert peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, asked).code == ResponseCode.SUCCESS
+    fields = sent_fields(TOPIC, 0, f"UNIQ_KEY\x01{KEY}\x02POP_CK\x01x\x02", m="true")
+    body = encode_batch_body([BatchItem(b"one", b""), BatchItem(b"two", b"")])
+    assert peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body).code == ResponseCode.SUCCESS
+    (stored,) = peer.messages()
+    assert stored.properties == {
+        "UNIQ_KEY": KEY, "INNER_NUM": "2", "INNER_BASE": "0", "MSG_REGION": "DefaultRegion",
+        "TRACE_ON": "true", "CLUSTER": "DefaultCluster",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", ["x", "", "1.5"])
+def test_a_batch_says_a_flag_as_one_message_does(flag: str) -> None:
+    """It is refused without, though each of its messages has its own."""
+    peer = Peer(a_broker())
+    body = encode_batch_body([BatchItem(b"one", b"")])
+    for is_batch in ("true", "false"):
+        fields = sent_fields(TOPIC, 0, "", m=is_batch, h=flag)
+        answer = peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert "custom field <h>" in (answer.remark or "")
+
+
+@pytest.mark.parametrize(
+    ("index", "count", "sizes"),
+    [(0, 5, 2), (0, 6, 3), (0, 3, 1), (0, 0, 0), (1, 0, 1), (1, 2, 1), (3, 2, 1), (3, 3, 2),
+     (5, 9, 1)],
+)  # fmt: skip
+def test_units_of_batches_are_counted_by_their_offsets(index: int, count: int, sizes: int) -> None:
+    """Who asks for some is shown the batches that begin among as many offsets."""
+    peer = Peer(a_broker())
+    asked = {
+        "topic": TOPIC, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6,
+        "topicFilterType": "SINGLE_TAG", "order": "false", "attributes": "+queue.type=BatchCQ",
+    }  # fmt: skip
+    assert peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, asked).code == ResponseCode.SUCCESS
+    fields = sent_fields(TOPIC, 0, f"UNIQ_KEY\x01{KEY}\x02", m="true")
+    for number in (3, 2, 1):
+        body = encode_batch_body([BatchItem(b"one", b"")] * number)
+        assert peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body).code == ResponseCode.SUCCESS
+    place = {"topic": TOPIC, "queueId": 0, "index": index, "count": count}
+    assert len(peer.ask(RequestCode.QUERY_CONSUME_QUEUE, place).content["queueData"]) == sizes

@@ -366,6 +366,21 @@ def test_what_was_given_up_can_be_checked_again() -> None:
     assert len(stage.check()) == 1
 
 
+def test_what_is_checked_again_and_is_not_for_now_has_not_been_waited_for() -> None:
+    """What is written anew of such a message says so, as in Java."""
+    stage = Stage()
+    stage.begin(more="DELAY\x0118\x02")
+    (delayed,) = stage.peer.messages("SCHEDULE_TOPIC_XXXX", 17)
+    resumed = {"msgId": delayed.offset_message_id}
+    assert stage.peer.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, resumed).code == 0
+    _, again = stage.peer.messages("SCHEDULE_TOPIC_XXXX", 17)
+    assert "WAIT" not in delayed.properties
+    assert again.properties == {
+        **delayed.properties, "WAIT": "false", "TRANSACTION_CHECK_TIMES": "0",
+        "REAL_TOPIC": HALF, "REAL_QID": "0",
+    }  # fmt: skip
+
+
 def test_a_producer_may_ask_for_more_time() -> None:
     """Within its immunity a half message is put off, unasked; after it the question comes."""
     stage = Stage()

@@ -8,6 +8,7 @@ from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message_id import (
     MessageIdError,
     UniqueKey,
+    java_offset_in,
     joined_message_ids,
     offset_message_id,
     parse_offset_message_id,
@@ -68,6 +69,29 @@ def test_what_is_no_id_is_refused(text: str) -> None:
     for parse in (parse_offset_message_id, parse_unique_key):
         with pytest.raises(MessageIdError, match=repr(text)):
             parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ("0" * 31 + "a", 10),
+        ("0" * 55 + "A", 10),
+        ("0" * 55 + "A" + "F", 10),
+        ("0" * 55 + "A" + "0" * 20, 10),
+        ("?" * 32, -1),
+        ("0" * 16 + "7F" * 8, 0x7F7F_7F7F_7F7F_7F7F),
+    ],
+)
+def test_java_finds_an_offset_in_what_is_no_id(text: str, offset: int) -> None:
+    """Of what is too long it reads what it needs, and what is no digit is one less than none."""
+    assert java_offset_in(text) == offset
+
+
+@pytest.mark.parametrize("text", ["", "0", "0" * 31, "0" * 33, "0" * 55])
+def test_what_is_too_short_has_no_offset(text: str) -> None:
+    """All but 32 characters are taken for an id with an IPv6 host."""
+    with pytest.raises(MessageIdError, match=repr(text)):
+        java_offset_in(text)
 
 
 def test_addresses_are_read_in_every_spelling() -> None:

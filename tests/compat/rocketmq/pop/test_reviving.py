@@ -423,3 +423,14 @@ def test_a_delay_level_is_waited_for_once_more() -> None:
     stage.pass_ms(11_000)
     (again,) = stage.popped(invisibleTime=1000)
     assert again.message.reconsume_times == 1
+
+
+def test_a_count_of_attempts_goes_round() -> None:
+    """One more than the largest is the smallest, as in Java; what follows comes again, too."""
+    stage = PopStage()
+    assert stage.peer.produce(b"often", j=2**31 - 1).code == 0
+    stage.produce(b"once")
+    assert stage.bodies(invisibleTime=2000) == [b"often", b"once"]
+    stage.pass_ms(2000 + REVIVED_WITHIN_MS)
+    times = {one.message.body: one.message.reconsume_times for one in stage.popped()}
+    assert times == {b"often": -(2**31), b"once": 1}

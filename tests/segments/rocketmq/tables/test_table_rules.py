@@ -96,6 +96,32 @@ def test_pulled_offsets_stand_beside_committed_ones() -> None:
     assert table.query_pull("g1", "t1", 0) == 10
 
 
+def test_where_groups_pulled_is_not_known_after_a_start() -> None:
+    """It is written, and not read when a broker starts: the committed offset is told again."""
+    host = world()
+    table = offsets_of(host)
+    table.commit_pull("g1", "t1", 0, 15)
+    table.persist()
+    again = ConsumerOffsetTable(host, CONFIG)
+    assert again.load()
+    assert again.query_pull("g1", "t1", 0) == 10
+    again.decode(table.encoded(is_pretty=False))
+    assert again.query_pull("g1", "t1", 0) == 15
+
+
+def test_the_version_of_light_offsets_counts_anew_at_a_start() -> None:
+    """That of other offsets goes on where it was."""
+    host = world()
+    for kind, count in ((ConsumerOffsetTable, 2), (LightConsumerOffsetTable, 0)):
+        table = kind(host, CONFIG, version_step=1)
+        table.commit("g1", "t1", 0, 1)
+        table.commit("g1", "t1", 0, 2)
+        table.persist()
+        again = kind(host, CONFIG)
+        assert again.load()
+        assert (again.query("g1", "t1", 0), again.data_version.counter) == (2, count)
+
+
 def test_a_reset_answers_until_it_is_taken() -> None:
     """A reset on the server answers queries in place of later commits, until a pull takes it."""
     table = offsets_of()
