@@ -37,6 +37,7 @@ SESSIONS = (
     ("timers", (27140,)),
     ("statics", (27161,)),
     ("marks", (28200,)),
+    ("flags", (28362,)),
 )
 #: those for which CI has no time
 MORE_SESSIONS = (

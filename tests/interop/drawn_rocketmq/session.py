@@ -18,6 +18,7 @@ from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.drawn_rocketmq import (
     access,
     brokers,
+    flags,
     frames,
     groups,
     lites,
@@ -26,6 +27,7 @@ from tests.interop.drawn_rocketmq import (
     offsets,
     pops,
     pulls,
+    restarts,
     sends,
     settings,
     statics,
@@ -33,14 +35,15 @@ from tests.interop.drawn_rocketmq import (
     topics,
     transactions,
 )
+from tests.interop.drawn_rocketmq.stage import Stage
 from tests.interop.drawn_rocketmq.twin import Twin
 from tests.interop.drawn_rocketmq.world import World
 from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_access_session import PROVIDERS
 
 Draw = Callable[[World], None]
-#: what both brokers are told: the filters of SQL are served, half messages are not checked, and
-#: there may be users, though nobody has to sign
+#: what both brokers are told: the filters of SQL are served, half messages are not checked, there
+#: may be users, though nobody has to sign, and pops do not look at retries first by chance
 SETTINGS: dict[str, object] = {
     **CALM,
     **PROVIDERS,
@@ -50,6 +53,7 @@ SETTINGS: dict[str, object] = {
     "recallMessageEnable": "true",
     "enableLmq": "true",
     "enableMultiDispatch": "true",
+    "popFromRetryProbability": "0",
 }
 #: what may be done, and how often beside the others
 TOPICS: tuple[tuple[int, Draw], ...] = (
@@ -222,6 +226,51 @@ MARKS: tuple[tuple[int, Draw], ...] = (
     (1, pulls.consume_queue),
     (1, pulls.bounds),
 )
+RESTARTS: tuple[tuple[int, Draw], ...] = (
+    (3, restarts.restart),
+    (10, sends.send_plainly),
+    (3, sends.send_batch),
+    (3, sends.send_back),
+    (6, restarts.send_light),
+    (3, restarts.commit_light),
+    (6, restarts.send_soon),
+    (4, timers.send_timed),
+    (2, timers.recall),
+    (6, restarts.pop_soon),
+    (3, pops.pop),
+    (3, pops.pop_in_order),
+    (4, pops.ack),
+    (2, pops.change),
+    (2, pops.notification),
+    (4, restarts.send_half),
+    (5, restarts.decide),
+    (5, offsets.commit),
+    (2, offsets.reset),
+    (1, offsets.clone),
+    (2, groups.update),
+    (2, groups.forbid),
+    (2, groups.heartbeat),
+    (1, groups.delete),
+    (2, groups.request_mode),
+    (2, topics.create_topic),
+    (1, topics.delete),
+    (2, pulls.pull_plainly),
+)
+FLAGS: tuple[tuple[int, Draw], ...] = (
+    (14, flags.send),
+    (7, flags.send_batch),
+    (1, flags.send_reply),
+    (3, flags.give_back),
+    (8, flags.pull),
+    (2, flags.pop),
+    (4, flags.ask_by_id),
+    (2, pulls.view),
+    (2, pulls.consume_queue),
+    (2, pulls.bounds),
+    (1, pulls.search_by_time),
+    (1, marks.query),
+    (2, transactions.end),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -237,9 +286,11 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "timers": TIMERS,
     "statics": STATICS,
     "marks": MARKS,
+    "restarts": RESTARTS,
+    "flags": FLAGS,
 }
 #: which only who names them gets
-_BY_NAME = {"marks"}
+_BY_NAME = {"marks", "restarts", "flags"}
 
 
 def run(
@@ -249,26 +300,35 @@ def run(
     areas: Sequence[str] = (),
     steps: int = 80,
     prefix: str = "",
+    stage: Stage | None = None,
 ) -> Twin:
-    """Lead both, of which name server and broker are given, through the session of a seed."""
+    """
+    Lead both, of which name server and broker are given, through the session of a seed.
+
+    Where they are to be restarted, `stage` is by what.
+    """
     chance = random.Random(seed)
     twin = Twin(ours, real, groups.REPLIES)
-    world = World(twin, chance, f"{prefix}s{seed}")
+    world = World(twin, chance, f"{prefix}s{seed}", stage=stage)
     chosen = areas or [area for area in AREAS if area not in _BY_NAME]
     drawn = [one for area in chosen for one in AREAS[area]]
     weights = [weight for weight, _ in drawn]
     try:
         topics.first_topics(world)
-        if "pops" in areas:
+        if not {"pops", "restarts"}.isdisjoint(areas):
             groups.first_groups(world)
         if "lites" in chosen:
             lites.first_parents(world)
         if "statics" in chosen:
             statics.first_topics(world)
+        if "flags" in chosen:
+            flags.first_topics(world)
         for _ in range(steps):
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)
             twin.settle()
+        if "restarts" in chosen:
+            restarts.end(world)
         if "brokers" in chosen:
             brokers.keep(world)
         if not {"names", "brokers"}.isdisjoint(chosen):
@@ -297,8 +357,9 @@ def main() -> int:
             real = stack.enter_context(RocketMQPeer("5", directory / "real", SETTINGS))
             ours = stack.enter_context(OurRocketMQ(directory / "ours", SETTINGS))
             addresses = [(one.bootstrap, one.broker_address) for one in (ours, real)]
+            stage = Stage(ours, real)
             for seed in some:
-                twin = run(addresses[0], addresses[1], seed, areas, options.steps)
+                twin = run(addresses[0], addresses[1], seed, areas, options.steps, stage=stage)
                 told = [f"seed {seed}: {len(twin.steps)} steps", *map(str, twin.differences)]
                 steps = enumerate(twin.steps) if options.told else ()
                 told += [f"{number}: {step}" for number, step in steps]

@@ -7,6 +7,7 @@ from typing import Any
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from tests.interop.drawn.pair import Pair
 from tests.interop.drawn_rocketmq.sends import header, properties, properties_text, short
+from tests.interop.drawn_rocketmq.twin import Told
 from tests.interop.drawn_rocketmq.world import World
 
 COMMIT, ROLLBACK, UNKNOWN = 8, 12, 0
@@ -26,16 +27,21 @@ def send_half(world: World) -> None:
         "producerGroup": group,
     }
     told = world.ask(Code.SEND_MESSAGE_V2, short(fields), b"half")
+    learn(world, told, topic, drawn.get("UNIQ_KEY", "x"))
+
+
+def learn(world: World, told: Told, topic: str, key: str) -> None:
+    """Keep a half message that both have."""
     ids = told.pair(lambda answer: (answer.fields or {})["msgId"])
     offsets = told.pair(lambda answer: int((answer.fields or {})["queueOffset"]))
     if ids is None or not told.is_success or len(ids.ours) != 32 or len(ids.real) != 32:
         return
     world.halves.append(
         {
-            "topic": topic, "producerGroup": group, "tranStateTableOffset": offsets,
+            "topic": topic, "producerGroup": f"{world.prefix}-p",
+            "tranStateTableOffset": offsets,
             "commitLogOffset": Pair(*(int(one[-16:], 16) for one in ids)),
-            "msgId": drawn.get("UNIQ_KEY", "x"), "transactionId": drawn.get("UNIQ_KEY", "x"),
-            "id": ids,
+            "msgId": key, "transactionId": key, "id": ids,
         }
     )  # fmt: skip
 

@@ -263,6 +263,12 @@ class Twin:
         for side in self.sides:
             side.hang_up(line)
 
+    def hang_up_everywhere(self, why: str) -> None:
+        """Close all connections to both; nobody is answered any more who waits."""
+        self._waiting = []
+        self.steps.append(why)
+        self.close()
+
     def close(self) -> None:
         """Hang up everywhere."""
         for side in self.sides:

@@ -11,6 +11,7 @@ import attrs
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from tests.interop.drawn_rocketmq.mutation import mutated
 from tests.interop.drawn_rocketmq.request import Request
+from tests.interop.drawn_rocketmq.stage import Stage
 from tests.interop.drawn_rocketmq.twin import ONLY_ASK, Told, Twin
 
 #: of ten requests so many have one thing wrong
@@ -55,6 +56,11 @@ class World:
     popped: list[dict[str, Any]] = attrs.field(factory=list)
     #: topics of timed messages, and the handles by which these are taken back
     handles: list[tuple[str, Any]] = attrs.field(factory=list)
+    #: how many messages of a topic come to be there by themselves
+    due: dict[str, int] = attrs.field(factory=dict)
+    #: by which the brokers are ended and started again, and how often they were
+    stage: Stage | None = None
+    restarts: int = 0
     number: int = 0
     #: the name server forgets what brokers do not name
     forgets: bool = False

@@ -1,0 +1,33 @@
+"""A drawn session of gRPC calls: whatever clients ask, a real proxy and ours say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logstore.compat import TestBroker
+from logstore.tools.dev.rocketmq_peer import CALM
+from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer
+from tests.interop.drawn_rocketmq.rpc_session import SETTINGS, make_topics, run
+from tests.interop.rocketmq_sessions import start_real
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+
+SEED = 28342
+
+
+def test_a_drawn_session_of_calls_is_answered_alike(tmp_path: Path) -> None:
+    """Status, code, text and fields, but for ids, handles, times and addresses."""
+    real = start_real("5", tmp_path / "real", {**SETTINGS, **CALM})
+    try:
+        with (
+            RocketMQProxyPeer(real.bootstrap, tmp_path / "proxy") as proxy,
+            TestBroker(layout="rocketmq", proxy=True, settings=SETTINGS) as ours,
+        ):
+            make_topics(ours, real, tmp_path)
+            calls = run(ours.endpoints, proxy.endpoints, SEED)
+            assert len(calls.steps) >= 80
+            assert "\n".join(calls.differences) == ""
+    finally:
+        real.stop(kill=True)
