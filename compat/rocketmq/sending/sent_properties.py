@@ -132,7 +132,8 @@ class PropertyRewriter:
         names = tuple([piece[: piece.find("\x01")] for piece in pieces])
         plan = self._plans.get(names)
         # Pairs without a value or a separator are left out: they are rare, and not planned for.
-        if plan is None or "\x01\x02" in text or text.count("\x01") != len(pieces):
+        is_lacking = "\x01\x02" in text or text.endswith("\x01")
+        if plan is None or is_lacking or text.count("\x01") != len(pieces):
             return self._rewrite_slowly(text)
         unique_key = pieces[plan.unique_key][_UNIQUE_KEY_START:]
         pieces += self._added_pieces

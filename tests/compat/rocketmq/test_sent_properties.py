@@ -57,6 +57,16 @@ def test_what_the_broker_needs_to_know(text: str, is_half: bool, waits: bool) ->
         assert (found.is_half, found.waits_for_flush) == (is_half, waits)
 
 
+@pytest.mark.parametrize("last", ["x", "UNIQ_KEY"])
+def test_a_last_name_without_a_value_is_left_out(last: str) -> None:
+    """Also where no separator follows, and names like these were seen before."""
+    seen, key = _rewriter(), f"UNIQ_KEY\x01{KEY}\x02"
+    first = "TAGS\x01a\x02" + (key if last == "x" else "")
+    seen.rewrite(f"{first}{last}\x011\x02", "orders")
+    found = seen.rewrite(f"{first}{last}\x01", "orders")
+    assert found == _rewriter().rewrite(first, "orders")
+
+
 def test_a_message_without_a_unique_key_gets_one() -> None:
     """The key that the broker makes is stored and told."""
     found = _rewriter().rewrite("TAGS\x01a\x02", "orders")

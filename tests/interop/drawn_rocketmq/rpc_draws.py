@@ -141,7 +141,7 @@ def receive(calls: Calls) -> None:
     fields = receipt(calls, topic, group)
     for _ in range(calls.pick(0, 1, 1, 2)):
         fields |= calls.pick(
-            {"batch_size": calls.pick(0, -1, 1, 32, 33, 2**31 - 1)},
+            {"batch_size": calls.pick(0, 31, 1, 32, 33, 2**31 - 1)},
             {"invisible_duration": duration(calls, 9, 10, 43_200, 43_201)},
             {"filter_expression": {"type": calls.pick(0, 1, 2, 99), "expression": calls.pick(
                 "", "*", "A", "A || B", "||", "a = 1", "a =", "a IS NULL", " ")}},
@@ -271,7 +271,10 @@ def beat(calls: Calls) -> None:
 
 def settle(calls: Calls) -> None:
     """Say what a client is, in odd words too."""
-    kind, client = calls.pick(1, 2, 3, 3, 4, 5, 6, 0), f"settings{calls.chance.randrange(3)}"
+    kind, client = (
+        calls.pick(1, 2, 3, 3, 4, 5, 6, 0),
+        f"settings{calls.chance.randrange(3)}-{len(calls.steps)}",
+    )
     _, group = names_of(calls)
     settings = consumer_settings(group) | {"client_type": kind}
     if calls.likely(0.4):

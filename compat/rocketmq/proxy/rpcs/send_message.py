@@ -25,7 +25,12 @@ from logstore.compat.rocketmq.wire.fields import as_fields
 from logstore.segments.rocketmq.messages.java_strings import is_java_blank
 from logstore.segments.rocketmq.messages.message_batch import BatchItem, encode_batch_body
 from logstore.segments.rocketmq.messages.message_id import parse_offset_message_id
-from logstore.segments.rocketmq.messages.properties import UNIQUE_KEY, encode_properties
+from logstore.segments.rocketmq.messages.properties import (
+    DELAY,
+    TIMER_DELIVER_MS,
+    UNIQUE_KEY,
+    encode_properties,
+)
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.clients import Link, ProxyClient
@@ -61,6 +66,8 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
         await require_type(client, topic, type_of(properties[0]).name)
     route = await client.proxy.routes.of(topic)
     broker_name, queue_id = _queue(client.proxy, route, messages)
+    if len(messages) > 1:
+        _check_batch(topic, properties)
     link = await client.link_of(broker_name)
     answer = await Step(_send(link, messages, properties, queue_id, now_ms))
     message_id = ",".join(one[UNIQUE_KEY] for one in properties)
@@ -91,6 +98,17 @@ def _queue(proxy: Proxy, route: TopicRoute, messages: Sequence[Any]) -> tuple[st
     if one_of_many and len(messages) == 1:
         return queues[bucket_of(one_of_many, len(queues))]
     return queues[proxy.queue_turns.take(route.topic, len(queues))]
+
+
+def _check_batch(topic: str, properties: Sequence[dict[str, str]]) -> None:
+    """Raise ProxyError for messages that Java's client makes no batch of (``MessageBatch``)."""
+    for one in properties:
+        if int(one.get(TIMER_DELIVER_MS, 0)) > 0 or int(one.get(DELAY, 0)) > 0:
+            text = "Delayed messages are not supported for batching"
+            raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
+    if topic.startswith(RETRY_PREFIX):
+        text = "Retry Group is not supported for batching"
+        raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
 
 
 def _send(

@@ -181,6 +181,16 @@ def test_what_no_message_is(peer: Peer) -> None:
     assert told["status"]["message"] == "message body cannot be empty"  # one after the other
 
 
+def test_messages_for_later_are_sent_one_by_one(peer: Peer) -> None:
+    """Together they are refused, as by Java's client, whichever of them it is."""
+    later = peer.message("mixed", delivery_timestamp={"seconds": 1})
+    for messages in ([later, later], [peer.message("mixed"), later]):
+        told = peer.send(*messages)["status"]
+        assert told["code"] == Code.INTERNAL_SERVER_ERROR
+        assert told["message"] == "Delayed messages are not supported for batching"
+    assert stored(peer, "mixed") == []
+
+
 @pytest.mark.parametrize(
     "born", [{"nanos": -1}, {"nanos": 1_000_000_000}, {"seconds": 253_402_300_800}]
 )
