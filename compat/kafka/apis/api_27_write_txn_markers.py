@@ -4,8 +4,10 @@ WriteTxnMarkers (27): versions 1-2.
 * what coordinators ask the leaders of partitions, and ``kafka-transactions abort`` too: append the
   marker that ends a producer's transaction
 * a partition that does not exist is 3; an older producer 47, an older coordinator 52
-* what is said of one producer is told together; a marker of no producer fails the request (-1)
-* v1: flexible; v2: the version of transactions, by which a marker's epoch is judged
+* what is said of one producer is told together, of no partitions nothing; a marker of no producer
+  fails the request (-1)
+* v1: flexible; v2: the version of transactions, by which a marker's epoch is judged; without one
+  (-1) nothing is written (-1)
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _FIRST_WITH_VERSION = 2
+_VERSION_UNKNOWN = -1
 #: a partition, by its topic's name
 _Place = tuple[str, int]
 
@@ -44,9 +47,8 @@ def handle(
         places = {place: broker.partition(*place) for place in _places(asked)}
         if not marker.has_producer and any(places.values()):
             return _response(request, _failed(request))
-        told.setdefault(marker.producer_id, {}).update(
-            {place: _write(broker, one, marker) for place, one in places.items()}
-        )
+        for place, one in places.items():
+            told.setdefault(marker.producer_id, {})[place] = _write(broker, one, marker)
     return _response(request, told)
 
 
@@ -96,6 +98,8 @@ def _response(
 def _write(broker: Broker, partition: KafkaPartition | None, marker: Marker) -> ErrorCode:
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if marker.transaction_version == _VERSION_UNKNOWN:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     try:
         write_marker(broker, partition, marker)
     except (LogStoreError, OSError) as error:

@@ -3,7 +3,7 @@ AlterReplicaLogDirs (34): versions 1-2.
 
 * there is one data directory, so a partition can only be "moved" to where it is: no error, and
   nothing happens; another path is 57
-* a partition that does not exist is 9, a topic whose directory could not be renamed 17
+* a partition that does not exist is 3, a topic whose directory could not be renamed 17
 * v2: flexible
 
 Source: ``ReplicaManager.alterReplicaLogDirs``.
@@ -61,5 +61,5 @@ def _code(broker: Broker, path: str, topic: str, index: int) -> ErrorCode:
     if path != broker.data_directory:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if broker.partition(topic, index) is None:
-        return ErrorCode.REPLICA_NOT_AVAILABLE
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE

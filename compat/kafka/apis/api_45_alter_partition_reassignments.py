@@ -4,7 +4,8 @@ AlterPartitionReassignments (45): versions 0-1.
 * a partition is where it is wanted at once; brokers that there are not, the same twice, or none: 39
 * replicas null calls a move off; there is never one under way: 85
 * a partition that does not exist is 3
-* no time at all: 7, of the whole and of each partition
+* no time at all: 7, of the whole and of each partition; that, and an answer about nothing, says
+  that the number of replicas may change, whatever was asked
 * v1: where the number of replicas may not change, one that would is 38 (KIP-860)
 
 Source: ``ReplicationControlManager.alterPartitionReassignments``.
@@ -45,7 +46,8 @@ def handle(
     may_change_factor = True
     if request.API_VERSION >= _FIRST_WITH_FACTOR_CHANGE:
         may_change_factor = request.allow_replication_factor_change
-        fields["allow_replication_factor_change"] = may_change_factor
+        is_looked_at = bool(request.topics) and not is_over
+        fields["allow_replication_factor_change"] = may_change_factor or not is_looked_at
     return AlterPartitionReassignmentsResponse(
         version=request.API_VERSION,
         error_code=ErrorCode.REQUEST_TIMED_OUT if is_over else ErrorCode.NONE,

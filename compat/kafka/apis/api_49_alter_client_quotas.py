@@ -5,7 +5,7 @@ AlterClientQuotas (49): versions 0-1.
   ``request_percentage``, are kept
 * an entity, limit or value that cannot be is 42, and why; the other entities change all the same;
   one that comes again is refused, and told in place of the first
-* the answer names the client id of an entity before its user, as Java's map does
+* the parts of an entity are looked at, and told, in the order of Java's map
 * v1: flexible
 """
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.quotas.alteration import (
     Change,
-    as_told,
+    as_walked,
     named_twice,
     records_of,
 )
@@ -45,14 +45,14 @@ def handle(
     results: dict[frozenset[tuple[str, str | None]], dict[str, Any]] = {}
     known = broker.store.metadata.image.client_quotas
     for entry in request.entries:
-        named = {part.entity_type: part.entity_name for part in entry.entity}
-        key = frozenset(named.items())
+        named = as_walked([(part.entity_type, part.entity_name) for part in entry.entity])
+        key = frozenset(named)
         changes = [Change(op.key, None if op.remove else op.value) for op in entry.ops]
         result: dict[str, Any] = {"error_code": ErrorCode.NONE, "error_message": None}
         try:
             if key in results:
-                raise named_twice(list(named.items()))
-            records += records_of(list(named.items()), changes, known)
+                raise named_twice(named)
+            records += records_of(named, changes, known)
         except LogStoreError as error:
             result = _refused(error)
         results[key] = {**result, "entity": named}
@@ -66,7 +66,7 @@ def handle(
     for result in results.values():
         entity = [
             entry_class.EntityData(entity_type=kind, entity_name=name)
-            for kind, name in as_told(result.pop("entity").items())
+            for kind, name in result.pop("entity")
         ]
         entries.append(entry_class(entity=entity, **result))
     return AlterClientQuotasResponse(version=request.API_VERSION, entries=entries)

@@ -9,6 +9,7 @@ Source: ``ConfigAdminManager``, ``ConfigurationControlManager`` and its validato
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 
 _OTHER_BROKER = "Unexpected broker id, expected {}, but received {}"
-_OTHER_NODE = "Unexpected node id. Expected {}, but received {}"
+_OTHER_NODE = "Unexpected node id. Expected {0}, but received {2}"
+#: as Java reads a whole number, if it has no more than 32 bits
+_NUMBER = re.compile(r"[+-]?\d+")
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _NAMELESS = {
     ResourceType.GROUP: "Default group resources are not allowed.",
     ResourceType.CLIENT_METRICS: "Subscription name can't be empty",
@@ -146,12 +150,13 @@ def check_is_this_node(node_id: int, name: str, unexpected: str, what: str = "No
     """
     Refuse the name of a broker resource that does not mean the node that was asked (42).
 
-    `unexpected` says so of another's number, with places for ours and for that.
+    `unexpected` says so of another's, with places for our number, its name and its number.
     """
-    if not name.removeprefix("-").isdecimal():
+    number = int(name) if _NUMBER.fullmatch(name) else None
+    if number is None or not _INT_MIN <= number <= _INT_MAX:
         raise _refused(f"{what} id must be an integer, but it is: {name}")
-    if int(name) != node_id:
-        raise _refused(unexpected.format(node_id, name))
+    if number != node_id:
+        raise _refused(unexpected.format(node_id, name, number))
 
 
 def _check_changes(changes: Sequence[Change], *, is_of_loggers: bool) -> None:

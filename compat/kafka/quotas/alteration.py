@@ -7,7 +7,8 @@ Source: ``ClientQuotaControlManager``, ``QuotaConfig``.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
 from typing import NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -60,13 +61,14 @@ def records_of(
 
 def named_twice(parts: Sequence[tuple[str, str | None]]) -> RefusedRequestError:
     """Return how an entity is refused that a request names, or a limit of it, more than once."""
-    named = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in as_told(parts))
+    named = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in parts)
     return _refused(f"Ignoring duplicate entity ClientQuotaEntity(entries={{{named}}})")
 
 
-def as_told(parts: Iterable[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """Return what an entity is made of in the order in which Kafka names it."""
-    return sorted(parts, key=lambda part: part[0] != CLIENT_ID)
+def as_walked(parts: Sequence[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    """Return what an entity is made of as Kafka walks it; of a type that comes twice the last."""
+    named = dict(parts)
+    return [(kind, named[kind]) for kind in members_in_sized_order(named, len(parts))]
 
 
 def _in_order(changes: Sequence[Change]) -> list[Change]:
@@ -82,8 +84,13 @@ def _records(
         if value is None:
             if key in now:
                 yield ClientQuotaRecord(entity, key, 0.0, remove=True)
-        elif now.get(key) != value:
+        elif not _is_same(now.get(key), value):
             yield ClientQuotaRecord(entity, key, value)
+
+
+def _is_same(old: float | None, new: float) -> bool:
+    """Tell whether a limit stays what it is; one that is no number is itself, as in Java."""
+    return old == new or (old is not None and isnan(old) and isnan(new))
 
 
 def _entity(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
@@ -131,7 +138,7 @@ def _check(allowed: Mapping[str, int | None], change: Change) -> None:
     largest = allowed[key]
     if largest is None:
         return
-    if value > largest:
+    if value > float(largest):  # as Java compares them: 2^63 is not too large
         raise _refused(f"Proposed value for {key} is too large for {_TYPE_NAMES[largest]}.")
     if value % 1.0 > _FRACTION_MAX:
         raise _refused(f"{key} cannot be a fractional value.")

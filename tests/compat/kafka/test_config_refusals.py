@@ -86,6 +86,9 @@ def test_topics(name: str, changes: list[Change], code: int, words: str) -> None
     [
         ("x", [], 42, "Node id must be an integer, but it is: x"),
         ("2", [], 42, "Unexpected broker id, expected 1, but received 2"),
+        ("02", [], 42, "Unexpected broker id, expected 1, but received 02"),
+        ("+1", [("a", APPEND, "1")], 40, "Unknown config name: a"),
+        ("2147483648", [], 42, "Node id must be an integer, but it is: 2147483648"),
         ("1", [("a", APPEND, "1")], 40, "Unknown config name: a"),
         ("1", [("num.io.threads", APPEND, "1")], 40,
          "Config value append is not allowed for config key: num.io.threads"),
@@ -121,6 +124,7 @@ def test_the_broker(name: str, changes: list[Change], code: int, words: str) -> 
         *((METRICS, "m", [("match", SET, text)], 40, f"Illegal client matching pattern: {text}")
           for text in ("client_id=a=b", "client_id=", "client_id==", "nobody=a", "client_id=[")),
         (LOGGER, "2", [], 42, "Unexpected node id. Expected 1, but received 2"),
+        (LOGGER, "+02", [], 42, "Unexpected node id. Expected 1, but received 2"),
         (LOGGER, "1", [("no", SET, "INFO")], 40, "Logger no does not exist!"),
         (LOGGER, "1", [("root", DELETE, None)], 42,
          "Removing the log level of the root logger is not allowed"),
@@ -143,6 +147,7 @@ def test_other_resources(
     [
         (BROKER, "2", "Unexpected broker id, expected 1 or empty string, but received 2"),
         (BROKER, "x", "Broker id must be an integer, but it is: x"),
+        (BROKER, "99999999999", "Broker id must be an integer, but it is: 99999999999"),
         (LOGGER, "2", "Unexpected broker id, expected 1 but received 2"),
         (LOGGER, "", "Broker id must not be empty"),
         (GROUP, "", "Group name must not be empty"),

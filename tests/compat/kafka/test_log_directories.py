@@ -80,7 +80,7 @@ def test_a_volume_that_cannot_be_measured_is_an_error() -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_partition_stays_in_the_one_directory(version: int) -> None:
-    """To be moved to where it is is fine; elsewhere is 57, an unknown partition 9."""
+    """To be moved to where it is is fine; elsewhere is 57, an unknown partition 3."""
     conversation = Conversation()
     conversation.create("a")
     topics = [{"name": "a", "partitions": [0, 1]}]
@@ -94,4 +94,4 @@ def test_a_partition_stays_in_the_one_directory(version: int) -> None:
         for topic in answer["results"]
         for one in topic["partitions"]
     }
-    assert found == {("a", 0): 0, ("a", 1): 9, ("b", 0): 57}
+    assert found == {("a", 0): 0, ("a", 1): 3, ("b", 0): 57}

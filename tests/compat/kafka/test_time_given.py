@@ -89,6 +89,12 @@ def test_nothing_is_moved() -> None:
     assert (partition["error_code"], partition["error_message"]) == (TIMED_OUT, None)
     answer = ask(conversation, "AlterPartitionReassignments", 0, topics=[])
     assert answer["error_code"] == 0
+    for topics in ([moved], []):
+        answer = ask(
+            conversation, "AlterPartitionReassignments", 1, topics=topics,
+            allow_replication_factor_change=False,
+        )  # fmt: skip
+        assert answer["allow_replication_factor_change"]
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])

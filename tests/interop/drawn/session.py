@@ -21,9 +21,12 @@ from tests.interop.drawn import (
     bursts,
     cluster,
     configs,
+    decrees,
     fetches,
     groups,
+    inquiries,
     lists,
+    offsets,
     patterns,
     records,
     share_coordinator,
@@ -228,6 +231,65 @@ BURSTS: tuple[tuple[int, Draw], ...] = (
     (1, records.describe_producers),
     (1, records.delete_records),
 )
+#: what there is to ask about: topics that come and go, open transactions, groups
+FURNITURE: tuple[tuple[int, Draw], ...] = (
+    (3, topics.create_topics),
+    (1, topics.create_partitions),
+    (1, topics.delete_topics),
+    (4, fetches.produce),
+    (1, records.init_producer_id),
+    (3, transactions.init_producer_id),
+    (3, transactions.add_partitions),
+    (4, transactions.produce),
+    (1, transactions.add_offsets),
+    (2, transactions.txn_offset_commit),
+    (2, transactions.end_txn),
+    (2, groups.join),
+    (2, groups.sync),
+    (1, groups.leave),
+    (2, groups.consumer_heartbeat),
+    (1, groups.share_heartbeat),
+)
+INQUIRIES: tuple[tuple[int, Draw], ...] = (
+    *FURNITURE,
+    (2, offsets.commit),
+    (6, inquiries.topic_partitions),
+    (5, inquiries.transactions),
+    (3, inquiries.transactions_by_name),
+    (3, inquiries.producers),
+    (2, inquiries.log_dirs),
+    (1, inquiries.reassignments),
+    (4, inquiries.offsets),
+    (3, inquiries.epochs),
+    (4, inquiries.groups_by_filter),
+    (1, inquiries.cluster),
+    (4, inquiries.settings_of_anything),
+    (1, inquiries.resources),
+    (4, inquiries.quotas),
+    (2, inquiries.passwords),
+    (5, offsets.fetch),
+    (5, offsets.describe),
+)
+DECREES: tuple[tuple[int, Draw], ...] = (
+    *FURNITURE,
+    (2, decrees.log_dirs),
+    (3, decrees.elections),
+    (4, decrees.reassign),
+    (6, decrees.quotas),
+    (3, inquiries.quotas),
+    (5, decrees.passwords),
+    (2, inquiries.passwords),
+    (5, decrees.delete_records),
+    (2, inquiries.offsets),
+    (3, decrees.features),
+    (4, decrees.markers),
+    (2, inquiries.producers),
+    (5, offsets.commit),
+    (4, offsets.fetch),
+    (4, offsets.forget),
+    (2, offsets.delete_groups),
+    (2, offsets.describe),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -244,9 +306,13 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "fetches": FETCHES,
     "lists": LISTS,
     "bursts": BURSTS,
+    "inquiries": INQUIRIES,
+    "decrees": DECREES,
 }
 #: which only who names them gets
-_BY_NAME = {"acls", "anything", "patterns", "stores", "fetches", "lists", "bursts"}
+_BY_NAME = {
+    "acls", "anything", "patterns", "stores", "fetches", "lists", "bursts", "inquiries", "decrees",
+}  # fmt: skip
 
 
 def versions_of_both(twin: Twin) -> dict[str, range]:

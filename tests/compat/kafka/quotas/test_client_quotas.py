@@ -138,6 +138,7 @@ def test_entities_come_in_the_order_of_a_table() -> None:
         ({}, {}, "Invalid empty client quota entity"),
         ({"planet": "x"}, {}, "Unhandled client quota entity type: planet"),
         ({"user": ""}, {}, "Empty user not supported"),
+        ({"user": "", "client-id": ""}, {}, "Empty client-id not supported"),
         ({"user": "a", "ip": "10.0.0.1"}, {}, "Invalid quota entity combination"),
         ({"ip": "somewhere else"}, {}, "is not a valid IP or resolvable host"),
         ({"user": "a"}, {"speed": 1.0}, "Invalid configuration key speed"),
@@ -213,6 +214,15 @@ def test_an_entity_that_comes_again_is_refused() -> None:
         (42, "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=b, user=null})")
     ]
     assert found(talk) == [(user, {"producer_byte_rate": 5.0})]
+
+
+def test_limits_are_numbers_of_java() -> None:
+    """2^63 is not too large for a long, and one that is no number stays what it is."""
+    largest = [Change("producer_byte_rate", 2.0**63)]
+    (record,) = records_of([("user", "a")], largest, {})
+    assert record.value == 2**63
+    known = {(("user", "a"),): {"producer_byte_rate": float("nan")}}
+    assert records_of([("user", "a")], [Change("producer_byte_rate", float("nan"))], known) == []
 
 
 def test_limits_are_walked_in_the_order_of_their_hashes() -> None:

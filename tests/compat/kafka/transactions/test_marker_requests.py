@@ -48,3 +48,20 @@ def test_a_marker_of_no_producer_fails_the_request() -> None:
     answer = Peer(broker).ask("WriteTxnMarkers", 1, {"markers": lone}).message
     ((topic,),) = (one["topics"] for one in answer["markers"])
     assert [one["error_code"] for one in topic["partitions"]] == [3]
+
+
+def test_of_no_partitions_nothing_is_told() -> None:
+    """Not even of which producer it was."""
+    nowhere = _marker(8, "t") | {"topics": []}
+    answer = Peer(served()).ask("WriteTxnMarkers", 1, {"markers": [nowhere, _marker(7, "t")]})
+    assert answer.message["markers"] == []
+
+
+def test_without_a_version_of_transactions_nothing_is_written() -> None:
+    """That is told as -1, of a partition that there is not as 3."""
+    broker = served()
+    marker = _marker(7, "t", 0, 9) | {"transaction_version": -1}
+    answer = Peer(broker).ask("WriteTxnMarkers", 2, {"markers": [marker]}).message
+    ((topic,),) = (one["topics"] for one in answer["markers"])
+    assert [one["error_code"] for one in topic["partitions"]] == [-1, 3]
+    assert broker.topics["t"].partitions[0].end_offset == 0
