@@ -278,11 +278,12 @@ class ProducerStates:
         retry, and taken while no transaction is open.
 
         Raises InvalidProducerEpochError or TransactionCoordinatorFencedError if the epoch of the
-        producer or of the coordinator is below the known one.
+        producer or of the coordinator is below the known one, or below none (-1). Nothing is known
+        of a producer whose id is negative, and all is taken.
         """
-        entry = self._entries.get(producer_id)
-        if entry is None:
+        if producer_id < 0:
             return
+        entry = self._entries.get(producer_id) or ProducerEntry(producer_id)
         is_late = epoch < entry.epoch or (
             transaction_version >= _EPOCH_PER_TRANSACTION
             and epoch == entry.epoch

@@ -5,7 +5,7 @@ WriteTxnMarkers (27): versions 1-2.
   marker that ends a producer's transaction
 * a partition that does not exist is 3; an older producer 47, an older coordinator 52
 * what is said of one producer is told together, of no partitions nothing; a marker of no producer
-  fails the request (-1)
+  fails the request (-1), or only itself where it is for the offsets of groups
 * v1: flexible; v2: the version of transactions, by which a marker's epoch is judged; without one
   (-1) nothing is written (-1)
 """
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.refusals import code_of
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from logstore.compat.kafka.transactions.markers import Marker
 from logstore.compat.kafka.transactions.marking import write_marker
 from logstore.errors import LogStoreError
@@ -45,7 +46,9 @@ def handle(
     for asked in request.markers:
         marker = _marker(request, asked)
         places = {place: broker.partition(*place) for place in _places(asked)}
-        if not marker.has_producer and any(places.values()):
+        if not marker.has_producer and any(
+            one is not None and one.topic != GROUPS_TOPIC for one in places.values()
+        ):
             return _response(request, _failed(request))
         for place, one in places.items():
             told.setdefault(marker.producer_id, {})[place] = _write(broker, one, marker)
@@ -98,7 +101,8 @@ def _response(
 def _write(broker: Broker, partition: KafkaPartition | None, marker: Marker) -> ErrorCode:
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if marker.transaction_version == _VERSION_UNKNOWN:
+    has_flaw = marker.transaction_version == _VERSION_UNKNOWN and marker.producer_id >= 0
+    if has_flaw or not marker.has_producer:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     try:
         write_marker(broker, partition, marker)

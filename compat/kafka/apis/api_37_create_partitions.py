@@ -14,10 +14,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.modern.hash_order import members_in_order
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.topics.assignments import check_new
 from logstore.compat.kafka.topics.creation import PARTITIONS_MAX
+from logstore.compat.kafka.topics.growing_order import in_growing_order
 from logstore.compat.kafka.topics.time_given import is_none_given, is_not_waited_for
 from logstore.errors import LogStoreError
 
@@ -44,8 +44,7 @@ def handle(
         return CreatePartitionsResponse(version=request.API_VERSION, results=told)
     results: dict[str, CreatePartitionsResponse.CreatePartitionsTopicResult] = {}
     by_name = {wanted.name: wanted for wanted in request.topics}
-    # as Kafka's controller goes through them; those that are named twice come before it
-    for name in sorted(members_in_order(by_name), key=lambda one: counts[one] == 1):
+    for name in in_growing_order(wanted.name for wanted in request.topics):
         wanted = by_name[name]
         code, message = ErrorCode.NONE, None
         try:

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 
 _NO_OFFSETS: Mapping[TopicPartition, CommittedOffset] = {}
+#: what Java takes away around a text: a space and all below it
+_TRIMMED = "".join(map(chr, range(33)))
 
 
 class GroupCoordinator:
@@ -342,11 +344,15 @@ class GroupCoordinator:
     def list_groups(
         self, states: Collection[str] = (), types: Collection[str] = ()
     ) -> tuple[ErrorCode, list[ListedGroup]]:
-        """Return all groups in these states and of these types, however they are capitalised."""
+        """
+        Return all groups in these states and of these types, however they are capitalised.
+
+        What stands around a state's name does not count; around a type's it does.
+        """
         if self.refusal is not ErrorCode.NONE:
             return self.refusal, []
-        wanted_states = {state.strip().lower() for state in states}
-        wanted_types = {group_type.strip().lower() for group_type in types}
+        wanted_states = {state.lower().strip(_TRIMMED) for state in states}
+        wanted_types = {group_type.lower() for group_type in types}
         lines = [one.listed() for one in (*self._all_groups(), *self.share_groups.values())]
         return ErrorCode.NONE, [one for one in lines if one.is_among(wanted_states, wanted_types)]
 

@@ -26,6 +26,8 @@ from logstore.compat.kafka.quotas.client_quotas import (
     ClientQuotas,
     Limit,
 )
+from logstore.compat.kafka.topics.growing_order import in_growing_order
+from logstore.compat.kafka.topics.time_given import is_none_given
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
@@ -60,7 +62,8 @@ def change_topics(
     """Change what the client has tokens for."""
     message = read_message(api, raw)
     limit = quotas.limit(CONTROLLER_MUTATION_RATE, client)
-    if limit is None:
+    # in no time nothing is changed
+    if limit is None or is_none_given(broker, message.timeout_ms):
         served = ask_handler(api, broker, client, raw, message)
         found: list[Chunk] | Later[list[Chunk]] = changed(
             served, lambda answer: write_answer(raw, answer)
@@ -87,12 +90,15 @@ def _pay(
     field = "topic_names" if api.key == _DELETE and raw.version < _IDS_SINCE else "topics"
     change, bucket = _CHANGES[api.key], quotas.bucket(limit)
     elements = list(getattr(message, field))
-    counts = Counter(map(_key, elements))
+    if api.key == _GROW:
+        walked = in_growing_order(element.name for element in elements)
+        elements.sort(key=lambda element: walked.index(element.name))
+    keys = [_key(broker, element) for element in elements]
     results: list[Any] = []
     throttle_ms = 0
     is_strict = raw.version >= change.strict_since
-    for key, count in counts.items():
-        of_key = [element for element in elements if _key(element) == key]
+    for key, count in Counter(keys).items():
+        of_key = [element for element, its in zip(elements, keys, strict=True) if its == key]
         setattr(message, field, of_key)
         cost = _cost(api.key, broker, of_key[0]) if count == 1 else None
         debt_ms = bucket.throttle_ms(limit.rate, quotas.now_ms) if cost is not None else 0
@@ -109,11 +115,15 @@ def _pay(
     return results, throttle_ms
 
 
-def _key(element: Any) -> object:
-    """Return what a topic is named by."""
-    if isinstance(element, str):
-        return element
-    return element.name, getattr(element, "topic_id", None)
+def _key(broker: Broker, element: Any) -> object:
+    """Return what a topic is named by; it is one topic, whether by its name or by its id."""
+    topic_id = getattr(element, "topic_id", None)
+    if topic_id is not None and element.name is not None:
+        return element.name, topic_id  # which is refused
+    topic = _topic(broker, element)
+    if topic is not None:
+        return topic.name
+    return element if isinstance(element, str) else (element.name, topic_id)
 
 
 def _cost(api_key: int, broker: Broker, element: Any) -> int | None:

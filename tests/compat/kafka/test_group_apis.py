@@ -336,12 +336,18 @@ def test_list_groups(version: int) -> None:
         ("simple", ""),
     }
     if version >= 4:
-        groups = conversation.ask("ListGroups", version, states_filter=["Empty"])["groups"]
-        assert [(one["group_id"], one["group_state"]) for one in groups] == [("simple", "Empty")]
+        for state in ("Empty", " eMPTY\x01"):
+            groups = conversation.ask("ListGroups", version, states_filter=[state])["groups"]
+            told = [(one["group_id"], one["group_state"]) for one in groups]
+            assert told == [("simple", "Empty")]
+        for state in ("\u2003Empty", ""):
+            answer = conversation.ask("ListGroups", version, states_filter=[state])
+            assert answer["groups"] == []
     if version >= 5:
         groups = conversation.ask("ListGroups", version, types_filter=["classic"])["groups"]
         assert [one["group_type"] for one in groups] == ["classic", "classic"]
-        assert conversation.ask("ListGroups", version, types_filter=["share"])["groups"] == []
+        for kind in ("share", " classic"):
+            assert conversation.ask("ListGroups", version, types_filter=[kind])["groups"] == []
 
 
 @versions(42)

@@ -8,8 +8,9 @@ from tests.interop.drawn.cluster import FEATURES, KRAFT_UPGRADE
 from tests.interop.drawn.inquiries import INT32_MAX, INT64_MAX, doubled, numbers, places, some
 from tests.interop.drawn.pair import Pair
 from tests.interop.drawn.transactions import epoch_of, producer_of
-from tests.interop.drawn.world import World
+from tests.interop.drawn.world import Producer, Topic, World
 
+OFFSETS = Topic("__consumer_offsets", None, 2)
 #: so much that nobody is ever held back by it
 UNREACHED = 1e12
 QUOTAS = (
@@ -88,7 +89,7 @@ def quota_entity(world: World) -> list[dict[str, Any]]:
     names: dict[str, tuple[Any, ...]] = {
         "user": (world.numbered("user"), world.numbered("user"), None, "", "User:a b", "<default>"),
         "client-id": (world.numbered("client"), world.numbered("client"), None, "", "a/b"),
-        "ip": ("10.0.0.1", "10.0.0.1", None, "::1", "10.0.0", "", "localhost", "1.2.3.4.5"),
+        "ip": ("10.0.0.1", "10.0.0.1", None, "::1", "", "localhost", "1.2.3.4.5"),
         "colour": ("red", None),
         "": ("x",),
         "User": (world.numbered("user"),),
@@ -166,10 +167,12 @@ def markers(world: World) -> None:
     """
     version = world.version("WriteTxnMarkers")
     producer = producer_of(world, with_name=world.likely(0.8))
+    if world.likely(0.15):
+        producer = Producer(world.pick(-2, INT64_MAX, 12345), world.pick(-2, 0, 32767, -32768))
     is_known = not isinstance(producer.id, int)
     found: dict[str, list[int]] = {}
     for _ in range(world.pick(0, 1, 1, 2, 3)):
-        topic = world.topic()
+        topic = OFFSETS if world.likely(0.15) else world.topic()
         found.setdefault(topic.name, []).extend(numbers(world, topic))
     topics = [
         {"Name": name, "PartitionIndexes": list(dict.fromkeys(indexes))}
@@ -181,7 +184,7 @@ def markers(world: World) -> None:
         "TransactionResult": world.likely(0.5),
         "Topics": topics,
         # a later coordinator's would keep the real one from ending what it has begun
-        "CoordinatorEpoch": 0 if is_known else world.pick(0, 0, 3, -1, INT32_MAX),
+        "CoordinatorEpoch": 0 if is_known else world.pick(0, 0, 3, -1, -2, INT32_MAX),
     }
     if version >= 2:
         marker["TransactionVersion"] = world.pick(0, 1, 2, 2, 3, -1, 127)

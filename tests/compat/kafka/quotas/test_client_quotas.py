@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -401,6 +402,30 @@ def test_changes_of_topics_cost_tokens() -> None:
     old = ask("CreateTopics", 5, created("c", 4))
     assert (old["topics"][0]["error_code"], old["throttle_time_ms"]) == (0, 6000)
     assert "c" in broker.topics
+
+
+def test_within_a_limit_a_topic_is_named_once() -> None:
+    """By its name or by its id: who says both in two places is refused, and nothing goes."""
+    talk = Conversation()
+    talk.create("t")
+    assert alter(talk, {"user": None}, controller_mutation_rate=1e9) == (0, None)
+    topic_id = uuid.UUID(bytes=talk.broker.topics["t"].topic_id)
+    named = [{"name": "t", "topic_id": None}, {"name": None, "topic_id": topic_id}]
+    for timeout_ms, codes in ((1000, [42]), (0, [7, 7])):
+        answer = talk.ask("DeleteTopics", 6, topics=named, timeout_ms=timeout_ms)
+        assert [one["error_code"] for one in answer["responses"]] == codes
+    assert "t" in talk.broker.topics
+
+
+def test_within_a_limit_topics_grow_in_the_order_of_their_hashes() -> None:
+    """As without one, whatever the order in which they are asked for; those that come twice first."""
+    talk = Conversation()
+    asked = [{"name": name, "count": 2, "assignments": []} for name in ("c", "b", "a", "b")]
+    fields = {"topics": asked, "timeout_ms": 1000, "validate_only": False}
+    for _ in range(2):
+        results = talk.ask("CreatePartitions", 3, **fields)["results"]
+        assert [one["name"] for one in results] == ["b", "a", "c"]
+        assert alter(talk, {"user": None}, controller_mutation_rate=1e9) == (0, None)
 
 
 def test_without_limits_nothing_is_metered() -> None:

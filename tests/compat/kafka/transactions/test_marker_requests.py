@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from tests.compat.kafka.peer import Peer
 from tests.compat.kafka.transactions.test_wire import served
 
@@ -65,3 +68,38 @@ def test_without_a_version_of_transactions_nothing_is_written() -> None:
     ((topic,),) = (one["topics"] for one in answer["markers"])
     assert [one["error_code"] for one in topic["partitions"]] == [-1, 3]
     assert broker.topics["t"].partitions[0].end_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"), [({"producer_epoch": -2}, 47), ({"coordinator_epoch": -2}, 52)]
+)
+def test_an_epoch_below_none_is_too_old(fields: dict[str, int], code: int) -> None:
+    """Even of a producer of whom nothing is known."""
+    broker = served()
+    answer = Peer(broker).ask("WriteTxnMarkers", 1, {"markers": [_marker(7, "t", 0) | fields]})
+    ((topic,),) = (one["topics"] for one in answer.message["markers"])
+    assert [one["error_code"] for one in topic["partitions"]] == [code]
+    assert broker.topics["t"].partitions[0].end_offset == 0
+
+
+def test_of_a_producer_below_none_anything_is_taken() -> None:
+    """It is written, and nothing of it kept in mind."""
+    broker = served()
+    marker = _marker(-2, "t", 0) | {"producer_epoch": -2, "coordinator_epoch": -2}
+    marker["transaction_version"] = -1
+    answer = Peer(broker).ask("WriteTxnMarkers", 2, {"markers": [marker]}).message
+    ((topic,),) = (one["topics"] for one in answer["markers"])
+    assert [one["error_code"] for one in topic["partitions"]] == [0]
+    partition = broker.topics["t"].partitions[0]
+    assert (partition.end_offset, partition.producers.get(-2)) == (1, None)
+
+
+def test_a_marker_of_no_producer_for_offsets_fails_alone() -> None:
+    """The group coordinator stumbles over it by itself."""
+    broker = served()
+    Peer(broker).ask("FindCoordinator", 4, {"key_type": 0, "coordinator_keys": ["g"]})
+    markers = [_marker(-1, GROUPS_TOPIC, 0), _marker(7, "t", 0)]
+    answer = Peer(broker).ask("WriteTxnMarkers", 1, {"markers": markers}).message
+    codes = [one["topics"][0]["partitions"][0]["error_code"] for one in answer["markers"]]
+    assert codes == [-1, 0]
+    assert broker.topics[GROUPS_TOPIC].partitions[0].end_offset == 0
