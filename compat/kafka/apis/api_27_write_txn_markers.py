@@ -101,8 +101,7 @@ def _response(
 def _write(broker: Broker, partition: KafkaPartition | None, marker: Marker) -> ErrorCode:
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    has_flaw = marker.transaction_version == _VERSION_UNKNOWN and marker.producer_id >= 0
-    if has_flaw or not marker.has_producer:
+    if not marker.has_producer or _lacks_version(partition, marker):
         return ErrorCode.UNKNOWN_SERVER_ERROR
     try:
         write_marker(broker, partition, marker)
@@ -110,3 +109,11 @@ def _write(broker: Broker, partition: KafkaPartition | None, marker: Marker) -> 
         _log.warning("%s: no marker: %s", partition, error)
         return code_of(error)
     return ErrorCode.NONE
+
+
+def _lacks_version(partition: KafkaPartition, marker: Marker) -> bool:
+    """Tell whether Kafka stumbles because nobody said by which version a marker is judged."""
+    if marker.transaction_version != _VERSION_UNKNOWN or marker.producer_id < 0:
+        return False
+    known = partition.producers.get(marker.producer_id)
+    return known is None or known.epoch <= marker.producer_epoch

@@ -9,7 +9,6 @@ Source: ``ConfigAdminManager``, ``ConfigurationControlManager`` and its validato
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -24,6 +23,7 @@ from logstore.compat.kafka.configs.resources import ResourceType
 from logstore.compat.kafka.configs.topic_settings import check_topic_settings
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.modern.hash_order import members_in_order
+from logstore.compat.kafka.java_int import java_int
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
 from logstore.compat.kafka.topics.names import flaw_of
 from logstore.errors import LogStoreError
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
 _OTHER_BROKER = "Unexpected broker id, expected {}, but received {}"
 _OTHER_NODE = "Unexpected node id. Expected {0}, but received {2}"
-#: as Java reads a whole number, if it has no more than 32 bits
-_NUMBER = re.compile(r"[+-]?\d+")
-_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _NAMELESS = {
     ResourceType.GROUP: "Default group resources are not allowed.",
     ResourceType.CLIENT_METRICS: "Subscription name can't be empty",
@@ -152,8 +149,8 @@ def check_is_this_node(node_id: int, name: str, unexpected: str, what: str = "No
 
     `unexpected` says so of another's, with places for our number, its name and its number.
     """
-    number = int(name) if _NUMBER.fullmatch(name) else None
-    if number is None or not _INT_MIN <= number <= _INT_MAX:
+    number = java_int(name)
+    if number is None:
         raise _refused(f"{what} id must be an integer, but it is: {name}")
     if number != node_id:
         raise _refused(unexpected.format(node_id, name, number))

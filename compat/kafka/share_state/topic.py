@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from logstore.compat.kafka.java_int import java_int
 from logstore.compat.kafka.share_state.lost_records import forget_lost_records
 from logstore.compat.kafka.share_state.records import StateRecord
 from logstore.compat.kafka.share_state.share_coordinator import (
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.share_state.persister import SharePartitionKey
 
-#: as Java reads a UUID in base64, and a whole number
-_TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}={0,2}")
-_NUMBER = re.compile(r"[+-]?[0-9]+")
+#: as Java reads a UUID in base64
+_TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 
 
 class ShareStateTopic:
@@ -84,7 +84,8 @@ def is_coordinator_key(text: str) -> bool:
     """Tell whether a text names a share-partition; the group may have colons in its name."""
     group_id, _, rest = text.rstrip(":").rpartition(":")
     group_id, _, topic_id = group_id.rpartition(":")
-    return bool(group_id.strip() and _TOPIC_ID.fullmatch(topic_id) and _NUMBER.fullmatch(rest))
+    is_topic = _TOPIC_ID.fullmatch(topic_id) is not None
+    return bool(group_id.strip()) and is_topic and java_int(rest) is not None
 
 
 def open_share_state(broker: Broker) -> ShareCoordinator:

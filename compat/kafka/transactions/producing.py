@@ -106,7 +106,8 @@ def _refusal(error: ErrorCode, support: Support) -> RefusedRequestError:
     if is_retriable:
         return RefusedRequestError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"whether the partition is in the transaction cannot be told now: {error.name}",
+            "Unable to verify the partition has been added to the transaction. "
+            f"Underlying error: {error.name}",
         )
     if error is ErrorCode.INVALID_TXN_STATE:
         return RefusedRequestError(error, "Partition was not added to the transaction")

@@ -29,12 +29,15 @@ def test_find_coordinator(version: int) -> None:
 def test_the_coordinator_of_a_share_partition(version: int) -> None:
     """Its key has a group, in which colons may stand, a topic's id and a partition."""
     topic_id = "AAAAAAAAAAAAAAAAAAAAAA"
-    keys = [f"g:{topic_id}:0", f"a:b:{topic_id}:12", f":{topic_id}:0", f"g:{topic_id}:x", "g:t:0"]
+    keys = [
+        f"g:{topic_id}:0", f"a:b:{topic_id}==:+12", f":{topic_id}:0", f"g:{topic_id}:x", "g:t:0",
+        f"g:{topic_id}:2147483648", f"g:{topic_id}=:0",
+    ]  # fmt: skip
     conversation = started()
     answer = conversation.ask("FindCoordinator", version, key_type=2, coordinator_keys=keys)
     told = [(one["error_code"], one["node_id"]) for one in answer["coordinators"]]
     node_id = conversation.broker.node_id
-    assert told == [(0, node_id)] * 2 + [(ErrorCode.INVALID_REQUEST, -1)] * 3
+    assert told == [(0, node_id)] * 2 + [(ErrorCode.INVALID_REQUEST, -1)] * 5
     topic = conversation.broker.topics["__share_group_state"]
     assert len(topic.partitions) == 50
     assert topic.settings == {

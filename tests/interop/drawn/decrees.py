@@ -167,8 +167,10 @@ def markers(world: World) -> None:
     """
     version = world.version("WriteTxnMarkers")
     producer = producer_of(world, with_name=world.likely(0.8))
+    epoch = epoch_of(world, producer)
     if world.likely(0.15):
-        producer = Producer(world.pick(-2, INT64_MAX, 12345), world.pick(-2, 0, 32767, -32768))
+        epoch = world.pick(-2, 0, 32767, -32768)
+        producer = Producer(world.pick(-2, INT64_MAX, 12345), epoch)
     is_known = not isinstance(producer.id, int)
     found: dict[str, list[int]] = {}
     for _ in range(world.pick(0, 1, 1, 2, 3)):
@@ -180,7 +182,7 @@ def markers(world: World) -> None:
     ]
     marker: dict[str, Any] = {
         "ProducerId": producer.id,
-        "ProducerEpoch": epoch_of(world, producer),
+        "ProducerEpoch": epoch,
         "TransactionResult": world.likely(0.5),
         "Topics": topics,
         # a later coordinator's would keep the real one from ending what it has begun

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.interop.drawn.configs import BROKER, GROUP, LOGGER, METRICS, TOPIC
+from tests.interop.drawn.groups import any_group
 from tests.interop.drawn.records import FIRST_TIME_MS
 from tests.interop.drawn.transactions import producer_of, transactional_id
 from tests.interop.drawn.world import Topic, World
@@ -70,11 +71,11 @@ def some(world: World, *choices: Any) -> list[Any]:
 
 def topic_partitions(world: World) -> None:
     """Page through topics from a cursor anywhere before, at, between and behind them."""
-    topics = [world.topic() for _ in range(world.pick(1, 1, 2, 3, 4))]
+    topics = [world.topic() for _ in range(world.pick(0, 1, 1, 1, 2, 2, 3, 3, 4))]
     topics = doubled(world, topics)
     cursor = None
     if world.likely(0.65):
-        at = world.chance.choice(topics) if world.likely(0.7) else world.topic()
+        at = world.chance.choice(topics) if topics and world.likely(0.7) else world.topic()
         name = world.pick(at.name, at.name, at.name, at.name[:-1], f"{at.name}0", "", "~", "A")
         index = world.pick(
             0, 0, 1, 2, at.partitions - 1, at.partitions, at.partitions + 1, -1, -2, INT32_MAX,
@@ -258,3 +259,31 @@ def passwords(world: World) -> None:
     names = [world.pick(world.numbered("user"), world.numbered("user"), "nobody", "") for _ in "ab"]
     users: Any = [{"Name": one} for one in doubled(world, names[: world.pick(0, 1, 1, 2)])]
     world.ask("DescribeUserScramCredentials", {"Users": None if world.likely(0.1) else users})
+
+
+def quorum(world: World) -> None:
+    """Ask for voters: of the metadata and of what has none, of a partition twice or not."""
+    items = []
+    for _ in range(world.pick(0, 1, 1, 1, 2)):
+        name = world.pick(*["__cluster_metadata"] * 4, "", world.topic_name())
+        indexes = doubled(world, some(world, 0, 0, 0, 1, -1, INT32_MAX))
+        partitions = [{"PartitionIndex": index} for index in indexes]
+        items.append({"TopicName": name, "Partitions": partitions})
+    world.ask("DescribeQuorum", {"Topics": doubled(world, items)})
+
+
+def coordinators(world: World) -> None:
+    """Ask who coordinates several, one of them twice or not, of a kind or of none."""
+    version = world.version("FindCoordinator")
+    keys = some(
+        world, any_group(world), transactional_id(world), "", "x", "g:AAAAAAAAAAAAAAAAAAAAAA:0",
+        "g:AAAAAAAAAAAAAAAAAAAAAA:x", "g:AAAAAAAAAAAAAAAAAAAAAA:-1", ":AAAAAAAAAAAAAAAAAAAAAA:0",
+        "g:h:AAAAAAAAAAAAAAAAAAAAAA:0", "g:AAAA:0", "g:AAAAAAAAAAAAAAAAAAAAAA:99999999999",
+    )  # fmt: skip
+    kind = world.pick(0, 0, 1, 1, 2, 2, 3, -1, 127, -128)
+    body: dict[str, Any] = {"CoordinatorKeys": doubled(world, keys)}
+    if version < 4:
+        body = {"Key": keys[0] if keys else ""}
+    if version >= 1:
+        body["KeyType"] = kind
+    world.ask("FindCoordinator", body, version)

@@ -267,6 +267,8 @@ INQUIRIES: tuple[tuple[int, Draw], ...] = (
     (1, inquiries.resources),
     (4, inquiries.quotas),
     (2, inquiries.passwords),
+    (1, inquiries.quorum),
+    (3, inquiries.coordinators),
     (5, offsets.fetch),
     (5, offsets.describe),
 )
@@ -283,6 +285,9 @@ DECREES: tuple[tuple[int, Draw], ...] = (
     (2, inquiries.offsets),
     (3, decrees.features),
     (4, decrees.markers),
+    (1, acls.create),
+    (1, acls.describe),
+    (1, acls.delete),
     (2, inquiries.producers),
     (5, offsets.commit),
     (4, offsets.fetch),

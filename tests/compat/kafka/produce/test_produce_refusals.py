@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.segments.kafka.compression import Codec, compress
 from logstore.segments.kafka.record import Record, encode_batch
 from tests.compat.kafka.batches import (
@@ -21,6 +22,8 @@ from tests.compat.kafka.batches import (
     old_message,
 )
 from tests.compat.kafka.peer import Answer, Peer, a_broker, produce_fields
+from tests.compat.kafka.transactions.producer import TransactionalClient
+from tests.compat.kafka.transactions.test_wire import served
 
 GOOD = batch(b"a", b"b", timestamp_ms=NOW_MS)
 HOUR_MS = 3_600_000
@@ -406,3 +409,20 @@ def test_a_partition_below_zero_is_unknown(version: int) -> None:
     name: Any = topic.name if version < 13 else uuid.UUID(bytes=topic.topic_id)
     answer = Peer(broker).produce([(name, [(-1, GOOD), (2**31 - 1, GOOD)])], version=version)
     assert [result["error_code"] for result in answer.by_topic[0]] == [3, 3]
+
+
+def test_who_cannot_be_asked_about_a_transaction_is_told_by_name() -> None:
+    """In Kafka's words, as something that an old client tries again (19)."""
+    broker = served()
+    client = TransactionalClient(broker, 1)
+    client.init()
+    broker.transactions.refusal = ErrorCode.NOT_COORDINATOR
+    data = batch(b"x", producer=(client.producer_id, client.epoch, 0), is_transactional=True)
+    fields = produce_fields([("t", [(0, data)])], 9, -1)
+    fields["transactional_id"] = client.transactional_id
+    told = Peer(broker).ask("Produce", 9, fields).partition
+    assert told["error_code"] == 19
+    assert told["error_message"] == (
+        "Unable to verify the partition has been added to the transaction. "
+        "Underlying error: NOT_COORDINATOR"
+    )

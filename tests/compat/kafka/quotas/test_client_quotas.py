@@ -418,7 +418,7 @@ def test_within_a_limit_a_topic_is_named_once() -> None:
 
 
 def test_within_a_limit_topics_grow_in_the_order_of_their_hashes() -> None:
-    """As without one, whatever the order in which they are asked for; those that come twice first."""
+    """As without one, in whatever order they are asked for; those that come twice first."""
     talk = Conversation()
     asked = [{"name": name, "count": 2, "assignments": []} for name in ("c", "b", "a", "b")]
     fields = {"topics": asked, "timeout_ms": 1000, "validate_only": False}

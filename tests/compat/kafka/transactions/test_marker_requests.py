@@ -68,6 +68,11 @@ def test_without_a_version_of_transactions_nothing_is_written() -> None:
     ((topic,),) = (one["topics"] for one in answer["markers"])
     assert [one["error_code"] for one in topic["partitions"]] == [-1, 3]
     assert broker.topics["t"].partitions[0].end_offset == 0
+    Peer(broker).ask("WriteTxnMarkers", 1, {"markers": [_marker(7, "t", 0)]})
+    late = _marker(7, "t", 0) | {"transaction_version": -1, "producer_epoch": -2}
+    answer = Peer(broker).ask("WriteTxnMarkers", 2, {"markers": [late]}).message
+    ((topic,),) = (one["topics"] for one in answer["markers"])
+    assert [one["error_code"] for one in topic["partitions"]] == [47]
 
 
 @pytest.mark.parametrize(
