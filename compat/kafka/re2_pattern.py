@@ -5,7 +5,6 @@ A pattern is read as RE2/J does, with its errors in its order, and written again
 without what those two mean differently: ``\\d``, ``\\s`` and ``\\w`` are ASCII, ``$`` is the very
 end, groups keep nothing. What RE2 does not know (looking around, references back, possessive
 repetition) is refused. Scripts (``\\p{Greek}``) are not known here; categories (``\\p{Lu}``) are.
-With ``(?i)`` classes are of either case in ASCII, single letters in all alphabets.
 
 Source: ``com.google.re2j.Parser``.
 """
@@ -24,6 +23,11 @@ from logstore.compat.kafka.re2_classes import (
     category,
     complement,
 )
+from logstore.compat.kafka.re2_folding import (
+    letters_besides,
+    letters_besides_category,
+    same_letters,
+)
 
 _REPEAT_MAX = 1000
 _REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}", re.ASCII)
@@ -33,7 +37,8 @@ _OCTAL = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}")
 _HEX = re.compile(r"x([0-9A-Fa-f]{2})|x\{([0-9A-Fa-f]+)\}")
 _FLAGS = re.compile(r"\(\?([imsU]*)(-[imsU]+)?([:)])")
 _CONTROLS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-_POSITIONS = {"A": r"\A", "b": r"(?a:\b)", "B": r"(?a:\B)", "z": r"\Z"}
+#: Python finds no place in an empty text, neither at the edge of a word nor elsewhere
+_POSITIONS = {"A": r"\A", "b": r"(?a:\b)", "B": r"(?!(?a:\b))", "z": r"\Z"}
 
 
 class PatternError(Exception):
@@ -93,10 +98,9 @@ class _Parser:
             self._at += 1
             self._repeat(char, was_repeat)
             return True
-        if char == "{" and (found := _REPEAT.match(self._text, self._at)):
-            self._at = found.end()
-            self._repeat(_counted(found), was_repeat)
-            return True
+        if char == "{":
+            self._brace(was_repeat)
+            return True  # even one that repeats nothing, behind which RE2/J takes no repetition
         if char == "(":
             self._parenthesis()
         elif char == "|":
@@ -114,6 +118,14 @@ class _Parser:
             self._plain(char)
         return False
 
+    def _brace(self, was_repeat: bool) -> None:
+        found = _REPEAT.match(self._text, self._at)
+        self._at += 1 if found is None else len(found[0])
+        if found is None:
+            self._literal(ord("{"))
+        else:
+            self._repeat(_counted(found), was_repeat)
+
     def _plain(self, char: str) -> None:
         is_multi = "m" in self._flags
         if char == "^":
@@ -129,8 +141,11 @@ class _Parser:
         self._open[-1].items.append(item)
 
     def _literal(self, rune: int) -> None:
-        text = re.escape(chr(rune))
-        self._put(f"(?i:{text})" if "i" in self._flags else text)
+        same = same_letters(rune) if "i" in self._flags else ()
+        if len(same) > 1:
+            self._put_class(tuple((one, one) for one in sorted(same)))
+        else:
+            self._put(re.escape(chr(rune)))
 
     def _put_class(self, ranges: Ranges) -> None:
         if not ranges:
@@ -140,9 +155,9 @@ class _Parser:
         self._put(f"[{text}]")
 
     def _folded(self, ranges: Ranges, *, is_negative: bool = False) -> Ranges:
-        """Return a class with letters of the other case, or what is not in that one."""
+        """Return a class with letters that are the same, or what is not in that one."""
         if "i" in self._flags:
-            ranges = (*ranges, *_other_cases(ranges))
+            ranges = (*ranges, *letters_besides(ranges))
         return complement(ranges) if is_negative else ranges
 
     def _repeat(self, how: str, was_repeat: bool) -> None:
@@ -225,11 +240,14 @@ class _Parser:
         if name == "{":
             end = self._text.find("}", end) + 1
             name = self._text[self._at + 3 : end - 1] if end else ""
-        ranges = category(name.removeprefix("^")) if name else None
+        plain_name = name.removeprefix("^")
+        ranges = category(plain_name) if name else None
         if ranges is None:
             raise PatternError("invalid character class range")
         self._at = end
-        return self._folded(ranges, is_negative=(kind == "P") != name.startswith("^"))
+        if "i" in self._flags:
+            ranges = (*ranges, *letters_besides_category(plain_name, ranges))
+        return complement(ranges) if (kind == "P") != name.startswith("^") else ranges
 
     def _escaped(self) -> int:
         """Read one character behind a backslash."""
@@ -299,14 +317,3 @@ def _counted(found: re.Match[str]) -> str:
     if max(numbers) > _REPEAT_MAX or numbers != sorted(numbers):
         raise PatternError("invalid repeat count")
     return f"{{{first}{comma or ''}{last or ''}}}"
-
-
-def _other_cases(ranges: Ranges) -> Ranges:
-    """Return the ASCII letters of the other case."""
-    found: list[tuple[int, int]] = []
-    for begin, other in ((0x41, 0x61), (0x61, 0x41)):
-        for first, last in ranges:
-            low, high = max(first, begin), min(last, begin + 25)
-            if low <= high:
-                found.append((low - begin + other, high - begin + other))
-    return tuple(found)

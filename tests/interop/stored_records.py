@@ -58,8 +58,8 @@ _PRODUCER_ID = re.compile(r"(producer_id=)(\d+)")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: the other way in which Kafka writes them
 _TEXT_UUID = re.compile(r"'[A-Za-z0-9_-]{22}'")
-#: of these years, in milliseconds
-_TIME = re.compile(r"\b1(?:7[5-9]|[89]\d)\d{10}\b")
+#: of these years, in milliseconds, or as far below them as numbers go
+_TIME = re.compile(r"\b1(?:7[5-9]|[89]\d)\d{10}\b|-922337\d{13}\b")
 #: hashes of what a group reads, which each broker takes of its own topic ids
 _HASH = re.compile(r"(metadata_hash=)-?[1-9]\d*")
 #: offsets of metadata logs, in which each broker counts records of its own

@@ -45,6 +45,9 @@ SESSIONS = (
     (("fetches",), (11204,)),
     (("lists",), (11305,)),
     (("bursts",), (11511,)),
+    (("inquiries",), (11640,)),
+    (("decrees",), (11647,)),
+    (("expressions",), (11943,)),
 )
 
 

@@ -220,8 +220,8 @@ def settings_of_anything(world: World) -> None:
         )  # fmt: skip
         if kind not in {BROKER, LOGGER} and world.likely(0.3):
             keys = None
-        if kind == LOGGER:
-            keys = some(world, "no.such", "") or ["x"]  # those that there are are each one's own
+        if kind in {BROKER, LOGGER} and (not keys or kind == LOGGER):
+            keys = ["no.such", ""]  # of a broker all tell where it is, and loggers are its own
         items.append(
             {"ResourceType": kind, "ResourceName": world.pick(*names), "ConfigurationKeys": keys}
         )

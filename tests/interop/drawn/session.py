@@ -22,6 +22,7 @@ from tests.interop.drawn import (
     cluster,
     configs,
     decrees,
+    expressions,
     fetches,
     groups,
     inquiries,
@@ -295,6 +296,10 @@ DECREES: tuple[tuple[int, Draw], ...] = (
     (2, offsets.delete_groups),
     (2, offsets.describe),
 )
+EXPRESSIONS: tuple[tuple[int, Draw], ...] = (
+    (1, expressions.name),
+    (8, expressions.transactions),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -313,10 +318,12 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "bursts": BURSTS,
     "inquiries": INQUIRIES,
     "decrees": DECREES,
+    "expressions": EXPRESSIONS,
 }
 #: which only who names them gets
 _BY_NAME = {
     "acls", "anything", "patterns", "stores", "fetches", "lists", "bursts", "inquiries", "decrees",
+    "expressions",
 }  # fmt: skip
 
 
