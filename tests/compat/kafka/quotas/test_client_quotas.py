@@ -12,6 +12,7 @@ from logstore.compat.kafka.quotas.alteration import Change, records_of
 from logstore.compat.kafka.quotas.client_quotas import PRODUCER_BYTE_RATE, ClientQuotas
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.compat.kafka.security.principal import USER, Principal
+from logstore.segments.kafka.cluster_metadata.access_records import QuotaEntity
 from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.batches import batch
 from tests.compat.kafka.conversation import Conversation
@@ -222,8 +223,9 @@ def test_limits_are_numbers_of_java() -> None:
     largest = [Change("producer_byte_rate", 2.0**63)]
     (record,) = records_of([("user", "a")], largest, {})
     assert record.value == 2**63
-    known = {(("user", "a"),): {"producer_byte_rate": float("nan")}}
-    assert records_of([("user", "a")], [Change("producer_byte_rate", float("nan"))], known) == []
+    none = float("nan")
+    known: dict[QuotaEntity, dict[str, float]] = {(("user", "a"),): {"producer_byte_rate": none}}
+    assert records_of([("user", "a")], [Change("producer_byte_rate", none)], known) == []
 
 
 def test_limits_are_walked_in_the_order_of_their_hashes() -> None:
@@ -420,7 +422,9 @@ def test_within_a_limit_a_topic_is_named_once() -> None:
 def test_within_a_limit_topics_grow_in_the_order_of_their_hashes() -> None:
     """As without one, in whatever order they are asked for; those that come twice first."""
     talk = Conversation()
-    asked = [{"name": name, "count": 2, "assignments": []} for name in ("c", "b", "a", "b")]
+    asked: list[dict[str, Any]] = [
+        {"name": name, "count": 2, "assignments": []} for name in ("c", "b", "a", "b")
+    ]
     fields = {"topics": asked, "timeout_ms": 1000, "validate_only": False}
     for _ in range(2):
         results = talk.ask("CreatePartitions", 3, **fields)["results"]

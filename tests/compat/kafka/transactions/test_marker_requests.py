@@ -55,7 +55,8 @@ def test_a_marker_of_no_producer_fails_the_request() -> None:
 
 def test_of_no_partitions_nothing_is_told() -> None:
     """Not even of which producer it was."""
-    nowhere = _marker(8, "t") | {"topics": []}
+    nowhere = _marker(8, "t")
+    nowhere["topics"] = []
     answer = Peer(served()).ask("WriteTxnMarkers", 1, {"markers": [nowhere, _marker(7, "t")]})
     assert answer.message["markers"] == []
 
