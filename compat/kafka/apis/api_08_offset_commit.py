@@ -40,7 +40,7 @@ _NO_ID = uuid.UUID(int=0)
 def handle(broker: Broker, client: Client, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Keep the offsets of all partitions that exist."""
     answers: OffsetAnswers[str | uuid.UUID] = OffsetAnswers()
-    names: dict[str | uuid.UUID, str] = {}
+    keys: dict[str, str | uuid.UUID] = {}
     offsets: dict[TopicPartition, CommittedOffset] = {}
     for asked in request.topics:
         key = _key(request, asked)
@@ -49,9 +49,9 @@ def handle(broker: Broker, client: Client, request: OffsetCommitRequest) -> Offs
         if topic is None:
             answers.refuse(key, indexes, _unknown(request))
             continue
-        names[key] = topic.name
+        keys[topic.name] = key
         passed = answers.sift(key, indexes, topic.partitions)
-        offsets |= _offsets(topic, asked, passed)
+        offsets |= _offsets(topic, asked, frozenset(passed))
     commit = Commit(
         group_id=request.group_id,
         offsets=offsets,
@@ -64,10 +64,7 @@ def handle(broker: Broker, client: Client, request: OffsetCommitRequest) -> Offs
     # Kafka does not ask the coordinator about nothing: no group comes to be, no session is renewed.
     errors = broker.groups.commit_offsets(commit) if offsets else {}
     became = {
-        (key, index): _told(broker, request, code)
-        for key, name in names.items()
-        for (topic_name, index), code in errors.items()
-        if topic_name == name
+        (keys[name], index): _told(broker, request, code) for (name, index), code in errors.items()
     }
     return _response(request, answers, became)
 
@@ -97,13 +94,14 @@ def _topic(
 def _offsets(
     topic: Topic, asked: Any, indexes: Container[int]
 ) -> dict[TopicPartition, CommittedOffset]:
+    topic_id = uuid.UUID(bytes=topic.topic_id)
     return {
         (topic.name, partition.partition_index): CommittedOffset(
             offset=partition.committed_offset,
             commit_timestamp_ms=0,
             leader_epoch=partition.committed_leader_epoch,
             metadata=partition.committed_metadata or "",
-            topic_id=uuid.UUID(bytes=topic.topic_id),
+            topic_id=topic_id,
         )
         for partition in asked.partitions
         if partition.partition_index in indexes

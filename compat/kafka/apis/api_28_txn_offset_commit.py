@@ -51,7 +51,8 @@ def handle(
         if there is None:
             answers.refuse(topic.name, indexes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
-            offsets |= _offsets(topic, answers.sift(topic.name, indexes, there.partitions))
+            passed = answers.sift(topic.name, indexes, there.partitions)
+            offsets |= _offsets(topic, frozenset(passed))
     # Kafka does not ask the coordinator about nothing.
     errors = _commit(broker, request, offsets) if offsets else {}
     version = request.API_VERSION

@@ -34,7 +34,14 @@ class Commit:
     def stamped(self, committed: CommittedOffset, now_ms: int) -> CommittedOffset:
         """Return one of the offsets as it is kept, committed now."""
         expire_ms = -1 if self.retention_ms == -1 else now_ms + self.retention_ms
-        return attrs.evolve(committed, commit_timestamp_ms=now_ms, expire_timestamp_ms=expire_ms)
+        return CommittedOffset(
+            committed.offset,
+            now_ms,
+            committed.leader_epoch,
+            committed.metadata,
+            expire_ms,
+            committed.topic_id,
+        )
 
 
 def metadata_fits(metadata: str, size_max: int) -> bool:

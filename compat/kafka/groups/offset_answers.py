@@ -10,7 +10,7 @@ Source: the builders of ``OffsetCommitResponse``, ``TxnOffsetCommitResponse`` an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Generic, TypeVar
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -29,12 +29,11 @@ class OffsetAnswers(Generic[KeyT]):
         """Refuse a topic that is not there, with all that is asked of it."""
         self._refused.setdefault(topic, []).extend((index, code) for index in indexes)
 
-    def sift(self, topic: KeyT, indexes: Iterable[int], known: Iterable[int]) -> list[int]:
+    def sift(self, topic: KeyT, indexes: Iterable[int], known: Container[int]) -> list[int]:
         """Refuse what a topic does not have (3), and return what it has."""
-        has = set(known)
         passed: list[int] = []
         for index in indexes:
-            if index in has:
+            if index in known:
                 passed.append(index)
             else:
                 self.refuse(topic, (index,), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -48,7 +48,6 @@ NO_PRODUCER_ID = -1
 GroupRecord = tuple[bytes, bytes | None]
 
 _OFFSET_KEY_TYPES = (0, 1)
-_OFFSET_KEY_TYPE = 1
 _GROUP_KEY_TYPE = 2
 _CONSUMER_GROUP_KEY_TYPES = frozenset({3, 4, 5, 6, 7, 8, 16})
 _SHARE_GROUP_KEY_TYPES = frozenset(range(10, 16))
@@ -57,7 +56,6 @@ _STREAMS_GROUP_KEY_TYPES = frozenset({17, 19, 20, 21, 22, 23})
 _KEY_VERSION = 0
 _TYPE_BYTES = 2
 _GROUP_VALUE_VERSION = 3
-_OFFSET_VALUE_VERSION = 4
 _OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
 
 
@@ -199,10 +197,7 @@ class GroupMetadata:
 
 def encode_offset_commit_key(key: OffsetCommitKey) -> bytes:
     """Return the key of a committed offset, type 1."""
-    message = offset_commit.OffsetCommitKey(
-        group=key.group_id, topic=key.topic, partition=key.partition
-    )
-    return encode_versioned(message, _OFFSET_KEY_TYPE)
+    return offset_commit.encode_key(key.group_id, key.topic, key.partition)
 
 
 def encode_group_metadata_key(key: GroupMetadataKey) -> bytes:
@@ -250,18 +245,26 @@ def is_of_streams_group(key: bytes) -> bool:
 
 def encode_offset_commit_value(value: CommittedOffset, version: int | None = None) -> bytes:
     """Return a committed offset in `version`, or in the version that release 4.3 would write."""
-    if version is None:
-        has_expiry = value.expire_timestamp_ms != -1
-        version = _OFFSET_VALUE_VERSION_WITH_EXPIRY if has_expiry else _OFFSET_VALUE_VERSION
+    topic_id = value.topic_id or NO_ID
+    if version is None and value.expire_timestamp_ms == -1:
+        return offset_commit.encode_value(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp_ms,
+            topic_id,
+        )
     message = offset_commit.OffsetCommitValue(
         offset=value.offset,
         leader_epoch=value.leader_epoch,
         metadata=value.metadata,
         commit_timestamp=value.commit_timestamp_ms,
         expire_timestamp=value.expire_timestamp_ms,
-        topic_id=value.topic_id or NO_ID,
+        topic_id=topic_id,
     )
-    return encode_versioned(message, version)
+    return encode_versioned(
+        message, _OFFSET_VALUE_VERSION_WITH_EXPIRY if version is None else version
+    )
 
 
 def decode_offset_commit_value(data: bytes) -> CommittedOffset:

@@ -10,12 +10,24 @@ Source: ``OffsetCommitKey.json``, ``OffsetCommitValue.json``, ``LegacyOffsetComm
 
 from __future__ import annotations
 
+import struct
 import uuid
+from functools import lru_cache
 from typing import Annotated
 
 import attrs
 
+from logstore.segments.kafka.internal_topics.codec import encode_versioned
 from logstore.segments.kafka.internal_topics.schema import NO_ID, Held, Int32, Int64, Message
+
+KEY_TYPE = 1
+VALUE_VERSION = 4
+_PARTITION = struct.Struct(">i")
+_VALUE_START = struct.Struct(">hqi")
+_TIMESTAMP = struct.Struct(">q")
+_TOPIC_ID_TAG = b"\x01\x00\x10"
+#: whose length, and one, is a varint of one byte
+_SHORT_TEXT_BYTES_MAX = 126
 
 
 @attrs.frozen(kw_only=True)
@@ -58,3 +70,47 @@ class OffsetCommitValue(Message):
     commit_timestamp: Int64
     expire_timestamp: Annotated[Int64, Held(1, 1, is_ignorable=True)] = -1
     topic_id: Annotated[uuid.UUID, Held(4, tag=0, is_ignorable=True)] = NO_ID
+
+
+def encode_key(group: str, topic: str, partition: int) -> bytes:
+    """
+    Return the key of type 1; a group commits to many partitions of a topic, again and again.
+
+    Raises as :func:`~logstore.segments.kafka.internal_topics.codec.encode_versioned`.
+    """
+    return _key_start(group, topic) + _PARTITION.pack(partition)
+
+
+@lru_cache(maxsize=1024)
+def _key_start(group: str, topic: str) -> bytes:
+    key = encode_versioned(OffsetCommitKey(group=group, topic=topic, partition=0), KEY_TYPE)
+    return key[: -_PARTITION.size]
+
+
+def encode_value(
+    offset: int, leader_epoch: int, metadata: str, commit_timestamp: int, topic_id: uuid.UUID
+) -> bytes:
+    """
+    Return the value in version 4, which most are written in.
+
+    Raises as :func:`~logstore.segments.kafka.internal_topics.codec.encode_versioned`.
+    """
+    text = metadata.encode(errors="surrogateescape")
+    if len(text) > _SHORT_TEXT_BYTES_MAX:
+        value = OffsetCommitValue(
+            offset=offset,
+            leader_epoch=leader_epoch,
+            metadata=metadata,
+            commit_timestamp=commit_timestamp,
+            topic_id=topic_id,
+        )
+        return encode_versioned(value, VALUE_VERSION)
+    return b"".join(
+        (
+            _VALUE_START.pack(VALUE_VERSION, offset, leader_epoch),
+            (len(text) + 1).to_bytes(1, "big"),
+            text,
+            _TIMESTAMP.pack(commit_timestamp),
+            b"\x00" if topic_id == NO_ID else _TOPIC_ID_TAG + topic_id.bytes,
+        )
+    )
