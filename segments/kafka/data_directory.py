@@ -209,10 +209,10 @@ class DataDirectory:
         self.host.fs.rename(f"{self.path}/{place.name}", condemned)
         self._condemned.append((self.host.clock.monotonic_ms() + delay_ms, condemned))
 
-    def purging(self) -> Callable[[], None] | None:
+    def purging(self, *, everything: bool = False) -> Callable[[], None] | None:
         """Return what removes, in any thread, the condemned directories that are due, if any."""
         now_ms = self.host.clock.monotonic_ms()
-        due = [entry for entry in self._condemned if entry[0] <= now_ms]
+        due = [entry for entry in self._condemned if everything or entry[0] <= now_ms]
         for entry in due:
             self._condemned.remove(entry)
         if not due:

@@ -384,14 +384,16 @@ class KafkaStore:
         """
         Stop cleanly: everything durable, checkpoints, the clean marker, the lock.
 
-        `run` closes the partitions and may do many at once: closing waits for the disk. If a
-        partition cannot be closed the marker is not written, so the next start recovers.
+        What deleted topics left is removed, though its time may not have come. `run` closes the
+        partitions and may do many at once: closing waits for the disk. If a partition cannot be
+        closed the marker is not written, so the next start recovers.
         """
         if not self.options.is_writable:
             self.abandon()
             return
         failures = [failure for failure in run(_close, self.partitions()) if failure is not None]
         try:
+            self._remove_condemned()
             self.metadata.close()
             if not failures:
                 self.write_checkpoints()
@@ -402,6 +404,19 @@ class KafkaStore:
             self._data_directory.release()
         if failures:
             raise failures[0]
+
+    def _remove_condemned(self) -> None:
+        """
+        Remove what deleted topics left, due or not.
+
+        Its indexes are in no order, which a Kafka 3.9 that starts here would complain of.
+        """
+        remove = self._data_directory.purging(everything=True)
+        try:
+            if remove is not None:
+                remove()
+        except OSError as error:  # the next start removes it
+            _log.warning("%s: what was deleted could not be removed: %s", self.directory, error)
 
     def partition(self, topic: str, index: int) -> KafkaPartition:
         """

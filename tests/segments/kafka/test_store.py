@@ -330,7 +330,7 @@ def test_what_a_broker_had_no_time_to_remove_is_removed_by_the_next(host: Simula
     topic = store.create_topic("t", 2)
     fill(store, "t", 0, 3)
     store.delete_topic(topic)
-    store.close()
+    store.abandon()
     assert sum(name.endswith("-delete") for name in names(host)) == 2
     reader = open_store(host, is_writable=False)
     reader.purge()
@@ -338,6 +338,18 @@ def test_what_a_broker_had_no_time_to_remove_is_removed_by_the_next(host: Simula
     store = open_store(host)
     store.purge()
     assert [name for name in names(host) if name.endswith("-delete")] == []
+
+
+def test_who_stops_cleanly_removes_what_was_deleted(host: SimulatedHost) -> None:
+    """Before its time: indexes are not put in order for it. If the disk refuses, the next does."""
+    for is_refused in (False, True):
+        store = open_store(host)
+        store.delete_topic(store.create_topic("t", 2))
+        if is_refused:
+            host.fs.faults.fail_next("remove", errno.EIO, path=f"{DATA}/*-delete*")
+        store.close()
+        assert any(name.endswith("-delete") for name in names(host)) == is_refused
+        assert open_store(host, is_writable=False).was_clean
 
 
 def test_an_abandoned_copy_stands_for_its_partition(host: SimulatedHost) -> None:
