@@ -30,6 +30,10 @@ _BORN_NOW = re.compile(r'"born_timestamp": "(?!2023-11-14)[^"]*"')
 Answer = dict[str, Any] | list[dict[str, Any]] | str
 
 
+#: of a client's settings, which Java clears away by the clock (``GrpcClientSettingsManager``)
+_FORGOTTEN = "cannot find client settings for this client"
+
+
 def topic_name(kind: str) -> str:
     """Return the name of a topic of this kind."""
     return f"drawn-{kind}"
@@ -80,7 +84,7 @@ class Calls:
         wires = self.wires(client)
         told = Pair(*self._pool.map(lambda side: _told(ask, wires[side], side), (0, 1)))
         ours, real = (shown(one) for one in told)
-        if ours != real:
+        if ours != real and _FORGOTTEN not in real:
             told_as = f"\n    {ours:.700}\n    instead of\n    {real:.700}"
             self.differences.append(f"step {step}: {client}: {asked:.900}{told_as}")
         return told
