@@ -10,6 +10,7 @@ from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_int, read_long, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
+from logstore.segments.rocketmq.messages.java_int import as_java_long
 from logstore.segments.rocketmq.queues.batch_consume_queue import BatchConsumeQueue, BatchUnit
 from logstore.segments.rocketmq.queues.consume_queue_ext import is_ext_address
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
@@ -35,8 +36,8 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     index, count = read_long(fields, "index"), read_int(fields, "count")
     start = index
     if not isinstance(queue, BatchConsumeQueue):
-        start = _wrapped(index * queue.unit_size_bytes) // queue.unit_size_bytes
-        count -= _wrapped(start - index)
+        start = as_java_long(index * queue.unit_size_bytes) // queue.unit_size_bytes
+        count -= as_java_long(start - index)
     if not queue.min_queue_offset <= start < queue.max_queue_offset:
         remark = f"Index {index} of {queue_id}@{topic} is not exist!"
         return Response(ResponseCode.SUCCESS, remark)
@@ -59,11 +60,6 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         maxQueueIndex=queue.max_queue_offset, minQueueIndex=queue.min_queue_offset, **members
     )
     return Response(ResponseCode.SUCCESS, "not set any response code", body=body)
-
-
-def _wrapped(number: int) -> int:
-    """Return what Java's long makes of a number: the place of a far index is one that is near."""
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _pretty(content: object) -> str:

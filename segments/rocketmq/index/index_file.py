@@ -34,6 +34,7 @@ import attrs
 from logstore.errors import WriteFailedError
 from logstore.host import File, Host
 from logstore.segments.rocketmq.messages.equal_rows import pack_rows
+from logstore.segments.rocketmq.messages.java_int import as_java_int
 from logstore.segments.rocketmq.settings.release import Release
 
 if TYPE_CHECKING:
@@ -436,7 +437,7 @@ class IndexFile:
             self.end_timestamp_ms,
             self.begin_physical_offset,
             self.end_physical_offset,
-            (self.slot_count_used + _INT_MAX + 1) % 2**32 - _INT_MAX - 1,  # as Java counts
+            as_java_int(self.slot_count_used),
             0 if is_unused else self.next_number,
         )
         file.write(0, header)

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from logstore.segments.rocketmq.messages import properties as names
+from logstore.segments.rocketmq.messages.java_int import as_java_long
 from logstore.segments.rocketmq.messages.properties import parse_properties
 from logstore.segments.rocketmq.messages.system_flags import is_queued
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
@@ -107,13 +108,8 @@ def _deliver_ms(found: dict[str, str], now_ms: int) -> int | None:
         if not _NUMBER.fullmatch(text) or not -_LONG_MAX - 1 <= int(text) <= _LONG_MAX:
             reason = f"{name}: {text!r} is no time"
             raise RefusedPutError(PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL, reason)
-        return _wrapped(start_ms + int(text) * unit_ms)
+        return as_java_long(start_ms + int(text) * unit_ms)  # the far future is long past
     return None
-
-
-def _wrapped(number: int) -> int:
-    """Return what Java's long makes of a number, by which the far future is long past."""
-    return (number + _LONG_MAX + 1) % (1 << 64) - _LONG_MAX - 1
 
 
 def _rewrite(draft: MessageDraft, found: dict[str, str], rules: PutRules) -> None:
