@@ -1,10 +1,10 @@
 """
-Patterns as RE2 reads them, by which clients choose topics and transactions; Python matches them.
+Patterns as RE2 reads them, by which clients choose topics and transactions.
 
-A pattern is read as RE2/J does, with its errors in its order, and written again in Python's words
-without what those two mean differently: ``\\d``, ``\\s`` and ``\\w`` are ASCII, ``$`` is the very
-end, groups keep nothing. What RE2 does not know (looking around, references back, possessive
-repetition) is refused. Scripts (``\\p{Greek}``) are not known here; categories (``\\p{Lu}``) are.
+A pattern is read as RE2/J does, with its errors in its order: ``\\d``, ``\\s`` and ``\\w`` are
+ASCII, ``$`` is the very end, groups keep nothing. What RE2 does not know (looking around,
+references back, possessive repetition) is refused. Scripts (``\\p{Greek}``) are not known here;
+categories (``\\p{Lu}``) are. ``re2_machine`` tells what fits.
 
 Source: ``com.google.re2j.Parser``.
 """
@@ -12,6 +12,7 @@ Source: ``com.google.re2j.Parser``.
 from __future__ import annotations
 
 import re
+import sys
 from functools import lru_cache
 
 import attrs
@@ -28,6 +29,15 @@ from logstore.compat.kafka.re2_folding import (
     letters_besides_category,
     same_letters,
 )
+from logstore.compat.kafka.re2_machine import (
+    Machine,
+    Node,
+    Place,
+    characters,
+    in_order,
+    one_of,
+    repeated,
+)
 
 _REPEAT_MAX = 1000
 _REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}", re.ASCII)
@@ -37,8 +47,9 @@ _OCTAL = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}")
 _HEX = re.compile(r"x([0-9A-Fa-f]{2})|x\{([0-9A-Fa-f]+)\}")
 _FLAGS = re.compile(r"\(\?([imsU]*)(-[imsU]+)?([:)])")
 _CONTROLS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-#: Python finds no place in an empty text, neither at the edge of a word nor elsewhere
-_POSITIONS = {"A": r"\A", "b": r"(?a:\b)", "B": r"(?!(?a:\b))", "z": r"\Z"}
+_PLACES = {"A": "begin", "b": "b", "B": "B", "z": "end"}
+_LEAST_AND_MOST = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_ANY: Ranges = ((0, sys.maxunicode),)
 
 
 class PatternError(Exception):
@@ -51,27 +62,24 @@ class _Open:
 
     #: the flags in front of it
     flags: frozenset[str]
-    finished: list[str] = attrs.field(factory=list[str])
+    finished: list[Node] = attrs.field(factory=list[Node])
     #: of the alternative that is being read
-    items: list[str] = attrs.field(factory=list[str])
+    items: list[Node] = attrs.field(factory=list[Node])
 
-    def written(self) -> str:
-        return "(?:" + "|".join([*self.finished, "".join(self.items)]) + ")"
+    def node(self) -> Node:
+        return one_of([*self.finished, in_order(self.items)])
 
 
-@lru_cache(maxsize=256)
-def compiled(pattern: str) -> re.Pattern[str]:
+@lru_cache(maxsize=64)
+def compiled(pattern: str) -> Machine:
     """
-    Return what matches as RE2 would.
+    Return what tells what fits as RE2 would.
 
     Raises:
-        PatternError: it is no pattern, or too deep for Python.
+        PatternError: it is no pattern.
 
     """
-    try:
-        return re.compile(_Parser(pattern).parsed())
-    except (re.error, RecursionError, OverflowError) as error:
-        raise PatternError(str(error)) from error
+    return Machine(_Parser(pattern).parsed())
 
 
 class _Parser:
@@ -82,21 +90,21 @@ class _Parser:
         self._open = [_Open(self._flags)]
         self._names: set[str] = set()
 
-    def parsed(self) -> str:
-        """Return the same for Python; raises PatternError."""
+    def parsed(self) -> Node:
+        """Return what has been read; raises PatternError."""
         was_repeat = False
         while self._at < len(self._text):
             was_repeat = self._step(was_repeat)
         if len(self._open) > 1:
             raise PatternError("missing closing )")
-        return self._open[0].written()
+        return self._open[0].node()
 
     def _step(self, was_repeat: bool) -> bool:
         """Read one thing; return whether it repeats what stands before it."""
         char = self._text[self._at]
         if char in "*+?":
             self._at += 1
-            self._repeat(char, was_repeat)
+            self._repeat(_LEAST_AND_MOST[char], was_repeat)
             return True
         if char == "{":
             self._brace(was_repeat)
@@ -105,7 +113,7 @@ class _Parser:
             self._parenthesis()
         elif char == "|":
             self._at += 1
-            self._open[-1].finished.append("".join(self._open[-1].items))
+            self._open[-1].finished.append(in_order(self._open[-1].items))
             self._open[-1].items.clear()
         elif char == ")":
             self._close()
@@ -129,30 +137,23 @@ class _Parser:
     def _plain(self, char: str) -> None:
         is_multi = "m" in self._flags
         if char == "^":
-            self._put("(?m:^)" if is_multi else r"\A")
+            self._put(Place("line begin" if is_multi else "begin"))
         elif char == "$":
-            self._put("(?m:$)" if is_multi else r"\Z")
+            self._put(Place("line end" if is_multi else "end"))
         elif char == ".":
-            self._put("(?s:.)" if "s" in self._flags else r"[^\n]")
+            self._put_class(_ANY if "s" in self._flags else complement(((10, 10),)))
         else:
             self._literal(ord(char))
 
-    def _put(self, item: str) -> None:
+    def _put(self, item: Node) -> None:
         self._open[-1].items.append(item)
 
     def _literal(self, rune: int) -> None:
-        same = same_letters(rune) if "i" in self._flags else ()
-        if len(same) > 1:
-            self._put_class(tuple((one, one) for one in sorted(same)))
-        else:
-            self._put(re.escape(chr(rune)))
+        same = same_letters(rune) if "i" in self._flags else (rune,)
+        self._put_class(tuple((one, one) for one in same))
 
     def _put_class(self, ranges: Ranges) -> None:
-        if not ranges:
-            self._put("(?!)")
-            return
-        text = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
-        self._put(f"[{text}]")
+        self._put(characters(ranges))
 
     def _folded(self, ranges: Ranges, *, is_negative: bool = False) -> Ranges:
         """Return a class with letters that are the same, or what is not in that one."""
@@ -160,7 +161,7 @@ class _Parser:
             ranges = (*ranges, *letters_besides(ranges))
         return complement(ranges) if is_negative else ranges
 
-    def _repeat(self, how: str, was_repeat: bool) -> None:
+    def _repeat(self, how: tuple[int, int | None], was_repeat: bool) -> None:
         is_lazy = self._text.startswith("?", self._at)
         self._at += is_lazy
         if was_repeat:
@@ -168,7 +169,7 @@ class _Parser:
         items = self._open[-1].items
         if not items:
             raise PatternError("missing argument to repetition operator")
-        items[-1] = f"(?:{items[-1]}){how}"  # lazy or not: the whole must match
+        items[-1] = repeated(items[-1], *how)  # lazy or not: the whole must match
 
     # groups
 
@@ -205,15 +206,15 @@ class _Parser:
         self._at += 1
         closed = self._open.pop()
         self._flags = closed.flags
-        self._put(closed.written())
+        self._put(closed.node())
 
     # what stands for a character or several
 
     def _backslash(self) -> None:
         kind = self._text[self._at + 1 : self._at + 2]
-        if kind in _POSITIONS:
+        if kind in _PLACES:
             self._at += 2
-            self._put(_POSITIONS[kind])
+            self._put(Place(_PLACES[kind]))
         elif kind == "Q":
             end = self._text.find("\\E", self._at)
             quoted = self._text[self._at + 2 : end if end >= 0 else None]
@@ -311,9 +312,9 @@ class _Parser:
         return ord(self._text[self._at - 1])
 
 
-def _counted(found: re.Match[str]) -> str:
+def _counted(found: re.Match[str]) -> tuple[int, int | None]:
     first, comma, last = found.groups()
     numbers = [int(one) for one in (first, last) if one is not None]
     if max(numbers) > _REPEAT_MAX or numbers != sorted(numbers):
         raise PatternError("invalid repeat count")
-    return f"{{{first}{comma or ''}{last or ''}}}"
+    return numbers[0], None if comma and last is None else numbers[-1]

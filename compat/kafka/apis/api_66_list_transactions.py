@@ -9,7 +9,6 @@ ListTransactions (66): versions 0-2.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.re2_machine import Machine
 
 _FIRST_WITH_DURATION = 1
 _FIRST_WITH_PATTERN = 2
@@ -37,7 +37,7 @@ def handle(
     version = request.API_VERSION
     unknown = dict.fromkeys(name for name in request.state_filters if name not in _BY_NAME)
     known = {_BY_NAME[name] for name in request.state_filters if name in _BY_NAME}
-    pattern: re.Pattern[str] | None = None
+    pattern: Machine | None = None
     if version >= _FIRST_WITH_PATTERN and request.transactional_id_pattern:
         try:
             pattern = compiled(request.transactional_id_pattern)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -30,6 +30,9 @@ from logstore.compat.kafka.transactions.transactions_log import (
 from logstore.compat.waiting import Timer, Timers
 from logstore.errors import LogStoreError, StorageError
 from logstore.segments.kafka.internal_topics.transaction_log import TransactionStatus
+
+if TYPE_CHECKING:
+    from logstore.compat.kafka.re2_machine import Machine
 
 _log = logging.getLogger(__name__)
 #: between two parts of what comes before a marker
@@ -363,7 +366,7 @@ class TransactionCoordinator:
         states: Collection[TransactionStatus] | None = None,
         producer_ids: Collection[int] = (),
         duration_ms: int = -1,
-        pattern: re.Pattern[str] | None = None,
+        pattern: Machine | None = None,
     ) -> tuple[ErrorCode, list[Transaction]]:
         """
         Return the transactions that fit.
@@ -380,7 +383,7 @@ class TransactionCoordinator:
             if (states is None or found.state in states)
             and (not producer_ids or found.producer_id in producer_ids)
             and (duration_ms < 0 or now_ms - found.start_ms > duration_ms)
-            and (pattern is None or pattern.fullmatch(found.transactional_id))
+            and (pattern is None or pattern.fits(found.transactional_id))
         ]
 
     # what the steps are made of

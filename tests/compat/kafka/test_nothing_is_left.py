@@ -41,6 +41,25 @@ _KEPT = {
     # a cache with a most that it holds
     "compat.kafka.produce.route.ProduceRoute",
     "compat.kafka.broker.Broker.produce_routes",
+    *(
+        f"compat.kafka.re2_machine.{name}"
+        for name in (
+            "Characters",
+            "Characters.firsts",
+            "Characters.lasts",
+            "Then",
+            "Either",
+            "Repeated",
+            "Place",
+            "Nothing",
+            "Machine",
+            "Machine._states",
+            "Machine._numbers",
+            "Machine._sets",
+            "_Set",
+            "_Set.following",
+        )
+    ),
     # sixteen bytes each: what is found of them at the next start is rubbish
     "segments.kafka.cluster_metadata.image.MetadataImage.removed_ids",
     # indexes of logs, which grow

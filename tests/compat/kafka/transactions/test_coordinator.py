@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.re2_pattern import compiled
 from logstore.compat.kafka.transactions.ending import End
 from logstore.compat.kafka.transactions.initialising import Initialising
 from logstore.compat.kafka.transactions.markers import MarkerResult
@@ -377,7 +376,7 @@ def test_lists_are_narrowed_down() -> None:
     assert names(states={S.ONGOING}) == ["pay-1", "pay-2"]
     assert names(states=frozenset[TransactionStatus]()) == []
     assert names(producer_ids={101, 102}) == ["pay-2", "ship-1"]
-    assert names(pattern=re.compile("pay.*")) == ["pay-1", "pay-2"]
-    assert names(pattern=re.compile("pay")) == []
+    assert names(pattern=compiled("pay.*")) == ["pay-1", "pay-2"]
+    assert names(pattern=compiled("pay")) == []
     assert names(duration_ms=499, states={S.ONGOING}) == ["pay-1"]
     assert names(duration_ms=500, states={S.ONGOING}) == []
