@@ -81,7 +81,11 @@ class BlockReader:
         while position < end:
             first = block[position]
             if first & 0x80:
-                index, position = _number(block, position, 0x7F)
+                if first < 0xFF:  # a number of one byte, as nearly all are
+                    index = first & 0x7F
+                    position += 1
+                else:
+                    index, position = _number(block, position, 0x7F)
                 # most of all are among those that were told
                 place = index - 61
                 field = told[-place] if 0 < place <= len(told) else self._known(index)

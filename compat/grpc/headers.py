@@ -9,7 +9,8 @@ Source: RFC 7541; "gRPC over HTTP2" for what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from logstore.errors import LogStoreError
 
@@ -20,6 +21,7 @@ _MS_BY_UNIT = {"H": 3_600_000.0, "M": 60_000.0, "S": 1000.0, "m": 1.0, "u": 0.00
 _TIMEOUT_DIGITS_MAX = 8
 _PSEUDO = frozenset((":method", ":scheme", ":path", ":authority"))
 _NEEDED = (":method", ":scheme", ":path")
+_TRAILERS = "trailers"
 _OF_CONNECTIONS = frozenset(
     ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
 )
@@ -29,7 +31,7 @@ class MalformedHeadersError(LogStoreError):
     """A request has headers that no request may have; it is its stream's fault alone."""
 
 
-def metadata_of(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+def metadata_of(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
     """
     Return the headers of a request by their names; of one that is there twice, both, with a comma.
 
@@ -37,6 +39,27 @@ def metadata_of(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
         MalformedHeadersError: they are not those of a request.
 
     """
+    headers = dict(fields)
+    if len(headers) < len(fields) or not _may_stand(tuple(headers)):
+        headers = _joined(fields)
+    if headers.get("te", _TRAILERS) != _TRAILERS:
+        raise MalformedHeadersError(f"te: {headers['te']}")
+    if not all(map(headers.get, _NEEDED)):
+        raise MalformedHeadersError(f"no {', '.join(_NEEDED)}")
+    return headers
+
+
+@lru_cache(maxsize=256)
+def _may_stand(names: tuple[str, ...]) -> bool:
+    """Tell whether headers may have these names in this order: a client's are nearly the same."""
+    try:
+        _joined([(name, _TRAILERS) for name in names])
+    except MalformedHeadersError:
+        return False
+    return True
+
+
+def _joined(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
     headers: dict[str, str] = {}
     is_behind = False
     for name, value in fields:
@@ -46,11 +69,9 @@ def metadata_of(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
             headers[name] = value
             continue
         is_behind = True
-        if name in _OF_CONNECTIONS or not name.islower() or (name == "te" and value != "trailers"):
+        if name in _OF_CONNECTIONS or not name.islower():
             raise MalformedHeadersError(f"{name}: {value}")
         headers[name] = f"{headers[name]},{value}" if name in headers else value
-    if not all(map(headers.get, _NEEDED)):
-        raise MalformedHeadersError(f"no {', '.join(_NEEDED)}")
     return headers
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -61,6 +61,9 @@ _ASKED_BY_BROKER = (
     RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
     RequestCode.NOTIFY_UNSUBSCRIBE_LITE,
 )
+
+
+_Refused: TypeAlias = "Callable[[Any, Proxy], Any]"
 
 
 @attrs.frozen
@@ -178,9 +181,8 @@ class Proxy:
             later: Later[Any] = Later()
             later.answer(told if is_unary else [told])
             return later
-        module = importlib.import_module(f"{_RPCS}.{(UNARY if is_unary else STREAMING)[name]}")
-        refused = partial(module.refused if not is_unary else _refused, name)
-        return begin(self._guarded(module.handle, refused, client, caller, request))
+        handle, refused = _handling(name)
+        return begin(self._guarded(handle, refused, client, caller, request))
 
     def give_back(self, name: str, caller: Caller, request: Any, answers: list[Any]) -> None:
         """Take back what could not be told to whoever asked, who has hung up."""
@@ -190,7 +192,7 @@ class Proxy:
     async def _guarded(
         self,
         handle: Callable[..., Coroutine[Any, Any, Any]],
-        refused: Callable[[Any, Proxy], Any],
+        refused: _Refused,
         client: ProxyClient,
         caller: Caller,
         request: Any,
@@ -225,6 +227,14 @@ class Proxy:
             client.tell = None
             client.used_ms = self.now_ms()
             lite_consumers.leave(client)
+
+
+@cache
+def _handling(name: str) -> tuple[Callable[..., Coroutine[Any, Any, Any]], _Refused]:
+    """Return what serves such requests, and what makes the answer to one that is refused."""
+    is_unary = name in UNARY
+    module = importlib.import_module(f"{_RPCS}.{(UNARY if is_unary else STREAMING)[name]}")
+    return module.handle, partial(_refused if is_unary else module.refused, name)
 
 
 def _refused(name: str, why: Any, proxy: Proxy) -> Any:

@@ -8,6 +8,9 @@ that the name server knows of.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import attrs
@@ -46,14 +49,14 @@ class TopicRoute:
     queues: tuple[QueueData, ...]
     broker_ids: dict[str, tuple[int, ...]]
 
-    def writable_queues(self) -> list[tuple[str, int]]:
+    def writable_queues(self) -> Sequence[tuple[str, int]]:
         """Return the queues that can be sent to, by broker name and number, in order."""
-        return sorted(
-            (data.broker_name, queue_id)
+        found = [
+            _queues(data.broker_name, data.write_queue_count)
             for data in self.queues
             if data.perm & PERM_WRITE and MASTER_ID in self.broker_ids.get(data.broker_name, ())
-            for queue_id in range(data.write_queue_count)
-        )
+        ]
+        return found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
 
     def readable_brokers(self) -> list[str]:
         """Return the names of the brokers that can be read from, in order."""
@@ -64,6 +67,12 @@ class TopicRoute:
             and data.read_queue_count
             and data.broker_name in self.broker_ids
         )
+
+
+@lru_cache(maxsize=1024)
+def _queues(broker_name: str, count: int) -> tuple[tuple[str, int], ...]:
+    """Return the queues of a topic at one broker: nearly all topics have as many."""
+    return tuple((broker_name, queue_id) for queue_id in range(count))
 
 
 @attrs.frozen

@@ -59,21 +59,22 @@ def properties_of(message: Any, peer: str, now_ms: int, limits: ProxySettings) -
     """
     about = message.system_properties
     found = _user_properties(message, limits.property_count_max)
-    size_bytes = sum(len(name.encode()) + len(value.encode()) for name, value in found.items())
-    check_word(about.tag, Code.ILLEGAL_MESSAGE_TAG, "tag", forbidden="|")
-    found[names.TAGS] = about.tag
-    size_bytes += len(about.tag.encode())
-    for key in about.keys:
+    size_bytes = sum([len(name.encode()) + len(value.encode()) for name, value in found.items()])
+    tag, keys, message_id = about.tag, about.keys, about.message_id
+    check_word(tag, Code.ILLEGAL_MESSAGE_TAG, "tag", forbidden="|")
+    found[names.TAGS] = tag
+    size_bytes += len(tag.encode())
+    for key in keys:
         check_word(key, Code.ILLEGAL_MESSAGE_KEY, "key")
         size_bytes += len(key.encode())
-    if about.keys:
-        found[names.KEYS] = " ".join(about.keys)
+    if keys:
+        found[names.KEYS] = " ".join(keys)
     if size_bytes > limits.properties_bytes_max:
         text = f"the total size of user property is too large, max is {limits.properties_bytes_max}"
         raise ProxyError(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
-    if is_java_blank(about.message_id):
+    if is_java_blank(message_id):
         raise ProxyError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
-    found[names.UNIQUE_KEY] = about.message_id
+    found[names.UNIQUE_KEY] = message_id
     _add_transaction(found, about, limits.transaction_recovery_seconds_max)
     _add_delivery(found, about, now_ms, limits)
     found[_RECONSUME_TIME] = str(about.delivery_attempt)
@@ -83,7 +84,8 @@ def properties_of(message: Any, peer: str, now_ms: int, limits: ProxySettings) -
 
 
 def _user_properties(message: Any, count_max: int) -> dict[str, str]:
-    found = dict(message.user_properties)
+    properties = message.user_properties
+    found = dict(properties) if properties else {}
     if len(found) > count_max:
         text = f"too many user properties, max is {count_max}"
         raise ProxyError(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
@@ -131,21 +133,22 @@ def _add_delivery(found: dict[str, str], about: Any, now_ms: int, limits: ProxyS
 
 
 def _add_origin(found: dict[str, str], about: Any, peer: str, limits: ProxySettings) -> None:
-    group_bytes_max = limits.message_group_bytes_max
-    if about.message_group:
+    group, host, born = about.message_group, about.born_host, about.born_timestamp
+    if group:
         what = "message group"
-        check_word(about.message_group, Code.ILLEGAL_MESSAGE_GROUP, what)
-        if len(about.message_group.encode()) >= group_bytes_max > 0:
+        check_word(group, Code.ILLEGAL_MESSAGE_GROUP, what)
+        group_bytes_max = limits.message_group_bytes_max
+        if len(group.encode()) >= group_bytes_max > 0:
             text = f"{what} exceed the max size {group_bytes_max}"
             raise ProxyError(Code.ILLEGAL_MESSAGE_GROUP, text)
-        found[SHARDING_KEY] = about.message_group
+        found[SHARDING_KEY] = group
     if about.lite_topic:
         found[LITE_TOPIC] = lite_topic_of(about.lite_topic, limits.lite_topic_bytes_max)
     if about.trace_context:
         found[TRACE_CONTEXT] = about.trace_context
-    found[BORN_HOST] = peer if is_java_blank(about.born_host) else about.born_host
-    if is_time(about.born_timestamp):
-        found[BORN_TIMESTAMP] = str(time_ms_of(about.born_timestamp))
+    found[BORN_HOST] = peer if is_java_blank(host) else host
+    if is_time(born):
+        found[BORN_TIMESTAMP] = str(time_ms_of(born))
 
 
 def type_of(properties: dict[str, str]) -> MessageType:

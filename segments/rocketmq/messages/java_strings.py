@@ -89,6 +89,8 @@ def java_length(text: str) -> int:
 @lru_cache(maxsize=4096)
 def is_java_blank(text: str) -> bool:
     """Tell whether ``Character.isWhitespace`` of Java holds for all of a text, or it is empty."""
+    if "!" <= text[:1] <= "~":
+        return False
     return all(
         letter in _BLANK_CONTROLS
         or (letter not in _UNBROKEN_SPACES and unicodedata.category(letter) in _BLANK_CATEGORIES)
